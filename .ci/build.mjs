@@ -1,0 +1,128 @@
+// Builds the addon and the facade, each only when its sources differ from what was last built.
+//
+//   addon    crates/ -> chasquimq.<platform>.node, index.cjs (its loader), index.d.ts (its types, committed)
+//   facade   src/    -> dist/esm and dist/cjs, with types beside each
+//
+// `node .ci/build.mjs` builds both, `node .ci/build.mjs addon --target <triple>` hands the rest to `napi build`.
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setup } from './setup.mjs';
+import { isEntry, main, root, run, say } from './step.mjs';
+
+const path = (...parts) => join(root, ...parts);
+
+export async function build() {
+  await buildAddon();
+  await buildFacade();
+}
+
+export async function buildAddon(napiArgs = []) {
+  const stamp = path('target', 'addon.stamp');
+  // Taken before the build: what is edited while it runs has not been built.
+  const sources = digest(['crates', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']);
+  // The types are an output, yet part of the content: an edit of them by hand is then undone by the next build.
+  const content = () => sources + digest(['index.d.ts']);
+  const built = readdirSync(root).some((name) => name.endsWith('.node')) && existsSync(path('index.cjs'));
+  if (built && napiArgs.length === 0 && isStamped(stamp, content())) return say('> addon: up to date');
+
+  await staging('addon', async (staged) => {
+    const crate = ['--manifest-path', 'crates/chasquimq-node/Cargo.toml', '--platform', '--release', '--no-const-enum'];
+    const files = ['--output-dir', staged, '--js', 'index.cjs', '--dts', 'index.d.ts'];
+    const locked = process.env.CI ? ['--', '--locked'] : [];
+    await run('build the addon (napi build)', 'napi', ['build', ...crate, ...files, ...napiArgs, ...locked]);
+    for (const name of readdirSync(path(staged))) renameSync(path(staged, name), path(name));
+  });
+  writeFileSync(stamp, content());
+}
+
+export async function buildFacade() {
+  const stamp = path('target', 'facade.stamp');
+  const sources = ['src', 'index.d.ts', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json', '.ci/build.mjs'];
+  const content = digest(sources);
+  if (existsSync(path('dist')) && isStamped(stamp, content)) return say('> facade: up to date');
+
+  await staging('dist', async (staged) => {
+    await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/esm`]);
+    await writeCommonJs(path(staged));
+    // src/native.ts names the addon as ../index.cjs and its types as ../index.js, which are the package root's from
+    // src/. These two make the same names right from dist/esm/ and dist/cjs/.
+    writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");
+    writeFileSync(path(staged, 'index.d.ts'), "export * from '../index.js';\n");
+    rmSync(path('dist'), { recursive: true, force: true });
+    renameSync(path(staged), path('dist'));
+  });
+  writeFileSync(stamp, content);
+}
+
+// Builds in a folder of this process, from which `body` renames the result into place: a process that has the old
+// addon loaded keeps it, nobody loads half a file, and two builds at once do not mix.
+async function staging(name, body) {
+  const staged = `target/${name}.${process.pid}`;
+  mkdirSync(path(staged), { recursive: true });
+  try {
+    await body(staged);
+  } finally {
+    rmSync(path(staged), { recursive: true, force: true });
+  }
+}
+
+// esbuild and not tsc, because tsc turns `import()` into `require()` here, and a user's processor file may be an ES
+// module; esbuild also gives import.meta.url a value.
+async function writeCommonJs(staged) {
+  const esbuild = await import('esbuild');
+  const cjs = join(staged, 'cjs');
+  await esbuild.build({
+    entryPoints: ['src/**/*.ts'],
+    absWorkingDir: root,
+    outbase: 'src',
+    outdir: cjs,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    define: { 'import.meta.url': 'moduleUrl' },
+    banner: { js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+    logLevel: 'warning',
+  });
+  cpSync(join(staged, 'esm'), cjs, { recursive: true, filter: (from) => isFolder(from) || from.endsWith('.d.ts') });
+  writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs" }\n');
+}
+
+const isFolder = (name) => statSync(name).isDirectory();
+
+function digest(names) {
+  const hash = createHash('sha256');
+  const add = (name) => {
+    if (!existsSync(path(name))) return;
+    if (isFolder(path(name))) {
+      for (const inner of readdirSync(path(name)).sort()) if (inner !== 'target') add(`${name}/${inner}`);
+    } else {
+      hash
+        .update(`${name}\0`)
+        .update(readFileSync(path(name)))
+        .update('\0');
+    }
+  };
+  names.forEach(add);
+  return hash.digest('hex');
+}
+
+const isStamped = (stamp, content) => existsSync(stamp) && readFileSync(stamp, 'utf8') === content;
+
+if (isEntry(import.meta.url)) {
+  await main(async ([product, ...napiArgs]) => {
+    await setup();
+    if (product !== 'facade') await buildAddon(napiArgs);
+    if (product !== 'addon') await buildFacade();
+  });
+}

@@ -1,0 +1,35 @@
+// Everything CI checks without running a test. Each check runs, whatever became of the one before.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildAddon, buildFacade } from './build.mjs';
+import { checkImportCycles } from './import-cycles.mjs';
+import { setup } from './setup.mjs';
+import { isEntry, main, root, run, runAll, Stop } from './step.mjs';
+
+const CHECKS = [
+  () => run('format (prettier)', 'prettier', ['--check', '--log-level', 'warn', '.']),
+  () => run('format (rustfmt)', 'cargo', ['fmt', '--all', '--check']),
+  () => run('clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings']),
+  () => run('rustdoc', 'cargo', ['doc', '--workspace', '--no-deps'], { env: { RUSTDOCFLAGS: '-D warnings' } }),
+  checkGeneratedTypes,
+  // The bench imports the package by its name, so its types are those of the built facade.
+  buildFacade,
+  () => run('types (tsc)', 'tsc', ['--noEmit']),
+  () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
+  checkImportCycles,
+];
+
+export async function lint() {
+  await setup();
+  await runAll(CHECKS);
+}
+
+async function checkGeneratedTypes() {
+  const file = join(root, 'index.d.ts');
+  const read = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+  const before = read();
+  await buildAddon();
+  if (read() !== before) throw new Stop('index.d.ts was not what the addon generates; it is now: commit it');
+}
+
+if (isEntry(import.meta.url)) await main(lint);

@@ -1,0 +1,132 @@
+// Pins Job#log, clearLogs, keepLogs and Queue#getJobLogs (bullmq-surface.md 2.3, 2.6, 13.2).
+import { describe, expect, it } from 'vitest';
+import { libraries } from '../support/libraries.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: job.log', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('keeps the rows in order and resolves with their number', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    expect([await job.log('one'), await job.log('two'), await job.log('three')]).toEqual([1, 2, 3]);
+    expect(await queue.getJobLogs('1')).toEqual({ logs: ['one', 'two', 'three'], count: 3 });
+  });
+
+  it('keeps every character', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    const rows = ['', ' ', 'ünï 日本🚀', 'a\0b', 'line 1\nline 2', '{"json":true}', 'x'.repeat(100_000)];
+    for (const row of rows) await job.log(row);
+    expect(await queue.getJobLogs('1')).toEqual({ logs: rows, count: rows.length });
+  });
+
+  it('of a processor can be read while it runs and after it ended', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      await job.log('working');
+      return queue.getJobLogs(job.id ?? '');
+    });
+    const log = new EventLog(worker, ['completed']);
+    await queue.add('job', {});
+    const rows = { logs: ['working'], count: 1 };
+    expect((await log.get('completed'))[1]).toEqual(rows);
+    expect(await queue.getJobLogs('1')).toEqual(rows);
+  });
+
+  it('of all tries stay together', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      await job.log(`try ${job.attemptsStarted}`);
+      throw new Error('no');
+    });
+    const log = new EventLog(worker, ['failed']);
+    await queue.add('job', {}, { attempts: 3 });
+    await log.get('failed', 3);
+    expect((await queue.getJobLogs('1')).logs).toEqual(['try 1', 'try 2', 'try 3']);
+  });
+
+  it('keeps the newest rows up to keepLogs', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {}, { keepLogs: 2 });
+    expect([await job.log('one'), await job.log('two'), await job.log('three')]).toEqual([1, 2, 2]);
+    expect(await queue.getJobLogs('1')).toEqual({ logs: ['two', 'three'], count: 2 });
+  });
+
+  it('keeps all rows with a keepLogs of 0', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {}, { keepLogs: 0 });
+    expect([await job.log('one'), await job.log('two')]).toEqual([1, 2]);
+  });
+
+  it('keeps rows of one job apart from those of another in the same bulk', async () => {
+    const queue = stage.queue();
+    const jobs = await queue.addBulk([1, 2].map(() => ({ name: 'job', data: {} })));
+    for (const job of jobs) await job.log(`row of ${String(job.id)}`);
+    expect([await queue.getJobLogs('1'), await queue.getJobLogs('2')]).toEqual([
+      { logs: ['row of 1'], count: 1 },
+      { logs: ['row of 2'], count: 1 },
+    ]);
+  });
+
+  it('of a job that is gone is rejected with code -1', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    await job.remove();
+    expect(await rejection(job.log('late'))).toMatchObject({ message: 'Missing key for job 1. addLog', code: -1 });
+  });
+});
+
+describe.each(libraries)('$name: queue.getJobLogs', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it.each([
+    ['all', [], ['a', 'b', 'c', 'd']],
+    ['from the second', [1], ['b', 'c', 'd']],
+    ['the second and third', [1, 2], ['b', 'c']],
+    ['the last two', [-2, -1], ['c', 'd']],
+    ['none beyond the end', [7, 9], []],
+    ['all, newest first', [0, -1, false], ['d', 'c', 'b', 'a']],
+    ['the newest two', [0, 1, false], ['d', 'c']],
+    ['the third newest', [2, 2, false], ['b']],
+  ] as const)('gives %s, and counts all', async (_, range, logs) => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    for (const row of ['a', 'b', 'c', 'd']) await job.log(row);
+    const [start, end, asc] = range;
+    expect(await queue.getJobLogs('1', start, end, asc)).toEqual({ logs, count: 4 });
+  });
+
+  it('gives none for a job without rows and for an unknown one', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    expect([await queue.getJobLogs('1'), await queue.getJobLogs('nobody')]).toEqual([
+      { logs: [], count: 0 },
+      { logs: [], count: 0 },
+    ]);
+  });
+});
+
+describe.each(libraries)('$name: job.clearLogs', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it.each([
+    [undefined, []],
+    [0, []],
+    [2, ['c', 'd']],
+    [9, ['a', 'b', 'c', 'd']],
+  ])('of %s', async (keep, logs) => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    for (const row of ['a', 'b', 'c', 'd']) await job.log(row);
+    await job.clearLogs(keep);
+    expect(await queue.getJobLogs('1')).toEqual({ logs, count: logs.length });
+  });
+
+  it('of a job that is gone resolves', async () => {
+    const job = await stage.queue().add('job', {});
+    await job.remove();
+    expect(await job.clearLogs()).toBeUndefined();
+  });
+});

@@ -1,0 +1,125 @@
+// Pins Job#retry from failed and completed, and what it refuses (bullmq-surface.md 2.6, 4.2).
+import { describe, expect, it } from 'vitest';
+import type { Job, Queue, Worker } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: job.retry', ({ lib }) => {
+  const stage = useStage(lib);
+
+  /** A job that ran once and a paused worker on which it would pass the next time. */
+  async function finished(outcome: 'failed' | 'completed'): Promise<{ queue: Queue; job: Job; worker: Worker; log: EventLog }> {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      if (outcome === 'failed' && job.id === '1' && job.attemptsStarted === 1) throw new Error('first');
+      return job.attemptsStarted;
+    });
+    const log = new EventLog(worker, ['failed', 'completed']);
+    await queue.add('job', {});
+    await log.get(outcome);
+    await worker.pause();
+    return { queue, job: await fetchJob(queue, '1'), worker, log };
+  }
+
+  it('takes a failed job back to waiting, and the next run can complete it', async () => {
+    const { queue, job, worker, log } = await finished('failed');
+    await job.retry();
+    expect(await job.getState()).toBe('waiting');
+    expect(await queue.getJobCounts('waiting', 'failed')).toEqual({ waiting: 1, failed: 0 });
+    await worker.resume();
+    await log.get('completed');
+    const stored = await fetchJob(queue, '1');
+    expect([stored.returnvalue, stored.attemptsMade, stored.attemptsStarted]).toEqual([2, 2, 2]);
+  });
+
+  it('takes a completed job back when told so', async () => {
+    const { queue, job, worker, log } = await finished('completed');
+    await job.retry('completed');
+    expect(await queue.getJobCounts('waiting', 'completed')).toEqual({ waiting: 1, completed: 0 });
+    expect((await fetchJob(queue, '1')).returnvalue).toBeNull();
+    await worker.resume();
+    await log.get('completed', 2);
+    expect((await fetchJob(queue, '1')).returnvalue).toBe(2);
+  });
+
+  it('clears the end and the reason, and keeps traces and counters', async () => {
+    const { queue, job } = await finished('failed');
+    await job.retry();
+    expect([job.failedReason, job.finishedOn, job.processedOn, job.returnvalue]).toEqual([null, null, null, null]);
+    const stored = await fetchJob(queue, '1');
+    expect([stored.failedReason, stored.finishedOn, stored.processedOn, stored.returnvalue]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      null,
+    ]);
+    expect([stored.stacktrace?.length, stored.attemptsMade, stored.attemptsStarted]).toEqual([1, 1, 1]);
+  });
+
+  it('resets the counters it is told to reset', async () => {
+    const { queue, job } = await finished('failed');
+    await job.retry('failed', { resetAttemptsMade: true });
+    const stored = await fetchJob(queue, '1');
+    expect([stored.attemptsMade, stored.attemptsStarted]).toEqual([0, 1]);
+    expect(job.attemptsMade).toBe(0);
+  });
+
+  it('resets both counters when told so', async () => {
+    const { queue, job } = await finished('completed');
+    await job.retry('completed', { resetAttemptsMade: true, resetAttemptsStarted: true });
+    const stored = await fetchJob(queue, '1');
+    expect([stored.attemptsMade, stored.attemptsStarted]).toEqual([0, 0]);
+  });
+
+  it('puts the job at the end of the line', async () => {
+    const { queue, job, worker, log } = await finished('failed');
+    await queue.add('other', {});
+    await job.retry();
+    await worker.resume();
+    await log.get('completed', 2);
+    expect(log.all<[Job]>('completed').map(([done]) => done.id)).toEqual(['2', '1']);
+  });
+
+  it('is told by a global waiting event with the state it left', async () => {
+    const { job } = await finished('failed');
+    const log = stage.globalLog();
+    await job.retry();
+    expect((await log.get('waiting', 2))[0]).toEqual({ jobId: '1', prev: 'failed' });
+  });
+
+  it('wakes an idle worker', async () => {
+    const { job, worker, log } = await finished('completed');
+    await worker.resume();
+    await job.retry('completed');
+    await log.get('completed', 2);
+    expect(log.names).toEqual(['completed', 'completed']);
+  });
+
+  it('of a job in another state is rejected with code -3', async () => {
+    const { queue, job } = await finished('failed');
+    const other = await queue.add('waits', {});
+    expect(await rejection(job.retry('completed'))).toMatchObject({
+      message: 'Job 1 is not in the completed state. reprocessJob',
+      code: -3,
+    });
+    expect(await rejection(other.retry())).toMatchObject({
+      message: 'Job 2 is not in the failed state. reprocessJob',
+      code: -3,
+    });
+    expect(await queue.getJobCounts('waiting', 'failed')).toEqual({ waiting: 1, failed: 1 });
+  });
+
+  it('of a job that is gone is rejected with code -1', async () => {
+    const { job } = await finished('failed');
+    await job.remove();
+    expect(await rejection(job.retry())).toMatchObject({ message: 'Missing key for job 1. reprocessJob', code: -1 });
+  });
+
+  it('twice is rejected the second time', async () => {
+    const { queue, job } = await finished('failed');
+    await job.retry();
+    expect(await rejection(job.retry())).toMatchObject({ code: -3 });
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 1 });
+  });
+});

@@ -1,0 +1,110 @@
+// Pins Queue#addBulk: order, options of their own, validation of all before anything is sent (bullmq-surface.md 2.2).
+import { describe, expect, it } from 'vitest';
+import type { Job } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('resolves with the jobs in the order of the array, and stores them so', async () => {
+    const queue = stage.queue();
+    const jobs = await queue.addBulk(Array.from({ length: 300 }, (_, i) => ({ name: `n${i}`, data: { i } })));
+    expect(jobs.map((job) => [job.id, job.name, job.data])).toEqual(
+      Array.from({ length: 300 }, (_, i) => [String(i + 1), `n${i}`, { i }]),
+    );
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 300 });
+    expect((await fetchJob(queue, '257')).data).toEqual({ i: 256 });
+  });
+
+  it('gives Job instances with the fields that add gives', async () => {
+    const queue = stage.queue();
+    const single = await queue.add('job', { a: 1 }, { timestamp: 5 });
+    const [bulk] = await queue.addBulk([{ name: 'job', data: { a: 1 }, opts: { timestamp: 5 } }]);
+    expect(bulk).toBeInstanceOf(lib.Job);
+    const asSent = (job: Job | undefined) => JSON.parse(JSON.stringify(job)) as object;
+    expect({ ...asSent(bulk), id: '1' }).toEqual(asSent(single));
+  });
+
+  it('of nothing resolves with nothing', async () => {
+    const queue = stage.queue();
+    expect(await queue.addBulk([])).toEqual([]);
+  });
+
+  it('takes different options for each job', async () => {
+    const queue = stage.queue();
+    const jobs = await queue.addBulk([
+      { name: 'plain', data: {} },
+      { name: 'delayed', data: {}, opts: { delay: 60_000 } },
+      { name: 'custom', data: {}, opts: { jobId: 'mine', attempts: 3 } },
+    ]);
+    expect(jobs.map((job) => job.id)).toEqual(['1', '2', 'mine']);
+    expect(await Promise.all(jobs.map((job) => job.getState()))).toEqual(['waiting', 'delayed', 'waiting']);
+    expect((await fetchJob(queue, 'mine')).opts.attempts).toBe(3);
+  });
+
+  it('is processed in the order of the array, after what was added before', async () => {
+    const queue = stage.queue();
+    await queue.add('first', {});
+    await queue.addBulk(['second', 'third', 'fourth'].map((name) => ({ name, data: {} })));
+    await queue.add('fifth', {});
+    const log = new EventLog(stage.worker(async () => undefined), ['completed']);
+    await log.get('completed', 5);
+    expect(log.all<[Job]>('completed').map(([job]) => job.name)).toEqual(['first', 'second', 'third', 'fourth', 'fifth']);
+  });
+
+  it('adds one job when one of its jobs repeats the id of another', async () => {
+    const queue = stage.queue();
+    await queue.addBulk([
+      { name: 'first', data: {}, opts: { jobId: 'mine' } },
+      { name: 'second', data: {}, opts: { jobId: 'mine' } },
+    ]);
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 1 });
+    expect((await fetchJob(queue, 'mine')).name).toBe('first');
+  });
+
+  it.each([
+    ['a bad jobId', { jobId: 'a:b' }, 'Custom Id cannot contain :'],
+    ['an integer jobId', { jobId: '7' }, 'Custom Id cannot be integers'],
+    ['oversized data', { sizeLimit: 1 }, 'The size of job bad exceeds the limit 1 bytes'],
+    ['a bad jitter', { backoff: { type: 'fixed', jitter: 2 } }, 'Jitter should be between 0 and 1'],
+  ])('adds nothing at all when its last job has %s', async (_, opts, message) => {
+    const queue = stage.queue();
+    const good = { name: 'good', data: {} };
+    const error = await rejection(queue.addBulk([good, good, { name: 'bad', data: {}, opts }]));
+    expect(error.message).toBe(message);
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+    expect((await queue.add('next', {})).id).toBe('1');
+  });
+
+  it('adds nothing at all when the data of one job cannot be serialised', async () => {
+    const queue = stage.queue();
+    const error = await rejection(
+      queue.addBulk([
+        { name: 'good', data: {} },
+        { name: 'bad', data: { n: 1n } },
+      ]),
+    );
+    expect(error.message).toBe('Do not know how to serialize a BigInt');
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+  });
+
+  it('does not emit the waiting event of the queue, but the global ones for each job', async () => {
+    const queue = stage.queue();
+    const local = new EventLog(queue, ['waiting']);
+    const log = stage.globalLog();
+    await queue.addBulk([
+      { name: 'a', data: {} },
+      { name: 'b', data: {} },
+    ]);
+    await log.get('waiting', 2);
+    expect(log.entries.map(({ event, args }) => [event, args[0]])).toEqual([
+      ['added', { jobId: '1', name: 'a' }],
+      ['waiting', { jobId: '1' }],
+      ['added', { jobId: '2', name: 'b' }],
+      ['waiting', { jobId: '2' }],
+    ]);
+    expect(local.entries).toEqual([]);
+  });
+});

@@ -1,0 +1,109 @@
+// Pins Queue#obliterate: what goes, what refuses, what starts anew (bullmq-surface.md 2.2, 7.1).
+import { describe, expect, it } from 'vitest';
+import { Redis } from 'ioredis';
+import { libraries } from '../support/libraries.js';
+import { keysContaining, server } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+const NONE = { active: 0, completed: 0, delayed: 0, failed: 0, prioritized: 0, waiting: 0, 'waiting-children': 0 };
+
+describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('of an empty queue does nothing', async () => {
+    const queue = stage.queue();
+    await queue.obliterate();
+    expect((await queue.add('job', {})).id).toBe('1');
+  });
+
+  it('removes jobs in every state and leaves no key behind', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      await job.log('a row');
+      if (job.name === 'fails') throw new Error('no');
+    });
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await queue.add('passes', {});
+    await queue.add('fails', {});
+    await log.get('failed');
+    await worker.close();
+    await queue.add('waits', {}, { jobId: 'mine' });
+    await queue.add('sleeps', {}, { delay: 60_000 });
+
+    await queue.obliterate();
+
+    expect(await queue.getJobCounts()).toEqual(NONE);
+    expect(await queue.getJob('1')).toBeUndefined();
+    const redis = new Redis(server);
+    expect(await keysContaining(redis, stage.queueName)).toEqual([]);
+    await redis.quit();
+  });
+
+  it('starts the ids at 1 again', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(Array.from({ length: 5 }, () => ({ name: 'job', data: {} })));
+    await queue.obliterate();
+    expect((await queue.add('job', {})).id).toBe('1');
+  });
+
+  it('removes more jobs than it takes at a time', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'job', data: {} })));
+    await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'job', data: {}, opts: { delay: 60_000 } })));
+    await queue.obliterate({ count: 7 });
+    expect(await queue.getJobCounts()).toEqual(NONE);
+  });
+
+  it('leaves other queues alone', async () => {
+    const queue = stage.queue();
+    const other = stage.watch(new lib.Queue(`${stage.queueName}-other`, { connection: { ...server } }));
+    await queue.add('job', {});
+    await other.add('job', {});
+    await queue.obliterate();
+    expect(await other.getJobCounts('waiting')).toEqual({ waiting: 1 });
+  });
+
+  it('refuses while a job is active, and removes nothing', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const log = new EventLog(stage.worker(() => gate.opened), ['active']);
+    await queue.addBulk([1, 2, 3].map(() => ({ name: 'job', data: {} })));
+    await log.get('active');
+    const error = await rejection(queue.obliterate());
+    expect(error.message).toBe('Cannot obliterate queue with active jobs');
+    expect(await queue.getJobCounts('active', 'waiting')).toEqual({ active: 1, waiting: 2 });
+  });
+
+  it('with force removes active jobs too, whose end is then an error event and no more', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const worker = stage.worker((job) => (job.name === 'held' ? gate.opened : Promise.resolve()));
+    const log = new EventLog(worker, ['active', 'completed', 'failed', 'error']);
+    await queue.add('held', {});
+    await log.get('active');
+
+    await queue.obliterate({ force: true });
+
+    expect(await queue.getJobCounts()).toEqual(NONE);
+    gate.open();
+    await log.get('error');
+    const later = await queue.add('later', {});
+    expect(later.id).toBe('1');
+    await log.get('completed');
+    const messages = new Set(stage.takeErrors().map((error) => error.message));
+    expect([...messages]).toEqual(['Missing key for job 1. moveToFinished']);
+    expect(log.names.filter((name) => name !== 'error')).toEqual(['active', 'active', 'completed']);
+  });
+
+  it('leaves a worker that goes on with what is added then', async () => {
+    const queue = stage.queue();
+    const log = new EventLog(stage.worker(async (job) => job.name), ['completed']);
+    await queue.add('before', {});
+    await log.get('completed');
+    await queue.obliterate();
+    await queue.add('after', {});
+    expect((await log.get('completed', 2))[1]).toBe('after');
+    expect(await queue.getJobCounts('completed')).toEqual({ completed: 1 });
+  });
+});

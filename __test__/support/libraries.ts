@@ -1,0 +1,44 @@
+import type * as BullMQ from 'bullmq';
+
+/** The exports the parity suite uses. Both packages are held to BullMQ's own types. */
+export type Library = Pick<
+  typeof BullMQ,
+  | 'Queue'
+  | 'Worker'
+  | 'Job'
+  | 'QueueEvents'
+  | 'UnrecoverableError'
+  | 'DelayedError'
+  | 'WaitingError'
+  | 'WaitingChildrenError'
+  | 'RateLimitError'
+>;
+
+export interface NamedLibrary {
+  readonly name: string;
+  readonly lib: Library;
+}
+
+// Held in variables so that neither tsc nor the bundler insists on a facade that may not be built yet.
+const sources: Record<string, string> = {
+  bullmq: 'bullmq',
+  chasquimq: new URL('../../src/index.ts', import.meta.url).href,
+};
+
+/**
+ * The libraries every parity test runs against, for `describe.each(libraries)('$name: ...')`.
+ * `PARITY=bullmq` or `PARITY=chasquimq` restricts a run to one side; otherwise a side that cannot be loaded fails the run.
+ */
+export const libraries: readonly NamedLibrary[] = await Promise.all(sidesToRun().map(load));
+
+function sidesToRun(): string[] {
+  const only = process.env.PARITY;
+  if (!only) return Object.keys(sources);
+  if (!(only in sources)) throw new Error(`PARITY must be one of ${Object.keys(sources).join(', ')}, not ${only}`);
+  return [only];
+}
+
+async function load(name: string): Promise<NamedLibrary> {
+  const lib = (await import(sources[name] ?? name)) as unknown as Library;
+  return { name, lib };
+}

@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
+import type { Job, Processor, Queue, QueueEvents, QueueEventsOptions, QueueOptions, Worker, WorkerOptions } from 'bullmq';
+import type { Library } from './libraries.js';
+import { keysContaining, server } from './redis.js';
+import { EventLog, Gate } from './waiting.js';
+
+vi.setConfig({ testTimeout: 20_000, hookTimeout: 20_000 });
+
+interface Closable {
+  close(): Promise<unknown>;
+}
+
+/** Every event of a QueueEvents that belongs to what issue 2 covers. */
+const GLOBAL_EVENTS = [
+  'added',
+  'waiting',
+  'delayed',
+  'active',
+  'progress',
+  'completed',
+  'failed',
+  'retries-exhausted',
+  'stalled',
+  'removed',
+  'duplicated',
+  'drained',
+];
+
+/**
+ * What one test plays on: a queue name of its own and everything that was opened under it.
+ * After each test all of it is closed, its keys are deleted, and an `error` event nobody asked for fails the test.
+ */
+export class Stage {
+  readonly lib: Library;
+  /** Fresh for each test. */
+  queueName = '';
+  /** `error` events of what this stage opened. A test that expects some takes them with `takeErrors`. */
+  #errors: Error[] = [];
+  #open: Closable[] = [];
+  #gates: Gate[] = [];
+
+  constructor(lib: Library) {
+    this.lib = lib;
+  }
+
+  begin(): void {
+    this.queueName = `parity-${randomUUID()}`;
+    this.#errors = [];
+    this.#open = [];
+    this.#gates = [];
+  }
+
+  async end(): Promise<void> {
+    for (const gate of this.#gates) gate.open();
+    // Newest first: workers end before the queue they answer to.
+    for (const opened of this.#open.reverse()) await opened.close();
+    const redis = new Redis(server);
+    const keys = await keysContaining(redis, this.queueName);
+    if (keys.length > 0) await redis.unlink(...keys);
+    await redis.quit();
+    expect(this.#errors, 'error events').toEqual([]);
+  }
+
+  queue(opts: Partial<QueueOptions> = {}): Queue {
+    return this.watch(new this.lib.Queue(this.queueName, { connection: { ...server }, ...opts }));
+  }
+
+  worker(processor: Processor | null, opts: Partial<WorkerOptions> = {}): Worker {
+    return this.watch(new this.lib.Worker(this.queueName, processor, { connection: { ...server }, ...opts }));
+  }
+
+  /** Reads from the beginning of the event log, so that nothing is missed however early it happened. */
+  events(opts: Partial<QueueEventsOptions> = {}): QueueEvents {
+    const events = new this.lib.QueueEvents(this.queueName, { connection: { ...server }, lastEventId: '0-0', ...opts });
+    return this.watch(events);
+  }
+
+  /** The global events of this test's queue from the beginning, in order. */
+  globalLog(opts: Partial<QueueEventsOptions> = {}): EventLog {
+    return new EventLog(this.events(opts), GLOBAL_EVENTS);
+  }
+
+  /** A gate that opens at the end of the test at the latest, so that no worker waits for ever. */
+  gate(): Gate {
+    const gate = new Gate();
+    this.#gates.push(gate);
+    return gate;
+  }
+
+  /** Closes `opened` at the end of the test. */
+  keep<T extends Closable>(opened: T): T {
+    this.#open.push(opened);
+    return opened;
+  }
+
+  /** As `keep`, and an `error` event of it fails the test unless the test takes it. */
+  watch<T extends Closable & { on(event: 'error', listener: (error: Error) => void): unknown }>(opened: T): T {
+    opened.on('error', (error) => this.#errors.push(error));
+    return this.keep(opened);
+  }
+
+  /** The `error` events so far, which then no longer fail the test. */
+  takeErrors(): Error[] {
+    return this.#errors.splice(0);
+  }
+}
+
+/** Sets up a stage for each test of the surrounding `describe`. */
+export function useStage(lib: Library): Stage {
+  const stage = new Stage(lib);
+  beforeEach(() => stage.begin());
+  afterEach(() => stage.end());
+  return stage;
+}
+
+/** The job of that id, which must be there. */
+export async function fetchJob(queue: Queue, id: string | undefined): Promise<Job> {
+  const job = await queue.getJob(id ?? '');
+  if (!job) throw new Error(`there is no job ${String(id)}`);
+  return job;
+}

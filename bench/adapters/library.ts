@@ -1,0 +1,68 @@
+import type { ConnectionSettings } from '../server.js';
+
+/**
+ * The part of BullMQ's API that the scenarios use, as both libraries offer it. It is spelled out here, and not taken from
+ * either library's typings, so that the compiler holds BullMQ's real classes to it and neither side can be favoured
+ * through a method that only one of them has.
+ */
+export interface JobLibrary {
+  /** As shown in the report. */
+  readonly name: string;
+  readonly version: string;
+  readonly Queue: new (name: string, options: QueueSettings) => QueueLike;
+  readonly Worker: new (name: string, processor: Processor, options: WorkerSettings) => WorkerLike;
+}
+
+export type JobData = Record<string, unknown>;
+
+/** Job options that scenarios set; whatever is absent stays at the library's default. */
+export interface JobSettings {
+  readonly attempts?: number;
+  /** Milliseconds. */
+  readonly delay?: number;
+  readonly removeOnComplete?: boolean;
+}
+
+export interface BulkEntry {
+  readonly name: string;
+  readonly data: JobData;
+  readonly opts?: JobSettings;
+}
+
+export interface JobLike {
+  readonly attemptsMade: number;
+}
+
+export type Processor = (job: JobLike) => Promise<unknown>;
+
+export interface QueueSettings {
+  readonly connection: ConnectionSettings;
+  readonly defaultJobOptions: JobSettings;
+}
+
+export interface WorkerSettings {
+  readonly connection: ConnectionSettings;
+  readonly concurrency: number;
+  readonly autorun: boolean;
+}
+
+export interface QueueLike {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  waitUntilReady(): Promise<unknown>;
+  add(name: string, data: JobData): Promise<unknown>;
+  addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
+  getJobCounts(...states: JobState[]): Promise<Record<string, number>>;
+  close(): Promise<void>;
+}
+
+export interface WorkerLike {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'completed', listener: () => void): unknown;
+  on(event: 'failed', listener: (job: JobLike | undefined, error: Error) => void): unknown;
+  waitUntilReady(): Promise<unknown>;
+  run(): Promise<void>;
+  close(force?: boolean): Promise<void>;
+}
+
+export const jobStates = ['waiting', 'active', 'delayed', 'completed', 'failed'] as const;
+export type JobState = (typeof jobStates)[number];

@@ -1,0 +1,58 @@
+import { parseArgs } from 'node:util';
+import { scenarios } from './scenarios/index.js';
+import type { Scenario } from './scenarios/scenario.js';
+
+export interface Arguments {
+  readonly quick: boolean;
+  readonly self: boolean;
+  readonly scenarios: readonly Scenario[];
+  readonly rounds: number | undefined;
+}
+
+export class UsageError extends Error {}
+
+const usage = `tsx bench/main.ts [--quick] [--only name,...] [--rounds N] [--self]
+
+Measures ChasquiMQ against BullMQ on the Redis server that REDIS_URL names, and writes a report under benchmarks/.
+
+  --quick      shorter runs and fewer of them, within two minutes in all
+  --only       only these scenarios: ${scenarios.map(({ name }) => name).join(', ')}
+  --rounds     pairs of runs of each scenario
+  --self       BullMQ against itself, which shows the noise of this machine
+
+CHASQUI_MODULE names another build of ChasquiMQ to measure instead of dist/.`;
+
+export function readArguments(argv: readonly string[]): Arguments {
+  const { values } = parse(argv);
+  if (values.help) throw new UsageError(usage);
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+  if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
+    throw new UsageError(`--rounds takes a whole number above 0, not ${values.rounds}`);
+  }
+  return { quick: values.quick, self: values.self, rounds, scenarios: chosen(values.only) };
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      options: {
+        quick: { type: 'boolean', default: false },
+        self: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        rounds: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
+  }
+}
+
+function chosen(only: string | undefined): readonly Scenario[] {
+  if (only === undefined) return scenarios;
+  const names = only.split(',');
+  const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
+  if (unknown.length > 0) throw new UsageError(`no scenario is called ${unknown.join(', ')}\n\n${usage}`);
+  return scenarios.filter((scenario) => names.includes(scenario.name));
+}

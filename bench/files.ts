@@ -1,0 +1,86 @@
+/** Writes a report under benchmarks/: every sample as JSON, and the tables as Markdown. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Result } from './pairs.js';
+import { cellsOf, circumstanceLines, faultsOf, headingsOf, metricGroups, rowsOf, runSizes } from './report.js';
+import type { Circumstances } from './report.js';
+
+const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
+
+/** Returns the paths written. A full report is never overwritten: one more of the same day and commit gets a number. */
+export function writeReport(about: Circumstances, results: readonly Result[]): string[] {
+  const plain = [
+    about.startedAt.slice(0, 10),
+    about.source.commit,
+    ...(about.kind === 'quick' ? ['quick'] : []),
+    ...(about.self ? ['self'] : []),
+    ...(about.partial ? ['partial'] : []),
+  ].join('-');
+  let name = plain;
+  if (about.kind === 'full') {
+    for (let copy = 2; existsSync(`${FOLDER}${name}.json`); copy += 1) name = `${plain}-${copy}`;
+  }
+  mkdirSync(FOLDER, { recursive: true });
+  const paths = [`${FOLDER}${name}.json`, `${FOLDER}${name}.md`] as const;
+  writeFileSync(paths[0], `${JSON.stringify(asJson(about, results), undefined, 2)}\n`);
+  writeFileSync(paths[1], markdown(about, results));
+  return [...paths];
+}
+
+function asJson(about: Circumstances, results: readonly Result[]): unknown {
+  const scenarios = results.map(({ scenario, pairs, faults }) => ({
+    name: scenario.name,
+    title: scenario.title,
+    faults,
+    pairs,
+  }));
+  return { ...about, rows: rowsOf(results, about.self), scenarios };
+}
+
+function markdown(about: Circumstances, results: readonly Result[]): string {
+  const rows = rowsOf(results, about.self);
+  const tables = metricGroups.flatMap((group) => {
+    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
+    return cells.length > 0 ? [markdownTable([headingsOf(group, about.libraries), ...cells])] : [];
+  });
+  const faults = faultsOf(results, about.libraries);
+  const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
+  return `${[
+    `# ${about.libraries.challenger.name} against ${about.libraries.base.name}`,
+    circumstanceLines(about)
+      .map((line) => `- ${line}`)
+      .join('\n'),
+    'A ratio is the median of the ratios of the pairs; "middle half" is from the first to the third quartile. How each scenario ' +
+      'is measured stands at the top of its file in `bench/scenarios/`.',
+    ...tables,
+    ...(faults.length > 0 ? [markdownTable(faultTable)] : []),
+    '## Sizes of the runs',
+    markdownTable(sizeTable(about, results)),
+  ].join('\n\n')}\n`;
+}
+
+/** The sides may differ in the number of jobs, so that both are measured for about as long. */
+function sizeTable({ libraries }: Circumstances, results: readonly Result[]): string[][] {
+  const { base, challenger } = libraries;
+  const rows = results
+    .filter((result) => result.pairs.length > 0)
+    .map((result) => {
+      const [one, other] = [runSizes(result, 'base'), runSizes(result, 'challenger')];
+      return [result.scenario.title, one.jobs, one.seconds, other.jobs, other.seconds];
+    });
+  const headings = [
+    'scenario',
+    `${base.name} jobs`,
+    `${base.name} s`,
+    `${challenger.name} jobs`,
+    `${challenger.name} s`,
+  ];
+  return [headings, ...rows];
+}
+
+function markdownTable(table: readonly string[][]): string {
+  const lines = table.map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
+  const columns = table[0]?.length ?? 0;
+  const rule = `| --- |${' ---: |'.repeat(columns - 1)}`;
+  return [lines[0], rule, ...lines.slice(1)].join('\n');
+}

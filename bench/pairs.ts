@@ -1,0 +1,168 @@
+/**
+ * Runs the scenarios: for each, a calibration of both sides, then pairs of runs, one run of each side in a pair. The side
+ * that goes first alternates from pair to pair (A B B A), so that a machine that slows down or speeds up favours neither.
+ */
+import type { JobLibrary } from './adapters/library.js';
+import { calibrate, enlarge } from './calibrate.js';
+import type { Period } from './calibrate.js';
+import type { Sample } from './measure.js';
+import type { Scenario } from './scenarios/scenario.js';
+import type { Server } from './server.js';
+import { Stage } from './stage.js';
+
+export const sideNames = ['base', 'challenger'] as const;
+/** The base is BullMQ; the challenger is what its figures are divided by. */
+export type Side = (typeof sideNames)[number];
+export type BothSides<T> = Readonly<Record<Side, T>>;
+
+export interface Mode extends Period {
+  readonly rounds: number;
+  readonly timeLimitMs: number;
+  /**
+   * Every scenario has an equal share of this. When its share and what earlier ones left over are used up, it makes do
+   * with the pairs it has, at least one. A busy machine can thus not stretch a quick run beyond measure.
+   */
+  readonly budgetSeconds: number;
+}
+
+export const quickMode: Mode = { quick: true, rounds: 3, seconds: 0.25, timeLimitMs: 20_000, budgetSeconds: 100 };
+export const fullMode: Mode = { quick: false, rounds: 8, seconds: 1, timeLimitMs: 60_000, budgetSeconds: Infinity };
+
+/** A scenario that would start this long after the budget is used up is reported as not run. */
+const OVERTIME_SECONDS = 12;
+
+export interface Pair extends BothSides<Sample> {
+  readonly first: Side;
+}
+
+export interface Fault {
+  /** Undefined when the fault is neither side's. */
+  readonly side: Side | undefined;
+  readonly message: string;
+}
+
+export interface Result {
+  readonly scenario: Scenario;
+  readonly pairs: readonly Pair[];
+  readonly faults: readonly Fault[];
+}
+
+export interface Observer {
+  /** `part` of the scenario's work is done, 0 to 1. */
+  step(scenario: Scenario, part: number, doing: string): void;
+  done(result: Result): void;
+}
+
+export interface Bench {
+  readonly libraries: BothSides<JobLibrary>;
+  readonly server: Server;
+  readonly mode: Mode;
+  /** Part of every queue name of this bench, and of no other key. */
+  readonly mark: string;
+  readonly observer: Observer;
+  /** Rejects with {@link Interrupted} when the bench is to stop; the run under way is cleaned up first. */
+  readonly interrupted: Promise<never>;
+}
+
+export class Interrupted extends Error {}
+
+/** The calibration of both sides counts as much as this many pairs in the progress of a scenario. */
+const CALIBRATION_WEIGHT = 1;
+
+export async function runAll(bench: Bench, scenarios: readonly Scenario[]): Promise<Result[]> {
+  const { mode, observer } = bench;
+  const begin = performance.now();
+  const passed = () => (performance.now() - begin) / 1e3;
+  const results: Result[] = [];
+  for (const [i, scenario] of scenarios.entries()) {
+    const share = (mode.budgetSeconds * (i + 1)) / scenarios.length;
+    const result =
+      passed() > mode.budgetSeconds + OVERTIME_SECONDS
+        ? notRun(scenario, passed())
+        : await runScenario(bench, scenario, () => passed() > share);
+    results.push(result);
+    observer.done(result);
+  }
+  return results;
+}
+
+function notRun(scenario: Scenario, passed: number): Result {
+  const message = `not run: ${Math.round(passed)} s had passed`;
+  return { scenario, pairs: [], faults: [{ side: undefined, message }] };
+}
+
+/** A side that throws ends the scenario: what was measured up to then stays in the result, beside the fault. */
+async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
+  const { rounds } = bench.mode;
+  const pairs: Pair[] = [];
+  const step = (part: number, doing: string, side: Side) =>
+    bench.observer.step(scenario, part / (rounds + CALIBRATION_WEIGHT), `${doing}, ${bench.libraries[side].name}`);
+  try {
+    const sized = async (side: Side) => {
+      step(0, 'calibrating', side);
+      return calibrate(scenario.size, bench.mode, (jobs) => runOnce(bench, scenario, side, jobs, 0));
+    };
+    const jobs = { base: await sized('base'), challenger: await sized('challenger') };
+    for (let round = 1; round <= rounds; round += 1) {
+      const measured = async (side: Side) => {
+        step(pairs.length + CALIBRATION_WEIGHT, `pair ${round} of ${rounds}`, side);
+        const sample = await runOnce(bench, scenario, side, jobs[side], round);
+        if (sample.jobs === 0) throw new SideFailed(side, new Error('the run was over before its clock had started'));
+        jobs[side] = enlarge(scenario.size, bench.mode, jobs[side], sample);
+        return sample;
+      };
+      if (pairs.length > 0 && timeIsUp()) break;
+      pairs.push(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured));
+    }
+    return { scenario, pairs, faults: [] };
+  } catch (error) {
+    if (!(error instanceof SideFailed)) throw error;
+    return { scenario, pairs, faults: [{ side: error.side, message: error.message }] };
+  }
+}
+
+async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): Promise<Pair> {
+  if (first === 'base') {
+    const base = await measured('base');
+    return { first, base, challenger: await measured('challenger') };
+  }
+  const challenger = await measured('challenger');
+  return { first, base: await measured('base'), challenger };
+}
+
+class SideFailed extends Error {
+  constructor(
+    readonly side: Side,
+    cause: unknown,
+  ) {
+    super(cause instanceof Error ? cause.message || cause.name : String(cause), { cause });
+  }
+}
+
+let runsSoFar = 0;
+
+/**
+ * One run on a queue of its own, whose keys are gone afterwards. The garbage collector is left alone: forced between runs,
+ * when no job is alive, it also drops the hidden classes of jobs and the code compiled for them, and BullMQ, which is
+ * JavaScript throughout, then spends up to five times the CPU on each job of a short run.
+ */
+async function runOnce(bench: Bench, scenario: Scenario, side: Side, jobs: number, seed: number): Promise<Sample> {
+  const { server, libraries, mode } = bench;
+  const queueName = `${bench.mark}-${(runsSoFar += 1)}`;
+  const settings = { library: libraries[side], server, queueName, seed, timeLimitMs: mode.timeLimitMs };
+  const stage = new Stage(settings);
+  const stray = (reason: unknown) => stage.fail(reason);
+  process.on('unhandledRejection', stray);
+  try {
+    const sample = await Promise.race([scenario.run(stage, jobs), stage.fault, bench.interrupted]);
+    await Promise.race([stage.close(), stage.fault]);
+    return sample;
+  } catch (error) {
+    await stage.close(true).catch(() => undefined); // the first fault is the one to report
+    throw error instanceof Interrupted ? error : new SideFailed(side, error);
+  } finally {
+    stage.dismiss();
+    await server.sweep(queueName);
+    process.off('unhandledRejection', stray);
+  }
+}

@@ -1,0 +1,167 @@
+/** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its target. */
+import type { SourceState, Machine } from './machine.js';
+import type { Metric } from './measure.js';
+import type { BothSides, Result, Side } from './pairs.js';
+import { median, spread } from './statistics.js';
+import type { Spread } from './statistics.js';
+import { isMet, targets } from './targets.js';
+import type { Target } from './targets.js';
+
+export interface Circumstances {
+  readonly startedAt: string;
+  readonly seconds: number;
+  readonly command: string;
+  readonly kind: 'full' | 'quick';
+  /** BullMQ against BullMQ: ratios show the noise, and have no targets. */
+  readonly self: boolean;
+  /** Fewer scenarios or fewer pairs were asked for than the mode has. */
+  readonly partial: boolean;
+  readonly machine: Machine;
+  readonly source: SourceState;
+  readonly server: string;
+  readonly libraries: BothSides<{ readonly name: string; readonly version: string }>;
+  readonly loadAtStart: string;
+  readonly loadAtEnd: string;
+}
+
+export interface Row {
+  readonly title: string;
+  readonly metric: Metric;
+  /** The median of each side's runs. */
+  readonly values: BothSides<number>;
+  /** Of the ratios of the pairs, challenger to base. */
+  readonly ratio: Spread;
+  readonly pairs: number;
+  readonly target: Target | undefined;
+  readonly met: boolean | undefined;
+}
+
+export interface MetricGroup {
+  readonly heading: string;
+  readonly format: (value: number) => string;
+  readonly metrics: readonly Metric[];
+}
+
+const significant = (digits: number) => (value: number) =>
+  Number(value.toPrecision(digits)).toLocaleString('en-US', { maximumSignificantDigits: digits });
+
+/** The tables of a report, in order. */
+export const metricGroups: readonly MetricGroup[] = [
+  { heading: 'Jobs a second', format: significant(3), metrics: ['jobsPerSecond'] },
+  { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
+  { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
+  { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  { heading: 'Redis memory a job, bytes', format: significant(3), metrics: ['bytesPerJob'] },
+];
+
+const suffixes: Partial<Record<Metric, string>> = {
+  latencyP50Ms: ', p50',
+  latencyP99Ms: ', p99',
+  latencyP999Ms: ', p99.9',
+};
+
+export function rowsOf(results: readonly Result[], self: boolean): Row[] {
+  return results.flatMap((result) => result.scenario.metrics.flatMap((metric) => rowOf(result, metric, self)));
+}
+
+/** None when no pair was completed; the result's fault is reported instead. */
+function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[] {
+  if (pairs.length === 0) return [];
+  const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
+  const [base, challenger] = [of('base'), of('challenger')];
+  const ratio = spread(challenger.map((value, i) => value / (base[i] ?? NaN)));
+  const target = self ? undefined : targets[scenario.name]?.[metric];
+  return [
+    {
+      title: scenario.title + (suffixes[metric] ?? ''),
+      metric,
+      values: { base: median(base), challenger: median(challenger) },
+      ratio,
+      pairs: pairs.length,
+      target,
+      met: target && isMet(metric, target, ratio.median),
+    },
+  ];
+}
+
+export interface FaultLine {
+  readonly title: string;
+  readonly side: string;
+  readonly message: string;
+}
+
+export function faultsOf(results: readonly Result[], libraries: Circumstances['libraries']): FaultLine[] {
+  return results.flatMap(({ scenario, faults }) =>
+    faults.map(({ side, message }) => ({
+      title: scenario.title,
+      side: side ? libraries[side].name : 'bench',
+      message: message.replaceAll(/\s+/g, ' '),
+    })),
+  );
+}
+
+/** Three significant digits; ratios far below one are easier to read as they are than rounded to 0.0. */
+export function formatRatio(ratio: number): string {
+  return `${ratio >= 100 ? ratio.toFixed(0) : Number(ratio.toPrecision(3)).toString()}x`;
+}
+
+export function formatRange(from: number, to: number): string {
+  return `${formatRatio(from).slice(0, -1)}..${formatRatio(to).slice(0, -1)}`;
+}
+
+export function formatMet(met: boolean | undefined): string {
+  return met === undefined ? '' : met ? 'yes' : 'NO';
+}
+
+/** The cells of a row, for the screen and for Markdown alike. */
+export function cellsOf(row: Row, format: (value: number) => string): string[] {
+  const { ratio } = row;
+  return [
+    row.title,
+    format(row.values.base),
+    format(row.values.challenger),
+    formatRatio(ratio.median),
+    formatRange(ratio.least, ratio.most),
+    formatRange(...ratio.quartiles),
+    String(row.pairs),
+    row.target?.text ?? '',
+    formatMet(row.met),
+  ];
+}
+
+export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
+  const names = [libraries.base.name, libraries.challenger.name];
+  return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'target', 'met'];
+}
+
+export function circumstanceLines(about: Circumstances): string[] {
+  const { machine, source, libraries } = about;
+  const changed = source.engineDiff
+    ? `, with ${source.changes.length} uncommitted changes in crates/ and src/ (engine diff ${source.engineDiff})`
+    : '';
+  return [
+    `${about.kind} run of ${about.startedAt}, ${Math.round(about.seconds)} s: ${about.command}`,
+    `${libraries.challenger.name} ${libraries.challenger.version} against ${libraries.base.name} ${libraries.base.version}`,
+    `commit ${source.commit}${changed}`,
+    `${about.server}, Node ${machine.node}, ${machine.system}, ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGb} GB`,
+    `load average at the start ${about.loadAtStart}, at the end ${about.loadAtEnd}`,
+  ];
+}
+
+/** Jobs and measured seconds of a run, the least and the most over all runs of a side. */
+export function runSizes({ pairs }: Result, side: Side): { readonly jobs: string; readonly seconds: string } {
+  const range = (values: number[], format: (value: number) => string) => {
+    const [least, most] = [format(Math.min(...values)), format(Math.max(...values))];
+    return least === most ? least : `${least}..${most}`;
+  };
+  return {
+    jobs: range(
+      pairs.map((pair) => pair[side].jobs),
+      (jobs) => jobs.toLocaleString('en-US'),
+    ),
+    seconds: range(
+      pairs.map((pair) => pair[side].seconds),
+      (seconds) => seconds.toFixed(2),
+    ),
+  };
+}

@@ -1,0 +1,17 @@
+import { addScenarios } from './add.js';
+import { delayedScenario } from './delayed.js';
+import { latencyScenario } from './latency.js';
+import { memoryScenarios } from './memory.js';
+import { retryScenario } from './retry.js';
+import type { Scenario } from './scenario.js';
+import { workerScenarios } from './worker.js';
+
+/** In the order in which they run and are reported. */
+export const scenarios: readonly Scenario[] = [
+  ...addScenarios,
+  ...workerScenarios,
+  retryScenario,
+  delayedScenario,
+  latencyScenario,
+  ...memoryScenarios,
+];

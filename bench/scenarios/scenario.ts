@@ -1,0 +1,46 @@
+import type { BulkEntry, JobData, JobSettings, QueueLike } from '../adapters/library.js';
+import type { Metric, Sample } from '../measure.js';
+import type { Stage } from '../stage.js';
+
+/** One workload, written once against the API that both libraries share. */
+export interface Scenario {
+  /** For `--only`, and the key of its target. */
+  readonly name: string;
+  /** Its row in the report. */
+  readonly title: string;
+  readonly metrics: readonly Metric[];
+  readonly size: Size;
+  /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
+  run(stage: Stage, jobs: number): Promise<Sample>;
+}
+
+/**
+ * How many jobs a run has. Calibrated: for each side as many, in whole steps, as last for the period of the mode,
+ * because a count that suits one library is over in milliseconds, or lasts for minutes, with the other. Fixed: the
+ * same on both sides, for scenarios whose result is not a rate.
+ */
+export type Size =
+  | { readonly kind: 'calibrated'; readonly step: number; readonly firstProbe: number }
+  | { readonly kind: 'fixed'; readonly full: number; readonly quick: number };
+
+/** Jobs an `addBulk` call adds where a scenario needs a filled queue and the filling is not what it measures. */
+const FILL_CHUNK = 1_000;
+
+/** The smallest payload that still tells jobs apart. */
+export function tinyPayload(i: number): JobData {
+  return { i };
+}
+
+/** Adds `jobs` jobs, in order, in chunks of the same size on both sides. */
+export async function fill(queue: QueueLike, jobs: number, optionsOf?: (i: number) => JobSettings): Promise<void> {
+  for (let from = 0; from < jobs; from += FILL_CHUNK) {
+    await queue.addBulk(bulkOf(from, Math.min(FILL_CHUNK, jobs - from), optionsOf));
+  }
+}
+
+export function bulkOf(from: number, count: number, optionsOf?: (i: number) => JobSettings): BulkEntry[] {
+  return Array.from({ length: count }, (_, k) => {
+    const entry = { name: 'job', data: tinyPayload(from + k) };
+    return optionsOf ? { ...entry, opts: optionsOf(from + k) } : entry;
+  });
+}

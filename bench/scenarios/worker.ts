@@ -1,0 +1,95 @@
+/**
+ * The consuming side: one worker, a handler that does nothing, a queue filled beforehand by `addBulk` of 1000.
+ * A job counts at its `completed` event, which both libraries emit only after the completion is stored in Redis.
+ * The queue holds warm-up jobs and measured jobs alike. The clock starts at the end of the event loop turn in which the
+ * last warm-up job completes, stops when the last job of all does, and exactly the jobs completed in between are counted:
+ * a library that reports completions in batches gains nothing from a batch that straddles the start.
+ */
+import type { JobSettings, JobState } from '../adapters/library.js';
+import { throughputMetrics } from '../measure.js';
+import type { Sample } from '../measure.js';
+import type { Stage } from '../stage.js';
+import { fill } from './scenario.js';
+import type { Scenario } from './scenario.js';
+import { Tally } from './tally.js';
+
+interface WorkerScenario {
+  readonly name: string;
+  readonly title: string;
+  readonly concurrency: number;
+  readonly retention: JobSettings;
+  readonly firstProbe: number;
+}
+
+function workerScenario({ name, title, concurrency, retention, firstProbe }: WorkerScenario): Scenario {
+  return {
+    name,
+    title,
+    metrics: throughputMetrics,
+    size: { kind: 'calibrated', step: 1, firstProbe },
+    run: (stage, jobs) => processAll(stage, jobs, concurrency, retention),
+  };
+}
+
+async function processAll(stage: Stage, jobs: number, concurrency: number, retention: JobSettings): Promise<Sample> {
+  // A tenth is enough for the worker to find its stride, ten rounds of its slots are needed where a tenth is little.
+  const warmUp = Math.max(Math.ceil(jobs / 10), concurrency * 10, 100);
+  const total = warmUp + jobs;
+  const queue = await stage.openQueue(retention);
+  await fill(queue, total);
+
+  const watch = stage.stopwatch();
+  const completions = new Tally(total);
+  let beforeClock = total;
+  const startClock = () => {
+    if (completions.count === total) return; // too few jobs to measure anything; calibration asks for more
+    beforeClock = completions.count;
+    watch.start();
+  };
+  const worker = await stage.openWorker({
+    processor: async () => undefined,
+    concurrency,
+    onCompleted: () => {
+      completions.add();
+      if (completions.count === warmUp) setImmediate(startClock);
+    },
+  });
+  stage.run(worker);
+  await completions.done;
+  watch.stop();
+
+  const kept: Partial<Record<JobState, number>> = retention.removeOnComplete ? {} : { completed: total };
+  await stage.expectCounts(queue, kept);
+  return watch.sample(total - beforeClock);
+}
+
+export const workerScenarios: readonly Scenario[] = [
+  workerScenario({
+    name: 'worker-100-remove',
+    title: 'worker, concurrency 100, removeOnComplete',
+    concurrency: 100,
+    retention: { removeOnComplete: true },
+    firstProbe: 2_000,
+  }),
+  workerScenario({
+    name: 'worker-100-keep',
+    title: 'worker, concurrency 100, default retention',
+    concurrency: 100,
+    retention: {},
+    firstProbe: 2_000,
+  }),
+  workerScenario({
+    name: 'worker-1-remove',
+    title: 'worker, concurrency 1, removeOnComplete',
+    concurrency: 1,
+    retention: { removeOnComplete: true },
+    firstProbe: 300,
+  }),
+  workerScenario({
+    name: 'worker-1-keep',
+    title: 'worker, concurrency 1, default retention',
+    concurrency: 1,
+    retention: {},
+    firstProbe: 300,
+  }),
+];

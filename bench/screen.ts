@@ -1,0 +1,91 @@
+/** What a person sees: the progress while the bench runs and the tables at its end. */
+import type { Observer, Result } from './pairs.js';
+import type { Scenario } from './scenarios/scenario.js';
+import {
+  cellsOf,
+  circumstanceLines,
+  faultsOf,
+  formatRange,
+  formatRatio,
+  headingsOf,
+  metricGroups,
+  rowsOf,
+} from './report.js';
+import type { Circumstances } from './report.js';
+
+const BAR_WIDTH = 24;
+
+/** A bar that redraws itself on a terminal; elsewhere one plain line for each scenario, when it is done. */
+export class Progress implements Observer {
+  private finished = 0;
+  private readonly startedAt = performance.now();
+
+  constructor(
+    private readonly scenarioCount: number,
+    private readonly self: boolean,
+    private readonly out: NodeJS.WriteStream = process.stderr,
+  ) {}
+
+  step(scenario: Scenario, part: number, doing: string): void {
+    if (!this.out.isTTY) return;
+    const whole = (this.finished + part) / this.scenarioCount;
+    const filled = Math.round(whole * BAR_WIDTH);
+    const bar = '#'.repeat(filled).padEnd(BAR_WIDTH, '.');
+    const text = `[${bar}] ${Math.round(whole * 100)}% ${this.elapsed()}  ${scenario.name}: ${doing}`;
+    this.redraw(text.slice(0, (this.out.columns || 80) - 1));
+  }
+
+  done(result: Result): void {
+    this.finished += 1;
+    this.redraw('');
+    const [row] = rowsOf([result], this.self);
+    const ratio = row ? `${formatRatio(row.ratio.median)} (${formatRange(row.ratio.least, row.ratio.most)})` : '';
+    const faults = result.faults.map((fault) => `ERROR ${fault.message}`);
+    const parts = [ratio, row && (row.pairs === 1 ? '1 pair' : `${row.pairs} pairs`), ...faults].filter(Boolean);
+    const count = `${this.finished}/${this.scenarioCount}`.padStart(5);
+    this.out.write(`${count} ${this.elapsed()}  ${result.scenario.title}: ${parts.join(', ')}\n`);
+  }
+
+  private elapsed(): string {
+    const seconds = Math.floor((performance.now() - this.startedAt) / 1e3);
+    return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  }
+
+  private redraw(text: string): void {
+    if (this.out.isTTY) this.out.write(`\r\x1b[2K${text}`);
+  }
+}
+
+export function tablesForScreen(about: Circumstances, results: readonly Result[]): string {
+  const rows = rowsOf(results, about.self);
+  const tables = metricGroups.flatMap((group) => {
+    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
+    return cells.length > 0 ? [[headingsOf(group, about.libraries), ...cells]] : [];
+  });
+  const widths = columnWidths(tables.flat());
+  const faults = faultsOf(results, about.libraries).map(
+    (fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`,
+  );
+  const blocks = [circumstanceLines(about), ...tables.map((table) => alignedLines(table, widths)), faults];
+  return blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n');
+}
+
+function columnWidths(table: readonly string[][]): number[] {
+  const columns = table[0]?.length ?? 0;
+  return Array.from({ length: columns }, (_, i) => Math.max(...table.map((cells) => cells[i]?.length ?? 0)));
+}
+
+/** The first column to the left, figures to the right, a rule below the headings. */
+function alignedLines(table: readonly string[][], widths: readonly number[]): string[] {
+  const lines = table.map((cells) =>
+    cells
+      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+  const rule = '-'.repeat(widths.reduce((sum, width) => sum + width + 2, -2));
+  return [lines[0] ?? '', rule, ...lines.slice(1)];
+}

@@ -1,0 +1,114 @@
+/**
+ * The bench's own view of the Redis server: what it spends, what it holds, and the removal of what the bench left there.
+ * It has a connection of its own, so that neither library is asked about itself. A database is never flushed, because
+ * REDIS_URL may name a server that is in use: keys are removed by the text that every queue name of this run carries.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+/** Connection options that both libraries and the bench itself are given, unchanged. */
+export interface ConnectionSettings {
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly db?: number;
+  readonly tls?: Record<string, never>;
+}
+
+/** Takes redis://, rediss:// and unix:///path/to/socket. */
+export function parseConnection(text: string): ConnectionSettings {
+  const url = new URL(text);
+  if (url.protocol === 'unix:') return { path: decodeURIComponent(url.pathname) };
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+    throw new Error(`REDIS_URL must begin with redis://, rediss:// or unix://, not ${url.protocol}//`);
+  }
+  return {
+    host: url.hostname || '127.0.0.1',
+    port: Number(url.port || 6379),
+    ...(url.username && { username: decodeURIComponent(url.username) }),
+    ...(url.password && { password: decodeURIComponent(url.password) }),
+    ...(url.pathname.length > 1 && { db: Number(url.pathname.slice(1)) }),
+    ...(url.protocol === 'rediss:' && { tls: {} }),
+  };
+}
+
+const SCAN_COUNT = 1_000;
+const POLL_MS = 100;
+/** Reply buffers and the like move the figure by less than this while nothing happens. */
+const QUIET_BYTES = 2_048;
+/** The server resizes its tables ten times a second, so a pause between two steps must not look like the end. */
+const QUIET_POLLS = 2;
+const MOST_POLLS = 100;
+
+export class Server {
+  private constructor(
+    readonly connection: ConnectionSettings,
+    private readonly client: Redis,
+    /** Such as `Redis 8.2.3`. */
+    readonly version: string,
+  ) {}
+
+  static async connect(connection: ConnectionSettings): Promise<Server> {
+    // The bench would otherwise wait for ever, silently, for a server that is not there.
+    const client = new Redis({ ...connection, lazyConnect: true, retryStrategy: () => null });
+    client.on('error', () => undefined); // the rejection of the command that was under way says it
+    await client.connect();
+    return new Server(connection, client, versionFrom(parseInfo(await client.info('server'))));
+  }
+
+  /**
+   * Microseconds of CPU that the server has spent. The main thread's alone where the server tells it apart (Redis 7 and
+   * up), because background threads and the children of a snapshot are not the price of a job.
+   */
+  async cpuMicros(): Promise<number> {
+    const info = parseInfo(await this.client.info('cpu'));
+    const user = info.get('used_cpu_user_main_thread') ?? info.get('used_cpu_user');
+    const system = info.get('used_cpu_sys_main_thread') ?? info.get('used_cpu_sys');
+    return Math.round((Number(user) + Number(system)) * 1e6);
+  }
+
+  /** `used_memory` once it has stopped moving: freed buffers and hash tables being resized take a moment. */
+  async settledMemory(): Promise<number> {
+    let last = await this.memoryField('used_memory');
+    for (let poll = 0, quiet = 0; poll < MOST_POLLS && quiet < QUIET_POLLS; poll += 1) {
+      await sleep(POLL_MS);
+      const now = await this.memoryField('used_memory');
+      quiet = Math.abs(now - last) < QUIET_BYTES ? quiet + 1 : 0;
+      last = now;
+    }
+    return last;
+  }
+
+  /** Deletes every key whose name contains `mark`, and returns when the memory is free again. */
+  async sweep(mark: string): Promise<void> {
+    let cursor = '0';
+    do {
+      const [next, keys] = await this.client.scan(cursor, 'MATCH', `*${mark}*`, 'COUNT', SCAN_COUNT);
+      if (keys.length > 0) await this.client.unlink(...keys);
+      cursor = next;
+    } while (cursor !== '0');
+    // The server frees large values on another thread, whose work may not run into the next measurement.
+    while ((await this.memoryField('lazyfree_pending_objects')) > 0) await sleep(1);
+  }
+
+  close(): void {
+    this.client.disconnect();
+  }
+
+  private async memoryField(field: string): Promise<number> {
+    return Number(parseInfo(await this.client.info('memory')).get(field));
+  }
+}
+
+function parseInfo(text: string): Map<string, string> {
+  const lines = text.split('\r\n').filter((line) => line.includes(':'));
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+}
+
+/** Valkey also reports a redis_version, for clients that insist on one. */
+function versionFrom(info: Map<string, string>): string {
+  const valkey = info.get('valkey_version');
+  return valkey ? `Valkey ${valkey}` : `Redis ${info.get('redis_version') ?? 'of unknown version'}`;
+}

@@ -1,0 +1,129 @@
+/**
+ * What one run of a scenario works with: one side's queue and workers, opened for this run and closed after it. It also
+ * watches over them: an `error` event, a job that fails unasked, or a run that does not end makes the run fail.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { jobStates } from './adapters/library.js';
+import type { JobLibrary, JobSettings, JobState, Processor, QueueLike, WorkerLike } from './adapters/library.js';
+import { Stopwatch } from './measure.js';
+import type { Server } from './server.js';
+
+const CLOSE_LIMIT_MS = 10_000;
+const COUNTS_LIMIT_MS = 2_000;
+
+export interface StageSettings {
+  readonly library: JobLibrary;
+  readonly server: Server;
+  readonly queueName: string;
+  /** The same for both runs of a pair. */
+  readonly seed: number;
+  readonly timeLimitMs: number;
+}
+
+export interface Crew {
+  readonly processor: Processor;
+  readonly concurrency: number;
+  readonly onCompleted: () => void;
+  /** Without it, a failure fails the run. */
+  readonly onFailed?: () => void;
+}
+
+export class Stage {
+  /** Never resolves; rejects with the first fault. */
+  readonly fault: Promise<never>;
+  readonly seed: number;
+  private reject: (error: Error) => void = () => undefined;
+  private readonly timer: NodeJS.Timeout;
+  private queues: QueueLike[] = [];
+  private workers: WorkerLike[] = [];
+
+  constructor(private readonly settings: StageSettings) {
+    this.seed = settings.seed;
+    this.fault = new Promise<never>((_, reject) => {
+      this.reject = reject;
+    });
+    this.fault.catch(() => undefined); // whoever runs the scenario races against it
+    this.timer = setTimeout(() => void this.failOverdue(), settings.timeLimitMs);
+  }
+
+  fail(cause: unknown): void {
+    this.reject(cause instanceof Error ? cause : new Error(String(cause)));
+  }
+
+  stopwatch(): Stopwatch {
+    return new Stopwatch(this.settings.server);
+  }
+
+  settledMemory(): Promise<number> {
+    return this.settings.server.settledMemory();
+  }
+
+  async openQueue(defaultJobOptions: JobSettings = {}): Promise<QueueLike> {
+    const { library, queueName, server } = this.settings;
+    const queue = new library.Queue(queueName, { connection: server.connection, defaultJobOptions });
+    queue.on('error', (error) => this.fail(error));
+    this.queues.push(queue);
+    await queue.waitUntilReady();
+    return queue;
+  }
+
+  /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
+  async openWorker({ processor, concurrency, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
+    const { library, queueName, server } = this.settings;
+    const worker = new library.Worker(queueName, processor, {
+      connection: server.connection,
+      concurrency,
+      autorun: false,
+    });
+    worker.on('error', (error) => this.fail(error));
+    worker.on('failed', onFailed ?? ((_, error) => this.fail(error)));
+    worker.on('completed', onCompleted);
+    this.workers.push(worker);
+    await worker.waitUntilReady();
+    return worker;
+  }
+
+  /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
+  run(worker: WorkerLike): void {
+    worker.run().catch((error: unknown) => this.fail(error));
+  }
+
+  /** Throws unless Redis holds exactly these jobs; a state that is not named must be empty. */
+  async expectCounts(queue: QueueLike, expected: Partial<Record<JobState, number>>): Promise<void> {
+    const counts = await queue.getJobCounts(...jobStates);
+    const wrong = jobStates.filter((state) => counts[state] !== (expected[state] ?? 0));
+    if (wrong.length === 0) return;
+    const list = wrong.map((state) => `${String(counts[state])} ${state} instead of ${expected[state] ?? 0}`);
+    throw new Error(`the queue holds ${list.join(', ')}`);
+  }
+
+  /** Closes what is open, workers first. `force` when the run has failed and may not be waited for. */
+  async close(force = false): Promise<void> {
+    const { workers, queues } = this;
+    this.workers = [];
+    this.queues = [];
+    for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
+    for (const queue of queues) await this.closeInTime(queue.close(), 'queue.close()');
+  }
+
+  /** To be called last: no fault is reported from here on. */
+  dismiss(): void {
+    clearTimeout(this.timer);
+    this.reject = () => undefined;
+  }
+
+  private async closeInTime(closing: Promise<void>, what: string): Promise<void> {
+    const limit = new AbortController();
+    const late = sleep(CLOSE_LIMIT_MS, 'late', { signal: limit.signal, ref: false }).catch(() => 'closed');
+    const first = await Promise.race([closing.then(() => 'closed'), late]);
+    limit.abort();
+    if (first === 'late') throw new Error(`${what} did not end in ${CLOSE_LIMIT_MS / 1e3} s`);
+  }
+
+  private async failOverdue(): Promise<void> {
+    const counts = this.queues[0]?.getJobCounts(...jobStates).then((found) => JSON.stringify(found));
+    const unknown = sleep(COUNTS_LIMIT_MS, 'unknown counts');
+    const left = await Promise.race([counts, unknown]).catch((error: unknown) => String(error));
+    this.fail(new Error(`not done after ${this.settings.timeLimitMs / 1e3} s; the queue holds ${String(left)}`));
+  }
+}

@@ -1,0 +1,4 @@
+//! Tells cargo how to link a Node addon.
+fn main() {
+    napi_build::setup();
+}

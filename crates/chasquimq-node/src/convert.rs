@@ -1,0 +1,127 @@
+//! Lengths and options between the two sides. JavaScript counts UTF-16 units, Rust counts bytes.
+
+use std::{path::PathBuf, time::Duration};
+
+use chasquimq::{ConnectOptions, TlsOptions};
+use napi_derive::napi;
+
+/// Where the server is.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeConnection {
+    /// Host; default `127.0.0.1`.
+    pub host: Option<String>,
+    /// Port; default 6379.
+    pub port: Option<u16>,
+    /// Unix socket.
+    pub path: Option<String>,
+    /// ACL user.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Database number.
+    pub db: Option<i64>,
+    /// TLS.
+    pub tls: Option<NativeTls>,
+    /// Milliseconds to wait for a connection; default 10000.
+    pub connect_timeout: Option<u32>,
+    /// Shown by `CLIENT LIST`.
+    pub connection_name: Option<String>,
+}
+
+/// TLS, PEM texts.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeTls {
+    /// `false` accepts certificates that cannot be verified.
+    pub reject_unauthorized: Option<bool>,
+    /// Root certificates.
+    pub ca: Option<String>,
+    /// Client certificate.
+    pub cert: Option<String>,
+    /// Client key.
+    pub key: Option<String>,
+    /// Server name, when it is not the host.
+    pub servername: Option<String>,
+}
+
+impl NativeConnection {
+    /// The engine's form.
+    pub fn to_options(&self, skip_version_check: Option<bool>) -> ConnectOptions {
+        let default = ConnectOptions::default();
+        ConnectOptions {
+            host: self.host.clone().unwrap_or(default.host),
+            port: self.port.unwrap_or(default.port),
+            path: self.path.as_ref().map(PathBuf::from),
+            username: self.username.clone(),
+            password: self.password.clone(),
+            db: self.db.unwrap_or(0),
+            tls: self.tls.as_ref().map(|tls| TlsOptions {
+                insecure: tls.reject_unauthorized == Some(false),
+                ca: tls.ca.clone(),
+                cert: tls.cert.clone(),
+                key: tls.key.clone(),
+            }),
+            connect_timeout: self.connect_timeout.map_or(default.connect_timeout, |ms| Duration::from_millis(ms.into())),
+            client_name: self.connection_name.clone(),
+            skip_version_check: skip_version_check.unwrap_or(false),
+        }
+    }
+}
+
+/// Cuts a text into pieces whose lengths JavaScript gave.
+pub struct Pieces<'a> {
+    rest: &'a str,
+    ascii: bool,
+}
+
+impl<'a> Pieces<'a> {
+    /// Pieces of `text`, from its start.
+    pub fn new(text: &'a str) -> Self {
+        Self { rest: text, ascii: text.is_ascii() }
+    }
+
+    /// The next piece, of so many UTF-16 units. A lone surrogate was replaced by one character, so units still agree.
+    pub fn next(&mut self, units: usize) -> &'a str {
+        let bytes = if self.ascii { units.min(self.rest.len()) } else { bytes_of(self.rest, units) };
+        let (piece, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        piece
+    }
+}
+
+fn bytes_of(text: &str, units: usize) -> usize {
+    let mut left = units;
+    for (at, char) in text.char_indices() {
+        if left == 0 {
+            return at;
+        }
+        left = left.saturating_sub(char.len_utf16());
+    }
+    text.len()
+}
+
+/// UTF-16 units of a text.
+pub fn units_of(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().map(char::len_utf16).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_cut_by_utf16_units() {
+        let text = "añ😀bc";
+        let mut pieces = Pieces::new(text);
+        assert_eq!(pieces.next(2), "añ");
+        assert_eq!(pieces.next(2), "😀");
+        assert_eq!(pieces.next(2), "bc");
+        assert_eq!(pieces.next(3), "");
+        assert_eq!(units_of(text), 6);
+    }
+}

@@ -1,0 +1,50 @@
+//! Engine errors as JavaScript knows them.
+
+use chasquimq::Error;
+use napi::{bindgen_prelude::JsObjectValue, Env, JsValue};
+use napi_derive::napi;
+
+/// An error in a message.
+#[napi(object)]
+pub struct NativeError {
+    /// BullMQ's message where BullMQ has one.
+    pub message: String,
+    /// Node's code, such as `ECONNREFUSED`.
+    pub code: Option<String>,
+    /// BullMQ's numeric code.
+    pub number: Option<i32>,
+}
+
+impl From<&Error> for NativeError {
+    fn from(error: &Error) -> Self {
+        Self { message: error.to_string(), code: node_code(error).map(str::to_owned), number: error.code() }
+    }
+}
+
+fn node_code(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Connection { code, .. } => *code,
+        _ => None,
+    }
+}
+
+/// A JavaScript `Error` with BullMQ's message, and its numeric code or Node's.
+pub fn js_error(env: &Env, error: &Error) -> napi::Error {
+    let made = || -> napi::Result<napi::Error> {
+        let mut object = env.create_error(napi::Error::from_reason(error.to_string()))?;
+        match (error.code(), node_code(error)) {
+            (Some(number), _) => object.set_named_property("code", number)?,
+            (None, Some(code)) => object.set_named_property("code", code)?,
+            (None, None) => {
+                object.delete_named_property("code")?;
+            }
+        }
+        Ok(napi::Error::from(object.to_unknown()))
+    };
+    made().unwrap_or_else(|failed| failed)
+}
+
+/// What a promise is rejected with when the engine panicked.
+pub fn panic_error() -> napi::Error {
+    napi::Error::from_reason("ChasquiMQ: the engine met a state it does not know; please report this")
+}

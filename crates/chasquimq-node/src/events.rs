@@ -1,0 +1,133 @@
+//! `NativeEvents`: a queue's event log.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chasquimq::{ConnectionEvent, Error, EventMessage, EventReader, Keys};
+use napi::{
+    bindgen_prelude::{Function, Object},
+    Env, Result,
+};
+use napi_derive::napi;
+
+use crate::{
+    convert::NativeConnection,
+    error::NativeError,
+    runtime::{Output, Runtime},
+    sink::Sink,
+};
+
+/// What a reader is made from.
+#[napi(object)]
+pub struct NativeEventsOptions {
+    /// Queue name.
+    pub name: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// Server.
+    pub connection: NativeConnection,
+    /// Accept any server version.
+    pub skip_version_check: Option<bool>,
+    /// `$`, or the id after which to read.
+    pub last_event_id: String,
+    /// Longest read, ms.
+    pub blocking_timeout: f64,
+}
+
+/// What a reader tells.
+#[napi(object)]
+#[derive(Default)]
+pub struct EventsMessage {
+    /// JSON text: `[[id, event, args], ...]`.
+    pub events: Option<String>,
+    /// Reading failed.
+    pub error: Option<NativeError>,
+    /// An open connection broke.
+    pub closed: Option<bool>,
+}
+
+/// One reader. See `src/queue-events.ts`.
+#[napi]
+pub struct NativeEvents {
+    reader: Arc<EventReader>,
+    runtime: Mutex<Option<Arc<Runtime>>>,
+    sink: Sink<EventMessage, EventsMessage>,
+    last_event_id: String,
+    wait: Duration,
+}
+
+#[napi]
+impl NativeEvents {
+    /// Makes a reader; nothing is connected yet.
+    #[napi(constructor)]
+    pub fn new(
+        options: NativeEventsOptions,
+        #[napi(ts_arg_type = "(message: EventsMessage) => void")] on_message: Function<'_, EventsMessage, ()>,
+    ) -> Result<Self> {
+        let sink = Sink::new(&on_message, |message| Ok(to_message(message)))?;
+        let events = sink.clone();
+        let reader = EventReader::new(
+            options.connection.to_options(options.skip_version_check),
+            Keys::new(&options.prefix, &options.name),
+            Arc::new(move |message| events.send(message)),
+        );
+        Ok(Self {
+            reader: Arc::new(reader),
+            runtime: Mutex::new(Some(Runtime::shared()?)),
+            sink,
+            last_event_id: options.last_event_id,
+            wait: Duration::from_millis(options.blocking_timeout.max(1.0) as u64),
+        })
+    }
+
+    fn runtime(&self) -> Result<Arc<Runtime>> {
+        let runtime = self.runtime.lock().ok().and_then(|runtime| runtime.clone());
+        runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
+    }
+
+    /// Resolves when connected.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let reader = self.reader.clone();
+        self.runtime()?.promise(env, async move { reader.ready().await }, |()| Output::Nothing)
+    }
+
+    /// Reads until closed.
+    #[napi]
+    pub fn run(&self) -> Result<()> {
+        let (reader, sink, last, wait) = (self.reader.clone(), self.sink.clone(), self.last_event_id.clone(), self.wait);
+        self.runtime()?.handle().spawn(async move {
+            reader.run(&last, wait, Arc::new(move |message| sink.send(message))).await;
+        });
+        Ok(())
+    }
+
+    /// Ends reading.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let runtime = Runtime::shared()?;
+        let held = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
+        self.reader.close();
+        self.sink.close();
+        runtime.promise(
+            env,
+            async move {
+                drop(held);
+                Ok(())
+            },
+            |()| Output::Nothing,
+        )
+    }
+}
+
+fn to_message(message: EventMessage) -> EventsMessage {
+    match message {
+        EventMessage::Events(events) => EventsMessage { events: Some(chasquimq::events::to_json(&events)), ..Default::default() },
+        EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => {
+            EventsMessage { error: Some(NativeError::from(&error)), ..Default::default() }
+        }
+        EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage { closed: Some(true), ..Default::default() },
+    }
+}

@@ -1,0 +1,47 @@
+//! The way back to JavaScript: one function, called on its thread, let go when the object closes.
+
+use std::sync::{Arc, Mutex};
+
+use napi::{
+    bindgen_prelude::{Function, JsValuesTupleIntoVec},
+    threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
+    Result, Status,
+};
+
+type Back<T, A> = ThreadsafeFunction<T, (), A, Status, false>;
+
+/// Calls a JavaScript function from any thread, until it is closed. Keeps Node alive meanwhile.
+pub struct Sink<T: 'static, A: 'static + JsValuesTupleIntoVec> {
+    back: Arc<Mutex<Option<Arc<Back<T, A>>>>>,
+}
+
+impl<T: 'static, A: 'static + JsValuesTupleIntoVec> Clone for Sink<T, A> {
+    fn clone(&self) -> Self {
+        Self { back: self.back.clone() }
+    }
+}
+
+impl<T: Send + 'static, A: 'static + JsValuesTupleIntoVec> Sink<T, A> {
+    /// `convert` runs on JavaScript's thread.
+    pub fn new(function: &Function<'_, A, ()>, mut convert: impl FnMut(T) -> Result<A> + 'static) -> Result<Self> {
+        let back = function
+            .build_threadsafe_function::<T>()
+            .build_callback(move |context| convert(context.value))?;
+        Ok(Self { back: Arc::new(Mutex::new(Some(Arc::new(back)))) })
+    }
+
+    /// Hands a message over; after the close it is dropped.
+    pub fn send(&self, message: T) {
+        let back = self.back.lock().ok().and_then(|back| back.clone());
+        if let Some(back) = back {
+            back.call(message, ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+
+    /// Lets go of the function, so that Node may exit.
+    pub fn close(&self) {
+        if let Ok(mut back) = self.back.lock() {
+            back.take();
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! `NativeWorker`: the engine's worker loop, with JavaScript running the jobs.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chasquimq::{
+    worker::{Batch, Completed, Ending, FailureState, Flush, Message, Outcome},
+    ConnectionEvent, Error, Keep, Keys, Worker, WorkerOptions,
+};
+use napi::{
+    bindgen_prelude::{Float64Array, Function, Int32Array, Object, Uint32Array},
+    Env, Result,
+};
+use napi_derive::napi;
+
+use crate::{
+    convert::{units_of, NativeConnection, Pieces},
+    error::NativeError,
+    runtime::{Output, Runtime},
+    sink::Sink,
+};
+
+/// What a worker is made from.
+#[napi(object)]
+pub struct NativeWorkerOptions {
+    /// Queue name.
+    pub name: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// Server.
+    pub connection: NativeConnection,
+    /// Accept any server version.
+    pub skip_version_check: Option<bool>,
+    /// Owner of the lease.
+    pub id: String,
+    /// Shown as `processedBy`.
+    pub worker_name: Option<String>,
+    /// Jobs at once.
+    pub concurrency: f64,
+    /// Lease, ms.
+    pub lock_duration: f64,
+    /// The lease is renewed each half of this, ms.
+    pub lock_renew_time: f64,
+    /// Never renew.
+    pub skip_lock_renewal: Option<bool>,
+    /// Between scans, ms.
+    pub stalled_interval: f64,
+    /// Times a job may stall.
+    pub max_stalled_count: u32,
+    /// Never scan.
+    pub skip_stalled_check: Option<bool>,
+    /// Starts a job may have.
+    pub max_started_attempts: Option<u32>,
+    /// Longest idle wait, seconds.
+    pub drain_delay: f64,
+    /// Pause after a connection error, ms.
+    pub run_retry_delay: f64,
+    /// JSON of the worker's retention.
+    pub remove_on_complete: Option<String>,
+    /// JSON of the worker's retention.
+    pub remove_on_fail: Option<String>,
+}
+
+/// What a worker tells.
+#[napi(object)]
+#[derive(Default)]
+pub struct WorkerMessage {
+    /// Jobs to run.
+    pub jobs: Option<NativeBatch>,
+    /// Every flush up to this one is recorded.
+    pub flushed: Option<u32>,
+    /// Outcomes that were refused.
+    pub rejected: Option<Vec<NativeRejected>>,
+    /// What became of failed tries.
+    pub failures: Option<Vec<NativeFailure>>,
+    /// `finishedOn` of what ended.
+    pub finished_on: Option<f64>,
+    /// Nothing was left.
+    pub drained: Option<bool>,
+    /// Ids brought back.
+    pub stalled: Option<Vec<String>>,
+    /// Hand back what did not start.
+    pub give_back: Option<bool>,
+    /// Call `tick`.
+    pub clock: Option<bool>,
+    /// The lease was not renewed in time.
+    pub lease_lost: Option<bool>,
+    /// Something failed that is not the connection.
+    pub error: Option<NativeError>,
+    /// Connecting failed.
+    pub connection_error: Option<NativeError>,
+    /// An open connection broke.
+    pub closed: Option<bool>,
+}
+
+/// Jobs that became active together.
+#[napi(object)]
+pub struct NativeBatch {
+    /// Handle of the first.
+    pub base: u32,
+    /// Number of jobs.
+    pub count: u32,
+    /// When they became active.
+    pub processed_on: f64,
+    /// Names and data, back to back.
+    pub text: String,
+    /// Six numbers a job: id, name units, data units, options, timestamp, extra.
+    pub layout: Float64Array,
+    /// Option texts.
+    pub opts: Vec<String>,
+    /// Jobs with a record.
+    pub extras: Vec<NativeJobExtra>,
+}
+
+/// What is known of a job with a record.
+#[napi(object)]
+pub struct NativeJobExtra {
+    /// Id.
+    pub id: Option<String>,
+    /// JSON text.
+    pub progress: Option<String>,
+    /// JSON text.
+    pub returnvalue: Option<String>,
+    /// JSON array of texts.
+    pub stacktrace: Option<String>,
+    /// Message of the last error.
+    pub failed_reason: Option<String>,
+    /// Fail it at once, with this.
+    pub deferred_failure: Option<String>,
+    /// Current delay, ms.
+    pub delay: Option<f64>,
+    /// Priority.
+    pub priority: Option<u32>,
+    /// Times it became active.
+    pub attempts_started: Option<u32>,
+    /// Tries that ended.
+    pub attempts_made: Option<u32>,
+    /// Times it stalled.
+    pub stalled_counter: Option<u32>,
+    /// Last finish, epoch ms.
+    pub finished_on: Option<f64>,
+    /// Key of its parent.
+    pub parent_key: Option<String>,
+    /// Its parent, JSON text.
+    pub parent: Option<String>,
+    /// Deduplication id.
+    pub deduplication_id: Option<String>,
+    /// Scheduler id.
+    pub repeat_job_key: Option<String>,
+}
+
+/// An outcome other than completed.
+#[napi(object)]
+pub struct NativeOutcome {
+    /// The job.
+    pub handle: u32,
+    /// How it ended.
+    #[napi(ts_type = "'failed' | 'moved' | 'returned' | 'rateLimited'")]
+    pub kind: String,
+    /// Message of the error.
+    pub reason: Option<String>,
+    /// JSON array of texts.
+    pub stacktrace: Option<String>,
+    /// No further tries.
+    pub unrecoverable: Option<bool>,
+    /// Pause by a strategy of the user's, ms.
+    pub delay: Option<f64>,
+}
+
+/// A refused outcome.
+#[napi(object)]
+pub struct NativeRejected {
+    /// The job.
+    pub handle: u32,
+    /// Why.
+    pub error: NativeError,
+}
+
+/// What became of a failed try.
+#[napi(object)]
+pub struct NativeFailure {
+    /// The job.
+    pub handle: u32,
+    /// Where it went.
+    #[napi(ts_type = "'failed' | 'delayed' | 'waiting'")]
+    pub state: String,
+    /// Tries that ended.
+    pub attempts_made: u32,
+    /// When it failed for good.
+    pub finished_on: Option<f64>,
+    /// Pause before the next try, ms.
+    pub delay: Option<f64>,
+}
+
+/// One worker. See `src/worker.ts`.
+#[napi]
+pub struct NativeWorker {
+    worker: Arc<Worker>,
+    runtime: Mutex<Option<Arc<Runtime>>>,
+    sink: Sink<Message, WorkerMessage>,
+}
+
+#[napi]
+impl NativeWorker {
+    /// Makes a worker that fetches nothing yet.
+    #[napi(constructor)]
+    pub fn new(
+        options: NativeWorkerOptions,
+        #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
+    ) -> Result<Self> {
+        let sink = Sink::new(&on_message, |message| Ok(to_message(message)))?;
+        let messages = sink.clone();
+        let runtime = Runtime::shared()?;
+        let handle = runtime.handle();
+        let _on_runtime = handle.enter();
+        let worker = Worker::new(
+            options.connection.to_options(options.skip_version_check),
+            Keys::new(&options.prefix, &options.name),
+            to_options(&options),
+            Arc::new(move |message| messages.send(message)),
+        );
+        Ok(Self { worker: Arc::new(worker), runtime: Mutex::new(Some(runtime)), sink })
+    }
+
+    fn runtime(&self) -> Result<Arc<Runtime>> {
+        let runtime = self.runtime.lock().ok().and_then(|runtime| runtime.clone());
+        runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
+    }
+
+    /// Resolves when both connections are there.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        self.runtime()?.promise(env, async move { worker.ready().await }, |()| Output::Nothing)
+    }
+
+    /// Fetches from now on.
+    #[napi]
+    pub fn run(&self, now: f64) {
+        self.worker.run(now as u64);
+    }
+
+    /// Fetches no more.
+    #[napi]
+    pub fn pause(&self) {
+        self.worker.pause();
+    }
+
+    /// Changes how many jobs run at once.
+    #[napi]
+    pub fn set_concurrency(&self, concurrency: f64) {
+        self.worker.set_concurrency(concurrency as u32);
+    }
+
+    /// Reports how jobs ended.
+    #[napi]
+    pub fn finish(
+        &self,
+        flush: u32,
+        now: f64,
+        handles: Uint32Array,
+        lengths: Int32Array,
+        text: String,
+        others: Vec<NativeOutcome>,
+    ) {
+        let mut pieces = Pieces::new(&text);
+        let mut at = 0;
+        let completed = handles.iter().zip(lengths.iter()).map(|(handle, units)| {
+            let result = (*units >= 0).then(|| {
+                let from = at;
+                at += pieces.next(*units as usize).len() as u32;
+                (from, at)
+            });
+            Completed { handle: *handle, result }
+        });
+        let completed = completed.collect();
+        let others = others.into_iter().map(to_outcome).collect();
+        self.worker.finish(Flush { number: flush, now_ms: now as u64, completed, text, others });
+    }
+
+    /// The facade's clock.
+    #[napi]
+    pub fn tick(&self, now: f64) {
+        self.worker.tick(now as u64);
+    }
+
+    /// Stops; with `force` at once.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env, force: bool) -> Result<Object<'env>> {
+        let runtime = Runtime::shared()?;
+        let held = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
+        let (worker, sink) = (self.worker.clone(), self.sink.clone());
+        runtime.promise(
+            env,
+            async move {
+                worker.close(force).await;
+                sink.close();
+                drop(held);
+                Ok(())
+            },
+            |()| Output::Nothing,
+        )
+    }
+}
+
+fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
+    let ms = |ms: f64| Duration::from_micros((ms.max(0.0) * 1000.0) as u64);
+    let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
+    WorkerOptions {
+        id: options.id.clone(),
+        name: options.worker_name.clone().unwrap_or_default(),
+        concurrency: options.concurrency as u32,
+        lock_duration: ms(options.lock_duration),
+        lock_renew_time: (options.skip_lock_renewal != Some(true)).then(|| ms(options.lock_renew_time)),
+        stalled_interval: (options.skip_stalled_check != Some(true)).then(|| ms(options.stalled_interval)),
+        max_stalled_count: options.max_stalled_count,
+        drain_delay: ms(options.drain_delay * 1000.0),
+        remove_on_complete: keep(&options.remove_on_complete),
+        remove_on_fail: keep(&options.remove_on_fail),
+    }
+}
+
+fn to_outcome(outcome: NativeOutcome) -> Outcome {
+    let ending = match outcome.kind.as_str() {
+        "moved" => Ending::Moved,
+        "returned" => Ending::Returned,
+        "rateLimited" => Ending::RateLimited,
+        _ => Ending::Failed {
+            reason: outcome.reason,
+            stacktrace: outcome.stacktrace,
+            unrecoverable: outcome.unrecoverable.unwrap_or(false),
+            delay_ms: outcome.delay,
+        },
+    };
+    Outcome { handle: outcome.handle, ending }
+}
+
+fn to_message(message: Message) -> WorkerMessage {
+    let finished_on = message.finished_on as f64;
+    let (connection_error, closed) = match &message.connection {
+        Some(ConnectionEvent::Failed(error)) => (Some(NativeError::from(error)), None),
+        Some(ConnectionEvent::Lost) => (None, Some(true)),
+        None => (None, None),
+    };
+    WorkerMessage {
+        jobs: message.jobs.map(to_batch),
+        flushed: message.flushed,
+        rejected: some(message.rejected.into_iter().map(|rejected| NativeRejected {
+            handle: rejected.handle,
+            error: NativeError::from(&rejected.error),
+        })),
+        failures: some(message.failures.into_iter().map(|failure| NativeFailure {
+            handle: failure.handle,
+            state: match failure.state {
+                FailureState::Failed => "failed",
+                FailureState::Delayed(_) => "delayed",
+                FailureState::Waiting => "waiting",
+            }
+            .to_owned(),
+            attempts_made: failure.attempts_made,
+            finished_on: (failure.state == FailureState::Failed).then_some(finished_on),
+            delay: match failure.state {
+                FailureState::Delayed(ms) => Some(ms as f64),
+                _ => None,
+            },
+        })),
+        finished_on: message.flushed.map(|_| finished_on),
+        drained: message.drained.then_some(true),
+        stalled: some(message.stalled.into_iter()),
+        give_back: message.give_back.then_some(true),
+        clock: message.clock.then_some(true),
+        lease_lost: message.lease_lost.then_some(true),
+        error: message.error.as_ref().map(NativeError::from),
+        connection_error,
+        closed,
+    }
+}
+
+fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
+    (values.len() > 0).then(|| values.collect())
+}
+
+fn to_batch(batch: Batch) -> NativeBatch {
+    let ascii = batch.text.is_ascii();
+    let mut layout = Vec::with_capacity(batch.jobs.len() * 6);
+    let mut at = 0;
+    let mut units = |bytes: u32| {
+        let piece = &batch.text[at..at + bytes as usize];
+        at += bytes as usize;
+        (if ascii { piece.len() } else { units_of(piece) }) as f64
+    };
+    for job in &batch.jobs {
+        layout.push(if job.extra.is_some() { f64::NAN } else { job.number as f64 });
+        layout.push(job.name_len.map_or(-1.0, &mut units));
+        layout.push(units(job.data_len));
+        layout.push(f64::from(job.options));
+        layout.push(job.timestamp as f64);
+        layout.push(job.extra.map_or(-1.0, f64::from));
+    }
+    NativeBatch {
+        base: batch.base,
+        count: batch.jobs.len() as u32,
+        processed_on: batch.processed_on as f64,
+        layout: Float64Array::new(layout),
+        opts: batch.options.iter().map(|options| options.text.clone()).collect(),
+        extras: batch.extras.into_iter().map(to_extra).collect(),
+        text: batch.text,
+    }
+}
+
+fn to_extra(extra: chasquimq::worker::Extra) -> NativeJobExtra {
+    let vitals = extra.vitals;
+    NativeJobExtra {
+        id: Some(extra.id),
+        progress: vitals.progress,
+        returnvalue: vitals.returnvalue,
+        stacktrace: vitals.stacktrace,
+        failed_reason: vitals.failed_reason,
+        deferred_failure: vitals.deferred_failure,
+        delay: None,
+        priority: None,
+        attempts_started: Some(vitals.attempts_started),
+        attempts_made: Some(vitals.attempts_made),
+        stalled_counter: Some(vitals.stalled_counter),
+        finished_on: vitals.finished_on.map(|ms| ms as f64),
+        parent_key: None,
+        parent: None,
+        deduplication_id: None,
+        repeat_job_key: None,
+    }
+}

@@ -1,0 +1,32 @@
+-- amend_job: any state -> the same state. Replaces a job's data or its progress.
+-- KEYS    base (also: state meta jobs vitals active log takes frames runs holes completed failed delayed prioritized
+--         waiting-children events)
+-- ARGV    now_ms (epoch ms), id, what (data | progress), value (JSON text)
+-- RETURNS 0 | -1
+-- ERRORS  -1 missing job      EVENTS progress      COST O(log n), O(frame) for a job of a frame
+-- SOURCE  BullMQ 6.7 Job#updateData, #updateProgress
+local base = KEYS[1]
+local now_ms, id, what, value = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+
+local job = locate(id)
+if not job then return -1 end
+local vitals = detach(job)
+if what == 'data' then
+  local body = cmsgpack.unpack(job.body)
+  body[4] = value
+  redis.call('HSET', base .. 'jobs', id, cmsgpack.pack(body))
+else
+  vitals.p = value
+  store_vitals(id, vitals)
+  emit(1, { 'X', 'progress', { id }, 'data', value })
+  flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+end
+save_state()
+return 0

@@ -1,0 +1,200 @@
+-- fetch: waiting -> active, for one worker. Order: the front list, then the log.
+-- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later. A frame that holds more than there is
+-- room for is broken: its jobs become records, those that fit become active, the rest goes to the front list.
+-- A job that stalled before is never surplus: what killed its worker must not take it along again.
+local PROMOTE_LIMIT = 1000
+
+-- delayed -> waiting, for every job that is due.
+local function promote_due(now_ms)
+  local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
+  if #due == 0 then return end
+  redis.call('ZREM', base .. 'delayed', unpack(due))
+  append_references(due)
+  emit(#due, { 'X', 'waiting', due, 'prev', 'delayed' })
+end
+
+-- R collects what is taken: frames {first, n, blob, ...}, records {id, body, vitals, attempts_started, ...}, taken (jobs), bytes;
+-- rest: what was broken heads the line now.
+local R = { frames = {}, records = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, record_ids = {}, rest = false }
+
+local function add_record_taken(id, body, vitals_raw, W)
+  local started = 1
+  if vitals_raw then started = (cmsgpack.unpack(vitals_raw).as or 0) + 1 end
+  local r = R.records
+  r[#r + 1] = id
+  r[#r + 1] = body
+  r[#r + 1] = vitals_raw or ''
+  r[#r + 1] = started
+  R.active_set[#R.active_set + 1] = id
+  R.active_set[#R.active_set + 1] = cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name })
+  R.record_ids[#R.record_ids + 1] = id
+  R.taken = R.taken + 1
+  R.bytes = R.bytes + #body
+end
+
+-- References of removed jobs stay in the line; each is skipped once.
+local function is_stale(id)
+  if S.gone == 0 then return false end
+  local count = tonumber(redis.call('HGET', base .. 'gone', id) or 0)
+  if count == 0 then return false end
+  if count == 1 then
+    redis.call('HDEL', base .. 'gone', id)
+  else
+    redis.call('HINCRBY', base .. 'gone', id, -1)
+  end
+  S.gone = S.gone - 1
+  return true
+end
+
+local function take_records(ids, W)
+  if S.gone > 0 then
+    local valid = {}
+    for _, id in ipairs(ids) do
+      if not is_stale(id) then valid[#valid + 1] = id end
+    end
+    ids = valid
+  end
+  if #ids == 0 then return end
+  local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids))
+  local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
+  for i, id in ipairs(ids) do
+    S.waiting = S.waiting - 1
+    if bodies[i] then add_record_taken(id, bodies[i], vitals[i], W) end
+  end
+end
+
+local function has_stalled(vitals_raw)
+  return vitals_raw and (cmsgpack.unpack(vitals_raw).st or 0) > 0
+end
+
+local function take_front(want, most, W)
+  while R.taken < want do
+    local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
+    if not ids then return end
+    take_records(ids, W)
+  end
+  while R.taken < most do
+    local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
+    if #ids == 0 then return end
+    local fit = #ids
+    for i, vitals_raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids))) do
+      if has_stalled(vitals_raw) then
+        fit = i - 1
+        R.rest = true
+        break
+      end
+    end
+    if fit == 0 then return end
+    redis.call('LPOP', base .. 'front', fit)
+    take_records({ unpack(ids, 1, fit) }, W)
+    if R.rest then return end
+  end
+  R.rest = redis.call('EXISTS', base .. 'front') == 1
+end
+
+local function push_rest(ids)
+  R.rest = #ids > 0
+  for from = 1, #ids, 1000 do
+    redis.call('RPUSH', base .. 'front', unpack(ids, from, math.min(from + 999, #ids)))
+  end
+end
+
+-- Breaks the frame at the head of the line; `room` of its jobs become active.
+local function break_frame(first, n, blob, room, W)
+  local chars = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
+  if chars then
+    redis.call('HDEL', base .. 'holes', whole(first))
+    S.holes = S.holes - 1
+  end
+  local body_of = frame_bodies(blob)
+  local set, plain, known, rest = {}, {}, {}, {}
+  for i = 0, n - 1 do
+    local char = chars and chars:sub(i + 1, i + 1) or '1'
+    local id = whole(first + i)
+    if char ~= '0' then
+      if char == '1' then
+        local body = body_of(i)
+        set[#set + 1] = id
+        set[#set + 1] = body
+        if room > 0 then plain[#plain + 1] = { id, body } end
+      elseif room > 0 then
+        plain[#plain + 1] = { id }
+      end
+      if room > 0 then room = room - 1 else rest[#rest + 1] = id end
+    end
+  end
+  if #set > 0 then redis.call('HSET', base .. 'jobs', unpack(set)) end
+  for _, job in ipairs(plain) do
+    if job[2] then
+      S.waiting = S.waiting - 1
+      add_record_taken(job[1], job[2], nil, W)
+    else
+      take_records({ job[1] }, W)
+    end
+  end
+  push_rest(rest)
+  redis.call('XDEL', base .. 'log', entry_id(first, n))
+end
+
+-- Takes one log entry, or what there is room for. W.max_bytes bounds what is taken beyond the jobs that start now.
+local function take_entry(entry, want, most, W)
+  local room = R.bytes < W.max_bytes and most - R.taken or want - R.taken
+  if room <= 0 then return false end
+  local field, blob = entry[2][1], entry[2][2]
+  local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
+  ms, seq = tonumber(ms), tonumber(seq)
+  if field == 'f' then
+    if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
+      break_frame(ms, seq, blob, room, W)
+    else
+      local f = R.frames
+      f[#f + 1] = ms
+      f[#f + 1] = seq
+      f[#f + 1] = blob
+      R.takes_set[#R.takes_set + 1] = whole(ms)
+      R.takes_set[#R.takes_set + 1] = cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name })
+      R.taken = R.taken + seq
+      R.bytes = R.bytes + #blob
+      S.waiting = S.waiting - seq
+    end
+  else
+    local ids = cmsgpack.unpack(blob)
+    if #ids > room then
+      local rest = {}
+      for i = room + 1, #ids do rest[#rest + 1] = ids[i] end
+      push_rest(rest)
+      for i = #ids, room + 1, -1 do ids[i] = nil end
+    end
+    take_records(ids, W)
+    redis.call('XDEL', base .. 'log', entry[1])
+  end
+  S.cursor_ms, S.cursor_seq = ms, seq
+  return true
+end
+
+local function take_log(want, most, W)
+  while S.waiting > 0 and R.taken < most and not R.rest do
+    local count = math.max(math.min(math.ceil((most - R.taken) / 64), 64), 1)
+    local entries = redis.call('XRANGE', base .. 'log', '(' .. entry_id(S.cursor_ms, S.cursor_seq), '+', 'COUNT', count)
+    if #entries == 0 then return end
+    for _, entry in ipairs(entries) do
+      if R.taken >= most or R.rest or not take_entry(entry, want, most, W) then return end
+    end
+  end
+end
+
+-- Takes up to `want` jobs, and `surplus` more where that breaks nothing.
+local function fetch(want, surplus, W)
+  take_front(want, want + surplus, W)
+  take_log(want, want + surplus, W)
+  S.active = S.active + R.taken
+  if #R.takes_set > 0 then
+    call_in_chunks('HSET', base .. 'takes', R.takes_set)
+    for i = 1, #R.frames, 3 do emit(R.frames[i + 1], { 'a', R.frames[i], R.frames[i + 1] }) end
+  end
+  if #R.active_set > 0 then
+    call_in_chunks('HSET', base .. 'active', R.active_set)
+    emit(#R.record_ids, { 'X', 'active', R.record_ids, 'prev', 'waiting' })
+  end
+  if S.waiting > 0 then wake() end
+end

@@ -1,0 +1,250 @@
+-- finish: active -> completed | failed | delayed | waiting, for a batch of outcomes of one worker.
+-- An outcome (an array) starts with its kind and where the job is: frame first and n (0 0 = a record), offset.
+--   {c, first, n, offset, count, keep, results}                      completed jobs of a frame, one behind the other
+--   {r, 0, 0, 0, id, keep, returnvalue}                              a completed record ('' = undefined)
+--   {f, first, n, offset, id, body, to, keep, due_ms, attempts_made, exhausted, reason, trace}   a failed try
+--        to: failed | delayed | waiting | front; delay is due_ms - now_ms; body only for jobs of a frame
+--   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished
+-- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once.
+local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
+
+local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, kept = {}, finished = {},
+  jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, dropped = {}, completed_add = {}, failed_add = {},
+  delayed_add = {}, waiting = {}, front = {}, record_results = {} }
+
+-- Reads what the outcomes are about in three calls, however many there are.
+local function load_finish(outcomes)
+  local firsts, ids = {}, {}
+  for _, outcome in ipairs(outcomes) do
+    local kind, first = outcome[1], outcome[2]
+    if first > 0 then
+      if not F.takes[first] then
+        F.takes[first] = { n = outcome[3] }
+        firsts[#firsts + 1] = whole(first)
+      end
+    else
+      ids[#ids + 1] = outcome[5]
+    end
+  end
+  for from = 1, #firsts, 4000 do
+    local to = math.min(from + 3999, #firsts)
+    for i, raw in ipairs(redis.call('HMGET', base .. 'takes', unpack(firsts, from, to))) do
+      F.takes[tonumber(firsts[from + i - 1])].take = raw and cmsgpack.unpack(raw)
+    end
+  end
+  for from = 1, #ids, 4000 do
+    local to = math.min(from + 3999, #ids)
+    local active = redis.call('HMGET', base .. 'active', unpack(ids, from, to))
+    local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))
+    for i = 1, #active do
+      F.active[ids[from + i - 1]] = active[i] and cmsgpack.unpack(active[i])
+      F.vitals[ids[from + i - 1]] = vitals[i] and cmsgpack.unpack(vitals[i])
+    end
+  end
+end
+
+-- Lets jobs of a frame leave their take; false when this worker does not hold all of them.
+local function leave_take(first, offset, count, owner, char)
+  local entry = F.takes[first]
+  local take = entry.take
+  if not take or take[3] ~= owner then return false end
+  local chars = take[2] == '' and string.rep('1', entry.n) or take[2]
+  if chars:sub(offset + 1, offset + count) ~= string.rep('1', count) then return false end
+  take[2] = replace_chars(chars, offset, string.rep(char, count))
+  entry.left = true
+  S.active = S.active - count
+  return true
+end
+
+-- The active entry of a record, when this worker holds it; else nil, and why.
+local function leave_active(id, owner)
+  local active = F.active[id]
+  if active == nil then
+    local raw = redis.call('HGET', base .. 'active', id)
+    active = raw and cmsgpack.unpack(raw)
+    local vitals = redis.call('HGET', base .. 'vitals', id)
+    F.vitals[id] = vitals and cmsgpack.unpack(vitals)
+  end
+  if active and active[3] == owner then
+    F.active_del[#F.active_del + 1] = id
+    S.active = S.active - 1
+    return active
+  end
+  if active then return nil, ERROR_LOCK_MISMATCH end
+  return nil, redis.call('HEXISTS', base .. 'jobs', id) == 1 and ERROR_LOCK_MISSING or ERROR_JOB_MISSING
+end
+
+local function count_finished(set, keep)
+  F[set][keep] = (F[set][keep] or 0) + 1
+end
+
+local function complete_record(id, keep, returnvalue, W)
+  local active, why = leave_active(id, W.owner)
+  if not active then return why end
+  F.record_results[#F.record_results + 1] = id
+  F.record_results[#F.record_results + 1] = returnvalue == '' and 'null' or returnvalue
+  if W.keeps[keep][1] == 0 then
+    F.dropped[#F.dropped + 1] = id
+    return nil
+  end
+  local vitals = F.vitals[id] or {}
+  vitals.am, vitals.as, vitals.po, vitals.fo = (vitals.am or 0) + 1, active[2], active[1], W.now_ms
+  vitals.rv = returnvalue ~= '' and returnvalue or nil
+  vitals.pb = active[4] ~= '' and active[4] or nil
+  vitals.d = nil
+  F.vitals_set[#F.vitals_set + 1] = id
+  F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
+  F.completed_add[#F.completed_add + 1] = W.now_ms
+  F.completed_add[#F.completed_add + 1] = id
+  S.completed = S.completed + 1
+  count_finished('completed', keep)
+  return nil
+end
+
+local function complete_jobs(outcome, W)
+  local first, n, offset, count, keep, results = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6], outcome[7]
+  local removed = W.keeps[keep][1] == 0
+  if not leave_take(first, offset, count, W.owner, removed and '0' or 'k') then return false end
+  if not removed then
+    local number = whole(first + offset)
+    local take = F.takes[first].take
+    F.runs_set[#F.runs_set + 1] = number
+    F.runs_set[#F.runs_set + 1] = cmsgpack.pack({ count, first, n, take[1], take[4], results })
+    F.completed_add[#F.completed_add + 1] = W.now_ms
+    F.completed_add[#F.completed_add + 1] = number
+    S.completed = S.completed + count
+    F.completed[keep] = (F.completed[keep] or 0) + count
+  end
+  emit(count, { 'C', first + offset, count, results })
+  return true
+end
+
+-- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
+local function complete_scattered(outcome, W)
+  local first, n, offset, count, keep = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
+  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}
+  for i = 0, count - 1 do
+    local value = results[i + 1] or ''
+    local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
+    if not complete_jobs(single, W) then
+      local why = complete_record(whole(first + offset + i), keep, value, W)
+      if why then table.insert(F.rejected, { first, offset + i, why }) end
+    end
+  end
+end
+
+-- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
+local function take_out(outcome, W)
+  local first, n, offset, id, body = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
+  if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
+    F.jobs_set[#F.jobs_set + 1] = id
+    F.jobs_set[#F.jobs_set + 1] = body
+    local take = F.takes[first].take
+    return { take[1], 1, W.owner, take[4] }
+  end
+  return leave_active(id, W.owner)
+end
+
+local function fail_job(outcome, W)
+  local id, to, keep, due_ms, attempts_made = outcome[5], outcome[7], outcome[8], outcome[9], outcome[10]
+  local active, why = take_out(outcome, W)
+  if not active then return why end
+  local vitals = F.vitals[id] or {}
+  vitals.am, vitals.as, vitals.po = attempts_made, active[2], active[1]
+  vitals.pb = active[4] ~= '' and active[4] or nil
+  vitals.fr = outcome[12] ~= '' and outcome[12] or nil
+  vitals.tr = outcome[13] ~= '' and outcome[13] or nil
+  vitals.df, vitals.d = nil, nil
+  if to == 'failed' then
+    vitals.fo = W.now_ms
+    table.insert(F.failed_add, W.now_ms)
+    table.insert(F.failed_add, id)
+    count_finished('failed', keep)
+    if W.keeps[keep][1] == 0 then F.dropped[#F.dropped + 1] = id end
+    emit(1, { 'X', 'failed', { id }, 'failedReason', outcome[12], 'prev', 'active' })
+    if outcome[11] == 1 then emit(1, { 'X', 'retries-exhausted', { id }, 'attemptsMade', whole(attempts_made) }) end
+  elseif to == 'delayed' then
+    vitals.d = due_ms - W.now_ms
+    table.insert(F.delayed_add, delayed_score(due_ms))
+    table.insert(F.delayed_add, id)
+    emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+  else
+    table.insert(to == 'front' and F.front or F.waiting, id)
+    emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+  end
+  F.vitals_set[#F.vitals_set + 1] = id
+  F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
+  return nil
+end
+
+local function give_back(outcome, W)
+  local id, started = outcome[5], outcome[7]
+  local active, why = take_out(outcome, W)
+  if not active then return why end
+  local vitals = F.vitals[id] or {}
+  vitals.as = active[2] - (started == 1 and 0 or 1)
+  if started == 1 then vitals.po = active[1] end
+  F.vitals_set[#F.vitals_set + 1] = id
+  F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
+  table.insert(F.front, id)
+  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+  return nil
+end
+
+local function write_finish()
+  for first, entry in pairs(F.takes) do
+    if entry.left then store_take(first, entry.n, entry.take) end
+  end
+  if #F.record_results > 0 then
+    local ids, values = {}, {}
+    for i = 1, #F.record_results, 2 do
+      ids[#ids + 1] = F.record_results[i]
+      values[#values + 1] = F.record_results[i + 1]
+    end
+    emit(#ids, { 'X', 'completed', ids, 'returnvalue', values, 'prev', 'active' })
+  end
+  call_in_chunks('HDEL', base .. 'active', F.active_del)
+  call_in_chunks('HSET', base .. 'jobs', F.jobs_set)
+  call_in_chunks('HSET', base .. 'vitals', F.vitals_set)
+  call_in_chunks('HSET', base .. 'runs', F.runs_set)
+  call_in_chunks('ZADD', base .. 'completed', F.completed_add)
+  call_in_chunks('ZADD', base .. 'failed', F.failed_add)
+  call_in_chunks('ZADD', base .. 'delayed', F.delayed_add)
+  if #F.dropped > 0 then
+    for from = 1, #F.dropped, 1000 do
+      redis.call('ZREM', base .. 'failed', unpack(F.dropped, from, math.min(from + 999, #F.dropped)))
+    end
+    drop_records(F.dropped)
+  end
+  if #F.waiting > 0 then append_references(F.waiting) end
+  push_front(F.front)
+end
+
+-- Applies the outcomes. W: owner, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
+local function finish(outcomes, W)
+  load_finish(outcomes)
+  for _, outcome in ipairs(outcomes) do
+    local kind, why = outcome[1], nil
+    if kind == 'c' then
+      if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
+    elseif kind == 'r' then
+      why = complete_record(outcome[5], outcome[6], outcome[7], W)
+    elseif kind == 'f' then
+      why = fail_job(outcome, W)
+    else
+      why = give_back(outcome, W)
+    end
+    if why then
+      if outcome[2] > 0 then
+        table.insert(F.rejected, { outcome[2], outcome[4], why })
+      else
+        table.insert(F.rejected, { 0, outcome[5], why })
+      end
+    end
+  end
+  write_finish()
+  for _, set in ipairs({ 'completed', 'failed' }) do
+    for keep, count in pairs(F[set]) do apply_keep(set, W.keeps[keep], W.now_ms, count) end
+  end
+  return F.rejected
+end

@@ -1,0 +1,85 @@
+-- keep: finished jobs and how long they stay. Completed jobs of a frame are kept as runs: consecutive jobs that finished together.
+--   completed  sorted set by finishedOn; member: a record's id, or the number of a run's first job
+--   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results}
+--              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
+--   failed     sorted set by finishedOn; members are records' ids
+local function drop_records(ids)
+  for from = 1, #ids, 1000 do
+    local to = math.min(from + 999, #ids)
+    local logs = {}
+    for i = from, to do logs[#logs + 1] = base .. 'logs:' .. ids[i] end
+    redis.call('HDEL', base .. 'jobs', unpack(ids, from, to))
+    redis.call('HDEL', base .. 'vitals', unpack(ids, from, to))
+    redis.call('UNLINK', unpack(logs))
+  end
+end
+
+local function store_run(number, run)
+  redis.call('HSET', base .. 'runs', whole(number), cmsgpack.pack(run))
+end
+
+-- Results from..to (1 is the first) of a run, as stored. Undefined ones are empty texts, so that the array has no gap.
+local function results_slice(results, from, to)
+  if results == '' then return results end
+  local all = cmsgpack.unpack(results)
+  local some = {}
+  for i = from, to do some[#some + 1] = all[i] end
+  return cmsgpack.pack(some)
+end
+
+-- Takes the first `count` jobs off a completed run, or all of it.
+local function shorten_run(number, run, count, finished_on)
+  redis.call('HDEL', base .. 'runs', whole(number))
+  redis.call('ZREM', base .. 'completed', whole(number))
+  if count < run[1] then
+    run[6] = results_slice(run[6], count + 1, run[1])
+    run[1] = run[1] - count
+    store_run(number + count, run)
+    redis.call('ZADD', base .. 'completed', finished_on, whole(number + count))
+  end
+  forget_kept(run[2], run[3], number, count)
+  S.completed = S.completed - count
+end
+
+-- Drops finished jobs, in the order given ({member, score, ...}), until `count` are dropped.
+local function drop_finished(set, members, count)
+  local records = {}
+  for i = 1, #members, 2 do
+    if count <= 0 then break end
+    local member = members[i]
+    local raw = set == 'completed' and redis.call('HGET', base .. 'runs', member)
+    if raw then
+      local run = cmsgpack.unpack(raw)
+      local dropped = math.min(count, run[1])
+      shorten_run(tonumber(member), run, dropped, members[i + 1])
+      count = count - dropped
+    else
+      records[#records + 1] = member
+      if set == 'completed' then S.completed = S.completed - 1 end
+      count = count - 1
+    end
+  end
+  if #records > 0 then
+    for from = 1, #records, 1000 do
+      redis.call('ZREM', base .. set, unpack(records, from, math.min(from + 999, #records)))
+    end
+    drop_records(records)
+  end
+end
+
+-- Applies one retention rule {count or -1, age in seconds or -1, limit} to a whole finished set.
+-- `finished` jobs ended in this batch: a rule's limit is for each of them.
+local function apply_keep(set, rule, now_ms, finished)
+  local max_count, age, limit = rule[1], rule[2], rule[3]
+  if age >= 0 then
+    local expired = redis.call('ZREVRANGEBYSCORE', base .. set, whole(now_ms - age * 1000), '-inf', 'WITHSCORES',
+      'LIMIT', 0, limit * finished)
+    drop_finished(set, expired, limit * finished)
+  end
+  if max_count > 0 then
+    local excess = (set == 'completed' and S.completed or redis.call('ZCARD', base .. set)) - max_count
+    if excess > 0 then
+      drop_finished(set, redis.call('ZRANGE', base .. set, 0, excess - 1, 'WITHSCORES'), excess)
+    end
+  end
+end

@@ -1,0 +1,30 @@
+-- line: the ways into the waiting line. The line is: the front list, then the log from the cursor on.
+-- A reference entry's id is <last job number>-<2^40 + count>: above every frame of that number, below the next one.
+local REFERENCE_SEQ = 1099511627776
+
+local function append_references(ids, number)
+  S.references = S.references + 1
+  redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + S.references), 'r', cmsgpack.pack(ids))
+  S.waiting = S.waiting + #ids
+end
+
+-- Puts ids at the head of the line, the first of them first.
+local function push_front(ids)
+  for last = #ids, 1, -1000 do
+    local args = {}
+    for i = last, math.max(last - 999, 1), -1 do args[#args + 1] = ids[i] end
+    redis.call('LPUSH', base .. 'front', unpack(args))
+  end
+  S.waiting = S.waiting + #ids
+end
+
+local function wake()
+  redis.call('ZADD', base .. 'wake', 0, '0')
+end
+
+-- Calls a variadic command on a key with any number of arguments, a chunk at a time (Lua's stack is small).
+local function call_in_chunks(command, key, args)
+  for from = 1, #args, 4000 do
+    redis.call(command, key, unpack(args, from, math.min(from + 3999, #args)))
+  end
+end

@@ -1,0 +1,164 @@
+-- locate: where a job is, by its id, in any state; and detach, which gives a job of a frame a record of its own.
+local RECORD_SETS = { 'completed', 'failed', 'delayed', 'prioritized', 'waiting-children' }
+
+-- State of a job that has a record, and its active entry if it is active.
+local function record_state(id)
+  local raw = redis.call('HGET', base .. 'active', id)
+  if raw then return 'active', cmsgpack.unpack(raw) end
+  for _, set in ipairs(RECORD_SETS) do
+    if redis.call('ZSCORE', base .. set, id) then return set end
+  end
+  return 'waiting'
+end
+
+-- The log entry whose frame the number belongs to: first, n, blob; or nil. Reference entries have higher sequence parts.
+local function frame_of(number)
+  local entry = redis.call('XREVRANGE', base .. 'log', entry_id(number, 1099511627775), '-', 'COUNT', 1)[1]
+  if not entry or entry[2][1] ~= 'f' then return nil end
+  local first, n = entry[1]:match('^(%d+)-(%d+)$')
+  first, n = tonumber(first), tonumber(n)
+  if number >= first + n then return nil end
+  return first, n, entry[2][2]
+end
+
+-- The kept run that holds a job of a frame: its first number and its contents, or nil.
+local function run_of(first, number)
+  local fields = {}
+  for candidate = number, first, -1 do fields[#fields + 1] = whole(candidate) end
+  for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(fields))) do
+    if raw then
+      local start, run = number - i + 1, cmsgpack.unpack(raw)
+      if start + run[1] > number then return start, run end
+      return nil
+    end
+  end
+end
+
+local function is_waiting_frame(first, n)
+  return first > S.cursor_ms or (first == S.cursor_ms and n > S.cursor_seq)
+end
+
+-- A job: {id, state, body} with record = true and active (its entry) if it has a record; else with first, n, offset, blob of its
+-- frame, take if it is active, run and run_start if it is completed. nil when there is no such job.
+local function locate(id)
+  local body = redis.call('HGET', base .. 'jobs', id)
+  if body then
+    local state, active = record_state(id)
+    return { id = id, record = true, state = state, body = body, active = active }
+  end
+  if not id:match('^[1-9]%d*$') or #id > 15 then return nil end
+  local number = tonumber(id)
+  local first, n, blob = frame_of(number)
+  if not first then return nil end
+  local job = { id = id, first = first, n = n, offset = number - first, blob = blob, number = number }
+  if is_waiting_frame(first, n) then
+    local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
+    if holes and holes:sub(job.offset + 1, job.offset + 1) ~= '1' then return nil end
+    job.state = 'waiting'
+    return job
+  end
+  local take = load_take(first)
+  if take and (take[2] == '' or take[2]:sub(job.offset + 1, job.offset + 1) == '1') then
+    job.state, job.take = 'active', take
+    return job
+  end
+  job.run_start, job.run = run_of(first, number)
+  if not job.run then return nil end
+  job.state = 'completed'
+  return job
+end
+
+local function frame_body(job)
+  local body_of = frame_bodies(job.blob)
+  return body_of(job.offset)
+end
+
+-- What a job's vitals would say if it had a record.
+local function frame_vitals(job)
+  if job.take then
+    return { as = 1, po = job.take[1], pb = job.take[4] ~= '' and job.take[4] or nil }
+  end
+  if not job.run then return {} end
+  local run, result = job.run, nil
+  if run[6] ~= '' then result = cmsgpack.unpack(run[6])[job.number - job.run_start + 1] end
+  return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
+    fo = tonumber(redis.call('ZSCORE', base .. 'completed', whole(job.run_start))) }
+end
+
+local function mark_hole(job, char)
+  local raw = redis.call('HGET', base .. 'holes', whole(job.first))
+  if not raw then
+    S.holes = S.holes + 1
+    raw = string.rep('1', job.n)
+  end
+  redis.call('HSET', base .. 'holes', whole(job.first), replace_chars(raw, job.offset, char))
+end
+
+-- Takes one job out of its completed run; the run's other jobs stay.
+local function leave_run(job)
+  local start, run = job.run_start, job.run
+  local finished_on = redis.call('ZSCORE', base .. 'completed', whole(start))
+  local before = job.number - start
+  redis.call('HDEL', base .. 'runs', whole(start))
+  redis.call('ZREM', base .. 'completed', whole(start))
+  local function part(from, count)
+    if count == 0 then return end
+    store_run(start + from, { count, run[2], run[3], run[4], run[5], results_slice(run[6], from + 1, from + count) })
+    redis.call('ZADD', base .. 'completed', finished_on, whole(start + from))
+  end
+  part(0, before)
+  part(before + 1, run[1] - before - 1)
+  forget_kept(job.first, job.n, job.number, 1)
+end
+
+-- Gives a located job a record of its own, in the same state and place. Its vitals are returned, and stored if there are any.
+local function detach(job)
+  if job.record then
+    local raw = redis.call('HGET', base .. 'vitals', job.id)
+    return raw and cmsgpack.unpack(raw) or {}
+  end
+  local vitals = frame_vitals(job)
+  job.body = frame_body(job)
+  redis.call('HSET', base .. 'jobs', job.id, job.body)
+  if job.state == 'waiting' then
+    mark_hole(job, 'r')
+  elseif job.state == 'active' then
+    local chars = job.take[2] == '' and string.rep('1', job.n) or job.take[2]
+    job.active = { job.take[1], 1, job.take[3], job.take[4] }
+    redis.call('HSET', base .. 'active', job.id, cmsgpack.pack(job.active))
+    job.take[2] = replace_chars(chars, job.offset, '0')
+    store_take(job.first, job.n, job.take)
+  else
+    redis.call('ZADD', base .. 'completed', whole(vitals.fo), job.id)
+    leave_run(job)
+  end
+  job.record = true
+  if next(vitals) then redis.call('HSET', base .. 'vitals', job.id, cmsgpack.pack(vitals)) end
+  return vitals
+end
+
+local function store_vitals(id, vitals)
+  if next(vitals) then
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  else
+    redis.call('HDEL', base .. 'vitals', id)
+  end
+end
+
+-- Takes a waiting job out of the line; its record, if it has one, stays.
+local function leave_line(job)
+  S.waiting = S.waiting - 1
+  if not job.record then
+    mark_hole(job, '0')
+    return
+  end
+  local number = job.id:match('^[1-9]%d*$') and #job.id <= 15 and tonumber(job.id)
+  local first, n = nil, nil
+  if number then first, n = frame_of(number) end
+  if first and is_waiting_frame(first, n) then
+    mark_hole({ first = first, n = n, offset = number - first }, '0')
+  elseif redis.call('LREM', base .. 'front', 1, job.id) == 0 then
+    redis.call('HINCRBY', base .. 'gone', job.id, 1)
+    S.gone = S.gone + 1
+  end
+end

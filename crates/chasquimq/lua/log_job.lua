@@ -1,0 +1,26 @@
+-- log_job: any state -> the same state. Adds a row to a job's log.
+-- KEYS    base (also: state jobs vitals active log takes frames runs holes completed failed delayed prioritized
+--         waiting-children logs:<id>)
+-- ARGV    id, row, keep (newest rows kept; 0 = all)
+-- RETURNS rows now stored | -1
+-- ERRORS  -1 missing job      EVENTS none      COST O(log n), O(frame) for a job of a frame
+-- SOURCE  BullMQ 6.7 Job#log
+local base = KEYS[1]
+local id, row, keep = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+-- @include lib/state
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+
+local job = locate(id)
+if not job then return -1 end
+detach(job)
+save_state()
+local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
+if keep > 0 and rows > keep then
+  redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1)
+  rows = keep
+end
+return rows

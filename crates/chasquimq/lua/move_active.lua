@@ -1,0 +1,40 @@
+-- move_active: active -> delayed | front of waiting, by the one who holds the job. Attempts are not counted.
+-- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
+--         waiting-children events wake)
+-- ARGV    now_ms (epoch ms), id, owner ('' = anyone), due_ms (0 = to the front)
+-- RETURNS 0 | -1 | -2 | -3 | -6
+-- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
+-- SOURCE  BullMQ 6.7 Job#moveToDelayed, #moveToWait
+local base = KEYS[1]
+local now_ms, id, owner, due_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+
+local job = locate(id)
+if not job then return -1 end
+if job.state ~= 'active' then return owner ~= '' and -2 or -3 end
+if owner ~= '' and owner ~= (job.record and job.active[3] or job.take[3]) then return -6 end
+local vitals = detach(job)
+redis.call('HDEL', base .. 'active', id)
+S.active = S.active - 1
+vitals.po, vitals.as = job.active[1], job.active[2]
+if due_ms == 0 then
+  vitals.d = nil
+  push_front({ id })
+  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+else
+  vitals.d = math.max(due_ms - now_ms, 0)
+  redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
+  emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+end
+store_vitals(id, vitals)
+wake()
+flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+save_state()
+return 0

@@ -1,0 +1,35 @@
+-- move_delayed: delayed -> waiting (promote), or delayed -> delayed with another due time.
+-- KEYS    base (also: state meta jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children
+--         events wake)
+-- ARGV    now_ms (epoch ms), id, due_ms (0 = promote)
+-- RETURNS 0 | -1 | -3
+-- ERRORS  -1 missing job, -3 not delayed      EVENTS waiting, delayed      COST O(log n)
+-- SOURCE  BullMQ 6.7 Job#promote, #changeDelay
+local base = KEYS[1]
+local now_ms, id, due_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+
+if not locate(id) then return -1 end
+if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
+if due_ms == 0 then
+  append_references({ id })
+  emit(1, { 'X', 'waiting', { id }, 'prev', 'delayed' })
+else
+  local raw = redis.call('HGET', base .. 'vitals', id)
+  local vitals = raw and cmsgpack.unpack(raw) or {}
+  vitals.d = due_ms - now_ms
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
+  emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+end
+wake()
+flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+save_state()
+return 0

@@ -1,0 +1,74 @@
+-- rescue: active -> front of waiting, for the jobs of workers whose lease ran out. One scan an interval for the whole queue.
+-- KEYS    base (also: state meta stalled jobs vitals active log front takes frames events wake lease:<owner>)
+-- ARGV    now_ms (epoch ms), interval_ms, max_stalled
+-- RETURNS {id, ...} of the jobs brought back
+-- ERRORS  none      EVENTS waiting, stalled      COST O(active)
+-- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, and one scan is enough)
+local base = KEYS[1]
+local now_ms, interval_ms, max_stalled = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+
+if not redis.call('SET', base .. 'stalled', 1, 'PX', interval_ms, 'NX') then return {} end
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+
+local alive = {}
+local function is_alive(owner)
+  if alive[owner] == nil then alive[owner] = redis.call('EXISTS', base .. 'lease:' .. owner) == 1 end
+  return alive[owner]
+end
+
+local lost = {}
+local function lose(id, active, vitals)
+  vitals.st = (vitals.st or 0) + 1
+  vitals.as, vitals.po = active[2], active[1]
+  if vitals.st > max_stalled then vitals.df = 'job stalled more than allowable limit' end
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  S.active = S.active - 1
+  lost[#lost + 1] = id
+end
+
+local takes, flat = {}, redis.call('HGETALL', base .. 'takes')
+for i = 1, #flat, 2 do takes[#takes + 1] = { tonumber(flat[i]), cmsgpack.unpack(flat[i + 1]) } end
+table.sort(takes, function(a, b) return a[1] < b[1] end)
+for _, pair in ipairs(takes) do
+  local first, take = pair[1], pair[2]
+  if not is_alive(take[3]) then
+    local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
+    local n = tonumber(entry[1]:match('%-(%d+)$'))
+    local body_of = frame_bodies(entry[2][2])
+    local chars = take[2] == '' and string.rep('1', n) or take[2]
+    for offset = 0, n - 1 do
+      if chars:sub(offset + 1, offset + 1) == '1' then
+        local id = whole(first + offset)
+        redis.call('HSET', base .. 'jobs', id, body_of(offset))
+        lose(id, { take[1], 1 }, {})
+      end
+    end
+    take[2] = chars:gsub('1', '0')
+    store_take(first, n, take)
+  end
+end
+
+local records = redis.call('HGETALL', base .. 'active')
+for i = 1, #records, 2 do
+  local id, active = records[i], cmsgpack.unpack(records[i + 1])
+  if not is_alive(active[3]) then
+    redis.call('HDEL', base .. 'active', id)
+    local raw = redis.call('HGET', base .. 'vitals', id)
+    lose(id, active, raw and cmsgpack.unpack(raw) or {})
+  end
+end
+
+if #lost == 0 then return {} end
+push_front(lost)
+wake()
+for _, id in ipairs(lost) do
+  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+  emit(1, { 'X', 'stalled', { id } })
+end
+flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+save_state()
+return lost

@@ -1,0 +1,33 @@
+-- retry_job: failed | completed -> waiting.
+-- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
+--         waiting-children events wake)
+-- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
+-- RETURNS 0 | -1 | -3
+-- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)
+-- SOURCE  BullMQ 6.7 Job#retry
+local base = KEYS[1]
+local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+
+local job = locate(id)
+if not job then return -1 end
+if job.state ~= state then return -3 end
+local vitals = detach(job)
+redis.call('ZREM', base .. state, id)
+if state == 'completed' then S.completed = S.completed - 1 end
+vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
+if reset_made == '1' then vitals.am = nil end
+if reset_started == '1' then vitals.as = nil end
+store_vitals(id, vitals)
+if front == '1' then push_front({ id }) else append_references({ id }) end
+wake()
+emit(1, { 'X', 'waiting', { id }, 'prev', state })
+flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+save_state()
+return 0

@@ -1,0 +1,96 @@
+-- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals active delayed completed runs failed events wake
+--         lease:<owner> memo:<owner> logs:<id>)
+-- ARGV    now_ms (epoch ms), owner, number, lease_ms, worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes,
+--         outcomes (MessagePack, lib/finish), keeps (MessagePack, lib/finish)
+-- RETURNS {rejected, {first, n, blob, ...}, {id, body, vitals, attempts_started, ...}, next_due_ms or -1, gated 0|1, waiting}
+-- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
+-- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
+-- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
+local base = KEYS[1]
+local now_ms, owner, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local want, surplus, max_bytes = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local outcomes, keeps = cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
+
+-- @include lib/memo
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/finish
+-- @include lib/fetch
+
+redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
+
+-- The reply of a step that was carried out before: what it took is read again.
+local function replay(known)
+  local frames, records = {}, {}
+  for i = 1, #known[2], 2 do
+    local blob = load_take(known[2][i]) and frame_blob(known[2][i], known[2][i + 1])
+    if blob then
+      frames[#frames + 1] = known[2][i]
+      frames[#frames + 1] = known[2][i + 1]
+      frames[#frames + 1] = blob
+    end
+  end
+  for _, id in ipairs(known[3]) do
+    local raw = redis.call('HGET', base .. 'active', id)
+    local body = redis.call('HGET', base .. 'jobs', id)
+    if raw and body then
+      records[#records + 1] = id
+      records[#records + 1] = body
+      records[#records + 1] = redis.call('HGET', base .. 'vitals', id) or ''
+      records[#records + 1] = cmsgpack.unpack(raw)[2]
+    end
+  end
+  return { known[1], frames, records, known[4], known[5], S.waiting }
+end
+
+local known = recall(owner, 's', number)
+if known then return replay(known) end
+
+local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes }
+local settings = redis.call('HMGET', base .. 'meta', 'paused', 'opts.maxLenEvents', 'concurrency')
+local paused, max_events, concurrency = settings[1], tonumber(settings[2] or 10000), tonumber(settings[3] or 0)
+
+local rejected = {}
+if #outcomes > 0 then
+  -- jobs that are due stand before jobs that are tried again
+  for _, outcome in ipairs(outcomes) do
+    if outcome[1] == 'f' and outcome[7] == 'waiting' then
+      promote_due(now_ms)
+      break
+    end
+  end
+  rejected = finish(outcomes, W)
+end
+
+local gated, due = 0, nil
+if want >= 0 then
+  promote_due(now_ms)
+  if concurrency > 0 then
+    want = math.min(want, math.max(concurrency - S.active, 0))
+    surplus = 0
+  end
+  if paused or (concurrency > 0 and want == 0) then
+    gated = 1
+  else
+    fetch(want, surplus, W)
+  end
+  if R.taken < want then due = next_due() end
+end
+if #outcomes > 0 and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
+  emit(1, { 'E', 'drained' })
+end
+flush_events(now_ms, max_events)
+save_state()
+
+local taken = {}
+for i = 1, #R.frames, 3 do
+  taken[#taken + 1] = R.frames[i]
+  taken[#taken + 1] = R.frames[i + 1]
+end
+remember(owner, 's', number, { rejected, taken, R.record_ids, due or -1, gated })
+return { rejected, R.frames, R.records, due or -1, gated, S.waiting }

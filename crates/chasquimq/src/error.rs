@@ -1,0 +1,116 @@
+//! What can go wrong, as variants a caller can act on.
+
+use std::time::Duration;
+
+/// Result of every engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An engine error. `code()` is BullMQ's numeric code where BullMQ has one.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The job does not exist (any more).
+    #[error("Missing key for job {job}. {command}")]
+    JobMissing {
+        /// Id of the job.
+        job: String,
+        /// What was attempted, in BullMQ's words.
+        command: &'static str,
+    },
+    /// The job is not held by the caller: its lease ran out, or it never was.
+    #[error("Missing lock for job {job}. {command}")]
+    LockMissing {
+        /// Id of the job.
+        job: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// The job is held by somebody else.
+    #[error("Lock mismatch for job {job}. Cmd {command} from active")]
+    LockMismatch {
+        /// Id of the job.
+        job: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// The job is in another state than the call needs.
+    #[error("Job {job} is not in the {state} state. {command}")]
+    NotInState {
+        /// Id of the job.
+        job: String,
+        /// The state that was needed.
+        state: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// Obliterate without force met active jobs.
+    #[error("Cannot obliterate queue with active jobs")]
+    ActiveJobs,
+    /// The queue was resumed while it was being obliterated.
+    #[error("Cannot obliterate non-paused queue")]
+    NotPaused,
+    /// A bad option or argument, found before anything was sent.
+    #[error("{0}")]
+    Invalid(String),
+    /// The connection could not be made, or broke.
+    #[error("{message}")]
+    Connection {
+        /// The cause, in Node's words where Node has them (`connect ECONNREFUSED 127.0.0.1:6379`).
+        message: String,
+        /// Node's error code where there is one, such as `ECONNREFUSED`.
+        code: Option<&'static str>,
+    },
+    /// The client was closed before the call was answered.
+    #[error("Connection is closed.")]
+    Closed,
+    /// A batch could not be confirmed for so long that the server has forgotten it: it may or may not have been carried out.
+    #[error("The server did not confirm this call within {0:?}; it may have been carried out")]
+    Unconfirmed(Duration),
+    /// The server refused or failed a command.
+    #[error("{0}")]
+    Server(String),
+    /// The server is older than 7.0, or has no scripts.
+    #[error("Redis version needs to be greater or equal than 7.0.0 Current: {0}")]
+    ServerTooOld(String),
+    /// A reply or a stored value is not of the form this engine writes.
+    #[error("{what} is not readable: {why}")]
+    Malformed {
+        /// Which value.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Error {
+    /// BullMQ's numeric error code, for the errors that have one.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Error::JobMissing { .. } => Some(-1),
+            Error::LockMissing { .. } => Some(-2),
+            Error::NotInState { .. } => Some(-3),
+            Error::LockMismatch { .. } => Some(-6),
+            _ => None,
+        }
+    }
+
+    /// True when the call did not reach the server or its answer was lost: the same call may work a moment later.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Error::Connection { .. } | Error::Closed)
+    }
+
+    pub(crate) fn from_code(code: i64, job: &str, state: &str, command: &'static str) -> Self {
+        let job = job.to_owned();
+        match code {
+            -1 => Error::JobMissing { job, command },
+            -2 => Error::LockMissing { job, command },
+            -3 => Error::NotInState { job, state: state.to_owned(), command },
+            -6 => Error::LockMismatch { job, command },
+            other => Error::Server(format!("Unknown code {other} error for {job}. {command}")),
+        }
+    }
+
+    pub(crate) fn malformed(what: &str, why: impl std::fmt::Display) -> Self {
+        Error::Malformed { what: what.to_owned(), why: why.to_string() }
+    }
+}

@@ -1,0 +1,362 @@
+//! The event log: reads its batched entries (`lua/lib/events.lua`) and takes them apart into BullMQ's events.
+
+use std::{sync::Arc, time::Duration};
+
+use redis::Value;
+
+use crate::{
+    error::{Error, Result},
+    keys::Keys,
+    pack::{Item, Reader},
+    server::{
+        conn::{ConnectOptions, Connection, ConnectionEvent},
+        reply::Reply,
+    },
+};
+
+const ENTRIES_A_READ: usize = 256;
+const RETRY: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// One event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Place in the log: `<ms>-<count>`, increasing.
+    pub id: String,
+    /// Name, in BullMQ's words.
+    pub name: String,
+    /// Fields, all texts.
+    pub fields: Vec<(String, String)>,
+}
+
+/// What a reader tells.
+#[derive(Debug)]
+pub enum EventMessage {
+    /// Events, in order.
+    Events(Vec<Event>),
+    /// Reading failed; it goes on.
+    Failed(Error),
+    /// The connection failed or broke.
+    Connection(ConnectionEvent),
+}
+
+/// Reads a queue's events as they come, on a connection of its own.
+#[derive(Debug)]
+pub struct EventReader {
+    connection: Connection,
+    keys: Keys,
+}
+
+type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
+
+impl EventReader {
+    /// A reader that is not connected yet.
+    pub fn new(connect: ConnectOptions, keys: Keys, sink: EventSink) -> Self {
+        let connection = Connection::new(connect, move |event| sink(EventMessage::Connection(event)));
+        Self { connection, keys }
+    }
+
+    /// Connects.
+    /// # Errors
+    /// As [`Connection::ready`].
+    pub async fn ready(&self) -> Result<()> {
+        self.connection.ready().await
+    }
+
+    /// Reads until closed: everything after `last_event_id`, or with `$` everything from now on. A read waits for `wait` at most.
+    pub async fn run(&self, last_event_id: &str, wait: Duration, sink: EventSink) {
+        let mut last = loop {
+            match self.start(last_event_id).await {
+                Ok(last) => break last,
+                Err(Error::Closed) => return,
+                Err(error) => sink(EventMessage::Failed(error)),
+            }
+            tokio::time::sleep(RETRY).await;
+        };
+        loop {
+            match self.read(&mut last, wait).await {
+                Ok(events) if events.is_empty() => {}
+                Ok(events) => sink(EventMessage::Events(events)),
+                Err(Error::Closed) => return,
+                Err(error) => {
+                    if !error.is_connection() {
+                        sink(EventMessage::Failed(error));
+                    }
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// Ends reading.
+    pub fn close(&self) {
+        self.connection.close();
+    }
+
+    async fn start(&self, last_event_id: &str) -> Result<(u64, u64)> {
+        if last_event_id != "$" {
+            return parse_id(last_event_id);
+        }
+        let mut newest = redis::cmd("XREVRANGE");
+        newest.arg(self.keys.key("events")).arg("+").arg("-").arg("COUNT").arg(1);
+        let mut entries = Reply::new("the event log", self.connection.send(&newest).await?)?;
+        if entries.is_empty() {
+            return Ok((0, 0));
+        }
+        parse_id(&entries.array()?.text()?)
+    }
+
+    async fn read(&self, last: &mut (u64, u64), wait: Duration) -> Result<Vec<Event>> {
+        let mut read = redis::cmd("XREAD");
+        read.arg("COUNT").arg(ENTRIES_A_READ).arg("BLOCK").arg(wait.as_millis() as u64);
+        read.arg("STREAMS").arg(self.keys.key("events")).arg(format!("{}-{}", last.0, last.1));
+        let reply = match tokio::time::timeout(wait + GRACE, self.connection.send_once(&read)).await {
+            Ok(reply) => reply?,
+            Err(_) => {
+                self.connection.drop_connection();
+                return Ok(Vec::new());
+            }
+        };
+        let mut events = Vec::new();
+        if reply == Value::Nil {
+            return Ok(events);
+        }
+        let mut streams = Reply::new("the event log", reply)?;
+        let mut stream = streams.array()?;
+        stream.text()?;
+        let mut entries = stream.array()?;
+        while !entries.is_empty() {
+            let mut entry = entries.array()?;
+            let id = parse_id(&entry.text()?)?;
+            let mut fields = entry.array()?;
+            fields.text()?;
+            unpack_entry(id, *last, &fields.bytes()?, &mut events)?;
+            *last = id;
+        }
+        Ok(events)
+    }
+}
+
+/// Events as JSON text: `[[id, name, {field: value}], ...]`.
+pub fn to_json(events: &[Event]) -> String {
+    let rows: Vec<(&str, &str, Fields<'_>)> =
+        events.iter().map(|event| (event.id.as_str(), event.name.as_str(), Fields(&event.fields))).collect();
+    serde_json::to_string(&rows).unwrap_or_else(|_| "[]".to_owned())
+}
+
+struct Fields<'a>(&'a [(String, String)]);
+
+impl serde::Serialize for Fields<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(field, value)| (field, value)))
+    }
+}
+
+fn parse_id(id: &str) -> Result<(u64, u64)> {
+    let (ms, seq) = id.split_once('-').unwrap_or((id, "0"));
+    match (ms.parse(), seq.parse()) {
+        (Ok(ms), Ok(seq)) => Ok((ms, seq)),
+        _ => Err(Error::Invalid(format!("Invalid stream ID specified as stream command argument: {id}"))),
+    }
+}
+
+/// Takes one entry apart. Events up to `after` are passed over: a reader may resume in the middle of an entry.
+fn unpack_entry(id: (u64, u64), after: (u64, u64), blob: &[u8], events: &mut Vec<Event>) -> Result<()> {
+    let mut unpacking = Unpacking { found: Vec::new() };
+    let mut reader = Reader::new(blob);
+    while !reader.is_empty() {
+        unpacking.group(&mut reader)?;
+    }
+    let count = unpacking.found.len() as u64;
+    for (i, (name, fields)) in unpacking.found.into_iter().enumerate() {
+        let place = (id.0, (id.1 + i as u64 + 1).saturating_sub(count));
+        if place > after {
+            events.push(Event { id: format!("{}-{}", place.0, place.1), name, fields });
+        }
+    }
+    Ok(())
+}
+
+struct Unpacking {
+    found: Vec<(String, Vec<(String, String)>)>,
+}
+
+impl Unpacking {
+    fn push(&mut self, name: &str, fields: &[(&str, &str)]) {
+        let fields = fields.iter().map(|(field, value)| ((*field).to_owned(), (*value).to_owned())).collect();
+        self.found.push((name.to_owned(), fields));
+    }
+
+    fn group(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let len = reader.array()?;
+        match reader.str()? {
+            "A" => self.added_frame(reader),
+            "a" => {
+                let (first, n) = (reader.int()?, reader.int()?);
+                for number in first..first + n {
+                    self.push("active", &[("jobId", &number.to_string()), ("prev", "waiting")]);
+                }
+                Ok(())
+            }
+            "C" => self.completed_run(reader),
+            "B" => self.added_records(reader, len),
+            "X" => self.columns(reader, len),
+            "E" => {
+                let name = reader.str()?;
+                let mut fields = Vec::new();
+                for _ in 0..(len - 2) / 2 {
+                    fields.push((reader.str()?, reader.str()?));
+                }
+                self.push(name, &fields);
+                Ok(())
+            }
+            // a newer version's group
+            _ => {
+                for _ in 1..len {
+                    reader.skip()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn added_frame(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let (first, n) = (reader.int()?, reader.int()?);
+        let names = column(reader)?;
+        for i in 0..n {
+            let id = (first + i).to_string();
+            self.push("added", &[("jobId", &id), ("name", names.at(i as usize))]);
+            self.push("waiting", &[("jobId", &id)]);
+        }
+        Ok(())
+    }
+
+    fn completed_run(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let (first, n) = (reader.int()?, reader.int()?);
+        let results = reader.bytes()?;
+        let mut results = (!results.is_empty()).then(|| Reader::new(results));
+        if let Some(results) = &mut results {
+            results.array()?;
+        }
+        for number in first..first + n {
+            let value = match &mut results {
+                Some(results) => results.str()?,
+                None => "",
+            };
+            let value = if value.is_empty() { "null" } else { value };
+            let fields = [("jobId", &*number.to_string()), ("returnvalue", value), ("prev", "active")];
+            self.push("completed", &fields);
+        }
+        Ok(())
+    }
+
+    fn added_records(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
+        let ids = column(reader)?;
+        let names = column(reader)?;
+        let event = reader.str()?;
+        let delays = if len > 4 { Some(column(reader)?) } else { None };
+        for i in 0..ids.len() {
+            self.push("added", &[("jobId", ids.at(i)), ("name", names.at(i))]);
+            match &delays {
+                Some(delays) => self.push(event, &[("jobId", ids.at(i)), ("delay", delays.at(i))]),
+                None => self.push(event, &[("jobId", ids.at(i))]),
+            }
+        }
+        Ok(())
+    }
+
+    fn columns(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
+        let event = reader.str()?;
+        let ids = column(reader)?;
+        let mut columns = Vec::new();
+        for _ in 0..(len - 3) / 2 {
+            columns.push((reader.str()?, column(reader)?));
+        }
+        for i in 0..ids.len() {
+            let mut fields = vec![("jobId", ids.at(i))];
+            fields.extend(columns.iter().map(|(field, values)| (*field, values.at(i))));
+            self.push(event, &fields);
+        }
+        Ok(())
+    }
+}
+
+/// One text for all, or one each.
+enum Column<'a> {
+    Same(&'a str),
+    Each(Vec<&'a str>),
+}
+
+impl<'a> Column<'a> {
+    fn at(&self, i: usize) -> &'a str {
+        match self {
+            Column::Same(value) => value,
+            Column::Each(values) => values.get(i).copied().unwrap_or(""),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Column::Same(_) => 1,
+            Column::Each(values) => values.len(),
+        }
+    }
+}
+
+fn column<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>> {
+    match reader.item()? {
+        Item::Bytes(bytes) => Ok(Column::Same(text(bytes)?)),
+        Item::Array(len) => {
+            let mut values = Vec::with_capacity(len.min(4096));
+            for _ in 0..len {
+                values.push(reader.str()?);
+            }
+            Ok(Column::Each(values))
+        }
+        Item::Nil | Item::Map(0) => Ok(Column::Same("")),
+        other => Err(Error::malformed("an event", format_args!("{other:?}"))),
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|error| Error::malformed("an event", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::Packer;
+
+    fn frame_entry() -> Vec<u8> {
+        let mut packer = Packer::default();
+        packer.array(4).str("A").int(5).int(2).str("mail");
+        packer.array(4).str("C").int(4).int(1).str("");
+        packer.0
+    }
+
+    #[test]
+    fn an_entry_is_taken_apart_in_order() {
+        let mut events = Vec::new();
+        unpack_entry((100, 5), (0, 0), &frame_entry(), &mut events).expect("events");
+        let seen: Vec<(&str, &str)> = events.iter().map(|event| (event.id.as_str(), event.name.as_str())).collect();
+        assert_eq!(
+            seen,
+            [("100-1", "added"), ("100-2", "waiting"), ("100-3", "added"), ("100-4", "waiting"), ("100-5", "completed")]
+        );
+        assert_eq!(events[4].fields[1], ("returnvalue".to_owned(), "null".to_owned()));
+    }
+
+    #[test]
+    fn a_reader_resumes_inside_an_entry() {
+        let mut events = Vec::new();
+        unpack_entry((100, 5), (100, 3), &frame_entry(), &mut events).expect("events");
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].id, "100-4");
+    }
+
+    #[test]
+    fn a_start_position_that_is_none_is_refused() {
+        assert!(parse_id("yesterday").is_err());
+        assert_eq!(parse_id("7").expect("id"), (7, 0));
+    }
+}

@@ -1,0 +1,177 @@
+//! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/lib/frame.lua`.
+
+use crate::{
+    error::Result,
+    pack::{Packer, Reader},
+};
+
+/// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
+pub const MAX_JOBS: usize = 64;
+/// Bytes of names and data in a frame at most, unless one job alone is larger.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// A frame being filled.
+#[derive(Debug)]
+pub struct FrameBuilder {
+    packer: Packer,
+    jobs: usize,
+    bytes: usize,
+    names: Vec<String>,
+    same_name: bool,
+}
+
+impl FrameBuilder {
+    /// An empty frame of jobs created at `timestamp` (epoch ms) with these options (JSON text).
+    pub fn new(timestamp: u64, options: &str) -> Self {
+        let mut packer = Packer::with_capacity(1024);
+        packer.int(timestamp as i64).str(options);
+        Self { packer, jobs: 0, bytes: 0, names: Vec::new(), same_name: true }
+    }
+
+    /// True when the job must go in another frame.
+    pub fn is_full_for(&self, name: &str, data: &str) -> bool {
+        self.jobs == MAX_JOBS || (self.jobs > 0 && self.bytes + name.len() + data.len() > MAX_BYTES)
+    }
+
+    /// Adds a job.
+    pub fn push(&mut self, name: &str, data: &str) {
+        if self.jobs > 0 && self.last_name() == name {
+            self.packer.nil();
+            if !self.same_name {
+                self.names.push(name.to_owned());
+            }
+        } else {
+            if self.jobs > 0 && self.same_name {
+                self.same_name = false;
+                let only = self.last_name().to_owned();
+                self.names.resize(self.jobs, only);
+            }
+            self.packer.str(name);
+            self.names.push(name.to_owned());
+        }
+        self.packer.str(data);
+        self.jobs += 1;
+        self.bytes += name.len() + data.len();
+    }
+
+    fn last_name(&self) -> &str {
+        self.names.last().map_or("", String::as_str)
+    }
+
+    /// Number of jobs so far.
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// The stream entry's value.
+    pub fn finish(self) -> (Vec<u8>, Vec<String>) {
+        (self.packer.0, self.names)
+    }
+}
+
+/// Head of a stored frame, and its jobs.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    /// Creation time of its jobs, epoch ms.
+    pub timestamp: u64,
+    /// Options of its jobs, JSON text.
+    pub options: &'a str,
+    jobs: Reader<'a>,
+    name: &'a str,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame's head.
+    /// # Errors
+    /// [`crate::Error::Malformed`] when this is no frame.
+    pub fn parse(blob: &'a [u8]) -> Result<Self> {
+        let mut jobs = Reader::new(blob);
+        let timestamp = jobs.int()? as u64;
+        let options = jobs.str()?;
+        Ok(Self { timestamp, options, jobs, name: "" })
+    }
+
+    /// The next job's name (`None`: as the job before) and data; `None` after the last.
+    /// # Errors
+    /// [`crate::Error::Malformed`] when the frame is truncated.
+    pub fn next_job(&mut self) -> Result<Option<(Option<&'a str>, &'a str)>> {
+        if self.jobs.is_empty() {
+            return Ok(None);
+        }
+        let name = self.jobs.opt_str()?;
+        if let Some(name) = name {
+            self.name = name;
+        }
+        Ok(Some((name, self.jobs.str()?)))
+    }
+
+    /// The name of the job that was read last.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+}
+
+/// A record's body: everything about a job that was known when it was added.
+pub fn record_body(timestamp: u64, options: &str, name: &str, data: &str) -> Vec<u8> {
+    let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 24);
+    packer.array(4).int(timestamp as i64).str(options).str(name).str(data);
+    packer.0
+}
+
+/// The body of one job of a frame.
+/// # Errors
+/// [`crate::Error::Malformed`] when the frame has no such job.
+pub fn body_in_frame(blob: &[u8], offset: usize) -> Result<Vec<u8>> {
+    let mut frame = Frame::parse(blob)?;
+    for at in 0.. {
+        match frame.next_job()? {
+            Some((_, data)) if at == offset => {
+                return Ok(record_body(frame.timestamp, frame.options, frame.name(), data))
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Err(crate::Error::malformed("a frame", format_args!("it has no job {offset}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_gives_back_its_jobs() {
+        let mut builder = FrameBuilder::new(7, "{}");
+        for (name, data) in [("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")] {
+            builder.push(name, data);
+        }
+        let (blob, names) = builder.finish();
+        assert_eq!(names, ["a", "a", "b", "b"]);
+        let mut frame = Frame::parse(&blob).expect("frame");
+        assert_eq!((frame.timestamp, frame.options), (7, "{}"));
+        let mut jobs = Vec::new();
+        while let Some((_, data)) = frame.next_job().expect("job") {
+            jobs.push((frame.name(), data));
+        }
+        assert_eq!(jobs, [("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")]);
+        assert_eq!(body_in_frame(&blob, 2).expect("body"), record_body(7, "{}", "b", "3"));
+        assert!(body_in_frame(&blob, 4).is_err());
+    }
+
+    #[test]
+    fn jobs_of_one_name_share_it() {
+        let mut builder = FrameBuilder::new(7, "{}");
+        builder.push("a", "1");
+        builder.push("a", "2");
+        assert_eq!(builder.finish().1, ["a"]);
+    }
+
+    #[test]
+    fn a_frame_is_full_by_jobs_or_bytes() {
+        let mut builder = FrameBuilder::new(7, "{}");
+        let large = "x".repeat(MAX_BYTES + 1);
+        assert!(!builder.is_full_for("a", &large));
+        builder.push("a", &large);
+        assert!(builder.is_full_for("a", "1"));
+    }
+}

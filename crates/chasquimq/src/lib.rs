@@ -1,0 +1,50 @@
+//! The ChasquiMQ engine: a job queue on Redis streams. Knows Redis, knows nothing of JavaScript.
+//!
+//! # Words
+//! - **job**: a name, data (JSON text), options. Its id is a number that counts up, or the caller's.
+//! - **frame**: 1 to 64 plain jobs in one entry of the log.
+//! - **record**: a job with fields of its own, because it has a custom id, is delayed, failed, was looked at closely...
+//! - **reference**: a log entry with the ids of records.
+//! - **line**: what waits: the front list, then the log from the cursor on.
+//! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
+//! - **run**: consecutive jobs of a frame that completed together and are kept.
+//! - **step**: a worker's round trip: finish what is done, fetch what can start.
+//!
+//! # A job's life (script on each arrow)
+//! ```text
+//! new --add--> waiting --step--> active --step--> completed | failed
+//!      \          ^ ^               |  \--step--> delayed (retry with backoff)
+//!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
+//!                 |    \--step (due), move_delayed--> waiting
+//!                 \--rescue-- active (its worker is gone)     completed | failed --retry_job--> waiting
+//! ```
+//! # Reading order
+//! [`producer`] (1. add), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
+//! [`queue`] (everything by id), [`events`], and `lua/` beside them.
+
+pub mod backoff;
+mod clock;
+pub mod error;
+pub mod events;
+pub mod frame;
+mod id;
+pub mod job;
+pub mod keys;
+pub mod options;
+pub mod pack;
+pub mod producer;
+pub mod queue;
+pub mod server;
+pub mod worker;
+
+pub use clock::system_now_ms;
+pub use error::{Error, Result};
+pub use events::{Event, EventMessage, EventReader};
+pub use id::unique_id;
+pub use job::{Body, Job, Vitals};
+pub use keys::Keys;
+pub use options::{Backoff, JobOptions, Keep};
+pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
+pub use queue::{Counts, JobRange, Queue, RetryOptions};
+pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
+pub use worker::{Worker, WorkerOptions};

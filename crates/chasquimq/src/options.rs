@@ -1,0 +1,176 @@
+//! Options of jobs and workers, parsed from the JSON text that BullMQ users write.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Options of a job that the engine acts on. The text itself is stored with the job, untouched.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawJobOptions {
+    job_id: Option<String>,
+    timestamp: Option<f64>,
+    delay: Option<f64>,
+    attempts: Option<f64>,
+    backoff: Option<Value>,
+    lifo: Option<bool>,
+    remove_on_complete: Option<Value>,
+    remove_on_fail: Option<Value>,
+}
+
+/// Options of a job, parsed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobOptions {
+    /// The options as the user wrote them, JSON.
+    pub text: String,
+    /// Custom id.
+    pub job_id: Option<String>,
+    /// Creation time, epoch ms; the caller's clock if absent.
+    pub timestamp: Option<u64>,
+    /// Milliseconds from the timestamp to the due time; 0 = none.
+    pub delay_ms: u64,
+    /// Total number of tries; 0 behaves as 1.
+    pub attempts: u32,
+    /// Pause between tries.
+    pub backoff: Option<Backoff>,
+    /// Put the job at the head of the line.
+    pub lifo: bool,
+    /// Retention once completed; `None` = the worker's.
+    pub remove_on_complete: Option<Keep>,
+    /// Retention once failed for good; `None` = the worker's.
+    pub remove_on_fail: Option<Keep>,
+}
+
+impl JobOptions {
+    /// Parses the JSON text of a job's options.
+    /// # Errors
+    /// [`crate::Error::Invalid`] when it is not an object, or an option is of another type than BullMQ's.
+    pub fn parse(text: &str) -> crate::Result<Self> {
+        let raw: RawJobOptions =
+            serde_json::from_str(text).map_err(|error| crate::Error::Invalid(format!("job options: {error}")))?;
+        Ok(Self {
+            text: text.to_owned(),
+            job_id: raw.job_id.filter(|id| !id.is_empty()),
+            timestamp: raw.timestamp.map(|ms| ms.max(0.0) as u64),
+            delay_ms: raw.delay.map_or(0, |ms| ms.max(0.0) as u64),
+            attempts: raw.attempts.map_or(0, |attempts| attempts.max(0.0) as u32),
+            backoff: raw.backoff.as_ref().and_then(Backoff::from_json),
+            lifo: raw.lifo.unwrap_or(false),
+            remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
+            remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
+        })
+    }
+
+    /// Options that say nothing, with this text.
+    pub fn none(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            job_id: None,
+            timestamp: None,
+            delay_ms: 0,
+            attempts: 0,
+            backoff: None,
+            lifo: false,
+            remove_on_complete: None,
+            remove_on_fail: None,
+        }
+    }
+
+    /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line.
+    pub fn is_plain(&self) -> bool {
+        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo
+    }
+}
+
+/// Pause between two tries. Source: BullMQ `BackoffOptions`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backoff {
+    /// `fixed`, `exponential`, or the name of a strategy of the user's.
+    pub kind: String,
+    /// Base, ms.
+    pub delay_ms: f64,
+    /// 0 to 1: the part of a pause that is random.
+    pub jitter: f64,
+}
+
+impl Backoff {
+    fn from_json(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => {
+                Some(Self { kind: "fixed".into(), delay_ms: number.as_f64().unwrap_or(0.0), jitter: 0.0 })
+            }
+            Value::Object(map) => Some(Self {
+                kind: map.get("type").and_then(Value::as_str).unwrap_or("").to_owned(),
+                delay_ms: map.get("delay").and_then(Value::as_f64).unwrap_or(0.0),
+                jitter: map.get("jitter").and_then(Value::as_f64).unwrap_or(0.0),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Retention of finished jobs. Source: BullMQ `KeepJobs`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Keep {
+    /// Newest jobs kept; -1 = all, 0 = none.
+    pub count: i64,
+    /// Seconds a job is kept; -1 = for ever.
+    pub age: f64,
+    /// Jobs removed by age at most, per finished job.
+    pub limit: u32,
+}
+
+impl Keep {
+    /// Keeps everything.
+    pub const ALL: Keep = Keep { count: -1, age: -1.0, limit: 1000 };
+    /// Keeps nothing.
+    pub const NONE: Keep = Keep { count: 0, age: -1.0, limit: 1000 };
+
+    /// Reads the JSON text of a retention; what is none keeps everything.
+    pub fn from_text(text: &str) -> Self {
+        serde_json::from_str(text).map_or(Keep::ALL, |value| Keep::from_json(&value))
+    }
+
+    /// Reads a boolean, a number or a `{ count, age, limit }` object.
+    pub fn from_json(value: &Value) -> Self {
+        match value {
+            Value::Bool(true) => Keep::NONE,
+            Value::Number(number) => Keep { count: number.as_i64().unwrap_or(-1).max(-1), ..Keep::ALL },
+            Value::Object(map) => Keep {
+                count: map.get("count").and_then(Value::as_i64).unwrap_or(-1).max(-1),
+                age: map.get("age").and_then(Value::as_f64).unwrap_or(-1.0),
+                limit: map.get("limit").and_then(Value::as_u64).map_or(1000, |limit| limit as u32),
+            },
+            _ => Keep::ALL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retention_takes_every_form() {
+        let keep = |text: &str| Keep::from_json(&serde_json::from_str(text).expect("json"));
+        assert_eq!(keep("true"), Keep::NONE);
+        assert_eq!(keep("false"), Keep::ALL);
+        assert_eq!(keep("3").count, 3);
+        assert_eq!(keep("-7"), Keep::ALL);
+        assert_eq!(keep(r#"{"age":7,"limit":2}"#), Keep { count: -1, age: 7.0, limit: 2 });
+    }
+
+    #[test]
+    fn an_id_or_a_delay_keeps_a_job_out_of_frames() {
+        let plain = |text: &str| JobOptions::parse(text).expect("options").is_plain();
+        assert!(plain("{}"));
+        assert!(plain(r#"{"attempts":3,"jobId":"","backoff":{"type":"fixed","delay":5}}"#));
+        assert!(!plain(r#"{"jobId":"a"}"#));
+        assert!(!plain(r#"{"delay":5}"#));
+    }
+
+    #[test]
+    fn options_that_are_not_an_object_are_refused() {
+        assert!(JobOptions::parse("[]").is_err() || JobOptions::parse("3").is_err());
+        assert!(JobOptions::parse(r#"{"jobId":7}"#).is_err());
+    }
+}

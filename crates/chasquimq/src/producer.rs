@@ -1,0 +1,209 @@
+//! 1. new -> waiting | delayed. Batches of jobs, each added exactly once.
+
+use std::{
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Mutex,
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    error::{Error, Result},
+    frame::{record_body, FrameBuilder},
+    id::unique_id,
+    keys::Keys,
+    options::JobOptions,
+    pack::Packer,
+    server::{
+        conn::Connection,
+        reply::Reply,
+        script::{Arg, ADD},
+    },
+};
+
+// the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
+const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
+
+/// A job to add.
+#[derive(Debug, Clone, Copy)]
+pub struct NewJob<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its data, JSON text.
+    pub data: &'a str,
+    /// Its options.
+    pub options: &'a JobOptions,
+}
+
+/// Ids of an added batch: job `i` has `first + i`, unless it is in `exceptions`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    /// Number of the batch's first job.
+    pub first: u64,
+    /// Index and id of the jobs with an id of their own.
+    pub exceptions: Vec<(usize, String)>,
+}
+
+impl Added {
+    /// Id of the batch's job `index`.
+    pub fn id(&self, index: usize) -> String {
+        match self.exceptions.iter().find(|(at, _)| *at == index) {
+            Some((_, id)) => id.clone(),
+            None => (self.first + index as u64).to_string(),
+        }
+    }
+}
+
+/// A batch as the add script takes it, ready to be sent.
+#[derive(Debug)]
+pub struct Batch {
+    now_ms: u64,
+    plan: Vec<u8>,
+    blobs: Vec<Vec<u8>>,
+}
+
+impl Batch {
+    /// Packs jobs: plain ones with the same options in frames, the others as records. `now_ms` is the caller's clock.
+    pub fn pack<'a>(now_ms: u64, jobs: impl Iterator<Item = NewJob<'a>>) -> Self {
+        let mut packing = Packing::default();
+        for job in jobs {
+            packing.push(now_ms, job);
+        }
+        packing.close_frame();
+        let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
+        plan.array(packing.blobs.len());
+        plan.0.extend_from_slice(&packing.items.0);
+        Self { now_ms, plan: plan.0, blobs: packing.blobs }
+    }
+}
+
+#[derive(Default)]
+struct Packing<'a> {
+    items: Packer,
+    blobs: Vec<Vec<u8>>,
+    frame: Option<(FrameBuilder, &'a JobOptions)>,
+}
+
+impl<'a> Packing<'a> {
+    fn push(&mut self, now_ms: u64, job: NewJob<'a>) {
+        let timestamp = job.options.timestamp.unwrap_or(now_ms);
+        if !job.options.is_plain() {
+            self.close_frame();
+            let due_ms = if job.options.delay_ms > 0 { timestamp + job.options.delay_ms } else { 0 };
+            self.items.array(5).int(0).str(job.options.job_id.as_deref().unwrap_or("")).str(job.name);
+            self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
+            self.blobs.push(record_body(timestamp, &job.options.text, job.name, job.data));
+            return;
+        }
+        let fits = self.frame.as_ref().is_some_and(|(frame, options)| {
+            (std::ptr::eq(*options, job.options) || *options == job.options) && !frame.is_full_for(job.name, job.data)
+        });
+        if !fits {
+            self.close_frame();
+        }
+        let (frame, _) = self
+            .frame
+            .get_or_insert_with(|| (FrameBuilder::new(timestamp, &job.options.text), job.options));
+        frame.push(job.name, job.data);
+    }
+
+    fn close_frame(&mut self) {
+        let Some((frame, _)) = self.frame.take() else { return };
+        self.items.array(2).int(frame.jobs() as i64);
+        let (blob, names) = frame.finish();
+        match names.as_slice() {
+            [only] => {
+                self.items.str(only);
+            }
+            names => {
+                self.items.array(names.len());
+                for name in names {
+                    self.items.str(name);
+                }
+            }
+        }
+        self.blobs.push(blob);
+    }
+}
+
+/// Adds batches to one queue. Many may be under way at once; each is added exactly once, whatever the connection does.
+#[derive(Debug)]
+pub struct Producer {
+    connection: Connection,
+    keys: Keys,
+    client: String,
+    number: AtomicU64,
+    // a slot is used by one call at a time, so the server has to remember only its last answer
+    free_slots: Mutex<Vec<u32>>,
+    slots: AtomicU64,
+}
+
+impl Producer {
+    /// A producer for the queue with these keys.
+    pub fn new(connection: Connection, keys: Keys) -> Self {
+        Self {
+            connection,
+            keys,
+            client: unique_id(),
+            number: AtomicU64::new(1),
+            free_slots: Mutex::default(),
+            slots: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds a batch, in order, in one atomic step.
+    /// # Errors
+    /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
+    /// try might add the jobs twice; [`Error::Server`] when the server refuses, for instance for lack of memory.
+    pub async fn add(&self, batch: &Batch) -> Result<Added> {
+        let slot = self.take_slot();
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let started = Instant::now();
+        let mut args: Vec<Arg<'_>> = Vec::with_capacity(5 + batch.blobs.len());
+        args.push(Arg::Int(batch.now_ms as i64));
+        args.push(Arg::from(self.client.as_str()));
+        args.push(Arg::Int(i64::from(slot)));
+        args.push(Arg::Int(number as i64));
+        args.push(Arg::from(batch.plan.as_slice()));
+        args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
+        let reply = tokio::time::timeout(CONFIRM_WITHIN, ADD.run(&self.connection, &self.keys.base, &args)).await;
+        // a slot whose call was not answered is not used again: its answer may still be needed
+        let reply = reply.map_err(|_| Error::Unconfirmed(started.elapsed()))??;
+        self.give_slot(slot);
+        let mut reply = Reply::new("the answer to add", reply)?;
+        let first = reply.int()? as u64;
+        let mut flat = reply.array()?;
+        let mut exceptions = Vec::with_capacity(flat.len() / 2);
+        while !flat.is_empty() {
+            exceptions.push((flat.int()? as usize, flat.text()?));
+        }
+        Ok(Added { first, exceptions })
+    }
+
+    fn take_slot(&self) -> u32 {
+        let free = self.free_slots.lock().ok().and_then(|mut slots| slots.pop());
+        free.unwrap_or_else(|| self.slots.fetch_add(1, Ordering::Relaxed) as u32)
+    }
+
+    fn give_slot(&self, slot: u32) {
+        if let Ok(mut slots) = self.free_slots.lock() {
+            slots.push(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_jobs_share_frames_and_others_do_not() {
+        let plain = JobOptions::parse("{}").expect("options");
+        let delayed = JobOptions::parse(r#"{"delay":5}"#).expect("options");
+        let job = |options| NewJob { name: "a", data: "1", options };
+        let jobs = (0..130).map(|i| job(if i == 100 { &delayed } else { &plain }));
+        // 64, 36, the delayed one, 29
+        assert_eq!(Batch::pack(7, jobs).blobs.len(), 4);
+    }
+}

@@ -1,0 +1,405 @@
+//! A queue seen from outside its workers: adding, looking, and changing jobs by their id. Workers never need this.
+
+use redis::Value;
+
+use crate::{
+    error::{Error, Result},
+    job::{Body, Job, Vitals},
+    keys::Keys,
+    options::JobOptions,
+    pack::Packer,
+    producer::{Added, Batch, Producer},
+    server::{
+        conn::{ConnectOptions, Connection, ConnectionEvent},
+        reply::{int, Reply},
+        script::{
+            Arg, Script, AMEND_JOB, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS,
+            REMOVE_JOB, RETRY_JOB,
+        },
+    },
+};
+
+/// Jobs of some states, by rank.
+#[derive(Debug, Clone)]
+pub struct JobRange {
+    /// States, in BullMQ's words.
+    pub types: Vec<String>,
+    /// First rank, from 0; negative from the end.
+    pub start: i64,
+    /// Last rank, included; negative from the end.
+    pub stop: i64,
+    /// Rank from the head.
+    pub ascending: bool,
+}
+
+/// Numbers of jobs by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// In line, priorities apart.
+    pub waiting: u64,
+    /// Held by workers.
+    pub active: u64,
+    /// Completed and kept.
+    pub completed: u64,
+    /// Failed and kept.
+    pub failed: u64,
+    /// Not due yet.
+    pub delayed: u64,
+    /// In line, with a priority.
+    pub prioritized: u64,
+    /// Parents whose children are not done.
+    pub waiting_children: u64,
+}
+
+impl Counts {
+    /// The number for a state in BullMQ's words; 0 for `paused` and `repeat`, which are states no more.
+    pub fn of(&self, state: &str) -> Option<u64> {
+        Some(match state {
+            "waiting" | "wait" => self.waiting,
+            "active" => self.active,
+            "completed" => self.completed,
+            "failed" => self.failed,
+            "delayed" => self.delayed,
+            "prioritized" => self.prioritized,
+            "waiting-children" => self.waiting_children,
+            "paused" | "repeat" => 0,
+            _ => return None,
+        })
+    }
+}
+
+/// A queue.
+#[derive(Debug)]
+pub struct Queue {
+    connection: Connection,
+    keys: Keys,
+    producer: Producer,
+}
+
+impl Queue {
+    /// A queue that is not connected yet.
+    pub fn new(connect: ConnectOptions, keys: Keys, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        let connection = Connection::new(connect, listener);
+        let producer = Producer::new(connection.clone(), keys.clone());
+        Self { connection, keys, producer }
+    }
+
+    /// Connects.
+    /// # Errors
+    /// As [`Connection::ready`].
+    pub async fn ready(&self) -> Result<()> {
+        self.connection.ready().await
+    }
+
+    /// Closes the connection; calls under way end with [`Error::Closed`].
+    pub fn close(&self) {
+        self.connection.close();
+    }
+
+    /// True while there is a connection.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_connected()
+    }
+
+    /// The queue's keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Adds jobs, exactly once, in one atomic step.
+    /// # Errors
+    /// As [`Producer::add`].
+    pub async fn add(&self, batch: &Batch) -> Result<Added> {
+        self.producer.add(batch).await
+    }
+
+    /// One job, or `None`.
+    /// # Errors
+    /// [`Error::Malformed`] when what is stored is not a job.
+    pub async fn job(&self, id: &str) -> Result<Option<Job>> {
+        let mut what = Packer::default();
+        pack_map(&mut what, 1).str("ids").array(1).str(id);
+        Ok(self.read(what).await?.pop())
+    }
+
+    /// Jobs by state and rank. The cost grows with the ranks passed over in the waiting line, 64 jobs an entry.
+    /// # Errors
+    /// As [`Queue::job`].
+    pub async fn jobs(&self, range: &JobRange) -> Result<Vec<Job>> {
+        let mut what = Packer::default();
+        pack_map(&mut what, 4).str("types").array(range.types.len());
+        for state in &range.types {
+            what.str(state);
+        }
+        what.str("start").int(range.start).str("stop").int(range.stop).str("ascending");
+        what.0.push(if range.ascending { 0xc3 } else { 0xc2 });
+        self.read(what).await
+    }
+
+    async fn read(&self, what: Packer) -> Result<Vec<Job>> {
+        let mut reply = Reply::new("the answer to read_jobs", self.run(&READ_JOBS, &[Arg::from(what.0.as_slice())]).await?)?;
+        let mut jobs = Vec::with_capacity(reply.len() / 5);
+        while !reply.is_empty() {
+            let (id, state) = (reply.text()?, reply.text()?);
+            let body = Body::parse(&reply.bytes()?)?;
+            let vitals = Vitals::parse(&reply.bytes()?)?;
+            reply.text()?;
+            let delay_ms = match (state.as_str(), vitals.delay_ms) {
+                ("delayed", Some(delay_ms)) => delay_ms,
+                ("delayed", None) => JobOptions::parse(&body.options).map_or(0, |options| options.delay_ms),
+                _ => 0,
+            };
+            jobs.push(Job { id, state, body, vitals, delay_ms });
+        }
+        Ok(jobs)
+    }
+
+    /// Numbers of jobs by state.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn counts(&self) -> Result<Counts> {
+        let mut reply = Reply::new("the answer to count_jobs", self.run(&COUNT_JOBS, &[]).await?)?;
+        let mut next = || reply.int().map(|count| count as u64);
+        Ok(Counts {
+            waiting: next()?,
+            active: next()?,
+            completed: next()?,
+            failed: next()?,
+            delayed: next()?,
+            prioritized: next()?,
+            waiting_children: next()?,
+        })
+    }
+
+    /// A job's state (`unknown` if there is no such job), and its return value (JSON text) or the reason it failed.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn state(&self, id: &str) -> Result<(String, String)> {
+        let mut reply = Reply::new("the answer to job_state", self.run(&JOB_STATE, &[Arg::from(id)]).await?)?;
+        Ok((reply.text()?, reply.text()?))
+    }
+
+    /// Replaces a job's data (JSON text).
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_data(&self, now_ms: u64, id: &str, data: &str) -> Result<()> {
+        self.amend(now_ms, id, "data", data, "updateData").await
+    }
+
+    /// Replaces a job's progress (JSON text), and tells it as an event.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_progress(&self, now_ms: u64, id: &str, progress: &str) -> Result<()> {
+        self.amend(now_ms, id, "progress", progress, "updateProgress").await
+    }
+
+    async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(what), Arg::from(value)];
+        self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
+    }
+
+    /// Adds a row to a job's log and keeps the newest `keep` rows (0 = all). Answers the number of rows.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
+        let args = [Arg::from(id), Arg::from(row), Arg::Int(i64::from(keep))];
+        self.coded(&LOG_JOB, &args, id, "", "addLog").await.map(|rows| rows as u64)
+    }
+
+    /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn logs(&self, id: &str, start: i64, stop: i64, ascending: bool) -> Result<(Vec<String>, u64)> {
+        let key = self.keys.key(&format!("logs:{id}"));
+        let (from, to) = if ascending { (start, stop) } else { (-(stop + 1), -(start + 1)) };
+        let mut range = redis::cmd("LRANGE");
+        range.arg(&key).arg(from).arg(to);
+        let mut reply = Reply::new("a job's log", self.connection.send(&range).await?)?;
+        let mut rows = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            rows.push(reply.text()?);
+        }
+        if !ascending {
+            rows.reverse();
+        }
+        let mut len = redis::cmd("LLEN");
+        len.arg(&key);
+        let count = int("a job's log", &self.connection.send(&len).await?)?;
+        Ok((rows, count as u64))
+    }
+
+    /// Deletes a job's log, or all but its newest `keep` rows.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn clear_logs(&self, id: &str, keep: u32) -> Result<()> {
+        let key = self.keys.key(&format!("logs:{id}"));
+        let mut command = redis::cmd(if keep > 0 { "LTRIM" } else { "DEL" });
+        command.arg(&key);
+        if keep > 0 {
+            command.arg(-i64::from(keep)).arg(-1);
+        }
+        self.connection.send(&command).await.map(drop)
+    }
+
+    /// Removes a job. False when a worker holds it; true also when there is none.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn remove(&self, now_ms: u64, id: &str) -> Result<bool> {
+        let reply = self.run(&REMOVE_JOB, &[Arg::Int(now_ms as i64), Arg::from(id)]).await?;
+        Ok(int("the answer to remove_job", &reply)? == 1)
+    }
+
+    /// Puts a finished job back in line. `state` is the one it must be in.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(state),
+            Arg::from(retry.front),
+            Arg::from(retry.reset_attempts_made),
+            Arg::from(retry.reset_attempts_started),
+        ];
+        self.coded(&RETRY_JOB, &args, id, state, "reprocessJob").await.map(drop)
+    }
+
+    /// Makes a delayed job wait at once.
+    /// # Errors
+    /// [`Error::NotInState`], also when there is no such job.
+    pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int(0)];
+        match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
+            Err(Error::JobMissing { job, command }) => Err(Error::NotInState { job, state: "delayed".into(), command }),
+            done => done.map(drop),
+        }
+    }
+
+    /// Changes when a delayed job is due: `delay_ms` from now.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int((now_ms + delay_ms) as i64)];
+        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay").await.map(drop)
+    }
+
+    /// Moves an active job to delayed until `due_ms`. The token `0` moves anybody's.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
+    pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
+        self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed").await
+    }
+
+    /// Moves an active job to the head of the line.
+    /// # Errors
+    /// As [`Queue::move_to_delayed`].
+    pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<()> {
+        self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
+    }
+
+    async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<()> {
+        let owner = if token == "0" { "" } else { owner_of(token) };
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(owner), Arg::Int(due_ms as i64)];
+        self.coded(&MOVE_ACTIVE, &args, id, "active", command).await.map(drop)
+    }
+
+    /// Makes the lease behind a token last `duration_ms` from now. False when there is no such lease.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn extend_lease(&self, token: &str, duration_ms: u64) -> Result<bool> {
+        let mut command = redis::cmd("PEXPIRE");
+        command.arg(self.keys.key(&format!("lease:{}", owner_of(token)))).arg(duration_ms);
+        Ok(int("the answer to PEXPIRE", &self.connection.send(&command).await?)? == 1)
+    }
+
+    /// Sets or clears the flag that stops every worker's fetching.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn pause(&self, now_ms: u64, paused: bool) -> Result<()> {
+        self.run(&PAUSE, &[Arg::Int(now_ms as i64), Arg::from(paused)]).await.map(drop)
+    }
+
+    /// Every field of the queue's settings.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn meta(&self) -> Result<Vec<(String, String)>> {
+        let mut command = redis::cmd("HGETALL");
+        command.arg(self.keys.key("meta"));
+        let flat = match self.connection.send(&command).await? {
+            Value::Map(pairs) => pairs.into_iter().flat_map(|(field, value)| [field, value]).collect(),
+            Value::Array(values) => values,
+            other => return Err(Error::malformed("the queue's settings", format_args!("{other:?}"))),
+        };
+        let mut reply = Reply::new("the queue's settings", Value::Array(flat))?;
+        let mut fields = Vec::with_capacity(reply.len() / 2);
+        while !reply.is_empty() {
+            fields.push((reply.text()?, reply.text()?));
+        }
+        Ok(fields)
+    }
+
+    /// Sets fields of the queue's settings.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn set_meta(&self, fields: &[(&str, String)]) -> Result<()> {
+        let mut command = redis::cmd("HSET");
+        command.arg(self.keys.key("meta"));
+        for (field, value) in fields {
+            command.arg(*field).arg(value);
+        }
+        self.connection.send(&command).await.map(drop)
+    }
+
+    /// Pauses the queue, then deletes all of it, `count` records a step.
+    /// # Errors
+    /// [`Error::ActiveJobs`] unless `force`; [`Error::NotPaused`] when somebody resumes the queue meanwhile.
+    pub async fn obliterate(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
+        self.pause(now_ms, true).await?;
+        loop {
+            let reply = self.run(&OBLITERATE, &[Arg::Int(i64::from(count.max(1))), Arg::from(force)]).await?;
+            match int("the answer to obliterate", &reply)? {
+                0 => return Ok(()),
+                -1 => return Err(Error::NotPaused),
+                -2 => return Err(Error::ActiveJobs),
+                _ => {}
+            }
+        }
+    }
+
+    async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
+        script.run(&self.connection, &self.keys.base, args).await
+    }
+
+    /// Runs a script that answers a number; a negative one is an error about the job.
+    async fn coded(&self, script: &Script, args: &[Arg<'_>], id: &str, state: &str, command: &'static str) -> Result<i64> {
+        let number = int(script.name, &self.run(script, args).await?)?;
+        if number < 0 {
+            return Err(Error::from_code(number, id, state, command));
+        }
+        Ok(number)
+    }
+}
+
+/// How a finished job is put back in line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryOptions {
+    /// At the head.
+    pub front: bool,
+    /// Its tries are counted from 0 again.
+    pub reset_attempts_made: bool,
+    /// Its starts are counted from 0 again.
+    pub reset_attempts_started: bool,
+}
+
+/// The lease behind a job's token: a worker's tokens are `<worker id>:<count>`.
+fn owner_of(token: &str) -> &str {
+    match token.rsplit_once(':') {
+        Some((owner, count)) if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) => owner,
+        _ => token,
+    }
+}
+
+fn pack_map(packer: &mut Packer, pairs: u8) -> &mut Packer {
+    packer.0.push(0x80 | pairs);
+    packer
+}

@@ -1,0 +1,346 @@
+//! One connection to Redis that comes back by itself. Calls made while it is away wait for it, unless it is closed.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use redis::{aio::MultiplexedConnection, AsyncConnectionConfig, Client, Cmd, ConnectionAddr, RedisError, Value};
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_millis(1000);
+
+/// Where the server is and how to log in.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// Host name or address; default `127.0.0.1`.
+    pub host: String,
+    /// Port; default 6379.
+    pub port: u16,
+    /// Unix socket, instead of host and port.
+    pub path: Option<PathBuf>,
+    /// ACL user.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Database number.
+    pub db: i64,
+    /// TLS, if wanted.
+    pub tls: Option<TlsOptions>,
+    /// Time to wait for a connection.
+    pub connect_timeout: Duration,
+    /// What `CLIENT LIST` shows.
+    pub client_name: Option<String>,
+    /// Accept any server version.
+    pub skip_version_check: bool,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: 6379,
+            path: None,
+            username: None,
+            password: None,
+            db: 0,
+            tls: None,
+            connect_timeout: Duration::from_secs(10),
+            client_name: None,
+            skip_version_check: false,
+        }
+    }
+}
+
+/// TLS settings, PEM texts as Node takes them.
+#[derive(Debug, Clone, Default)]
+pub struct TlsOptions {
+    /// Accept certificates that cannot be verified.
+    pub insecure: bool,
+    /// Root certificates.
+    pub ca: Option<String>,
+    /// Client certificate.
+    pub cert: Option<String>,
+    /// Client key.
+    pub key: Option<String>,
+}
+
+/// What happens to a connection, for whoever shows it to the user.
+#[derive(Debug, Clone)]
+pub enum ConnectionEvent {
+    /// Connecting failed; it is tried again.
+    Failed(Error),
+    /// An open connection broke.
+    Lost,
+}
+
+type Listener = Box<dyn Fn(ConnectionEvent) + Send + Sync>;
+
+/// A connection that is made when it is first used, and made again when it breaks.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: ConnectOptions,
+    listener: Listener,
+    current: Mutex<Current>,
+    // one task connects at a time, the others wait for it
+    connecting: tokio::sync::Mutex<()>,
+    closed: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Current {
+    connection: Option<MultiplexedConnection>,
+    generation: u64,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Connection").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// A connection that is not made yet.
+    pub fn new(options: ConnectOptions, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                options,
+                listener: Box::new(listener),
+                current: Mutex::default(),
+                connecting: tokio::sync::Mutex::new(()),
+                closed: watch::Sender::new(false),
+            }),
+        }
+    }
+
+    /// Connects once.
+    /// # Errors
+    /// The cause, when the server cannot be reached, refuses the login or is too old.
+    pub async fn ready(&self) -> Result<()> {
+        if self.current().0.is_some() {
+            return Ok(());
+        }
+        let _connecting = self.shared.connecting.lock().await;
+        if self.current().0.is_some() {
+            return Ok(());
+        }
+        let result = self.until_closed(self.connect()).await?;
+        if let Err(error) = &result {
+            (self.shared.listener)(ConnectionEvent::Failed(error.clone()));
+        }
+        result
+    }
+
+    /// Sends a command; again, when the connection breaks before the answer came. Only for commands that may be carried out twice.
+    /// # Errors
+    /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses.
+    pub async fn send(&self, command: &Cmd) -> Result<Value> {
+        loop {
+            let (mut connection, generation) = self.connected().await?;
+            match self.until_closed(connection.send_packed_command(command)).await? {
+                Ok(value) => return value.extract_error().map_err(|error| to_error(&error, &self.shared.options)),
+                Err(error) if is_passing(&error) => tokio::time::sleep(FIRST_RETRY).await,
+                Err(error) if is_broken(&error) => self.lose(generation),
+                Err(error) => return Err(to_error(&error, &self.shared.options)),
+            }
+        }
+    }
+
+    /// Sends a command once, with no second try.
+    /// # Errors
+    /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
+    pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
+        let (mut connection, generation) = self.connected().await?;
+        match self.until_closed(connection.send_packed_command(command)).await? {
+            Ok(value) => value.extract_error().map_err(|error| to_error(&error, &self.shared.options)),
+            Err(error) => {
+                if is_broken(&error) {
+                    self.lose(generation);
+                }
+                Err(to_error(&error, &self.shared.options))
+            }
+        }
+    }
+
+    /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
+    pub fn close(&self) {
+        self.shared.closed.send_replace(true);
+        if let Ok(mut current) = self.shared.current.lock() {
+            current.connection = None;
+        }
+    }
+
+    /// True after [`Connection::close`].
+    pub fn is_closed(&self) -> bool {
+        *self.shared.closed.borrow()
+    }
+
+    /// True while there is a connection, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        self.current().0.is_some()
+    }
+
+    /// Drops the connection, for instance because it answers no more; the next call makes another.
+    pub fn drop_connection(&self) {
+        let generation = self.current().1;
+        self.lose(generation);
+    }
+
+    fn current(&self) -> (Option<MultiplexedConnection>, u64) {
+        self.shared.current.lock().map_or((None, 0), |current| (current.connection.clone(), current.generation))
+    }
+
+    async fn connected(&self) -> Result<(MultiplexedConnection, u64)> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        if let (Some(connection), generation) = self.current() {
+            return Ok((connection, generation));
+        }
+        let _connecting = self.shared.connecting.lock().await;
+        let mut pause = FIRST_RETRY;
+        loop {
+            if let (Some(connection), generation) = self.current() {
+                return Ok((connection, generation));
+            }
+            if let Err(error) = self.until_closed(self.connect()).await? {
+                (self.shared.listener)(ConnectionEvent::Failed(error));
+                self.until_closed(tokio::time::sleep(pause)).await?;
+                pause = (pause * 2).min(LAST_RETRY);
+            }
+        }
+    }
+
+    async fn until_closed<T>(&self, work: impl std::future::Future<Output = T>) -> Result<T> {
+        let mut closed = self.shared.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Err(Error::Closed),
+            done = work => Ok(done),
+        }
+    }
+
+    async fn connect(&self) -> Result<()> {
+        let options = &self.shared.options;
+        let client = client(options)?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(options.connect_timeout))
+            .set_response_timeout(None);
+        let mut connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+            .map_err(|error| to_error(&error, options))?;
+        if let Some(name) = &options.client_name {
+            // a server may forbid CLIENT; the name is a comfort only
+            let _ = connection.send_packed_command(redis::cmd("CLIENT").arg("SETNAME").arg(name)).await;
+        }
+        if !options.skip_version_check {
+            check_version(&mut connection, options).await?;
+        }
+        if let Ok(mut current) = self.shared.current.lock() {
+            current.connection = Some(connection);
+            current.generation += 1;
+        }
+        Ok(())
+    }
+
+    fn lose(&self, generation: u64) {
+        let lost = self.shared.current.lock().is_ok_and(|mut current| {
+            current.generation == generation && current.connection.take().is_some()
+        });
+        if lost && !self.is_closed() {
+            (self.shared.listener)(ConnectionEvent::Lost);
+        }
+    }
+}
+
+fn client(options: &ConnectOptions) -> Result<Client> {
+    let addr = match (&options.path, &options.tls) {
+        (Some(path), _) => ConnectionAddr::Unix(path.clone()),
+        (None, None) => ConnectionAddr::Tcp(options.host.clone(), options.port),
+        (None, Some(tls)) => ConnectionAddr::TcpTls {
+            host: options.host.clone(),
+            port: options.port,
+            insecure: tls.insecure,
+            tls_params: None,
+        },
+    };
+    let mut login = redis::RedisConnectionInfo::default().set_db(options.db).set_skip_set_lib_name();
+    if let Some(username) = &options.username {
+        login = login.set_username(username);
+    }
+    if let Some(password) = &options.password {
+        login = login.set_password(password);
+    }
+    let info = redis::IntoConnectionInfo::into_connection_info(addr)
+        .map_err(|error| to_error(&error, options))?
+        .set_redis_settings(login);
+    let made = match &options.tls {
+        Some(tls) if tls.ca.is_some() || tls.cert.is_some() => Client::build_with_tls(
+            info,
+            redis::TlsCertificates {
+                client_tls: match (&tls.cert, &tls.key) {
+                    (Some(cert), Some(key)) => Some(redis::ClientTlsConfig {
+                        client_cert: cert.clone().into_bytes(),
+                        client_key: key.clone().into_bytes(),
+                    }),
+                    _ => None,
+                },
+                root_cert: tls.ca.clone().map(String::into_bytes),
+            },
+        ),
+        _ => Client::open(info),
+    };
+    made.map_err(|error| to_error(&error, options))
+}
+
+async fn check_version(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<()> {
+    let info = match connection.send_packed_command(redis::cmd("INFO").arg("server")).await {
+        Ok(value) => redis::from_redis_value::<String>(value).unwrap_or_default(),
+        // a server may forbid INFO to this user: then nothing can be said about its version
+        Err(error) if error.code() == Some("NOPERM") => return Ok(()),
+        Err(error) => return Err(to_error(&error, options)),
+    };
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or("").trim();
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major < 7 => Err(Error::ServerTooOld(version.to_owned())),
+        _ => Ok(()),
+    }
+}
+
+// the server is there, but not for commands yet
+fn is_passing(error: &RedisError) -> bool {
+    matches!(error.code(), Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN"))
+}
+
+// the connection is of no use any more; READONLY: it leads to what is no master now
+fn is_broken(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() || error.code() == Some("READONLY")
+}
+
+fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
+    let place = match &options.path {
+        Some(path) => path.display().to_string(),
+        None => format!("{}:{}", options.host, options.port),
+    };
+    if error.is_connection_refusal() || error.to_string().contains("Connection refused") {
+        return Error::Connection { message: format!("connect ECONNREFUSED {place}"), code: Some("ECONNREFUSED") };
+    }
+    if error.is_io_error() || error.is_connection_dropped() || error.is_timeout() {
+        let code = error.is_timeout().then_some("ETIMEDOUT");
+        return Error::Connection { message: format!("{error} ({place})"), code };
+    }
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => Error::Server(format!("{code} {detail}")),
+        _ => Error::Server(error.to_string()),
+    }
+}

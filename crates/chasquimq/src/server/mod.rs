@@ -1,0 +1,5 @@
+//! The Redis side: the only connection, the only script runner, the only reply reader.
+
+pub mod conn;
+pub mod reply;
+pub mod script;

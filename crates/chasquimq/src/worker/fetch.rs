@@ -1,0 +1,205 @@
+//! 2. waiting -> active. Reads what a step took, and remembers it until it ends.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use crate::{
+    error::Result,
+    frame::Frame,
+    job::{Body, Vitals},
+    options::JobOptions,
+    server::reply::Reply,
+};
+
+// enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
+const CACHED_OPTIONS: usize = 1024;
+
+/// Jobs that became active together, in columns: handles count up from `base`.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Handle of the first job.
+    pub base: u32,
+    /// When they became active, epoch ms.
+    pub processed_on: u64,
+    /// Names and data (JSON texts) of all jobs, back to back.
+    pub text: String,
+    /// The jobs.
+    pub jobs: Vec<BatchJob>,
+    /// Their options.
+    pub options: Vec<Arc<JobOptions>>,
+    /// What else is known of jobs with a record.
+    pub extras: Vec<Extra>,
+}
+
+/// One job of a batch.
+#[derive(Debug)]
+pub struct BatchJob {
+    /// Its number, which is its id unless it has an extra.
+    pub number: u64,
+    /// Bytes of its name in the text; `None`: named as the job before.
+    pub name_len: Option<u32>,
+    /// Bytes of its data in the text.
+    pub data_len: u32,
+    /// Index of its options.
+    pub options: u32,
+    /// Creation time, epoch ms.
+    pub timestamp: u64,
+    /// Index of its extra.
+    pub extra: Option<u32>,
+}
+
+/// What is known of a job with a record.
+#[derive(Debug)]
+pub struct Extra {
+    /// Its id.
+    pub id: String,
+    /// What happened to it so far; `attempts_started` counts this start.
+    pub vitals: Vitals,
+}
+
+/// What a worker holds under consecutive handles.
+#[derive(Debug)]
+pub(super) enum Held {
+    Frame { first: u64, n: u32, left: u32, blob: Arc<Vec<u8>>, options: Arc<JobOptions> },
+    Record { id: String, attempts_made: u32, options: Arc<JobOptions> },
+}
+
+/// Every job this worker holds, by handle.
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    groups: BTreeMap<u32, Held>,
+    next_handle: u32,
+    jobs: u32,
+    options: HashMap<String, Arc<JobOptions>>,
+}
+
+impl Holdings {
+    /// Number of jobs held.
+    pub(super) fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
+    /// The group a handle belongs to, and the handle's offset in it.
+    pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Held)> {
+        let (base, held) = self.groups.range_mut(..=handle).next_back()?;
+        let offset = handle - base;
+        let n = match held {
+            Held::Frame { n, .. } => *n,
+            Held::Record { .. } => 1,
+        };
+        (offset < n).then_some((offset, held))
+    }
+
+    /// Jobs of a group ended.
+    pub(super) fn release(&mut self, handle: u32, jobs: u32) {
+        self.jobs = self.jobs.saturating_sub(jobs);
+        let Some((base, held)) = self.groups.range_mut(..=handle).next_back() else { return };
+        let base = *base;
+        let over = match held {
+            Held::Frame { left, .. } => {
+                *left = left.saturating_sub(jobs);
+                *left == 0
+            }
+            Held::Record { .. } => true,
+        };
+        if over {
+            self.groups.remove(&base);
+        }
+    }
+
+    /// Takes in the frames and records of a step's reply.
+    pub(super) fn take_in(&mut self, frames: Reply, records: Reply, processed_on: u64) -> Result<Option<Batch>> {
+        let mut batch = Batch { base: self.next_handle, processed_on, ..Batch::default() };
+        self.take_frames(frames, &mut batch)?;
+        self.take_records(records, &mut batch)?;
+        self.jobs += batch.jobs.len() as u32;
+        Ok((!batch.jobs.is_empty()).then_some(batch))
+    }
+
+    fn take_frames(&mut self, mut frames: Reply, batch: &mut Batch) -> Result<()> {
+        while !frames.is_empty() {
+            let first = frames.int()? as u64;
+            let n = frames.int()? as u32;
+            let blob = Arc::new(frames.bytes()?);
+            let mut frame = Frame::parse(&blob)?;
+            let options = self.options_of(frame.options);
+            let options_index = batch.options_index(&options);
+            let mut number = first;
+            while let Some((name, data)) = frame.next_job()? {
+                if let Some(name) = name {
+                    batch.text.push_str(name);
+                }
+                batch.text.push_str(data);
+                // a batch knows only its own jobs before this one, so its first name must be there
+                let name_len = name.map(|name| name.len() as u32);
+                batch.jobs.push(BatchJob {
+                    number,
+                    name_len,
+                    data_len: data.len() as u32,
+                    options: options_index,
+                    timestamp: frame.timestamp,
+                    extra: None,
+                });
+                number += 1;
+            }
+            let held = Held::Frame { first, n, left: n, blob: blob.clone(), options };
+            self.groups.insert(self.next_handle, held);
+            self.next_handle = self.next_handle.wrapping_add(n);
+        }
+        Ok(())
+    }
+
+    fn take_records(&mut self, mut records: Reply, batch: &mut Batch) -> Result<()> {
+        while !records.is_empty() {
+            let id = records.text()?;
+            let body = Body::parse(&records.bytes()?)?;
+            let mut vitals = Vitals::parse(&records.bytes()?)?;
+            vitals.attempts_started = records.int()? as u32;
+            let options = self.options_of(&body.options);
+            batch.text.push_str(&body.name);
+            batch.text.push_str(&body.data);
+            let job = BatchJob {
+                number: 0,
+                name_len: Some(body.name.len() as u32),
+                data_len: body.data.len() as u32,
+                options: batch.options_index(&options),
+                timestamp: body.timestamp,
+                extra: Some(batch.extras.len() as u32),
+            };
+            batch.jobs.push(job);
+            let held = Held::Record { id: id.clone(), attempts_made: vitals.attempts_made, options };
+            batch.extras.push(Extra { id, vitals });
+            self.groups.insert(self.next_handle, held);
+            self.next_handle = self.next_handle.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    fn options_of(&mut self, text: &str) -> Arc<JobOptions> {
+        if let Some(options) = self.options.get(text) {
+            return options.clone();
+        }
+        // options were parsed when the job was added; what cannot be read now says nothing
+        let options = Arc::new(JobOptions::parse(text).unwrap_or_else(|_| JobOptions::none(text)));
+        if self.options.len() >= CACHED_OPTIONS {
+            self.options.clear();
+        }
+        self.options.insert(text.to_owned(), options.clone());
+        options
+    }
+}
+
+impl Batch {
+    fn options_index(&mut self, options: &Arc<JobOptions>) -> u32 {
+        // jobs of one kind follow each other
+        if let Some(last) = self.options.last() {
+            if Arc::ptr_eq(last, options) {
+                return self.options.len() as u32 - 1;
+            }
+        }
+        self.options.push(options.clone());
+        self.options.len() as u32 - 1
+    }
+}

@@ -1,0 +1,352 @@
+//! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
+
+use super::fetch::{Held, Holdings};
+use crate::{
+    backoff::{self, Retry},
+    error::{Error, Result},
+    frame::body_in_frame,
+    id::random_unit,
+    options::{JobOptions, Keep},
+    pack::Packer,
+    server::reply::Reply,
+};
+
+/// Outcomes reported together.
+#[derive(Debug, Default)]
+pub struct Flush {
+    /// Counts up from 1.
+    pub number: u32,
+    /// The caller's clock, epoch ms.
+    pub now_ms: u64,
+    /// Jobs that completed.
+    pub completed: Vec<Completed>,
+    /// Their results, JSON texts, back to back.
+    pub text: String,
+    /// Jobs that ended any other way.
+    pub others: Vec<Outcome>,
+}
+
+/// A job that completed.
+#[derive(Debug, Clone, Copy)]
+pub struct Completed {
+    /// Its handle.
+    pub handle: u32,
+    /// Where its result lies in the flush's text; `None`: undefined.
+    pub result: Option<(u32, u32)>,
+}
+
+/// A job that ended another way.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its handle.
+    pub handle: u32,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// How a job ended, if it did not complete.
+#[derive(Debug)]
+pub enum Ending {
+    /// It threw.
+    Failed {
+        /// Message of the error.
+        reason: Option<String>,
+        /// All its stack traces so far, JSON array of texts.
+        stacktrace: Option<String>,
+        /// No further tries.
+        unrecoverable: bool,
+        /// Pause before the next try, ms, by a strategy of the user's; -1 = no further tries.
+        delay_ms: Option<f64>,
+    },
+    /// The handler moved it itself.
+    Moved,
+    /// It never started: back to the head of the line.
+    Returned,
+    /// It started and met a rate limit: back to the head of the line.
+    RateLimited,
+}
+
+/// An outcome that was refused.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The job's handle.
+    pub handle: u32,
+    /// Why.
+    pub error: Error,
+}
+
+/// What became of a failed try.
+#[derive(Debug)]
+pub struct Failure {
+    /// The job's handle.
+    pub handle: u32,
+    /// Where the job went.
+    pub state: FailureState,
+    /// Tries that ended.
+    pub attempts_made: u32,
+}
+
+/// Where a failed try leaves the job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FailureState {
+    /// Failed for good.
+    Failed,
+    /// Tried again after so many milliseconds.
+    Delayed(u64),
+    /// Tried again at once.
+    Waiting,
+}
+
+/// Outcomes as the step script takes them.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    pub(super) blob: Vec<u8>,
+    pub(super) keeps: Vec<u8>,
+    pub(super) now_ms: u64,
+    pub(super) flushed: Option<u32>,
+    pub(super) failures: Vec<Failure>,
+    pub(super) jobs: u64,
+    sent: Vec<Sent>,
+}
+
+/// Which handles an operation speaks for, to name the refused ones.
+#[derive(Debug)]
+enum Sent {
+    Frame { first: u64, offset: u32, count: u32, handle: u32 },
+    Record { id: String, handle: u32 },
+}
+
+pub(super) struct Defaults {
+    pub(super) remove_on_complete: Keep,
+    pub(super) remove_on_fail: Keep,
+}
+
+impl Outcomes {
+    /// Packs flushes, and lets go of the jobs in them.
+    pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, holdings: &mut Holdings, defaults: &Defaults) -> Result<Self> {
+        let mut packing = Packing { items: Packer::default(), count: 0, keeps: Vec::new(), out: Outcomes::default() };
+        packing.out.now_ms = flushes.iter().map(|flush| flush.now_ms).max().unwrap_or(now_ms);
+        for mut flush in flushes {
+            packing.out.flushed = packing.out.flushed.max(Some(flush.number));
+            packing.completed(&mut flush, holdings, defaults);
+            for outcome in flush.others {
+                packing.other(outcome, holdings, defaults)?;
+            }
+        }
+        Ok(packing.done())
+    }
+
+    /// Nothing to record.
+    pub(super) fn none(now_ms: u64) -> Self {
+        let mut empty = Packer::default();
+        empty.array(0);
+        Self { blob: empty.0.clone(), keeps: empty.0, now_ms, ..Self::default() }
+    }
+
+    /// Reads the refusals of a step's reply.
+    pub(super) fn rejected(&self, mut reply: Reply) -> Result<Vec<Rejected>> {
+        let mut rejected = Vec::new();
+        while !reply.is_empty() {
+            let mut refusal = reply.array()?;
+            let first = refusal.int()? as u64;
+            let place = refusal.text()?;
+            let code = refusal.int()?;
+            let handle = self.sent.iter().find_map(|sent| match sent {
+                Sent::Frame { first: at, offset, count, handle } if *at == first => {
+                    let wanted: u32 = place.parse().ok()?;
+                    (wanted >= *offset && wanted < offset + count).then(|| handle + wanted - offset)
+                }
+                Sent::Record { id, handle } if first == 0 && *id == place => Some(*handle),
+                _ => None,
+            });
+            let id = if first == 0 { place } else { (first + place.parse::<u64>().unwrap_or(0)).to_string() };
+            if let Some(handle) = handle {
+                rejected.push(Rejected { handle, error: Error::from_code(code, &id, "active", "moveToFinished") });
+            }
+        }
+        Ok(rejected)
+    }
+}
+
+struct Packing {
+    items: Packer,
+    count: usize,
+    keeps: Vec<Keep>,
+    out: Outcomes,
+}
+
+impl Packing {
+    fn done(self) -> Outcomes {
+        let mut blob = Packer::with_capacity(self.items.0.len() + 5);
+        blob.array(self.count);
+        blob.0.extend_from_slice(&self.items.0);
+        let mut keeps = Packer::default();
+        keeps.array(self.keeps.len());
+        for keep in &self.keeps {
+            keeps.array(3).int(keep.count).float(keep.age).int(i64::from(keep.limit));
+        }
+        Outcomes { blob: blob.0, keeps: keeps.0, ..self.out }
+    }
+
+    /// Index of a retention rule, from 1 as Lua counts.
+    fn keep(&mut self, keep: Keep) -> i64 {
+        let index = self.keeps.iter().position(|known| *known == keep).unwrap_or_else(|| {
+            self.keeps.push(keep);
+            self.keeps.len() - 1
+        });
+        index as i64 + 1
+    }
+
+    /// Jobs of a frame that completed one behind the other become one operation.
+    fn completed(&mut self, flush: &mut Flush, holdings: &mut Holdings, defaults: &Defaults) {
+        self.out.jobs += flush.completed.len() as u64;
+        if !flush.completed.is_sorted_by_key(|completed| completed.handle) {
+            flush.completed.sort_unstable_by_key(|completed| completed.handle);
+        }
+        let completed = &flush.completed;
+        let mut at = 0;
+        while at < completed.len() {
+            let handle = completed[at].handle;
+            let Some((offset, held)) = holdings.find(handle) else {
+                at += 1;
+                continue;
+            };
+            match held {
+                Held::Frame { first, n, options, .. } => {
+                    let most = (*n - offset) as usize;
+                    let run = completed[at..]
+                        .iter()
+                        .take(most)
+                        .enumerate()
+                        .take_while(|(i, job)| job.handle == handle + *i as u32)
+                        .count();
+                    let (first, n) = (*first, *n);
+                    let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
+                    let keep = self.keep(keep);
+                    self.items.array(7).str("c").int(first as i64).int(i64::from(n)).int(i64::from(offset));
+                    self.items.int(run as i64).int(keep);
+                    self.results(&completed[at..at + run], &flush.text);
+                    self.count += 1;
+                    self.out.sent.push(Sent::Frame { first, offset, count: run as u32, handle });
+                    holdings.release(handle, run as u32);
+                    at += run;
+                }
+                Held::Record { id, options, .. } => {
+                    let id = id.clone();
+                    let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
+                    let keep = self.keep(keep);
+                    self.items.array(7).str("r").int(0).int(0).int(0).str(&id).int(keep);
+                    self.items.str(result_text(&completed[at], &flush.text));
+                    self.count += 1;
+                    self.out.sent.push(Sent::Record { id, handle });
+                    holdings.release(handle, 1);
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    fn results(&mut self, jobs: &[Completed], text: &str) {
+        if jobs.iter().all(|job| job.result.is_none()) {
+            self.items.str("");
+            return;
+        }
+        let mut results = Packer::default();
+        results.array(jobs.len());
+        for job in jobs {
+            results.str(result_text(job, text));
+        }
+        self.items.bytes(&results.0);
+    }
+
+    fn other(&mut self, outcome: Outcome, holdings: &mut Holdings, defaults: &Defaults) -> Result<()> {
+        let Outcome { handle, ending } = outcome;
+        let Some((offset, held)) = holdings.find(handle) else { return Ok(()) };
+        let place = match held {
+            Held::Frame { first, n, blob, options, .. } => Place {
+                first: *first,
+                n: *n,
+                offset,
+                id: (*first + u64::from(offset)).to_string(),
+                body: body_in_frame(blob, offset as usize)?,
+                attempts_made: 0,
+                options: options.clone(),
+            },
+            Held::Record { id, attempts_made, options } => Place {
+                first: 0,
+                n: 0,
+                offset: 0,
+                id: id.clone(),
+                body: Vec::new(),
+                attempts_made: *attempts_made,
+                options: options.clone(),
+            },
+        };
+        holdings.release(handle, 1);
+        match ending {
+            Ending::Moved => return Ok(()),
+            Ending::Returned | Ending::RateLimited => {
+                self.items.array(7).str("b");
+                self.place(&place);
+                self.items.int(i64::from(matches!(ending, Ending::RateLimited)));
+            }
+            Ending::Failed { reason, stacktrace, unrecoverable, delay_ms } => {
+                self.out.jobs += 1;
+                self.failed(handle, &place, reason, stacktrace, unrecoverable, delay_ms, defaults);
+            }
+        }
+        self.count += 1;
+        self.out.sent.push(match place.first {
+            0 => Sent::Record { id: place.id, handle },
+            first => Sent::Frame { first, offset, count: 1, handle },
+        });
+        Ok(())
+    }
+
+    fn place(&mut self, place: &Place) {
+        self.items.int(place.first as i64).int(i64::from(place.n)).int(i64::from(place.offset));
+        self.items.str(&place.id).bytes(&place.body);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one outcome, taken apart by its caller's match")]
+    fn failed(
+        &mut self,
+        handle: u32,
+        place: &Place,
+        reason: Option<String>,
+        stacktrace: Option<String>,
+        unrecoverable: bool,
+        delay_ms: Option<f64>,
+        defaults: &Defaults,
+    ) {
+        let attempts_made = place.attempts_made + 1;
+        let retry = backoff::decide(&place.options, attempts_made, unrecoverable, delay_ms, random_unit());
+        let keep = self.keep(place.options.remove_on_fail.unwrap_or(defaults.remove_on_fail));
+        let (to, due_ms, state) = match retry {
+            Retry::Never => ("failed", 0, FailureState::Failed),
+            Retry::After(ms) => ("delayed", self.out.now_ms + ms, FailureState::Delayed(ms)),
+            Retry::Now if place.options.lifo => ("front", 0, FailureState::Waiting),
+            Retry::Now => ("waiting", 0, FailureState::Waiting),
+        };
+        self.items.array(13).str("f");
+        self.place(place);
+        self.items.str(to).int(keep).int(due_ms as i64).int(i64::from(attempts_made));
+        self.items.int(i64::from(attempts_made >= place.options.attempts));
+        self.items.str(reason.as_deref().unwrap_or("")).str(stacktrace.as_deref().unwrap_or(""));
+        self.out.failures.push(Failure { handle, state, attempts_made });
+    }
+}
+
+struct Place {
+    first: u64,
+    n: u32,
+    offset: u32,
+    id: String,
+    body: Vec<u8>,
+    attempts_made: u32,
+    options: std::sync::Arc<JobOptions>,
+}
+
+fn result_text<'a>(job: &Completed, text: &'a str) -> &'a str {
+    job.result.and_then(|(from, to)| text.get(from as usize..to as usize)).unwrap_or("")
+}

@@ -1,0 +1,203 @@
+//! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
+//!
+//! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it, `finish` packs outcomes,
+//! `fetch` reads what was taken, `pace` decides how much to take, `wait` wakes an idle worker.
+
+mod fetch;
+mod finish;
+mod looping;
+mod pace;
+mod wait;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::{mpsc, oneshot};
+
+pub use fetch::{Batch, BatchJob, Extra};
+pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
+
+use crate::{
+    error::{Error, Result},
+    id::unique_id,
+    keys::Keys,
+    options::Keep,
+    server::conn::{ConnectOptions, Connection, ConnectionEvent},
+};
+
+/// How long a graceful close waits for a server that is out of reach.
+const PATIENCE_AT_CLOSE: Duration = Duration::from_secs(2);
+
+/// Settings of a worker.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Owner of the lease; no two workers share one.
+    pub id: String,
+    /// Shown as `processedBy`; may be empty.
+    pub name: String,
+    /// Jobs run at once.
+    pub concurrency: u32,
+    /// How long a lease lasts when it is not renewed.
+    pub lock_duration: Duration,
+    /// The lease is renewed each half of this; `None` = never.
+    pub lock_renew_time: Option<Duration>,
+    /// Time between two scans for workers that are gone; `None` = this worker does not scan.
+    pub stalled_interval: Option<Duration>,
+    /// Times a job may be brought back before it fails.
+    pub max_stalled_count: u32,
+    /// Longest wait before an idle worker looks again.
+    pub drain_delay: Duration,
+    /// Retention of completed jobs that say nothing themselves.
+    pub remove_on_complete: Keep,
+    /// Retention of failed jobs that say nothing themselves.
+    pub remove_on_fail: Keep,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            id: unique_id(),
+            name: String::new(),
+            concurrency: 1,
+            lock_duration: Duration::from_secs(30),
+            lock_renew_time: Some(Duration::from_secs(15)),
+            stalled_interval: Some(Duration::from_secs(30)),
+            max_stalled_count: 1,
+            drain_delay: Duration::from_secs(5),
+            remove_on_complete: Keep::ALL,
+            remove_on_fail: Keep::ALL,
+        }
+    }
+}
+
+/// What the worker tells whoever runs its jobs. Absent = nothing to tell.
+#[derive(Debug, Default)]
+pub struct Message {
+    /// Jobs that are active now, to be run.
+    pub jobs: Option<Batch>,
+    /// Every flush up to this one is recorded.
+    pub flushed: Option<u32>,
+    /// Outcomes of those flushes that were refused.
+    pub rejected: Vec<Rejected>,
+    /// What became of each failed try in those flushes, in order.
+    pub failures: Vec<Failure>,
+    /// `finishedOn` of everything that ended in those flushes, epoch ms.
+    pub finished_on: u64,
+    /// Nothing was left to fetch.
+    pub drained: bool,
+    /// Ids that this worker's scan brought back.
+    pub stalled: Vec<String>,
+    /// Jobs delivered and not started are wanted back ([`Ending::Returned`]).
+    pub give_back: bool,
+    /// The caller's clock is wanted ([`Worker::tick`]).
+    pub clock: bool,
+    /// The lease could not be renewed in time.
+    pub lease_lost: bool,
+    /// Something failed that is not the connection.
+    pub error: Option<Error>,
+    /// The connection failed or broke.
+    pub connection: Option<ConnectionEvent>,
+}
+
+/// Receives a worker's messages, on an engine thread.
+pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
+
+pub(crate) enum Command {
+    Run { now_ms: u64 },
+    Pause,
+    Concurrency(u32),
+    Finish(Flush),
+    Tick { now_ms: u64 },
+    Close { done: oneshot::Sender<()> },
+}
+
+/// A running worker. Its loop is a tokio task of the runtime it was made on.
+pub struct Worker {
+    commands: mpsc::UnboundedSender<Command>,
+    connection: Connection,
+    waiting: Connection,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
+    pub fn new(connect: ConnectOptions, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
+        let events = sink.clone();
+        let listen = move |event| events(Message { connection: Some(event), ..Message::default() });
+        let connection = Connection::new(connect.clone(), listen.clone());
+        let waiting = Connection::new(connect, listen);
+        let (commands, received) = mpsc::unbounded_channel();
+        tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
+        Self { commands, connection, waiting }
+    }
+
+    /// Connects both connections.
+    /// # Errors
+    /// As [`Connection::ready`].
+    pub async fn ready(&self) -> Result<()> {
+        self.connection.ready().await?;
+        self.waiting.ready().await
+    }
+
+    /// Fetches from now on. `now_ms` is the caller's clock.
+    pub fn run(&self, now_ms: u64) {
+        self.command(Command::Run { now_ms });
+    }
+
+    /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs.
+    pub fn pause(&self) {
+        self.command(Command::Pause);
+    }
+
+    /// Changes how many jobs run at once.
+    pub fn set_concurrency(&self, concurrency: u32) {
+        self.command(Command::Concurrency(concurrency));
+    }
+
+    /// Reports how jobs ended.
+    pub fn finish(&self, flush: Flush) {
+        self.command(Command::Finish(flush));
+    }
+
+    /// Answers [`Message::clock`].
+    pub fn tick(&self, now_ms: u64) {
+        self.command(Command::Tick { now_ms });
+    }
+
+    /// Stops. Gracefully: outcomes reported so far are recorded, the lease is given up. With `force`: at once; active jobs stay active
+    /// until the lease runs out and another worker's scan brings them back.
+    pub async fn close(&self, force: bool) {
+        if !force {
+            let (done, closed) = oneshot::channel();
+            self.command(Command::Close { done });
+            tokio::select! {
+                _ = closed => {}
+                () = self.unreachable() => {}
+            }
+        }
+        self.connection.close();
+        self.waiting.close();
+        // a loop that sleeps notices
+        self.command(Command::Pause);
+    }
+
+    /// Ends when the server has been out of reach for so long that a close must not wait for it.
+    async fn unreachable(&self) {
+        let mut since = std::time::Instant::now();
+        while since.elapsed() < PATIENCE_AT_CLOSE {
+            tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;
+            if self.connection.is_connected() {
+                since = std::time::Instant::now();
+            }
+        }
+    }
+
+    fn command(&self, command: Command) {
+        // a loop that has ended needs no command
+        let _ = self.commands.send(command);
+    }
+}

@@ -1,0 +1,94 @@
+//! How much to take. A worker asks for what it can start now; it takes more only while its own recent handlers are so short that the
+//! surplus starts within a few milliseconds.
+
+use std::time::{Duration, Instant};
+
+/// Handlers seen before any surplus is taken: small programs see exactly what their slots hold.
+const SEEN_BEFORE_SURPLUS: u64 = 50;
+/// Surplus has to start within this.
+const WINDOW_MS: f64 = 5.0;
+/// Surplus at most, jobs.
+const MOST: f64 = 2048.0;
+/// Surplus that has not started after this is given back.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Watches how fast jobs end.
+#[derive(Debug)]
+pub(super) struct Pace {
+    seen: u64,
+    per_ms: f64,
+    since: Instant,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { seen: 0, per_ms: 0.0, since: Instant::now() }
+    }
+
+    /// Jobs were handed over to somebody who had none.
+    pub(super) fn delivered_to_idle(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Jobs ended.
+    pub(super) fn ended(&mut self, jobs: u64) {
+        if jobs == 0 {
+            return;
+        }
+        let now = Instant::now();
+        let elapsed_ms = (now - self.since).as_secs_f64() * 1000.0;
+        let sample = jobs as f64 / elapsed_ms.max(0.01);
+        self.per_ms = if self.seen == 0 { sample } else { self.per_ms * 0.6 + sample * 0.4 };
+        self.seen += jobs;
+        self.since = now;
+    }
+
+    /// Surplus was given back, or handlers turned slow: start again with none.
+    pub(super) fn forget(&mut self) {
+        self.seen = 0;
+        self.per_ms = 0.0;
+    }
+
+    /// Jobs to take, now and as surplus, with `held` jobs out and `concurrency` slots.
+    pub(super) fn ask(&self, held: u32, concurrency: u32) -> (u32, u32) {
+        let want = concurrency.saturating_sub(held);
+        if self.seen < SEEN_BEFORE_SURPLUS {
+            return (want, 0);
+        }
+        let most = f64::from(concurrency) + (self.per_ms * WINDOW_MS).min(MOST);
+        (want, (most as u32).saturating_sub(held.max(concurrency)))
+    }
+
+    /// When surplus, if there is any, has waited too long.
+    pub(super) fn patience_ends(&self) -> Instant {
+        self.since + PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_worker_takes_its_free_slots_only() {
+        let mut pace = Pace::new();
+        assert_eq!(pace.ask(0, 10), (10, 0));
+        pace.ended(49);
+        assert_eq!(pace.ask(4, 10), (6, 0));
+    }
+
+    #[test]
+    fn short_handlers_earn_a_surplus_and_lose_it() {
+        let mut pace = Pace { seen: 100, per_ms: 100.0, since: Instant::now() };
+        assert_eq!(pace.ask(0, 10), (10, 500));
+        assert_eq!(pace.ask(300, 10), (0, 210));
+        pace.forget();
+        assert_eq!(pace.ask(0, 10), (10, 0));
+    }
+
+    #[test]
+    fn long_handlers_earn_none() {
+        let pace = Pace { seen: 100, per_ms: 0.1, since: Instant::now() };
+        assert_eq!(pace.ask(0, 10), (10, 0));
+    }
+}

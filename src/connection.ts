@@ -1,0 +1,197 @@
+/**
+ * Reads `connection`, in every form users bring: ioredis-style options, `{ url }`, a URL string, or an ioredis instance
+ * (whose options are read; the instance itself is neither used nor closed).
+ *
+ * An option either means the same as with ioredis, or it is refused with its name: none is dropped in silence.
+ */
+import { NotSupportedError } from './errors/not-supported-error.js';
+import type { NativeConnection, NativeTls } from './native.js';
+
+/** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */
+export type ConnectionUse = 'commands' | 'blocking';
+
+type Fields = Record<string, unknown>;
+
+/** Options that reach the engine. */
+const MAPPED = new Set(['host', 'port', 'path', 'username', 'password', 'db', 'tls', 'connectTimeout', 'connectionName']);
+
+/**
+ * ioredis options that change nothing here, each for its reason. The engine owns its connections: it checks that the
+ * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, and tries
+ * every address a name resolves to. It reconnects on BullMQ's default schedule (1 to 20 seconds) without giving up.
+ */
+const NO_EFFECT = new Set([
+  'url',
+  'skipVersionCheck', // read by queueConnection()
+  'maxRetriesPerRequest',
+  'retryStrategy',
+  'reconnectOnError',
+  'maxLoadingRetryTime',
+  'enableReadyCheck',
+  'lazyConnect',
+  'autoResubscribe',
+  'autoResendUnfulfilledCommands',
+  'enableAutoPipelining',
+  'autoPipeliningIgnoredCommands',
+  'family',
+  'keepAlive',
+  'noDelay',
+  'disconnectTimeout',
+  'blockingTimeoutGrace',
+  'stringNumbers',
+  'showFriendlyErrorStack',
+  'disableClientInfo',
+  'clientInfoTag',
+  // Only read together with `sentinels`, which is refused.
+  'name',
+  'role',
+  'sentinelRetryStrategy',
+  'sentinelReconnectStrategy',
+  'sentinelUsername',
+  'sentinelPassword',
+  'sentinelTLS',
+  'sentinelCommandTimeout',
+  'sentinelMaxConnections',
+  'updateSentinels',
+  'failoverDetector',
+  'preferredSlaves',
+  'enableTLSForSentinelMode',
+]);
+
+/** Options whose value here is what the engine does anyway; another value would be a broken promise. */
+const ONLY: Fields = { enableOfflineQueue: true, readOnly: false, keyPrefix: '', replyMapping: false };
+
+const TLS_TEXTS = ['ca', 'cert', 'key'] as const;
+
+/**
+ * The engine's connection settings for what the user passed as `connection`.
+ * @throws Error with BullMQ's text for `keyPrefix` and for an instance with `maxRetriesPerRequest` on a blocking use;
+ * NotSupportedError naming an option or a kind of client that cannot be mapped.
+ */
+export function readConnection(connection: unknown, use: ConnectionUse): NativeConnection {
+  const fields = fieldsOf(connection, use);
+  if (fields.keyPrefix) {
+    throw new Error('BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.');
+  }
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined || value === null || value === false) {
+      if (key !== 'enableOfflineQueue' || value !== false) continue;
+    }
+    if (MAPPED.has(key) || NO_EFFECT.has(key)) continue;
+    if (Object.hasOwn(ONLY, key) && ONLY[key] === value) continue;
+    throw new NotSupportedError(`the connection option "${key}"`);
+  }
+  return toNative(fields);
+}
+
+/** Whether the connection itself asks to skip the check of the server's version. */
+export function skipsVersionCheck(connection: unknown): boolean {
+  return typeof connection === 'object' && connection !== null && (connection as Fields).skipVersionCheck === true;
+}
+
+function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
+  if (connection === undefined || connection === null) return {};
+  if (typeof connection === 'string') return fieldsOfUrl(connection);
+  if (typeof connection !== 'object') throw new TypeError('connection must be options, an ioredis client or a URL');
+  if (connection instanceof URL) return fieldsOfUrl(connection.href);
+
+  const given = connection as Fields;
+  if (isClient(given)) return fieldsOfClient(given, use);
+  if (use === 'blocking' && given.maxRetriesPerRequest) {
+    console.error('BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.');
+  }
+  if ('redisOptions' in given || 'nodes' in given) throw new NotSupportedError('a Redis Cluster connection');
+  return given.url ? { ...given, ...fieldsOfUrl(String(given.url)) } : given;
+}
+
+/** A client is told from options by its methods: `options` objects have none of these. */
+function isClient(given: Fields): boolean {
+  return typeof given.connect === 'function' && typeof given.duplicate === 'function';
+}
+
+function fieldsOfClient(client: Fields, use: ConnectionUse): Fields {
+  if (client.isCluster) throw new NotSupportedError('a Redis Cluster connection');
+  const options = client.options;
+  const isIoredis = typeof client.defineCommand === 'function' && typeof options === 'object' && options !== null;
+  if (!isIoredis) throw new NotSupportedError('a client other than ioredis as connection');
+  const fields = options as Fields;
+  if (use === 'blocking' && fields.maxRetriesPerRequest) {
+    throw new Error('BullMQ: Your redis options maxRetriesPerRequest must be null.');
+  }
+  return fields;
+}
+
+function fieldsOfUrl(text: string): Fields {
+  if (text.startsWith('/')) return { path: text };
+  let url: URL;
+  try {
+    url = new URL(text.includes('://') ? text : `redis://${text}`);
+  } catch (cause) {
+    // The text is not repeated: it may hold a password.
+    throw new TypeError('connection is not a valid URL', { cause });
+  }
+  if (url.protocol === 'unix:' || url.protocol === 'redis+unix:') return { path: decodeURIComponent(url.pathname) };
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+    throw new NotSupportedError(`the connection URL scheme "${url.protocol}"`);
+  }
+  const fields: Fields = Object.fromEntries(url.searchParams);
+  if (url.hostname) fields.host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (url.port) fields.port = url.port;
+  if (url.username) fields.username = decodeURIComponent(url.username);
+  if (url.password) fields.password = decodeURIComponent(url.password);
+  if (url.pathname.length > 1) fields.db = url.pathname.slice(1);
+  if (url.protocol === 'rediss:') fields.tls = true;
+  return fields;
+}
+
+function toNative(fields: Fields): NativeConnection {
+  const native: NativeConnection = {};
+  // With a path ioredis ignores host and port, which its own defaults fill in.
+  if (fields.path) native.path = String(fields.path);
+  else {
+    if (fields.host) native.host = String(fields.host);
+    const port = integer(fields, 'port', 1, 65_535);
+    if (port !== undefined) native.port = port;
+  }
+  if (fields.username) native.username = String(fields.username);
+  if (fields.password) native.password = String(fields.password);
+  const db = integer(fields, 'db', 0, 2 ** 31 - 1);
+  if (db !== undefined) native.db = db;
+  const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
+  if (connectTimeout !== undefined) native.connectTimeout = connectTimeout;
+  if (fields.connectionName) native.connectionName = String(fields.connectionName);
+  if (fields.tls) native.tls = toNativeTls(fields.tls);
+  return native;
+}
+
+function integer(fields: Fields, key: string, min: number, max: number): number | undefined {
+  const value = fields[key];
+  if (value === undefined || value === null || value === '') return undefined;
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < min || number > max) {
+    throw new RangeError(`connection.${key} must be an integer from ${min} to ${max}`);
+  }
+  return number;
+}
+
+function toNativeTls(tls: unknown): NativeTls {
+  if (tls === true) return {};
+  if (typeof tls !== 'object' || tls === null) throw new NotSupportedError('a named profile as connection.tls');
+  const native: NativeTls = {};
+  for (const [key, value] of Object.entries(tls)) {
+    if (value === undefined || value === null) continue;
+    if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
+    else if (key === 'servername') native.servername = String(value);
+    else if ((TLS_TEXTS as readonly string[]).includes(key)) native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
+    else throw new NotSupportedError(`the connection option "tls.${key}"`);
+  }
+  return native;
+}
+
+/** PEM text of a certificate or key; several certificates follow one another. */
+function pem(key: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => pem(key, item)).join('\n');
+  if (typeof value === 'string') return value;
+  if (Buffer.isBuffer(value)) return value.toString('utf8');
+  throw new NotSupportedError(`a value that is neither text nor Buffer as connection.tls.${key}`);
+}

@@ -1,0 +1,13 @@
+/** Message of {@link ConnectionClosedError}. */
+export const CONNECTION_CLOSED_ERROR_MSG = 'Connection is closed.';
+
+/**
+ * A command was given to a `Queue`, `Worker` or `QueueEvents` that is closed.
+ * Source: BullMQ 6.7.0 `ConnectionClosedError`.
+ */
+export class ConnectionClosedError extends Error {
+  constructor(message: string = CONNECTION_CLOSED_ERROR_MSG, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'ConnectionClosedError';
+  }
+}

@@ -1,0 +1,20 @@
+import { ErrorCode } from '../types/error-code.js';
+import type { NativeError } from '../native.js';
+import { UnrecoverableError } from './unrecoverable-error.js';
+
+/** An error of the engine as callers and listeners see it: `code` is a number (`ErrorCode`) or a system code. */
+export interface CodedError extends Error {
+  code?: number | string;
+}
+
+/**
+ * The JavaScript error for one reported by the engine in a message. Engine errors carry BullMQ's text and its negative
+ * number as `code`, connection errors the system's code (`ECONNREFUSED`, ...).
+ */
+export function errorFromNative(native: NativeError): CodedError {
+  const error: CodedError =
+    native.number === ErrorCode.JobHasFailedChildren ? new UnrecoverableError(native.message) : new Error(native.message);
+  const code = native.number ?? native.code;
+  if (code !== undefined) error.code = code;
+  return error;
+}

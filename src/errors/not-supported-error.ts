@@ -1,0 +1,18 @@
+/**
+ * A method, option or class of BullMQ that ChasquiMQ does not have yet. Nothing of the call was carried out.
+ */
+export class NotSupportedError extends Error {
+  /** What is missing, as the user spelled it: `Queue.drain`, `the job option "priority"`, ... */
+  readonly feature: string;
+
+  constructor(feature: string) {
+    super(`${feature} is not supported by ChasquiMQ yet`);
+    this.name = 'NotSupportedError';
+    this.feature = feature;
+  }
+}
+
+/** A promise rejected with a {@link NotSupportedError}: what an asynchronous method that is not there yet returns. */
+export function notSupported(feature: string): Promise<never> {
+  return Promise.reject(new NotSupportedError(feature));
+}

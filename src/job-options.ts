@@ -1,0 +1,112 @@
+/**
+ * The options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
+ */
+import { Backoffs } from './backoffs.js';
+import { NotSupportedError } from './errors/not-supported-error.js';
+import type { JobsOptions } from './options/job.js';
+
+/** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
+export const PRIORITY_LIMIT = 2 ** 21 - 1;
+
+/** Option text of a job without options. */
+export const NO_OPTIONS = '{}';
+
+/** Of these, a job takes at most one; the order is that of BullMQ's error text. */
+const FAILURE_OPTIONS = [
+  'removeDependencyOnFailure',
+  'failParentOnFailure',
+  'continueParentOnFailure',
+  'ignoreDependencyOnFailure',
+] as const;
+
+const NOT_YET = ['priority', 'lifo', 'parent', 'deduplication', ...FAILURE_OPTIONS, 'telemetry'] as const;
+
+/** Short names under which BullMQ stores some options, understood when options are read back. */
+const LONG_NAMES: Record<string, keyof JobsOptions> = {
+  de: 'deduplication',
+  fpof: 'failParentOnFailure',
+  cpof: 'continueParentOnFailure',
+  idof: 'ignoreDependencyOnFailure',
+  rdof: 'removeDependencyOnFailure',
+  kl: 'keepLogs',
+};
+
+/** A job's `opts`: what was given, `attempts` (0 unless given) and `backoff` as an object. Always a fresh object. */
+export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOptions {
+  const normalised: JobsOptions = { attempts: 0, ...opts };
+  normalised.backoff = Backoffs.normalize(normalised.backoff);
+  return normalised;
+}
+
+/**
+ * Checks the options of a job to be added. `opts` is normalised, `data` the JSON text of the job's data.
+ * @throws Error with BullMQ's text for the first of its rules that fails, in its order; then RangeError for a number
+ * that is not finite, and NotSupportedError for an option that is not there yet.
+ */
+export function checkOptions(name: string, data: string, opts: JobsOptions): void {
+  if (opts.sizeLimit && Buffer.byteLength(data) > opts.sizeLimit) {
+    throw new Error(`The size of job ${name} exceeds the limit ${opts.sizeLimit} bytes`);
+  }
+  const failureOptions = FAILURE_OPTIONS.filter((key) => opts[key]);
+  if (failureOptions.length > 1) {
+    throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
+  }
+  if (opts.jobId) checkJobId(opts.jobId);
+  if (opts.priority) {
+    if (Math.trunc(opts.priority) !== opts.priority) throw new Error('Priority should not be float');
+    if (opts.priority > PRIORITY_LIMIT) throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
+  }
+  if (opts.deduplication) {
+    if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
+    if (opts.parent) throw new Error('Deduplication and parent options cannot be used together');
+  }
+  if (Object.hasOwn(opts, 'debounce')) {
+    throw new Error('Debounce option has been removed. Use deduplication option instead');
+  }
+  const { backoff } = opts;
+  if (typeof backoff === 'object' && backoff.jitter && (backoff.jitter < 0 || backoff.jitter > 1)) {
+    throw new Error('Jitter should be between 0 and 1');
+  }
+  checkNumbers(opts);
+  for (const key of NOT_YET) if (opts[key]) throw new NotSupportedError(`the job option "${key}"`);
+}
+
+/** Ids that look like generated ones, or like keys, are refused; ids of three parts are those of job schedulers. */
+function checkJobId(jobId: string): void {
+  if (`${parseInt(jobId, 10)}` === jobId) throw new Error('Custom Id cannot be integers');
+  if (jobId.includes(':') && jobId.split(':').length !== 3) throw new Error('Custom Id cannot contain :');
+}
+
+/** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. */
+function checkNumbers(options: object, path = ''): void {
+  for (const [key, value] of Object.entries(options)) {
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new RangeError(`The job option ${path}${key} must be a finite number`);
+    }
+    if (path === '' && typeof value === 'object' && value !== null) checkNumbers(value, `${key}.`);
+  }
+}
+
+/** Text of normalised options for the engine. Defaults are left out, so that most jobs share one text. */
+export function optionsText(opts: JobsOptions): string {
+  const stored: JobsOptions = { ...opts };
+  if (!stored.attempts) delete stored.attempts;
+  if (!stored.jobId) delete stored.jobId;
+  // BullMQ takes numbers written as strings; the engine takes numbers.
+  for (const key of ['delay', 'timestamp', 'attempts'] as const) {
+    if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
+  }
+  return JSON.stringify(stored);
+}
+
+/** Options read back from text, BullMQ's short names included. */
+export function optionsFromText(text: string | undefined): JobsOptions {
+  const raw = JSON.parse(text || NO_OPTIONS) as Record<string, unknown>;
+  const opts: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(raw)) {
+    if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
+    else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
+    else opts[Object.hasOwn(LONG_NAMES, key) ? LONG_NAMES[key]! : key] = value;
+  }
+  return opts as JobsOptions;
+}

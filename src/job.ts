@@ -1,0 +1,787 @@
+/**
+ * One job: its fields, and the commands that act on it. It stays one file because BullMQ's `Job` is one class; what
+ * needs no instance lives in `job-options.ts`, `job-wait.ts` and `producer.ts`.
+ *
+ * A job that comes from the engine carries JSON texts; `data`, `opts`, `returnvalue` and `stacktrace` are decoded when
+ * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
+ */
+import { inspect } from 'node:util';
+import { notSupported } from './errors/not-supported-error.js';
+import { checkOptions, NO_OPTIONS, normaliseOptions, optionsFromText, optionsText } from './job-options.js';
+import { waitUntilFinished } from './job-wait.js';
+import type { NativeFailure, NativeJob, NativeJobExtra } from './native.js';
+import {
+  parentKeyOf,
+  parentKeysOf,
+  type BulkJobOptions,
+  type DependenciesOpts,
+  type JobsOptions,
+  type MoveToWaitingChildrenOpts,
+  type RetryOptions,
+} from './options/job.js';
+import type { QueueEvents } from './queue-events.js';
+import type { JobJson, JobJsonSandbox } from './types/job-json.js';
+import type { JobProgress } from './types/job-progress.js';
+import type { FinishedStatus, JobState } from './types/job-state.js';
+import type { MinimalJob } from './types/minimal-job.js';
+import type { MinimalQueue } from './types/minimal-queue.js';
+import type { ParentKeys } from './types/parent.js';
+
+/** Members of a job that are neither data nor part of its JSON form. */
+type NotInJson =
+  | 'queue'
+  | 'queueName'
+  | 'prefix'
+  | 'toJSON'
+  | 'asJSON'
+  | 'asJSONSandbox'
+  | 'updateData'
+  | 'updateProgress'
+  | 'log'
+  | 'clearLogs'
+  | 'remove'
+  | 'retry'
+  | 'promote'
+  | 'changeDelay'
+  | 'changePriority'
+  | 'moveToCompleted'
+  | 'moveToFailed'
+  | 'moveToDelayed'
+  | 'moveToWait'
+  | 'moveToWaitingChildren'
+  | 'extendLock'
+  | 'getState'
+  | 'isCompleted'
+  | 'isFailed'
+  | 'isDelayed'
+  | 'isActive'
+  | 'isWaiting'
+  | 'isWaitingChildren'
+  | 'getChildrenValues'
+  | 'getIgnoredChildrenFailures'
+  | 'getFailedChildrenValues'
+  | 'getDependencies'
+  | 'getDependenciesCount'
+  | 'removeChildDependency'
+  | 'removeUnprocessedChildren'
+  | 'removeDeduplicationKey'
+  | 'waitUntilFinished';
+
+// Where the lazily decoded members live. Symbols keep them out of keys and JSON.
+const DATA = Symbol('data');
+const OPTS = Symbol('opts');
+const RETURNVALUE = Symbol('returnvalue');
+const STACKTRACE = Symbol('stacktrace');
+/** Bits that say which of them still hold text. */
+const ENCODED = Symbol('encoded');
+const DATA_TEXT = 1;
+const OPTS_TEXT = 2;
+/** `opts` is an object shared with other jobs, to be copied before anyone sees it. */
+const OPTS_SHARED = 4;
+const RETURNVALUE_TEXT = 8;
+const STACKTRACE_TEXT = 16;
+
+/** Options of a job that was given none. Passed to the constructor it means: the caller fills in the fields. */
+const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
+
+/**
+ * A job in a queue. `queue.add` returns one, a processor receives one.
+ *
+ * @typeParam DataType - type of `data`, which travels as JSON
+ * @typeParam ReturnType - type of what the processor returns, which travels as JSON
+ * Source: BullMQ 6.7.0 `Job`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Job<
+  DataType = any,
+  ReturnType = any,
+  NameType extends string = string,
+  ProgressType extends JobProgress = JobProgress,
+> implements MinimalJob<DataType, ReturnType, NameType, ProgressType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
+  /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
+  protected declare queue: MinimalQueue;
+  declare name: NameType;
+  /** Id, unique in the queue; undefined until the job was added. */
+  declare id?: string;
+  /**
+   * What `updateProgress` stored last.
+   * @defaultValue 0
+   */
+  declare progress: ProgressType;
+  /** Milliseconds the job waits, or waited last, before it may start. */
+  declare delay: number;
+  /** @defaultValue 0 */
+  declare priority: number;
+  /** Number of times the job was started. */
+  declare attemptsStarted: number;
+  /** Number of tries that have ended. */
+  declare attemptsMade: number;
+  /** Number of times the job was recovered from a lost worker. */
+  declare stalledCounter: number;
+  /** Creation time, epoch milliseconds. */
+  declare timestamp: number;
+  /** Time of the last start, epoch milliseconds. */
+  declare processedOn?: number;
+  /** Time at which the job completed or failed for good, epoch milliseconds. */
+  declare finishedOn?: number;
+  /** Message of the last error. */
+  declare failedReason: string;
+  /** Reason with which the job will fail as soon as a worker takes it. */
+  declare deferredFailure: string;
+  /** Key of the parent: `<qualified name of its queue>:<its id>`. */
+  declare parentKey?: string;
+  declare parent?: ParentKeys;
+  declare deduplicationId?: string;
+  /** Id of the job scheduler that made this job. */
+  declare repeatJobKey?: string;
+  /** Proof that this worker holds the job; only on jobs taken by a worker. */
+  declare token?: string;
+  /** The `name` option of the worker that took the job last. */
+  declare processedBy?: string;
+
+  private declare [DATA]: unknown;
+  private declare [OPTS]: JobsOptions | string;
+  private declare [RETURNVALUE]: unknown;
+  private declare [STACKTRACE]: string[] | string | null | undefined;
+  private declare [ENCODED]: number;
+
+  /** Makes the object only; `Job.create` adds it to the queue. */
+  constructor(queue: MinimalQueue, name: NameType, data: DataType, opts: JobsOptions = {}, id?: string) {
+    this.queue = queue;
+    this.name = name;
+    this[DATA] = data;
+    this[OPTS] = BLANK;
+    this.id = id;
+    this.progress = 0 as ProgressType;
+    this[RETURNVALUE] = null;
+    this[STACKTRACE] = null;
+    this[ENCODED] = OPTS_SHARED;
+    this.delay = undefined as unknown as number; // as in BullMQ: no delay was asked for
+    this.priority = 0;
+    this.attemptsStarted = 0;
+    this.attemptsMade = 0;
+    this.stalledCounter = 0;
+    this.timestamp = 0;
+    this.processedOn = undefined;
+    this.finishedOn = undefined;
+    this.failedReason = undefined as unknown as string;
+    this.deferredFailure = undefined as unknown as string;
+    this.parentKey = undefined;
+    this.parent = undefined;
+    this.deduplicationId = undefined;
+    this.repeatJobKey = undefined;
+    this.token = undefined;
+    this.processedBy = undefined;
+    if (opts !== BLANK) {
+      this.adoptOptions(normaliseOptions(opts), Date.now());
+      this[ENCODED] = 0;
+    }
+  }
+
+  /** Takes over normalised options, and the fields that follow from them. */
+  private adoptOptions(opts: JobsOptions, now: number): void {
+    this[OPTS] = opts;
+    this.delay = opts.delay as number;
+    this.priority = opts.priority || 0;
+    this.timestamp = opts.timestamp ? opts.timestamp : now;
+    this.parentKey = parentKeyOf(opts.parent);
+    this.parent = parentKeysOf(opts);
+    this.deduplicationId = opts.deduplication?.id;
+    this.repeatJobKey = opts.repeatJobKey;
+  }
+
+  // ---- Lazily decoded members
+
+  /** What the job is about: the value given to `add`, as it comes back from JSON. */
+  get data(): DataType {
+    if (this[ENCODED] & DATA_TEXT) {
+      this[DATA] = JSON.parse(this[DATA] as string);
+      this[ENCODED] &= ~DATA_TEXT;
+    }
+    return this[DATA] as DataType;
+  }
+
+  set data(data: DataType) {
+    this[ENCODED] &= ~DATA_TEXT;
+    this[DATA] = data;
+  }
+
+  /** The options the job was added with, `attempts` and `backoff` normalised. */
+  get opts(): JobsOptions {
+    const encoded = this[ENCODED];
+    if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
+      const opts = this[OPTS];
+      this[OPTS] =
+        encoded & OPTS_TEXT ? normaliseOptions(optionsFromText(opts as string)) : { ...(opts as JobsOptions) };
+      this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
+    }
+    return this[OPTS] as JobsOptions;
+  }
+
+  set opts(opts: JobsOptions) {
+    this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);
+    this[OPTS] = opts;
+  }
+
+  /**
+   * What the processor returned, as it comes back from JSON.
+   * @defaultValue null
+   */
+  get returnvalue(): ReturnType {
+    if (this[ENCODED] & RETURNVALUE_TEXT) {
+      this[RETURNVALUE] = JSON.parse(this[RETURNVALUE] as string);
+      this[ENCODED] &= ~RETURNVALUE_TEXT;
+    }
+    return this[RETURNVALUE] as ReturnType;
+  }
+
+  set returnvalue(value: ReturnType) {
+    this[ENCODED] &= ~RETURNVALUE_TEXT;
+    this[RETURNVALUE] = value;
+  }
+
+  /**
+   * Stack traces of the failed tries, oldest first.
+   * @defaultValue null on a job just added
+   */
+  get stacktrace(): string[] | null {
+    if (this[ENCODED] & STACKTRACE_TEXT) {
+      const text = this[STACKTRACE] as string | undefined;
+      this[STACKTRACE] = text ? (JSON.parse(text) as string[]) : [];
+      this[ENCODED] &= ~STACKTRACE_TEXT;
+    }
+    return this[STACKTRACE] as string[] | null;
+  }
+
+  set stacktrace(traces: string[] | null) {
+    this[ENCODED] &= ~STACKTRACE_TEXT;
+    this[STACKTRACE] = traces;
+  }
+
+  get queueName(): string {
+    return this.queue.name;
+  }
+
+  /** Prefix of the queue's qualified name; empty when it has none. */
+  get prefix(): string {
+    const { name, qualifiedName } = this.queue;
+    return qualifiedName.length > name.length ? qualifiedName.slice(0, -name.length - 1) : '';
+  }
+
+  /** `<prefix>:<queue name>` */
+  get queueQualifiedName(): string {
+    return this.queue.qualifiedName;
+  }
+
+  // ---- Making jobs
+
+  /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+
+  /**
+   * Adds a job to the queue.
+   * @returns the job, with its id: that of the job that exists already when the id is taken
+   * @throws (rejects) Error with BullMQ's text for options it refuses, TypeError for data that has no JSON form
+   */
+  static create<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    name: N,
+    data: T,
+    opts?: JobsOptions,
+  ): Promise<Job<T, R, N>> {
+    try {
+      const job = new this<T, R, N>(queue, checkName(name), data, opts ?? BLANK);
+      const dataText = encodeData(data);
+      if (!opts) {
+        job.timestamp = Date.now();
+        return queue.commands.producer.add(job, job.timestamp, dataText, NO_OPTIONS);
+      }
+      checkOptions(name, dataText, job.opts);
+      const created = opts.timestamp ? undefined : job.timestamp;
+      return queue.commands.producer.add(job, created, dataText, optionsText(job.opts));
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /**
+   * Adds many jobs. All are checked before the first is sent; ids are handed out in the order of the array.
+   * @throws (rejects) as {@link Job.create}
+   */
+  static createBulk<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobs: { name: N; data: T; opts?: BulkJobOptions }[],
+  ): Promise<Job<T, R, N>[]> {
+    try {
+      const now = Date.now();
+      const created = new Array<Job<T, R, N>>(jobs.length);
+      // Jobs that share one options object share its checked form and its text.
+      let given: JobsOptions | undefined;
+      let normalised = BLANK;
+      let text = NO_OPTIONS;
+      return queue.commands.producer.addBulk(created, now, (encoder, i) => {
+        const { name, data, opts } = jobs[i]!;
+        const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
+        const dataText = encodeData(data);
+        if (opts) {
+          const changed = opts !== given;
+          if (changed) {
+            normalised = normaliseOptions(opts);
+            given = undefined;
+          }
+          if (changed || normalised.sizeLimit) checkOptions(name, dataText, normalised);
+          if (changed) {
+            text = optionsText(normalised);
+            given = opts;
+          }
+          job.adoptOptions(normalised, now);
+        } else {
+          job.timestamp = now;
+        }
+        created[i] = job;
+        encoder.append(job.name, dataText, opts ? text : NO_OPTIONS);
+      });
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** The job of this id, or undefined when there is none. */
+  static async fromId<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobId: string,
+  ): Promise<Job<T, R, N> | undefined> {
+    if (!jobId) return undefined;
+    const found = await queue.commands.native.getJob(String(jobId));
+    return found ? this.fromNative<T, R, N>(queue, found) : undefined;
+  }
+
+  /** A job from its plain form, as `asJSON()` returns it. Does no I/O. */
+  static fromJSON<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    json: JobJson,
+    jobId?: string,
+  ): Job<T, R, N> {
+    const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, jobId || json.id);
+    job.data = JSON.parse(json.data || '{}') as T;
+    job.progress = json.progress ?? 0;
+    job.delay = Number(json.delay ?? 0);
+    job.priority = json.priority ?? 0;
+    job.timestamp = Number(json.timestamp);
+    job.attemptsStarted = json.attemptsStarted || 0;
+    job.attemptsMade = json.attemptsMade || 0;
+    job.stalledCounter = json.stalledCounter || 0;
+    if (json.finishedOn) job.finishedOn = Number(json.finishedOn);
+    if (json.processedOn) job.processedOn = Number(json.processedOn);
+    if (json.failedReason) job.failedReason = json.failedReason;
+    if (json.deferredFailure) job.deferredFailure = json.deferredFailure;
+    if (json.processedBy) job.processedBy = json.processedBy;
+    job.stacktrace = json.stacktrace ? (JSON.parse(json.stacktrace) as string[] | null) : [];
+    if (typeof json.returnvalue === 'string') job.returnvalue = JSON.parse(json.returnvalue) as R;
+    if (json.parentKey) job.parentKey = json.parentKey;
+    if (json.parent) job.parent = json.parent;
+    if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;
+    if (json.deduplicationId) job.deduplicationId = json.deduplicationId;
+    return job;
+  }
+
+  /** Job options from the text they are stored as. */
+  static optsFromJSON(rawOpts?: string): JobsOptions {
+    return optionsFromText(rawOpts);
+  }
+
+  /** @internal A job as a getter found it. */
+  static fromNative<T = any, R = any, N extends string = string>(queue: MinimalQueue, found: NativeJob): Job<T, R, N> {
+    const job = new this<T, R, N>(queue, found.name as N, undefined as T, BLANK, found.id);
+    job.holdTexts(found.data, found.opts, found.stacktrace);
+    job.delay = 0;
+    job.timestamp = found.timestamp;
+    job.processedOn = found.processedOn;
+    job.processedBy = found.processedBy;
+    job.adoptExtra(found);
+    return job;
+  }
+
+  /** @internal A job as a worker receives it: one that was never touched before has no `extra`. */
+  static fromDelivery(
+    queue: MinimalQueue,
+    id: string,
+    name: string,
+    data: string,
+    opts: string,
+    timestamp: number,
+    processedOn: number,
+    token: string,
+    processedBy: string | undefined,
+    extra: NativeJobExtra | undefined,
+  ): Job {
+    const job = new this(queue, name, undefined, BLANK, id);
+    job.holdTexts(data, opts, undefined);
+    job.delay = 0;
+    job.attemptsStarted = 1;
+    job.timestamp = timestamp;
+    job.processedOn = processedOn;
+    job.token = token;
+    job.processedBy = processedBy;
+    if (extra) {
+      job[STACKTRACE] = extra.stacktrace;
+      job.adoptExtra(extra);
+    }
+    return job;
+  }
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  private holdTexts(data: string, opts: string, stacktrace: string | undefined): void {
+    this[DATA] = data;
+    this[OPTS] = opts;
+    this[STACKTRACE] = stacktrace;
+    this[ENCODED] = DATA_TEXT | OPTS_TEXT | STACKTRACE_TEXT;
+  }
+
+  private adoptExtra(extra: NativeJobExtra): void {
+    if (extra.id !== undefined) this.id = extra.id;
+    if (extra.progress !== undefined) this.progress = (JSON.parse(extra.progress) ?? 0) as ProgressType;
+    if (extra.returnvalue !== undefined) {
+      this[RETURNVALUE] = extra.returnvalue;
+      this[ENCODED] |= RETURNVALUE_TEXT;
+    }
+    if (extra.failedReason !== undefined) this.failedReason = extra.failedReason;
+    if (extra.deferredFailure !== undefined) this.deferredFailure = extra.deferredFailure;
+    if (extra.delay !== undefined) this.delay = extra.delay;
+    if (extra.priority !== undefined) this.priority = extra.priority;
+    if (extra.attemptsStarted !== undefined) this.attemptsStarted = extra.attemptsStarted;
+    if (extra.attemptsMade !== undefined) this.attemptsMade = extra.attemptsMade;
+    if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
+    if (extra.finishedOn !== undefined) this.finishedOn = extra.finishedOn;
+    if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
+    if (extra.parent !== undefined) this.parent = JSON.parse(extra.parent) as ParentKeys;
+    if (extra.deduplicationId !== undefined) this.deduplicationId = extra.deduplicationId;
+    if (extra.repeatJobKey !== undefined) this.repeatJobKey = extra.repeatJobKey;
+  }
+
+  // ---- What the dispatcher records
+
+  /** @internal The processor returned. As in BullMQ an empty value shows as undefined; what is stored is exact. */
+  recordResult(value: ReturnType): void {
+    this[ENCODED] &= ~RETURNVALUE_TEXT;
+    this[RETURNVALUE] = value || undefined;
+  }
+
+  /** @internal The completion is in the queue. */
+  recordCompletion(finishedOn: number | undefined): void {
+    this.finishedOn = finishedOn;
+    this.attemptsMade += 1;
+  }
+
+  /**
+   * @internal The processor threw: notes why, and adds the stack trace.
+   * @returns the JSON text of the stack traces to store
+   */
+  recordError(reason: string | undefined, stack: string | undefined): string {
+    this.failedReason = reason as string;
+    let traces = this.stacktrace ?? [];
+    if (stack) traces.push(stack);
+    const limit = this.opts.stackTraceLimit;
+    if (limit === 0) traces = [];
+    else if (limit !== undefined && limit > 0) traces = traces.slice(-limit);
+    this.stacktrace = traces;
+    return JSON.stringify(traces);
+  }
+
+  /** @internal The failed try is in the queue. */
+  recordFailure(failure: NativeFailure): void {
+    this.attemptsMade = failure.attemptsMade;
+    if (failure.finishedOn !== undefined) this.finishedOn = failure.finishedOn;
+    if (failure.delay !== undefined) this.delay = failure.delay;
+  }
+
+  // ---- Plain forms
+
+  /** The job's fields as real values, without the queue. */
+  toJSON(): Omit<this, NotInJson> {
+    const { data, opts, returnvalue, stacktrace, queueQualifiedName } = this;
+    const json: Record<string, unknown> = { name: this.name, data, opts, id: this.id, progress: this.progress };
+    json.returnvalue = returnvalue;
+    json.stacktrace = stacktrace;
+    for (const [key, value] of Object.entries(this)) if (key !== 'queue') json[key] = value;
+    json.queueQualifiedName = queueQualifiedName;
+    return json as Omit<this, NotInJson>;
+  }
+
+  /** The job's fields with `data`, `returnvalue`, `stacktrace` and `failedReason` as JSON texts. */
+  asJSON(): JobJson {
+    const json: Partial<Record<keyof JobJson, unknown>> = {
+      id: this.id,
+      name: this.name,
+      data: JSON.stringify(this.data === undefined ? {} : this.data),
+      opts: this.opts,
+      parent: this.parent,
+      parentKey: this.parentKey,
+      progress: this.progress,
+      attemptsMade: this.attemptsMade,
+      attemptsStarted: this.attemptsStarted,
+      stalledCounter: this.stalledCounter,
+      finishedOn: this.finishedOn,
+      processedOn: this.processedOn,
+      timestamp: this.timestamp,
+      failedReason: JSON.stringify(this.failedReason),
+      stacktrace: JSON.stringify(this.stacktrace),
+      deduplicationId: this.deduplicationId,
+      repeatJobKey: this.repeatJobKey,
+      returnvalue: JSON.stringify(this.returnvalue),
+    };
+    return Object.fromEntries(Object.entries(json).filter(([, value]) => value !== undefined)) as unknown as JobJson;
+  }
+
+  /** {@link asJSON} with what a sandboxed processor needs to know of the queue. */
+  asJSONSandbox(): JobJsonSandbox {
+    const { queueName, queueQualifiedName, prefix } = this;
+    return { ...this.asJSON(), queueName, queueQualifiedName, prefix };
+  }
+
+  /** @internal Shows the fields, and not the queue with all it holds. */
+  [inspect.custom](_depth: number, options: object, inspectValue: typeof inspect): string {
+    const fields = Object.entries(this.toJSON()).filter(([, value]) => value !== undefined);
+    return `${this.constructor.name} ${inspectValue(Object.fromEntries(fields), options)}`;
+  }
+
+  // ---- Commands. All reject with an engine error (`code` -1 to -11) when the job is missing or in the wrong state.
+
+  /** Replaces the job's data. */
+  async updateData(data: DataType): Promise<void> {
+    const text = encodeData(data);
+    this.data = data;
+    await this.queue.commands.native.updateData(this.knownId(), text);
+  }
+
+  /** Stores the job's progress, and emits `progress` on its queue or worker. */
+  async updateProgress(progress: ProgressType): Promise<void> {
+    this.progress = progress;
+    await this.queue.commands.native.updateProgress(this.knownId(), JSON.stringify(progress) ?? 'null');
+    this.queue.emit('progress', this, progress);
+  }
+
+  /**
+   * Adds a row to the job's log.
+   * @returns the number of rows now kept: at most `opts.keepLogs`
+   */
+  async log(logRow: string): Promise<number> {
+    return Job.addJobLog(this.queue, this.knownId(), logRow, this.opts.keepLogs);
+  }
+
+  /**
+   * Adds a row to the log of the job of this id.
+   * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
+   * @returns the number of rows now kept
+   */
+  static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
+    return queue.commands.native.addLog(jobId, String(logRow ?? ''), keepLogs || 0);
+  }
+
+  /** Removes the job's log, but for the newest `keepLogs` rows. */
+  async clearLogs(keepLogs?: number): Promise<void> {
+    await this.queue.commands.native.clearLogs(this.knownId(), keepLogs || 0);
+  }
+
+  /**
+   * Removes the job, with its children unless told otherwise, and emits `removed` on its queue or worker. Does nothing
+   * when the job is gone already.
+   * @throws (rejects) Error when a worker holds the job
+   */
+  async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
+    const removed = await this.queue.commands.native.remove(this.knownId(), removeChildren);
+    if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
+    this.queue.emit('removed', this);
+  }
+
+  /** Puts a finished job back in line. */
+  async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
+    const { resetAttemptsMade = false, resetAttemptsStarted = false } = opts;
+    await this.queue.commands.native.retryJob(
+      this.knownId(),
+      state,
+      Boolean(this.opts.lifo),
+      resetAttemptsMade,
+      resetAttemptsStarted,
+      Date.now(),
+    );
+    // As in BullMQ these become null, which their types do not say.
+    const cleared = this as { failedReason: unknown; finishedOn?: unknown; processedOn?: unknown; returnvalue: unknown };
+    cleared.failedReason = null;
+    cleared.finishedOn = null;
+    cleared.processedOn = null;
+    cleared.returnvalue = null;
+    if (resetAttemptsMade) this.attemptsMade = 0;
+    if (resetAttemptsStarted) this.attemptsStarted = 0;
+  }
+
+  /** Puts a delayed job in line now. */
+  async promote(): Promise<void> {
+    await this.queue.commands.native.promote(this.knownId(), Date.now());
+    this.delay = 0;
+  }
+
+  /** Makes a delayed job due in `delay` milliseconds from now. */
+  async changeDelay(delay: number): Promise<void> {
+    await this.queue.commands.native.changeDelay(this.knownId(), delay, Date.now());
+    this.delay = delay;
+  }
+
+  /**
+   * Takes the job from `active` to `delayed`; the try is not counted. A processor then throws `DelayedError`.
+   * @param timestamp when it is due, epoch milliseconds
+   * @param token the processor's token; without one the lock is not checked
+   */
+  async moveToDelayed(timestamp: number, token?: string): Promise<void> {
+    const now = Date.now();
+    await this.queue.commands.native.moveToDelayed(this.knownId(), timestamp, token ?? UNLOCKED, now);
+    this.delay = Math.max(timestamp - now, 0);
+  }
+
+  /**
+   * Takes the job from `active` to the front of the line; the try is not counted. A processor then throws
+   * `WaitingError`.
+   * @returns milliseconds for which the queue is still rate limited, or 0
+   */
+  async moveToWait(token?: string): Promise<number> {
+    return this.queue.commands.native.moveToWait(this.knownId(), token ?? UNLOCKED, Date.now());
+  }
+
+  /**
+   * Holds the job for another `duration` milliseconds.
+   * @returns 1, or 0 when the token does not hold the job
+   */
+  async extendLock(token: string, duration: number): Promise<number> {
+    return this.queue.commands.native.extendLock(this.knownId(), token, duration);
+  }
+
+  /** The state the job is in, or `unknown` when it is gone. */
+  async getState(): Promise<JobState | 'unknown'> {
+    return (await this.queue.commands.native.getState(this.knownId())) as JobState | 'unknown';
+  }
+
+  async isCompleted(): Promise<boolean> {
+    return (await this.getState()) === 'completed';
+  }
+
+  async isFailed(): Promise<boolean> {
+    return (await this.getState()) === 'failed';
+  }
+
+  async isDelayed(): Promise<boolean> {
+    return (await this.getState()) === 'delayed';
+  }
+
+  async isActive(): Promise<boolean> {
+    return (await this.getState()) === 'active';
+  }
+
+  /** False for a job with a priority, which is `prioritized`. */
+  async isWaiting(): Promise<boolean> {
+    return (await this.getState()) === 'waiting';
+  }
+
+  async isWaitingChildren(): Promise<boolean> {
+    return (await this.getState()) === 'waiting-children';
+  }
+
+  /**
+   * Resolves with the job's return value when it has completed.
+   * @param queueEvents tells of the end; a job that has ended already settles at once
+   * @param ttl milliseconds to wait at most
+   * @throws (rejects) Error with the failed reason, or when the time is over, the job is gone or its worker closes
+   */
+  waitUntilFinished(queueEvents: QueueEvents, ttl?: number): Promise<ReturnType> {
+    return waitUntilFinished<ReturnType>(this.queue, this.knownId(), this.name, queueEvents, ttl);
+  }
+
+  private knownId(): string {
+    return this.id as string;
+  }
+
+  // ---- Not there yet
+
+  changePriority(_opts: { priority?: number; lifo?: boolean }): Promise<void> {
+    return notSupported('Job.changePriority');
+  }
+
+  moveToCompleted(_returnValue: ReturnType, _token: string, _fetchNext = true): Promise<void | unknown[]> {
+    return notSupported('Job.moveToCompleted');
+  }
+
+  moveToFailed<E extends Error>(_err: E, _token: string, _fetchNext = false): Promise<void | unknown[]> {
+    return notSupported('Job.moveToFailed');
+  }
+
+  moveToWaitingChildren(_token: string, _opts: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
+    return notSupported('Job.moveToWaitingChildren');
+  }
+
+  /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
+  getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
+    return notSupported('Job.getChildrenValues');
+  }
+
+  getDependencies(_opts?: DependenciesOpts): Promise<{
+    nextFailedCursor?: number;
+    failed?: string[];
+    nextIgnoredCursor?: number;
+    ignored?: Record<string, any>;
+    nextProcessedCursor?: number;
+    processed?: Record<string, any>;
+    nextUnprocessedCursor?: number;
+    unprocessed?: string[];
+  }> {
+    return notSupported('Job.getDependencies');
+  }
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  getDependenciesCount(_opts?: {
+    failed?: boolean;
+    ignored?: boolean;
+    processed?: boolean;
+    unprocessed?: boolean;
+  }): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
+    return notSupported('Job.getDependenciesCount');
+  }
+
+  getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
+    return notSupported('Job.getIgnoredChildrenFailures');
+  }
+
+  /** @deprecated Use getIgnoredChildrenFailures. */
+  getFailedChildrenValues(): Promise<{ [jobKey: string]: string }> {
+    return notSupported('Job.getFailedChildrenValues');
+  }
+
+  removeChildDependency(): Promise<boolean> {
+    return notSupported('Job.removeChildDependency');
+  }
+
+  removeUnprocessedChildren(): Promise<void> {
+    return notSupported('Job.removeUnprocessedChildren');
+  }
+
+  removeDeduplicationKey(): Promise<boolean> {
+    return notSupported('Job.removeDeduplicationKey');
+  }
+}
+
+/** Token that skips the check of the lock. */
+const UNLOCKED = '0';
+
+/** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */
+function encodeData(data: unknown): string {
+  return JSON.stringify(data) ?? NO_DATA;
+}
+
+const NO_DATA = '{}';
+
+function checkName<N extends string>(name: N): N {
+  if (typeof name === 'string') return name;
+  if (name === undefined || name === null) throw new TypeError('Job name must be provided');
+  return String(name) as N;
+}
+

@@ -1,0 +1,189 @@
+import type { ParentKeys } from '../types/parent.js';
+
+/** When a failed job is tried again. Source: BullMQ 6.7.0 `BackoffOptions`. */
+export interface BackoffOptions {
+  /** `fixed`, `exponential`, or a name that the worker's `settings.backoffStrategy` understands. */
+  type: 'fixed' | 'exponential' | (string & {});
+  /** Base delay in milliseconds. */
+  delay?: number;
+  /**
+   * Share of the delay that is random, 0 to 1.
+   * @defaultValue 0
+   */
+  jitter?: number;
+}
+
+/**
+ * Which finished jobs to keep. Applied to the whole set of completed (or failed) jobs each time one is added to it;
+ * nothing is removed by time alone.
+ * Source: BullMQ 6.7.0 `KeepJobs`.
+ */
+export type KeepJobs =
+  | {
+      /** Number of jobs to keep, the newest ones. */
+      count: number;
+    }
+  | {
+      /** Age in seconds past which jobs are removed. */
+      age: number;
+      /** Number of jobs to keep, the newest ones. */
+      count?: number;
+      /**
+       * Most jobs removed by age each time a job finishes.
+       * @defaultValue 1000
+       */
+      limit?: number;
+    };
+
+/** Reference to an existing job that becomes the parent. */
+export interface ParentOptions {
+  /** Id of the parent job. */
+  id: string;
+  /** Qualified name of the parent's queue (`queue.qualifiedName`). */
+  queue: string;
+}
+
+/** Options a queue can set for all its jobs (`defaultJobOptions`). Source: BullMQ 6.7.0 `DefaultJobOptions`. */
+export interface DefaultJobOptions {
+  /**
+   * Creation time, epoch milliseconds; `delay` counts from it.
+   * @defaultValue Date.now()
+   */
+  timestamp?: number;
+  /**
+   * 1 (most urgent) to 2,097,151; 0 is no priority, and goes before all of them.
+   * @defaultValue 0
+   */
+  priority?: number;
+  /**
+   * Milliseconds to wait before the job may start.
+   * @defaultValue 0
+   */
+  delay?: number;
+  /**
+   * Total number of tries.
+   * @defaultValue 1
+   */
+  attempts?: number;
+  /** Delay between tries; a number is that many milliseconds each time. */
+  backoff?: number | BackoffOptions;
+  /**
+   * Puts the job at the front of the line.
+   * @defaultValue false
+   */
+  lifo?: boolean;
+  /** `true` removes the job when it completes; a number or an object says which completed jobs to keep. */
+  removeOnComplete?: boolean | number | KeepJobs;
+  /** `true` removes the job when it has failed for good; a number or an object says which failed jobs to keep. */
+  removeOnFail?: boolean | number | KeepJobs;
+  /** Number of log rows to keep, the newest ones. */
+  keepLogs?: number;
+  /** Number of stack traces to keep, the newest ones; one is recorded for each failed try. */
+  stackTraceLimit?: number;
+  /** Largest `data` accepted, in bytes of its JSON text. */
+  sizeLimit?: number;
+}
+
+/** Options of one job, but for those that concern families of jobs. Source: BullMQ 6.7.0 `BaseJobOptions`. */
+export interface BaseJobOptions extends DefaultJobOptions {
+  /** Id of the job scheduler that made this job. */
+  repeatJobKey?: string;
+  /**
+   * Id of the job. While a job of this id exists, adding it again changes nothing.
+   * @defaultValue the next number of the queue's counter
+   */
+  jobId?: string;
+  /** The job that waits for this one. */
+  parent?: ParentOptions;
+  /** Time of the scheduler iteration, epoch milliseconds. */
+  prevMillis?: number;
+}
+
+/** Makes adds with the same id yield to a job that exists. Source: BullMQ 6.7.0 `DeduplicationOptions`. */
+export interface DeduplicationOptions {
+  /** What jobs are compared by. */
+  id: string;
+  /** Milliseconds for which later adds are discarded. */
+  ttl?: number;
+  /** Every discarded add starts `ttl` anew. */
+  extend?: boolean;
+  /** A job that is still delayed is replaced by the new one. */
+  replace?: boolean;
+  /** A job that is still delayed becomes due after the new job's delay. */
+  reschedule?: boolean;
+  /** While the job is active, the latest add is kept and becomes a job when the active one has finished. */
+  keepLastIfActive?: boolean;
+}
+
+/** Options that are stored under short names. Source: BullMQ 6.7.0 `CompressableJobOptions`. */
+export interface CompressableJobOptions {
+  deduplication?: DeduplicationOptions;
+  /** The parent fails when this job has failed. */
+  failParentOnFailure?: boolean;
+  /** The parent starts as soon as this job has failed. */
+  continueParentOnFailure?: boolean;
+  /** The parent counts this job as done when it has failed, and can read why. */
+  ignoreDependencyOnFailure?: boolean;
+  /** The parent forgets this job when it has failed. */
+  removeDependencyOnFailure?: boolean;
+  telemetry?: {
+    /** Trace context to carry to the worker. */
+    metadata?: string;
+    /**
+     * Does not carry a trace context.
+     * @defaultValue false
+     */
+    omitContext?: boolean;
+  };
+}
+
+/** Options of `queue.add`. Source: BullMQ 6.7.0 `JobsOptions`. */
+export type JobsOptions = BaseJobOptions & CompressableJobOptions;
+
+/** Options of one job of `queue.addBulk`. */
+export type BulkJobOptions = JobsOptions;
+
+/** Options of the jobs that a scheduler makes. */
+export type JobSchedulerTemplateOptions = Omit<JobsOptions, 'jobId' | 'repeat' | 'delay' | 'deduplication'>;
+
+/** What `job.retry` resets. */
+export interface RetryOptions {
+  /** Sets `attemptsMade` to 0. */
+  resetAttemptsMade?: boolean;
+  /** Sets `attemptsStarted` to 0. */
+  resetAttemptsStarted?: boolean;
+}
+
+export interface MoveToWaitingChildrenOpts {
+  child?: ParentOptions;
+}
+
+/** One page of one kind of dependency. */
+export interface DependencyOpts {
+  cursor?: number;
+  count?: number;
+}
+
+/** The kinds of dependency to read, page by page. */
+export interface DependenciesOpts {
+  failed?: DependencyOpts;
+  ignored?: DependencyOpts;
+  processed?: DependencyOpts;
+  unprocessed?: DependencyOpts;
+}
+
+/** Key of the parent as `job.parentKey` shows it: `<qualified name of its queue>:<its id>`. */
+export function parentKeyOf(parent: ParentOptions | undefined): string | undefined {
+  return parent === undefined || parent === null ? undefined : `${parent.queue}:${parent.id}`;
+}
+
+/** The reference stored with a child, failure flags included. */
+export function parentKeysOf(opts: JobsOptions): ParentKeys | undefined {
+  if (!opts.parent) return undefined;
+  const keys: ParentKeys = { id: opts.parent.id, queueKey: opts.parent.queue };
+  if (opts.failParentOnFailure) keys.fpof = true;
+  if (opts.removeDependencyOnFailure) keys.rdof = true;
+  if (opts.ignoreDependencyOnFailure) keys.idof = true;
+  if (opts.continueParentOnFailure) keys.cpof = true;
+  return keys;
+}

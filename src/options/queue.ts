@@ -1,0 +1,72 @@
+import type { Telemetry } from '../types/telemetry.js';
+import type { ConnectionOptions } from './connection.js';
+import type { DefaultJobOptions } from './job.js';
+import type { AdvancedRepeatOptions } from './repeat.js';
+
+/** Options of every class that talks to a queue. Source: BullMQ 6.7.0 `QueueBaseOptions`. */
+export interface QueueBaseOptions<ConnectionOptionsType = ConnectionOptions> {
+  /** Where the server is; see `ConnectionOptions`. */
+  connection: ConnectionOptionsType;
+  /** @deprecated not in use */
+  blockingConnection?: boolean;
+  /**
+   * Does not check the server's version.
+   * @defaultValue false
+   */
+  skipVersionCheck?: boolean;
+  telemetry?: Telemetry;
+  /** Has no effect: commands given while the connection is down wait for it, unless the driver's offline queue is off. */
+  skipWaitingForReady?: boolean;
+}
+
+/** Source: BullMQ 6.7.0 `KeyPrefixOptions`. */
+export interface KeyPrefixOptions {
+  /**
+   * Namespace of the queue: queues of one name and different prefixes share nothing.
+   * @defaultValue bull
+   */
+  prefix?: string;
+}
+
+/** @deprecated Use KeyPrefixOptions. */
+export type RedisKeyPrefixOptions = KeyPrefixOptions;
+
+/** Options of `Queue`. Source: BullMQ 6.7.0 `QueueOptions`. */
+export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
+  extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
+  /** Options for each job that does not set them itself. */
+  defaultJobOptions?: DefaultJobOptions;
+  streams?: {
+    events: {
+      /**
+       * Approximate cap of the queue's event stream. It is stored with the queue: the Queue constructed last decides.
+       * @defaultValue 10000
+       */
+      maxLen: number;
+    };
+  };
+  /**
+   * Does not write the queue's meta (version and cap of the event stream).
+   * @defaultValue false
+   */
+  skipMetasUpdate?: boolean;
+  settings?: AdvancedRepeatOptions;
+}
+
+/** Options of `queue.obliterate`. */
+export interface ObliterateOpts {
+  /**
+   * Obliterates even while jobs are active.
+   * @defaultValue false
+   */
+  force?: boolean;
+  /**
+   * Number of jobs removed in one step.
+   * @defaultValue 1000
+   */
+  count?: number;
+}
+
+/** Options of `FlowProducer`. */
+export interface FlowProducerOptions<ConnectionOptionsType = ConnectionOptions>
+  extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {}

@@ -1,0 +1,168 @@
+import type { ForkOptions } from 'node:child_process';
+import type { WorkerOptions as WorkerThreadsOptions } from 'node:worker_threads';
+import { NotSupportedError } from '../errors/not-supported-error.js';
+import type { BackoffStrategy } from '../types/backoff-strategy.js';
+import type { ConnectionOptions } from './connection.js';
+import type { KeepJobs } from './job.js';
+import type { KeyPrefixOptions, QueueBaseOptions } from './queue.js';
+import type { AdvancedRepeatOptions } from './repeat.js';
+
+/** At most `max` activations in `duration` milliseconds, over all workers of the queue. */
+export interface RateLimiterOptions {
+  max: number;
+  /** Milliseconds. */
+  duration: number;
+}
+
+export interface MetricsOptions {
+  /** Number of minutes to keep; see `MetricsTime`. */
+  maxDataPoints?: number;
+}
+
+export interface AdvancedOptions extends AdvancedRepeatOptions {
+  /** Computes the delay of jobs whose `backoff.type` is not built in. */
+  backoffStrategy?: BackoffStrategy;
+}
+
+/** How processors given as a file are run. */
+export interface SandboxedOptions {
+  useWorkerThreads?: boolean;
+  workerForkOptions?: ForkOptions;
+  workerThreadsOptions?: WorkerThreadsOptions;
+}
+
+export interface GetNextJobOptions {
+  block?: boolean;
+}
+
+/** Options of `Worker`. Source: BullMQ 6.7.0 `WorkerOptions`. */
+export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
+  extends QueueBaseOptions<ConnectionOptionsType>, SandboxedOptions, KeyPrefixOptions {
+  /** Stored on every job this worker processes, as `processedBy`. */
+  name?: string;
+  /**
+   * Starts processing at construction.
+   * @defaultValue true
+   */
+  autorun?: boolean;
+  /**
+   * Number of jobs this worker runs at once.
+   * @defaultValue 1
+   */
+  concurrency?: number;
+  limiter?: RateLimiterOptions;
+  metrics?: MetricsOptions;
+  /**
+   * Longest sleep while rate limited, in milliseconds.
+   * @defaultValue 30000
+   */
+  maximumRateLimitDelay?: number;
+  /** Number of times a job may be started; one more start fails it without running. */
+  maxStartedAttempts?: number;
+  /**
+   * Number of times a job may be recovered from a lost worker; once more fails it.
+   * @defaultValue 1
+   */
+  maxStalledCount?: number;
+  /**
+   * Milliseconds between two checks for jobs of lost workers.
+   * @defaultValue 30000
+   */
+  stalledInterval?: number;
+  /** Which completed jobs to keep, for jobs that do not say so themselves. */
+  removeOnComplete?: KeepJobs;
+  /** Which failed jobs to keep, for jobs that do not say so themselves. */
+  removeOnFail?: KeepJobs;
+  /**
+   * This worker does not look for jobs of lost workers.
+   * @defaultValue false
+   */
+  skipStalledCheck?: boolean;
+  /**
+   * This worker does not renew its lease: what it has not finished after `lockDuration` goes to others.
+   * @defaultValue false
+   */
+  skipLockRenewal?: boolean;
+  /**
+   * Longest wait for a job in one request, in seconds (decimals allowed).
+   * @defaultValue 5
+   */
+  drainDelay?: number;
+  /**
+   * Milliseconds after which a worker that was not heard of loses its jobs.
+   * @defaultValue 30000
+   */
+  lockDuration?: number;
+  /**
+   * Milliseconds between two renewals of the lease.
+   * @defaultValue half of lockDuration
+   */
+  lockRenewTime?: number;
+  /**
+   * Milliseconds to wait before fetching again after a connection error.
+   * @defaultValue 15000
+   */
+  runRetryDelay?: number;
+  settings?: AdvancedOptions;
+}
+
+/** A worker's options with every default filled in. */
+export type ResolvedWorkerOptions<ConnectionOptionsType> = WorkerOptions<ConnectionOptionsType> & {
+  concurrency: number;
+  drainDelay: number;
+  lockDuration: number;
+  lockRenewTime: number;
+  maximumRateLimitDelay: number;
+  maxStalledCount: number;
+  runRetryDelay: number;
+  stalledInterval: number;
+};
+
+/**
+ * Fills in the defaults and checks the values. As in BullMQ, a key that is present with the value `undefined`
+ * overrides its default, and unknown keys are kept.
+ * @throws Error with BullMQ's text for a value out of range; NotSupportedError for an option that is not there yet.
+ */
+export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerOptions<C> {
+  const resolved = {
+    drainDelay: 5,
+    concurrency: 1,
+    lockDuration: 30_000,
+    maximumRateLimitDelay: 30_000,
+    maxStalledCount: 1,
+    stalledInterval: 30_000,
+    autorun: true,
+    runRetryDelay: 15_000,
+    ...opts,
+    blockingConnection: true,
+  } as ResolvedWorkerOptions<C>;
+
+  if (!(resolved.maxStalledCount >= 0)) throw new Error('maxStalledCount must be greater or equal than 0');
+  if (resolved.maxStartedAttempts !== undefined && !(resolved.maxStartedAttempts >= 0)) {
+    throw new Error('maxStartedAttempts must be greater or equal than 0');
+  }
+  if (!(resolved.stalledInterval > 0)) throw new Error('stalledInterval must be greater than 0');
+  if (!(resolved.drainDelay > 0)) throw new Error('drainDelay must be greater than 0');
+  checkConcurrency(resolved.concurrency);
+
+  resolved.lockRenewTime ||= resolved.lockDuration / 2;
+  for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay'] as const) {
+    if (!(resolved[key] > 0)) throw new Error(`${key} must be greater than 0`);
+  }
+  rejectUnsupported(resolved);
+  return resolved;
+}
+
+/** @throws Error with BullMQ's text unless `concurrency` is a finite number of at least 1. */
+export function checkConcurrency(concurrency: number): void {
+  if (typeof concurrency !== 'number' || !(concurrency >= 1) || !Number.isFinite(concurrency)) {
+    throw new Error('concurrency must be a finite number greater than 0');
+  }
+}
+
+function rejectUnsupported(opts: WorkerOptions<unknown>): void {
+  for (const key of ['limiter', 'metrics', 'telemetry', 'useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions'] as const) {
+    if (opts[key]) throw new NotSupportedError(`the worker option "${key}"`);
+  }
+  if (opts.settings?.repeatStrategy) throw new NotSupportedError('the worker option "settings.repeatStrategy"');
+}

@@ -1,0 +1,258 @@
+/**
+ * Adding jobs. `add` calls of one tick travel to the engine as one batch, sent when the tick ends; `addBulk` makes
+ * batches of its own. Batches leave in the order of the calls, so ids are handed out in that order.
+ *
+ * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
+ */
+import { ConnectionClosedError } from './errors/connection-closed-error.js';
+import { errorFromNative } from './errors/error-from-native.js';
+import type { NativeAdded, NativeQueue } from './native.js';
+
+/** What the producer needs of a job. */
+export interface AddedJob {
+  readonly name: string;
+  id?: string | undefined;
+}
+
+/** Jobs in one call to the engine, at most. */
+const MAX_JOBS = 4096;
+/** UTF-16 units of text in one call at most, but for a single job that is larger. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const { nextTick } = process;
+
+/** Jobs on their way to the engine, with what becomes of their callers. */
+interface Batch {
+  readonly jobs: readonly AddedJob[];
+  /** `refused`: nothing was added. `failed`: by index, the jobs that were not. */
+  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void;
+}
+
+export class Producer {
+  private lastRequest = 0;
+  private readonly sent = new Map<number, Batch>();
+  /** The batch that `add` calls of this tick join, and what it holds so far. */
+  private tick: TickBatch | undefined;
+  private readonly tickEncoder = new Encoder();
+
+  /** @param native gives the connection; asked at each flush, because a worker opens it only when it is needed */
+  constructor(private readonly native: () => NativeQueue) {}
+
+  /**
+   * Adds one job with those of the same tick.
+   * @param created its creation time; undefined when its option text says so
+   * @param data the JSON text of its data
+   * @param opts the text of its options
+   * @returns the job, with its id
+   */
+  add<J extends AddedJob>(job: J, created: number | undefined, data: string, opts: string): Promise<J> {
+    return new Promise<J>((resolve, reject) => {
+      // Jobs of a batch share one creation time: a later one starts the next batch.
+      const { tick, tickEncoder } = this;
+      if (tick && ((created !== undefined && created !== tick.now) || tickEncoder.isFull)) this.flush();
+      if (!this.tick) {
+        this.tick = new TickBatch(created ?? Date.now());
+        nextTick(flushProducer, this);
+      }
+      tickEncoder.append(job.name, data, opts);
+      this.tick.push(job, resolve as (job: AddedJob) => void, reject);
+    });
+  }
+
+  /** Sends what `add` calls have gathered, without waiting for the end of the tick. */
+  flush(): void {
+    const batch = this.tick;
+    if (!batch) return;
+    this.tick = undefined;
+    this.send(batch, batch.now, this.tickEncoder.take());
+  }
+
+  /**
+   * Adds many jobs, in as few calls to the engine as their size allows. Nothing is sent when `encode` throws.
+   * @param now creation time of jobs whose option text names none
+   * @param encode appends job `i` to the encoder
+   * @returns the jobs, with their ids
+   */
+  addBulk<J extends AddedJob>(jobs: J[], now: number, encode: (encoder: Encoder, i: number) => void): Promise<J[]> {
+    const encoder = new Encoder(Math.min(jobs.length, MAX_JOBS));
+    const calls: { jobs: J[]; encoded: EncodedJobs }[] = [];
+    for (let from = 0, i = 0; i < jobs.length; ) {
+      encode(encoder, i++);
+      if (encoder.isFull || i === jobs.length) {
+        calls.push({ jobs: i - from === jobs.length ? jobs : jobs.slice(from, i), encoded: encoder.take() });
+        from = i;
+      }
+    }
+    this.flush();
+    if (calls.length === 0) return Promise.resolve(jobs);
+    return new Promise<J[]>((resolve, reject) => {
+      const whole = new BulkCall(jobs, calls.length, resolve as (jobs: AddedJob[]) => void, reject);
+      for (const call of calls) this.send(new BulkBatch(call.jobs, whole), now, call.encoded);
+    });
+  }
+
+  private send(batch: Batch, now: number, encoded: EncodedJobs): void {
+    const request = ++this.lastRequest;
+    this.sent.set(request, batch);
+    try {
+      this.native().add(request, now, encoded.text, encoded.layout, encoded.options);
+    } catch (error) {
+      this.sent.delete(request);
+      batch.settle(error as Error, undefined);
+    }
+  }
+
+  /** Takes the engine's answers: sets ids and settles the callers' promises. */
+  settle(answers: NativeAdded[]): void {
+    for (const answer of answers) {
+      const batch = this.sent.get(answer.request);
+      if (!batch) continue;
+      this.sent.delete(answer.request);
+      if (answer.error) batch.settle(errorFromNative(answer.error), undefined);
+      else batch.settle(undefined, setIds(batch.jobs, answer));
+    }
+  }
+
+  /** Rejects every caller still waiting: the connection was closed under them. */
+  abandon(): void {
+    const batches = [...this.sent.values()];
+    this.sent.clear();
+    for (const batch of batches) batch.settle(new ConnectionClosedError(), undefined);
+  }
+}
+
+function flushProducer(producer: Producer): void {
+  producer.flush();
+}
+
+/** Gives each job its id: they count up from `first`, but for the exceptions. Returns the jobs that were refused. */
+function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): Map<number, Error> | undefined {
+  for (let i = 0; i < jobs.length; i++) jobs[i]!.id = String(first + i);
+  if (!exceptions) return undefined;
+  let failed: Map<number, Error> | undefined;
+  for (const { index, id, error } of exceptions) {
+    if (error) (failed ??= new Map()).set(index, errorFromNative(error));
+    else jobs[index]!.id = id;
+  }
+  return failed;
+}
+
+/** Jobs of single `add` calls: each settles its own promise. */
+class TickBatch implements Batch {
+  readonly jobs: AddedJob[] = [];
+  private readonly resolves: ((job: AddedJob) => void)[] = [];
+  private readonly rejects: ((error: Error) => void)[] = [];
+
+  constructor(readonly now: number) {}
+
+  push(job: AddedJob, resolve: (job: AddedJob) => void, reject: (error: Error) => void): void {
+    this.jobs.push(job);
+    this.resolves.push(resolve);
+    this.rejects.push(reject);
+  }
+
+  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void {
+    const { jobs, resolves, rejects } = this;
+    for (let i = 0; i < jobs.length; i++) {
+      const error = refused ?? failed?.get(i);
+      if (error) rejects[i]!(error);
+      else resolves[i]!(jobs[i]!);
+    }
+  }
+}
+
+/** One `addBulk`, which settles when all its batches have. */
+class BulkCall {
+  constructor(
+    private readonly jobs: AddedJob[],
+    private open: number,
+    private readonly resolve: (jobs: AddedJob[]) => void,
+    private readonly reject: (error: Error) => void,
+  ) {}
+
+  done(error: Error | undefined): void {
+    if (error) this.reject(error);
+    if (--this.open === 0) this.resolve(this.jobs);
+  }
+}
+
+class BulkBatch implements Batch {
+  constructor(
+    readonly jobs: AddedJob[],
+    private readonly call: BulkCall,
+  ) {}
+
+  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void {
+    this.call.done(refused ?? failed?.values().next().value);
+  }
+}
+
+/** Arguments of `NativeQueue.add`. */
+interface EncodedJobs {
+  text: string;
+  layout: Uint32Array;
+  options: string[];
+}
+
+/** Writes jobs in the layout of `NativeQueue.add`: one text, three numbers a job, each distinct option text once. */
+export class Encoder {
+  private text = '';
+  private count = 0;
+  private numbers: Uint32Array;
+  private options: string[] = [];
+  /** Filled from the second distinct text on. */
+  private indexes: Map<string, number> | undefined;
+  private lastOptions: string | undefined;
+  private lastIndex = 0;
+
+  /** @param room number of jobs expected */
+  constructor(room = 64) {
+    this.numbers = new Uint32Array(3 * room);
+  }
+
+  /** Whether the next job belongs in another call. */
+  get isFull(): boolean {
+    return this.count >= MAX_JOBS || this.text.length >= MAX_TEXT;
+  }
+
+  /** Adds a job: its name, the JSON text of its data, the text of its options. */
+  append(name: string, data: string, opts: string): void {
+    const at = 3 * this.count++;
+    if (at === this.numbers.length) this.grow();
+    const { numbers } = this;
+    numbers[at] = name.length;
+    numbers[at + 1] = data.length;
+    numbers[at + 2] = opts === this.lastOptions ? this.lastIndex : this.indexOf(opts);
+    this.text += name;
+    this.text += data;
+  }
+
+  /** What was written, which is then forgotten. */
+  take(): EncodedJobs {
+    // The layout is a copy: the engine may still read it while the next batch is written.
+    const encoded = { text: this.text, layout: this.numbers.slice(0, 3 * this.count), options: this.options };
+    this.text = '';
+    this.count = 0;
+    this.options = [];
+    this.indexes = undefined;
+    this.lastOptions = undefined;
+    return encoded;
+  }
+
+  private indexOf(opts: string): number {
+    if (this.lastOptions !== undefined) this.indexes ??= new Map([[this.lastOptions, this.lastIndex]]);
+    this.lastOptions = opts;
+    const known = this.indexes?.get(opts);
+    if (known !== undefined) return (this.lastIndex = known);
+    this.lastIndex = this.options.push(opts) - 1;
+    this.indexes?.set(opts, this.lastIndex);
+    return this.lastIndex;
+  }
+
+  private grow(): void {
+    const grown = new Uint32Array(Math.max(6, this.numbers.length * 2));
+    grown.set(this.numbers);
+    this.numbers = grown;
+  }
+}

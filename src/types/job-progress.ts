@@ -1,0 +1,2 @@
+/** What `job.updateProgress` takes: any JSON value but `null`. */
+export type JobProgress = string | boolean | number | object;

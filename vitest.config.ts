@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['__test__/**/*.test.ts'],
+    globalSetup: ['.ci/vitest-redis.mjs'],
+    // Processes rather than threads: the addon has threads of its own, and a crash then costs one file its result.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    passWithNoTests: false,
+  },
+});
