@@ -5,7 +5,9 @@ import type { Size } from './scenarios/scenario.js';
 const TRUSTED_FRACTION = 0.7;
 /** A cold first probe says little about the rate, and a queue must not be flooded on its word. */
 const MOST_GROWTH = 20;
-const MOST_PROBES = 6;
+const MOST_PROBES = 8;
+/** Code that is not compiled yet would be slower in the first pair than in the others, so probes last this many periods. */
+const WARM_UP_PERIODS = 2;
 /** Keeps the jobs of one run within a few hundred megabytes of Redis memory. */
 const MOST_JOBS = 1_000_000;
 
@@ -17,7 +19,7 @@ export interface Period {
 
 /**
  * How many jobs one side needs in one scenario for the clock to run for about `seconds`. Short runs, each longer than
- * the one before, until one is long enough to tell; they also let both sides' code be compiled before anything counts.
+ * the one before, until one is long enough to tell and all together have warmed up the side's code.
  */
 export async function calibrate(size: Size, period: Period, probe: (jobs: number) => Promise<Sample>): Promise<number> {
   if (size.kind === 'fixed') {
@@ -26,9 +28,11 @@ export async function calibrate(size: Size, period: Period, probe: (jobs: number
     return jobs;
   }
   let jobs = Math.ceil(size.firstProbe / size.step) * size.step;
-  for (let probes = 0; probes < MOST_PROBES; probes += 1) {
-    const next = enlarge(size, period, jobs, await probe(jobs));
-    if (next === jobs) break;
+  for (let probes = 0, clocked = 0; probes < MOST_PROBES; probes += 1) {
+    const sample = await probe(jobs);
+    const next = enlarge(size, period, jobs, sample);
+    clocked += sample.seconds;
+    if (next === jobs && clocked >= period.seconds * WARM_UP_PERIODS) break;
     jobs = next;
   }
   return jobs;

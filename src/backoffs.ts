@@ -14,7 +14,10 @@ export interface BuiltInStrategies {
  */
 export class Backoffs {
   static builtinStrategies: BuiltInStrategies = {
-    fixed: (delay, jitter = 0) => () => withJitter(delay, jitter),
+    fixed:
+      (delay, jitter = 0) =>
+      () =>
+        withJitter(delay, jitter),
     exponential:
       (delay, jitter = 0) =>
       (attemptsMade) =>

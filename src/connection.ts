@@ -13,7 +13,17 @@ export type ConnectionUse = 'commands' | 'blocking';
 type Fields = Record<string, unknown>;
 
 /** Options that reach the engine. */
-const MAPPED = new Set(['host', 'port', 'path', 'username', 'password', 'db', 'tls', 'connectTimeout', 'connectionName']);
+const MAPPED = new Set([
+  'host',
+  'port',
+  'path',
+  'username',
+  'password',
+  'db',
+  'tls',
+  'connectTimeout',
+  'connectionName',
+]);
 
 /**
  * ioredis options that change nothing here, each for its reason. The engine owns its connections: it checks that the
@@ -98,10 +108,13 @@ function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
   const given = connection as Fields;
   if (isClient(given)) return fieldsOfClient(given, use);
   if (use === 'blocking' && given.maxRetriesPerRequest) {
-    console.error('BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.');
+    console.error(
+      'BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.',
+    );
   }
   if ('redisOptions' in given || 'nodes' in given) throw new NotSupportedError('a Redis Cluster connection');
-  return given.url ? { ...given, ...fieldsOfUrl(String(given.url)) } : given;
+  const url = textOf(given, 'url');
+  return url ? { ...given, ...fieldsOfUrl(url) } : given;
 }
 
 /** A client is told from options by its methods: `options` objects have none of these. */
@@ -147,21 +160,33 @@ function fieldsOfUrl(text: string): Fields {
 function toNative(fields: Fields): NativeConnection {
   const native: NativeConnection = {};
   // With a path ioredis ignores host and port, which its own defaults fill in.
-  if (fields.path) native.path = String(fields.path);
+  const path = textOf(fields, 'path');
+  if (path) native.path = path;
   else {
-    if (fields.host) native.host = String(fields.host);
+    const host = textOf(fields, 'host');
+    if (host) native.host = host;
     const port = integer(fields, 'port', 1, 65_535);
     if (port !== undefined) native.port = port;
   }
-  if (fields.username) native.username = String(fields.username);
-  if (fields.password) native.password = String(fields.password);
+  for (const key of ['username', 'password', 'connectionName'] as const) {
+    const value = textOf(fields, key);
+    if (value) native[key] = value;
+  }
   const db = integer(fields, 'db', 0, 2 ** 31 - 1);
   if (db !== undefined) native.db = db;
   const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
   if (connectTimeout !== undefined) native.connectTimeout = connectTimeout;
-  if (fields.connectionName) native.connectionName = String(fields.connectionName);
   if (fields.tls) native.tls = toNativeTls(fields.tls);
   return native;
+}
+
+/** Text of an option, undefined when it is empty. Numbers are taken as text: a password may be written as one. */
+function textOf(fields: Fields, key: string): string | undefined {
+  const value = fields[key];
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value === 'string' || typeof value === 'number') return String(value);
+  if (key === 'url' && value instanceof URL) return value.href;
+  throw new TypeError(`connection.${key} must be a string`);
 }
 
 function integer(fields: Fields, key: string, min: number, max: number): number | undefined {
@@ -181,8 +206,9 @@ function toNativeTls(tls: unknown): NativeTls {
   for (const [key, value] of Object.entries(tls)) {
     if (value === undefined || value === null) continue;
     if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
-    else if (key === 'servername') native.servername = String(value);
-    else if ((TLS_TEXTS as readonly string[]).includes(key)) native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
+    else if (key === 'servername' && typeof value === 'string') native.servername = value;
+    else if ((TLS_TEXTS as readonly string[]).includes(key))
+      native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
     else throw new NotSupportedError(`the connection option "tls.${key}"`);
   }
   return native;

@@ -79,7 +79,7 @@ function checkJobId(jobId: string): void {
 
 /** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. */
 function checkNumbers(options: object, path = ''): void {
-  for (const [key, value] of Object.entries(options)) {
+  for (const [key, value] of Object.entries(options) as [string, unknown][]) {
     if (typeof value === 'number' && !Number.isFinite(value)) {
       throw new RangeError(`The job option ${path}${key} must be a finite number`);
     }
@@ -106,7 +106,7 @@ export function optionsFromText(text: string | undefined): JobsOptions {
   for (const [key, value] of Object.entries(raw)) {
     if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
     else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
-    else opts[Object.hasOwn(LONG_NAMES, key) ? LONG_NAMES[key]! : key] = value;
+    else opts[Object.hasOwn(LONG_NAMES, key) ? LONG_NAMES[key] : key] = value;
   }
-  return opts as JobsOptions;
+  return opts;
 }

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import type { QueueEvents } from './queue-events.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
@@ -14,6 +15,8 @@ export async function waitUntilFinished<R>(
   ttl?: number,
 ): Promise<R> {
   await queue.waitUntilReady();
+  // Events of one job are named after it, which the listener types of QueueEvents do not cover.
+  const events: EventEmitter = queueEvents;
   let stop = (): void => {};
   try {
     return await new Promise<R>((resolve, reject) => {
@@ -27,15 +30,15 @@ export async function waitUntilFinished<R>(
       const onFailed = ({ failedReason }: { failedReason: string }): void => reject(new Error(failedReason));
       const onClosing = (message: string): void => reject(new Error(message));
 
-      queueEvents.on<Ends<R>>(`completed:${id}`, onCompleted);
-      queueEvents.on<Ends<R>>(`failed:${id}`, onFailed);
+      events.on(`completed:${id}`, onCompleted);
+      events.on(`failed:${id}`, onFailed);
       // Any number of jobs may be waited for, and each listens here: that is no leak to warn of.
       allowListeners(queue, +1);
       queue.on('closing', onClosing);
       stop = () => {
         clearTimeout(timer);
-        queueEvents.removeListener(`completed:${id}`, onCompleted);
-        queueEvents.removeListener(`failed:${id}`, onFailed);
+        events.removeListener(`completed:${id}`, onCompleted);
+        events.removeListener(`failed:${id}`, onFailed);
         queue.removeListener('closing', onClosing);
         allowListeners(queue, -1);
       };
@@ -45,9 +48,6 @@ export async function waitUntilFinished<R>(
     stop();
   }
 }
-
-type Ends<R> = Record<`completed:${string}`, (args: { returnvalue: R }) => void> &
-  Record<`failed:${string}`, (args: { failedReason: string }) => void>;
 
 /** The value of a job that has completed; undefined while it has not ended. Rejects for one that has failed. */
 async function settleIfFinished<R>(

@@ -7,6 +7,7 @@
  */
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
+import { rejectWith } from './errors/reject-with.js';
 import { checkOptions, NO_OPTIONS, normaliseOptions, optionsFromText, optionsText } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
 import type { NativeFailure, NativeJob, NativeJobExtra } from './native.js';
@@ -102,7 +103,7 @@ export class Job<
 
   // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
   /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
-  protected declare queue: MinimalQueue;
+  declare protected queue: MinimalQueue;
   declare name: NameType;
   /** Id, unique in the queue; undefined until the job was added. */
   declare id?: string;
@@ -142,11 +143,11 @@ export class Job<
   /** The `name` option of the worker that took the job last. */
   declare processedBy?: string;
 
-  private declare [DATA]: unknown;
-  private declare [OPTS]: JobsOptions | string;
-  private declare [RETURNVALUE]: unknown;
-  private declare [STACKTRACE]: string[] | string | null | undefined;
-  private declare [ENCODED]: number;
+  declare private [DATA]: unknown;
+  declare private [OPTS]: JobsOptions | string;
+  declare private [RETURNVALUE]: unknown;
+  declare private [STACKTRACE]: string[] | string | null | undefined;
+  declare private [ENCODED]: number;
 
   /** Makes the object only; `Job.create` adds it to the queue. */
   constructor(queue: MinimalQueue, name: NameType, data: DataType, opts: JobsOptions = {}, id?: string) {
@@ -302,7 +303,7 @@ export class Job<
       const created = opts.timestamp ? undefined : job.timestamp;
       return queue.commands.producer.add(job, created, dataText, optionsText(job.opts));
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejectWith(error);
     }
   }
 
@@ -322,7 +323,7 @@ export class Job<
       let normalised = BLANK;
       let text = NO_OPTIONS;
       return queue.commands.producer.addBulk(created, now, (encoder, i) => {
-        const { name, data, opts } = jobs[i]!;
+        const { name, data, opts } = jobs[i];
         const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
         const dataText = encodeData(data);
         if (opts) {
@@ -344,7 +345,7 @@ export class Job<
         encoder.append(job.name, dataText, opts ? text : NO_OPTIONS);
       });
     } catch (error) {
-      return Promise.reject(error as Error);
+      return rejectWith(error);
     }
   }
 
@@ -608,7 +609,12 @@ export class Job<
       Date.now(),
     );
     // As in BullMQ these become null, which their types do not say.
-    const cleared = this as { failedReason: unknown; finishedOn?: unknown; processedOn?: unknown; returnvalue: unknown };
+    const cleared = this as {
+      failedReason: unknown;
+      finishedOn?: unknown;
+      processedOn?: unknown;
+      returnvalue: unknown;
+    };
     cleared.failedReason = null;
     cleared.finishedOn = null;
     cleared.processedOn = null;
@@ -784,4 +790,3 @@ function checkName<N extends string>(name: N): N {
   if (name === undefined || name === null) throw new TypeError('Job name must be provided');
   return String(name) as N;
 }
-

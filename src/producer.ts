@@ -20,7 +20,7 @@ const MAX_JOBS = 4096;
 const MAX_TEXT = 4 * 1024 * 1024;
 
 // Taken at load, so that a user's fake timers do not hold up jobs.
-const { nextTick } = process;
+const nextTick = process.nextTick.bind(process);
 
 /** Jobs on their way to the engine, with what becomes of their callers. */
 interface Batch {
@@ -77,7 +77,7 @@ export class Producer {
   addBulk<J extends AddedJob>(jobs: J[], now: number, encode: (encoder: Encoder, i: number) => void): Promise<J[]> {
     const encoder = new Encoder(Math.min(jobs.length, MAX_JOBS));
     const calls: { jobs: J[]; encoded: EncodedJobs }[] = [];
-    for (let from = 0, i = 0; i < jobs.length; ) {
+    for (let from = 0, i = 0; i < jobs.length;) {
       encode(encoder, i++);
       if (encoder.isFull || i === jobs.length) {
         calls.push({ jobs: i - from === jobs.length ? jobs : jobs.slice(from, i), encoded: encoder.take() });
@@ -128,12 +128,12 @@ function flushProducer(producer: Producer): void {
 
 /** Gives each job its id: they count up from `first`, but for the exceptions. Returns the jobs that were refused. */
 function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): Map<number, Error> | undefined {
-  for (let i = 0; i < jobs.length; i++) jobs[i]!.id = String(first + i);
+  for (let i = 0; i < jobs.length; i++) jobs[i].id = String(first + i);
   if (!exceptions) return undefined;
   let failed: Map<number, Error> | undefined;
   for (const { index, id, error } of exceptions) {
     if (error) (failed ??= new Map()).set(index, errorFromNative(error));
-    else jobs[index]!.id = id;
+    else jobs[index].id = id;
   }
   return failed;
 }
@@ -156,8 +156,8 @@ class TickBatch implements Batch {
     const { jobs, resolves, rejects } = this;
     for (let i = 0; i < jobs.length; i++) {
       const error = refused ?? failed?.get(i);
-      if (error) rejects[i]!(error);
-      else resolves[i]!(jobs[i]!);
+      if (error) rejects[i](error);
+      else resolves[i](jobs[i]);
     }
   }
 }

@@ -13,7 +13,9 @@ export interface CodedError extends Error {
  */
 export function errorFromNative(native: NativeError): CodedError {
   const error: CodedError =
-    native.number === ErrorCode.JobHasFailedChildren ? new UnrecoverableError(native.message) : new Error(native.message);
+    native.number === ErrorCode.JobHasFailedChildren
+      ? new UnrecoverableError(native.message)
+      : new Error(native.message);
   const code = native.number ?? native.code;
   if (code !== undefined) error.code = code;
   return error;

@@ -8,7 +8,7 @@ import type { QueueBaseOptions } from '../options/queue.js';
 export interface MinimalQueue {
   readonly name: string;
   readonly qualifiedName: string;
-  readonly opts: Partial<QueueBaseOptions>;
+  readonly opts: Partial<QueueBaseOptions<unknown>>;
   closing: Promise<void> | undefined;
   toKey: (type: string) => string;
   /** @internal The connection that carries the commands of this queue's jobs. */

@@ -62,7 +62,9 @@ impl NativeConnection {
                 cert: tls.cert.clone(),
                 key: tls.key.clone(),
             }),
-            connect_timeout: self.connect_timeout.map_or(default.connect_timeout, |ms| Duration::from_millis(ms.into())),
+            connect_timeout: self
+                .connect_timeout
+                .map_or(default.connect_timeout, |ms| Duration::from_millis(ms.into())),
             client_name: self.connection_name.clone(),
             skip_version_check: skip_version_check.unwrap_or(false),
         }
@@ -78,12 +80,19 @@ pub struct Pieces<'a> {
 impl<'a> Pieces<'a> {
     /// Pieces of `text`, from its start.
     pub fn new(text: &'a str) -> Self {
-        Self { rest: text, ascii: text.is_ascii() }
+        Self {
+            rest: text,
+            ascii: text.is_ascii(),
+        }
     }
 
     /// The next piece, of so many UTF-16 units. A lone surrogate was replaced by one character, so units still agree.
     pub fn next(&mut self, units: usize) -> &'a str {
-        let bytes = if self.ascii { units.min(self.rest.len()) } else { bytes_of(self.rest, units) };
+        let bytes = if self.ascii {
+            units.min(self.rest.len())
+        } else {
+            bytes_of(self.rest, units)
+        };
         let (piece, rest) = self.rest.split_at(bytes);
         self.rest = rest;
         piece

@@ -17,7 +17,11 @@ pub struct NativeError {
 
 impl From<&Error> for NativeError {
     fn from(error: &Error) -> Self {
-        Self { message: error.to_string(), code: node_code(error).map(str::to_owned), number: error.code() }
+        Self {
+            message: error.to_string(),
+            code: node_code(error).map(str::to_owned),
+            number: error.code(),
+        }
     }
 }
 

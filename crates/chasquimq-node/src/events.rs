@@ -91,15 +91,23 @@ impl NativeEvents {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let reader = self.reader.clone();
-        self.runtime()?.promise(env, async move { reader.ready().await }, |()| Output::Nothing)
+        self.runtime()?
+            .promise(env, async move { reader.ready().await }, |()| Output::Nothing)
     }
 
     /// Reads until closed.
     #[napi]
     pub fn run(&self) -> Result<()> {
-        let (reader, sink, last, wait) = (self.reader.clone(), self.sink.clone(), self.last_event_id.clone(), self.wait);
+        let (reader, sink, last, wait) = (
+            self.reader.clone(),
+            self.sink.clone(),
+            self.last_event_id.clone(),
+            self.wait,
+        );
         self.runtime()?.handle().spawn(async move {
-            reader.run(&last, wait, Arc::new(move |message| sink.send(message))).await;
+            reader
+                .run(&last, wait, Arc::new(move |message| sink.send(message)))
+                .await;
         });
         Ok(())
     }
@@ -124,10 +132,17 @@ impl NativeEvents {
 
 fn to_message(message: EventMessage) -> EventsMessage {
     match message {
-        EventMessage::Events(events) => EventsMessage { events: Some(chasquimq::events::to_json(&events)), ..Default::default() },
-        EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => {
-            EventsMessage { error: Some(NativeError::from(&error)), ..Default::default() }
-        }
-        EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage { closed: Some(true), ..Default::default() },
+        EventMessage::Events(events) => EventsMessage {
+            events: Some(chasquimq::events::to_json(&events)),
+            ..Default::default()
+        },
+        EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => EventsMessage {
+            error: Some(NativeError::from(&error)),
+            ..Default::default()
+        },
+        EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage {
+            closed: Some(true),
+            ..Default::default()
+        },
     }
 }

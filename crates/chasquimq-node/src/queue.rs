@@ -213,7 +213,8 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.ready().await }, |()| Output::Nothing)
+        self.runtime()?
+            .promise(env, async move { queue.ready().await }, |()| Output::Nothing)
     }
 
     /// Waits for adds under way, then closes.
@@ -227,6 +228,7 @@ impl NativeQueue {
             async move {
                 if queue.is_connected() {
                     let _ = pending.subscribe().wait_for(|pending| *pending == 0).await;
+                    queue.forget_adds().await;
                 }
                 queue.close();
                 sink.close();
@@ -252,8 +254,12 @@ impl NativeQueue {
     pub fn add(&self, request: u32, now: f64, text: String, layout: Uint32Array, opts: Vec<String>) -> Result<()> {
         let runtime = self.runtime()?;
         let batch = self.pack(now as u64, &text, &layout, &opts);
-        let (queue, answers, sink, pending) =
-            (self.queue.clone(), self.answers.clone(), self.sink.clone(), self.pending.clone());
+        let (queue, answers, sink, pending) = (
+            self.queue.clone(),
+            self.answers.clone(),
+            self.sink.clone(),
+            self.pending.clone(),
+        );
         pending.send_modify(|pending| *pending += 1);
         runtime.handle().spawn(async move {
             let added = match batch {
@@ -274,17 +280,24 @@ impl NativeQueue {
     }
 
     fn pack(&self, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
-        let options = opts.iter().map(|text| self.parse_options(text)).collect::<chasquimq::Result<Vec<_>>>()?;
+        let options = opts
+            .iter()
+            .map(|text| self.parse_options(text))
+            .collect::<chasquimq::Result<Vec<_>>>()?;
         let mut pieces = Pieces::new(text);
         let jobs = layout.chunks_exact(3).filter_map(|job| {
             let (name, data) = (pieces.next(job[0] as usize), pieces.next(job[1] as usize));
-            options.get(job[2] as usize).map(|options| NewJob { name, data, options })
+            options
+                .get(job[2] as usize)
+                .map(|options| NewJob { name, data, options })
         });
         Ok(AddBatch::pack(now_ms, jobs))
     }
 
     fn parse_options(&self, text: &str) -> chasquimq::Result<Arc<JobOptions>> {
-        let Ok(mut known) = self.options.lock() else { return JobOptions::parse(text).map(Arc::new) };
+        let Ok(mut known) = self.options.lock() else {
+            return JobOptions::parse(text).map(Arc::new);
+        };
         if let Some(options) = known.get(text) {
             return Ok(options.clone());
         }
@@ -302,63 +315,91 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn set_meta<'env>(&self, env: &'env Env, version: String, max_len_events: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let fields = [("opts.maxLenEvents", (max_len_events as i64).to_string()), ("version", version)];
-        self.runtime()?.promise(env, async move { queue.set_meta(&fields).await }, |()| Output::Nothing)
+        let fields = [
+            ("opts.maxLenEvents", (max_len_events as i64).to_string()),
+            ("version", version),
+        ];
+        self.runtime()?
+            .promise(env, async move { queue.set_meta(&fields).await }, |()| Output::Nothing)
     }
 
     /// Every setting of the queue.
     #[napi(ts_return_type = "Promise<Record<string, string>>")]
     pub fn get_meta<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.meta().await }, |fields| Output::Fields(fields.into_iter().collect()))
+        self.runtime()?
+            .promise(env, async move { queue.meta().await }, |fields| {
+                Output::Fields(fields.into_iter().collect())
+            })
     }
 
     /// One job.
     #[napi(ts_return_type = "Promise<NativeJob | null>")]
     pub fn get_job<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.job(&id).await }, |job| Output::Job(job.map(|job| Box::new(job.into()))))
+        self.runtime()?
+            .promise(env, async move { queue.job(&id).await }, |job| {
+                Output::Job(job.map(|job| Box::new(job.into())))
+            })
     }
 
     /// Jobs by state and rank.
     #[napi(ts_return_type = "Promise<Array<NativeJob>>")]
-    pub fn get_jobs<'env>(&self, env: &'env Env, types: Vec<String>, start: f64, end: f64, asc: bool) -> Result<Object<'env>> {
+    pub fn get_jobs<'env>(
+        &self,
+        env: &'env Env,
+        types: Vec<String>,
+        start: f64,
+        end: f64,
+        asc: bool,
+    ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let range = JobRange { types, start: start as i64, stop: end as i64, ascending: asc };
-        self.runtime()?.promise(env, async move { queue.jobs(&range).await }, |jobs| {
-            Output::Jobs(jobs.into_iter().map(NativeJob::from).collect())
-        })
+        let range = JobRange {
+            types,
+            start: start as i64,
+            stop: end as i64,
+            ascending: asc,
+        };
+        self.runtime()?
+            .promise(env, async move { queue.jobs(&range).await }, |jobs| {
+                Output::Jobs(jobs.into_iter().map(NativeJob::from).collect())
+            })
     }
 
     /// Numbers of jobs, one for each state asked for.
     #[napi(ts_return_type = "Promise<Array<number>>")]
     pub fn get_counts<'env>(&self, env: &'env Env, types: Vec<String>) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.counts().await }, move |counts| {
-            Output::Numbers(types.iter().map(|state| counts.of(state).unwrap_or(0) as f64).collect())
-        })
+        self.runtime()?
+            .promise(env, async move { queue.counts().await }, move |counts| {
+                Output::Numbers(types.iter().map(|state| counts.of(state).unwrap_or(0) as f64).collect())
+            })
     }
 
     /// A job's state, or `unknown`.
     #[napi(ts_return_type = "Promise<string>")]
     pub fn get_state<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.state(&id).await }, |(state, _)| Output::Text(state))
+        self.runtime()?
+            .promise(env, async move { queue.state(&id).await }, |(state, _)| {
+                Output::Text(state)
+            })
     }
 
     /// 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason.
     #[napi(ts_return_type = "Promise<[number, string]>")]
     pub fn is_finished<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.state(&id).await }, |(state, text)| {
-            let status = match state.as_str() {
-                "completed" => 1,
-                "failed" => 2,
-                "unknown" => -1,
-                _ => 0,
-            };
-            Output::Finished(status, text)
-        })
+        self.runtime()?
+            .promise(env, async move { queue.state(&id).await }, |(state, text)| {
+                let status = match state.as_str() {
+                    "completed" => 1,
+                    "failed" => 2,
+                    "unknown" => -1,
+                    _ => 0,
+                };
+                Output::Finished(status, text)
+            })
     }
 
     /// Replaces a job's data.
@@ -381,7 +422,10 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<number>")]
     pub fn add_log<'env>(&self, env: &'env Env, id: String, row: String, keep_logs: u32) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.log(&id, &row, keep_logs).await }, |rows| Output::Number(rows as f64))
+        self.runtime()?
+            .promise(env, async move { queue.log(&id, &row, keep_logs).await }, |rows| {
+                Output::Number(rows as f64)
+            })
     }
 
     /// Rows of a job's log.
@@ -389,14 +433,22 @@ impl NativeQueue {
     pub fn get_logs<'env>(&self, env: &'env Env, id: String, start: f64, end: f64, asc: bool) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.logs(&id, start as i64, end as i64, asc).await };
-        self.runtime()?.promise(env, work, |(logs, count)| Output::Logs(NativeLogs { logs, count: count as f64 }))
+        self.runtime()?.promise(env, work, |(logs, count)| {
+            Output::Logs(NativeLogs {
+                logs,
+                count: count as f64,
+            })
+        })
     }
 
     /// Deletes a job's log, or all but its newest rows.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn clear_logs<'env>(&self, env: &'env Env, id: String, keep_logs: u32) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.clear_logs(&id, keep_logs).await }, |()| Output::Nothing)
+        self.runtime()?
+            .promise(env, async move { queue.clear_logs(&id, keep_logs).await }, |()| {
+                Output::Nothing
+            })
     }
 
     /// 1 removed or not there, 0 held by a worker.
@@ -404,12 +456,13 @@ impl NativeQueue {
     pub fn remove<'env>(&self, env: &'env Env, id: String, _remove_children: bool) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.remove(chasquimq::system_now_ms(), &id).await };
-        self.runtime()?.promise(env, work, |removed| Output::Number(f64::from(u8::from(removed))))
+        self.runtime()?
+            .promise(env, work, |removed| Output::Number(f64::from(u8::from(removed))))
     }
 
     /// Puts a finished job back in line.
+    #[allow(clippy::too_many_arguments, reason = "one argument each of BullMQ's call; the macro's copy has fewer")]
     #[napi(ts_return_type = "Promise<void>")]
-    #[expect(clippy::too_many_arguments, reason = "one argument each of BullMQ's call")]
     pub fn retry_job<'env>(
         &self,
         env: &'env Env,
@@ -421,7 +474,11 @@ impl NativeQueue {
         now: f64,
     ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let retry = RetryOptions { front: lifo, reset_attempts_made, reset_attempts_started };
+        let retry = RetryOptions {
+            front: lifo,
+            reset_attempts_made,
+            reset_attempts_started,
+        };
         let work = async move { queue.retry(now as u64, &id, &state, retry).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
@@ -430,7 +487,10 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn promote<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.promote(now as u64, &id).await }, |()| Output::Nothing)
+        self.runtime()?
+            .promise(env, async move { queue.promote(now as u64, &id).await }, |()| {
+                Output::Nothing
+            })
     }
 
     /// Changes when a delayed job is due.
@@ -469,7 +529,8 @@ impl NativeQueue {
     pub fn extend_lock<'env>(&self, env: &'env Env, _id: String, token: String, duration: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.extend_lease(&token, duration as u64).await };
-        self.runtime()?.promise(env, work, |extended| Output::Number(f64::from(u8::from(extended))))
+        self.runtime()?
+            .promise(env, work, |extended| Output::Number(f64::from(u8::from(extended))))
     }
 
     /// Sets or clears the queue's flag.
@@ -484,9 +545,10 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<boolean>")]
     pub fn is_paused<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?.promise(env, async move { queue.meta().await }, |fields| {
-            Output::Flag(fields.iter().any(|(field, _)| field == "paused"))
-        })
+        self.runtime()?
+            .promise(env, async move { queue.meta().await }, |fields| {
+                Output::Flag(fields.iter().any(|(field, _)| field == "paused"))
+            })
     }
 
     /// Pauses the queue and deletes all of it.
@@ -501,16 +563,28 @@ impl NativeQueue {
 fn to_message(message: ToJs, answers: &Answers) -> QueueMessage {
     match message {
         ToJs::Added => {
-            let answers = answers.lock().map(|mut answers| std::mem::take(&mut *answers)).unwrap_or_default();
+            let answers = answers
+                .lock()
+                .map(|mut answers| std::mem::take(&mut *answers))
+                .unwrap_or_default();
             QueueMessage {
-                added: Some(answers.into_iter().map(|(request, added)| to_added(request, added)).collect()),
+                added: Some(
+                    answers
+                        .into_iter()
+                        .map(|(request, added)| to_added(request, added))
+                        .collect(),
+                ),
                 ..QueueMessage::default()
             }
         }
-        ToJs::Connection(ConnectionEvent::Failed(error)) => {
-            QueueMessage { error: Some(NativeError::from(&error)), ..QueueMessage::default() }
-        }
-        ToJs::Connection(ConnectionEvent::Lost) => QueueMessage { closed: Some(true), ..QueueMessage::default() },
+        ToJs::Connection(ConnectionEvent::Failed(error)) => QueueMessage {
+            error: Some(NativeError::from(&error)),
+            ..QueueMessage::default()
+        },
+        ToJs::Connection(ConnectionEvent::Lost) => QueueMessage {
+            closed: Some(true),
+            ..QueueMessage::default()
+        },
     }
 }
 
@@ -521,10 +595,21 @@ fn to_added(request: u32, added: chasquimq::Result<chasquimq::Added>) -> NativeA
             first: added.first as f64,
             exceptions: (!added.exceptions.is_empty()).then(|| {
                 let exceptions = added.exceptions.into_iter();
-                exceptions.map(|(index, id)| NativeAddedException { index: index as u32, id: Some(id), error: None }).collect()
+                exceptions
+                    .map(|(index, id)| NativeAddedException {
+                        index: index as u32,
+                        id: Some(id),
+                        error: None,
+                    })
+                    .collect()
             }),
             error: None,
         },
-        Err(error) => NativeAdded { request, first: 0.0, exceptions: None, error: Some(NativeError::from(&error)) },
+        Err(error) => NativeAdded {
+            request,
+            first: 0.0,
+            exceptions: None,
+            error: Some(NativeError::from(&error)),
+        },
     }
 }

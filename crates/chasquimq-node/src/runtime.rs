@@ -100,9 +100,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Jobs(jobs) => <Vec<crate::queue::NativeJob>>::to_napi_value(env, jobs),
                 Output::Finished(status, text) => <(i32, String)>::to_napi_value(env, (status, text)),
                 Output::Logs(logs) => crate::queue::NativeLogs::to_napi_value(env, logs),
-                Output::Fields(fields) => {
-                    <std::collections::HashMap<String, String>>::to_napi_value(env, fields)
-                }
+                Output::Fields(fields) => <std::collections::HashMap<String, String>>::to_napi_value(env, fields),
             }
         }
     }

@@ -8,16 +8,19 @@ use napi::{
     Result, Status,
 };
 
-type Back<T, A> = ThreadsafeFunction<T, (), A, Status, false>;
+type Back<T, A> = Arc<ThreadsafeFunction<T, (), A, Status, false>>;
+type Slot<T, A> = Arc<Mutex<Option<Back<T, A>>>>;
 
 /// Calls a JavaScript function from any thread, until it is closed. Keeps Node alive meanwhile.
 pub struct Sink<T: 'static, A: 'static + JsValuesTupleIntoVec> {
-    back: Arc<Mutex<Option<Arc<Back<T, A>>>>>,
+    back: Slot<T, A>,
 }
 
 impl<T: 'static, A: 'static + JsValuesTupleIntoVec> Clone for Sink<T, A> {
     fn clone(&self) -> Self {
-        Self { back: self.back.clone() }
+        Self {
+            back: self.back.clone(),
+        }
     }
 }
 
@@ -27,7 +30,9 @@ impl<T: Send + 'static, A: 'static + JsValuesTupleIntoVec> Sink<T, A> {
         let back = function
             .build_threadsafe_function::<T>()
             .build_callback(move |context| convert(context.value))?;
-        Ok(Self { back: Arc::new(Mutex::new(Some(Arc::new(back)))) })
+        Ok(Self {
+            back: Arc::new(Mutex::new(Some(Arc::new(back)))),
+        })
     }
 
     /// Hands a message over; after the close it is dropped.

@@ -221,7 +221,11 @@ impl NativeWorker {
             to_options(&options),
             Arc::new(move |message| messages.send(message)),
         );
-        Ok(Self { worker: Arc::new(worker), runtime: Mutex::new(Some(runtime)), sink })
+        Ok(Self {
+            worker: Arc::new(worker),
+            runtime: Mutex::new(Some(runtime)),
+            sink,
+        })
     }
 
     fn runtime(&self) -> Result<Arc<Runtime>> {
@@ -233,7 +237,8 @@ impl NativeWorker {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let worker = self.worker.clone();
-        self.runtime()?.promise(env, async move { worker.ready().await }, |()| Output::Nothing)
+        self.runtime()?
+            .promise(env, async move { worker.ready().await }, |()| Output::Nothing)
     }
 
     /// Fetches from now on.
@@ -273,11 +278,20 @@ impl NativeWorker {
                 at += pieces.next(*units as usize).len() as u32;
                 (from, at)
             });
-            Completed { handle: *handle, result }
+            Completed {
+                handle: *handle,
+                result,
+            }
         });
         let completed = completed.collect();
         let others = others.into_iter().map(to_outcome).collect();
-        self.worker.finish(Flush { number: flush, now_ms: now as u64, completed, text, others });
+        self.worker.finish(Flush {
+            number: flush,
+            now_ms: now as u64,
+            completed,
+            text,
+            others,
+        });
     }
 
     /// The facade's clock.
@@ -334,7 +348,10 @@ fn to_outcome(outcome: NativeOutcome) -> Outcome {
             delay_ms: outcome.delay,
         },
     };
-    Outcome { handle: outcome.handle, ending }
+    Outcome {
+        handle: outcome.handle,
+        ending,
+    }
 }
 
 fn to_message(message: Message) -> WorkerMessage {
@@ -351,20 +368,22 @@ fn to_message(message: Message) -> WorkerMessage {
             handle: rejected.handle,
             error: NativeError::from(&rejected.error),
         })),
-        failures: some(message.failures.into_iter().map(|failure| NativeFailure {
-            handle: failure.handle,
-            state: match failure.state {
-                FailureState::Failed => "failed",
-                FailureState::Delayed(_) => "delayed",
-                FailureState::Waiting => "waiting",
+        failures: some(message.failures.into_iter().map(|failure| {
+            NativeFailure {
+                handle: failure.handle,
+                state: match failure.state {
+                    FailureState::Failed => "failed",
+                    FailureState::Delayed(_) => "delayed",
+                    FailureState::Waiting => "waiting",
+                }
+                .to_owned(),
+                attempts_made: failure.attempts_made,
+                finished_on: (failure.state == FailureState::Failed).then_some(finished_on),
+                delay: match failure.state {
+                    FailureState::Delayed(ms) => Some(ms as f64),
+                    _ => None,
+                },
             }
-            .to_owned(),
-            attempts_made: failure.attempts_made,
-            finished_on: (failure.state == FailureState::Failed).then_some(finished_on),
-            delay: match failure.state {
-                FailureState::Delayed(ms) => Some(ms as f64),
-                _ => None,
-            },
         })),
         finished_on: message.flushed.map(|_| finished_on),
         drained: message.drained.then_some(true),
@@ -392,7 +411,11 @@ fn to_batch(batch: Batch) -> NativeBatch {
         (if ascii { piece.len() } else { units_of(piece) }) as f64
     };
     for job in &batch.jobs {
-        layout.push(if job.extra.is_some() { f64::NAN } else { job.number as f64 });
+        layout.push(if job.extra.is_some() {
+            f64::NAN
+        } else {
+            job.number as f64
+        });
         layout.push(job.name_len.map_or(-1.0, &mut units));
         layout.push(units(job.data_len));
         layout.push(f64::from(job.options));

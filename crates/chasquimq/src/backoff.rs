@@ -15,7 +15,13 @@ pub enum Retry {
 
 /// Decides a failed try. `attempts_made` counts it. `custom_delay_ms` is what a strategy of the user's answered: -1 = never.
 /// `random` is in 0..1. Source: BullMQ 6.7 `Job#moveToFailed`, `Backoffs`.
-pub fn decide(options: &JobOptions, attempts_made: u32, unrecoverable: bool, custom_delay_ms: Option<f64>, random: f64) -> Retry {
+pub fn decide(
+    options: &JobOptions,
+    attempts_made: u32,
+    unrecoverable: bool,
+    custom_delay_ms: Option<f64>,
+    random: f64,
+) -> Retry {
     if unrecoverable || attempts_made >= options.attempts {
         return Retry::Never;
     }
@@ -71,7 +77,15 @@ mod tests {
     fn exponential_doubles() {
         let options = options(r#"{"attempts":9,"backoff":{"type":"exponential","delay":100}}"#);
         let delays: Vec<Retry> = (1..5).map(|made| decide(&options, made, false, None, 0.5)).collect();
-        assert_eq!(delays, [Retry::After(100), Retry::After(200), Retry::After(400), Retry::After(800)]);
+        assert_eq!(
+            delays,
+            [
+                Retry::After(100),
+                Retry::After(200),
+                Retry::After(400),
+                Retry::After(800)
+            ]
+        );
     }
 
     #[test]

@@ -104,13 +104,20 @@ impl Error {
         match code {
             -1 => Error::JobMissing { job, command },
             -2 => Error::LockMissing { job, command },
-            -3 => Error::NotInState { job, state: state.to_owned(), command },
+            -3 => Error::NotInState {
+                job,
+                state: state.to_owned(),
+                command,
+            },
             -6 => Error::LockMismatch { job, command },
             other => Error::Server(format!("Unknown code {other} error for {job}. {command}")),
         }
     }
 
     pub(crate) fn malformed(what: &str, why: impl std::fmt::Display) -> Self {
-        Error::Malformed { what: what.to_owned(), why: why.to_string() }
+        Error::Malformed {
+            what: what.to_owned(),
+            why: why.to_string(),
+        }
     }
 }

@@ -98,7 +98,12 @@ impl EventReader {
             return parse_id(last_event_id);
         }
         let mut newest = redis::cmd("XREVRANGE");
-        newest.arg(self.keys.key("events")).arg("+").arg("-").arg("COUNT").arg(1);
+        newest
+            .arg(self.keys.key("events"))
+            .arg("+")
+            .arg("-")
+            .arg("COUNT")
+            .arg(1);
         let mut entries = Reply::new("the event log", self.connection.send(&newest).await?)?;
         if entries.is_empty() {
             return Ok((0, 0));
@@ -108,8 +113,13 @@ impl EventReader {
 
     async fn read(&self, last: &mut (u64, u64), wait: Duration) -> Result<Vec<Event>> {
         let mut read = redis::cmd("XREAD");
-        read.arg("COUNT").arg(ENTRIES_A_READ).arg("BLOCK").arg(wait.as_millis() as u64);
-        read.arg("STREAMS").arg(self.keys.key("events")).arg(format!("{}-{}", last.0, last.1));
+        read.arg("COUNT")
+            .arg(ENTRIES_A_READ)
+            .arg("BLOCK")
+            .arg(wait.as_millis() as u64);
+        read.arg("STREAMS")
+            .arg(self.keys.key("events"))
+            .arg(format!("{}-{}", last.0, last.1));
         let reply = match tokio::time::timeout(wait + GRACE, self.connection.send_once(&read)).await {
             Ok(reply) => reply?,
             Err(_) => {
@@ -139,8 +149,10 @@ impl EventReader {
 
 /// Events as JSON text: `[[id, name, {field: value}], ...]`.
 pub fn to_json(events: &[Event]) -> String {
-    let rows: Vec<(&str, &str, Fields<'_>)> =
-        events.iter().map(|event| (event.id.as_str(), event.name.as_str(), Fields(&event.fields))).collect();
+    let rows: Vec<(&str, &str, Fields<'_>)> = events
+        .iter()
+        .map(|event| (event.id.as_str(), event.name.as_str(), Fields(&event.fields)))
+        .collect();
     serde_json::to_string(&rows).unwrap_or_else(|_| "[]".to_owned())
 }
 
@@ -156,7 +168,9 @@ fn parse_id(id: &str) -> Result<(u64, u64)> {
     let (ms, seq) = id.split_once('-').unwrap_or((id, "0"));
     match (ms.parse(), seq.parse()) {
         (Ok(ms), Ok(seq)) => Ok((ms, seq)),
-        _ => Err(Error::Invalid(format!("Invalid stream ID specified as stream command argument: {id}"))),
+        _ => Err(Error::Invalid(format!(
+            "Invalid stream ID specified as stream command argument: {id}"
+        ))),
     }
 }
 
@@ -171,7 +185,11 @@ fn unpack_entry(id: (u64, u64), after: (u64, u64), blob: &[u8], events: &mut Vec
     for (i, (name, fields)) in unpacking.found.into_iter().enumerate() {
         let place = (id.0, (id.1 + i as u64 + 1).saturating_sub(count));
         if place > after {
-            events.push(Event { id: format!("{}-{}", place.0, place.1), name, fields });
+            events.push(Event {
+                id: format!("{}-{}", place.0, place.1),
+                name,
+                fields,
+            });
         }
     }
     Ok(())
@@ -183,7 +201,10 @@ struct Unpacking {
 
 impl Unpacking {
     fn push(&mut self, name: &str, fields: &[(&str, &str)]) {
-        let fields = fields.iter().map(|(field, value)| ((*field).to_owned(), (*value).to_owned())).collect();
+        let fields = fields
+            .iter()
+            .map(|(field, value)| ((*field).to_owned(), (*value).to_owned()))
+            .collect();
         self.found.push((name.to_owned(), fields));
     }
 
@@ -244,7 +265,11 @@ impl Unpacking {
                 None => "",
             };
             let value = if value.is_empty() { "null" } else { value };
-            let fields = [("jobId", &*number.to_string()), ("returnvalue", value), ("prev", "active")];
+            let fields = [
+                ("jobId", &*number.to_string()),
+                ("returnvalue", value),
+                ("prev", "active"),
+            ];
             self.push("completed", &fields);
         }
         Ok(())
@@ -338,10 +363,19 @@ mod tests {
     fn an_entry_is_taken_apart_in_order() {
         let mut events = Vec::new();
         unpack_entry((100, 5), (0, 0), &frame_entry(), &mut events).expect("events");
-        let seen: Vec<(&str, &str)> = events.iter().map(|event| (event.id.as_str(), event.name.as_str())).collect();
+        let seen: Vec<(&str, &str)> = events
+            .iter()
+            .map(|event| (event.id.as_str(), event.name.as_str()))
+            .collect();
         assert_eq!(
             seen,
-            [("100-1", "added"), ("100-2", "waiting"), ("100-3", "added"), ("100-4", "waiting"), ("100-5", "completed")]
+            [
+                ("100-1", "added"),
+                ("100-2", "waiting"),
+                ("100-3", "added"),
+                ("100-4", "waiting"),
+                ("100-5", "completed")
+            ]
         );
         assert_eq!(events[4].fields[1], ("returnvalue".to_owned(), "null".to_owned()));
     }

@@ -25,7 +25,13 @@ impl FrameBuilder {
     pub fn new(timestamp: u64, options: &str) -> Self {
         let mut packer = Packer::with_capacity(1024);
         packer.int(timestamp as i64).str(options);
-        Self { packer, jobs: 0, bytes: 0, names: Vec::new(), same_name: true }
+        Self {
+            packer,
+            jobs: 0,
+            bytes: 0,
+            names: Vec::new(),
+            same_name: true,
+        }
     }
 
     /// True when the job must go in another frame.
@@ -88,7 +94,12 @@ impl<'a> Frame<'a> {
         let mut jobs = Reader::new(blob);
         let timestamp = jobs.int()? as u64;
         let options = jobs.str()?;
-        Ok(Self { timestamp, options, jobs, name: "" })
+        Ok(Self {
+            timestamp,
+            options,
+            jobs,
+            name: "",
+        })
     }
 
     /// The next job's name (`None`: as the job before) and data; `None` after the last.
@@ -132,7 +143,10 @@ pub fn body_in_frame(blob: &[u8], offset: usize) -> Result<Vec<u8>> {
             None => break,
         }
     }
-    Err(crate::Error::malformed("a frame", format_args!("it has no job {offset}")))
+    Err(crate::Error::malformed(
+        "a frame",
+        format_args!("it has no job {offset}"),
+    ))
 }
 
 #[cfg(test)]

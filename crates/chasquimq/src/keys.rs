@@ -16,8 +16,14 @@ impl Keys {
     /// `{tag}` keeps it, and a marker keeps the keys apart from BullMQ's.
     pub fn new(prefix: &str, name: &str) -> Self {
         let qualified_name = format!("{prefix}:{name}");
-        let tagged = prefix.find('{').is_some_and(|open| prefix[open..].find('}').is_some_and(|close| close > 1));
-        let base = if tagged { format!("{qualified_name}:chasqui:") } else { format!("{{{qualified_name}}}:") };
+        let tagged = prefix
+            .find('{')
+            .is_some_and(|open| prefix[open..].find('}').is_some_and(|close| close > 1));
+        let base = if tagged {
+            format!("{qualified_name}:chasqui:")
+        } else {
+            format!("{{{qualified_name}}}:")
+        };
         Self { qualified_name, base }
     }
 

@@ -95,9 +95,11 @@ pub struct Backoff {
 impl Backoff {
     fn from_json(value: &Value) -> Option<Self> {
         match value {
-            Value::Number(number) => {
-                Some(Self { kind: "fixed".into(), delay_ms: number.as_f64().unwrap_or(0.0), jitter: 0.0 })
-            }
+            Value::Number(number) => Some(Self {
+                kind: "fixed".into(),
+                delay_ms: number.as_f64().unwrap_or(0.0),
+                jitter: 0.0,
+            }),
             Value::Object(map) => Some(Self {
                 kind: map.get("type").and_then(Value::as_str).unwrap_or("").to_owned(),
                 delay_ms: map.get("delay").and_then(Value::as_f64).unwrap_or(0.0),
@@ -121,9 +123,17 @@ pub struct Keep {
 
 impl Keep {
     /// Keeps everything.
-    pub const ALL: Keep = Keep { count: -1, age: -1.0, limit: 1000 };
+    pub const ALL: Keep = Keep {
+        count: -1,
+        age: -1.0,
+        limit: 1000,
+    };
     /// Keeps nothing.
-    pub const NONE: Keep = Keep { count: 0, age: -1.0, limit: 1000 };
+    pub const NONE: Keep = Keep {
+        count: 0,
+        age: -1.0,
+        limit: 1000,
+    };
 
     /// Reads the JSON text of a retention; what is none keeps everything.
     pub fn from_text(text: &str) -> Self {
@@ -134,11 +144,17 @@ impl Keep {
     pub fn from_json(value: &Value) -> Self {
         match value {
             Value::Bool(true) => Keep::NONE,
-            Value::Number(number) => Keep { count: number.as_i64().unwrap_or(-1).max(-1), ..Keep::ALL },
+            Value::Number(number) => Keep {
+                count: number.as_i64().unwrap_or(-1).max(-1),
+                ..Keep::ALL
+            },
             Value::Object(map) => Keep {
                 count: map.get("count").and_then(Value::as_i64).unwrap_or(-1).max(-1),
                 age: map.get("age").and_then(Value::as_f64).unwrap_or(-1.0),
-                limit: map.get("limit").and_then(Value::as_u64).map_or(1000, |limit| limit as u32),
+                limit: map
+                    .get("limit")
+                    .and_then(Value::as_u64)
+                    .map_or(1000, |limit| limit as u32),
             },
             _ => Keep::ALL,
         }
@@ -156,14 +172,23 @@ mod tests {
         assert_eq!(keep("false"), Keep::ALL);
         assert_eq!(keep("3").count, 3);
         assert_eq!(keep("-7"), Keep::ALL);
-        assert_eq!(keep(r#"{"age":7,"limit":2}"#), Keep { count: -1, age: 7.0, limit: 2 });
+        assert_eq!(
+            keep(r#"{"age":7,"limit":2}"#),
+            Keep {
+                count: -1,
+                age: 7.0,
+                limit: 2
+            }
+        );
     }
 
     #[test]
     fn an_id_or_a_delay_keeps_a_job_out_of_frames() {
         let plain = |text: &str| JobOptions::parse(text).expect("options").is_plain();
         assert!(plain("{}"));
-        assert!(plain(r#"{"attempts":3,"jobId":"","backoff":{"type":"fixed","delay":5}}"#));
+        assert!(plain(
+            r#"{"attempts":3,"jobId":"","backoff":{"type":"fixed","delay":5}}"#
+        ));
         assert!(!plain(r#"{"jobId":"a"}"#));
         assert!(!plain(r#"{"delay":5}"#));
     }

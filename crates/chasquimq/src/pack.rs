@@ -126,7 +126,12 @@ impl<'a> Reader<'a> {
             0xdd => Item::Array(self.number(4)? as usize),
             0xde => Item::Map(self.number(2)? as usize),
             0xdf => Item::Map(self.number(4)? as usize),
-            _ => return Err(Error::malformed("a MessagePack value", format_args!("marker {marker:#x}"))),
+            _ => {
+                return Err(Error::malformed(
+                    "a MessagePack value",
+                    format_args!("marker {marker:#x}"),
+                ))
+            }
         })
     }
 
@@ -161,9 +166,9 @@ impl<'a> Reader<'a> {
     pub fn opt_str(&mut self) -> Result<Option<&'a str>> {
         match self.item()? {
             Item::Nil => Ok(None),
-            Item::Bytes(bytes) => {
-                Ok(Some(std::str::from_utf8(bytes).map_err(|error| Error::malformed("a text", error))?))
-            }
+            Item::Bytes(bytes) => Ok(Some(
+                std::str::from_utf8(bytes).map_err(|error| Error::malformed("a text", error))?,
+            )),
             other => Err(Error::malformed("a text", format_args!("{other:?}"))),
         }
     }

@@ -74,7 +74,11 @@ impl Batch {
         let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
         plan.array(packing.blobs.len());
         plan.0.extend_from_slice(&packing.items.0);
-        Self { now_ms, plan: plan.0, blobs: packing.blobs }
+        Self {
+            now_ms,
+            plan: plan.0,
+            blobs: packing.blobs,
+        }
     }
 }
 
@@ -90,10 +94,19 @@ impl<'a> Packing<'a> {
         let timestamp = job.options.timestamp.unwrap_or(now_ms);
         if !job.options.is_plain() {
             self.close_frame();
-            let due_ms = if job.options.delay_ms > 0 { timestamp + job.options.delay_ms } else { 0 };
-            self.items.array(5).int(0).str(job.options.job_id.as_deref().unwrap_or("")).str(job.name);
+            let due_ms = if job.options.delay_ms > 0 {
+                timestamp + job.options.delay_ms
+            } else {
+                0
+            };
+            self.items
+                .array(5)
+                .int(0)
+                .str(job.options.job_id.as_deref().unwrap_or(""))
+                .str(job.name);
             self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
-            self.blobs.push(record_body(timestamp, &job.options.text, job.name, job.data));
+            self.blobs
+                .push(record_body(timestamp, &job.options.text, job.name, job.data));
             return;
         }
         let fits = self.frame.as_ref().is_some_and(|(frame, options)| {
@@ -181,6 +194,16 @@ impl Producer {
         Ok(Added { first, exceptions })
     }
 
+    /// Lets the server forget this producer's calls. Call it when none is under way.
+    pub async fn forget(&self) {
+        if self.connection.is_connected() {
+            let mut command = redis::cmd("UNLINK");
+            command.arg(self.keys.key(&format!("memo:{}", self.client)));
+            // the server forgets by itself in an hour
+            let _ = self.connection.send_once(&command).await;
+        }
+    }
+
     fn take_slot(&self) -> u32 {
         let free = self.free_slots.lock().ok().and_then(|mut slots| slots.pop());
         free.unwrap_or_else(|| self.slots.fetch_add(1, Ordering::Relaxed) as u32)
@@ -201,7 +224,11 @@ mod tests {
     fn plain_jobs_share_frames_and_others_do_not() {
         let plain = JobOptions::parse("{}").expect("options");
         let delayed = JobOptions::parse(r#"{"delay":5}"#).expect("options");
-        let job = |options| NewJob { name: "a", data: "1", options };
+        let job = |options| NewJob {
+            name: "a",
+            data: "1",
+            options,
+        };
         let jobs = (0..130).map(|i| job(if i == 100 { &delayed } else { &plain }));
         // 64, 36, the delayed one, 29
         assert_eq!(Batch::pack(7, jobs).blobs.len(), 4);

@@ -13,8 +13,8 @@ use crate::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
         reply::{int, Reply},
         script::{
-            Arg, Script, AMEND_JOB, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS,
-            REMOVE_JOB, RETRY_JOB,
+            Arg, Script, AMEND_JOB, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE,
+            READ_JOBS, REMOVE_JOB, RETRY_JOB,
         },
     },
 };
@@ -78,10 +78,18 @@ pub struct Queue {
 
 impl Queue {
     /// A queue that is not connected yet.
-    pub fn new(connect: ConnectOptions, keys: Keys, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+    pub fn new(
+        connect: ConnectOptions,
+        keys: Keys,
+        listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
+    ) -> Self {
         let connection = Connection::new(connect, listener);
         let producer = Producer::new(connection.clone(), keys.clone());
-        Self { connection, keys, producer }
+        Self {
+            connection,
+            keys,
+            producer,
+        }
     }
 
     /// Connects.
@@ -89,6 +97,11 @@ impl Queue {
     /// As [`Connection::ready`].
     pub async fn ready(&self) -> Result<()> {
         self.connection.ready().await
+    }
+
+    /// Tidies up after this queue's adds. Call it before [`Queue::close`], when no add is under way.
+    pub async fn forget_adds(&self) {
+        self.producer.forget().await;
     }
 
     /// Closes the connection; calls under way end with [`Error::Closed`].
@@ -131,13 +144,20 @@ impl Queue {
         for state in &range.types {
             what.str(state);
         }
-        what.str("start").int(range.start).str("stop").int(range.stop).str("ascending");
+        what.str("start")
+            .int(range.start)
+            .str("stop")
+            .int(range.stop)
+            .str("ascending");
         what.0.push(if range.ascending { 0xc3 } else { 0xc2 });
         self.read(what).await
     }
 
     async fn read(&self, what: Packer) -> Result<Vec<Job>> {
-        let mut reply = Reply::new("the answer to read_jobs", self.run(&READ_JOBS, &[Arg::from(what.0.as_slice())]).await?)?;
+        let mut reply = Reply::new(
+            "the answer to read_jobs",
+            self.run(&READ_JOBS, &[Arg::from(what.0.as_slice())]).await?,
+        )?;
         let mut jobs = Vec::with_capacity(reply.len() / 5);
         while !reply.is_empty() {
             let (id, state) = (reply.text()?, reply.text()?);
@@ -149,7 +169,13 @@ impl Queue {
                 ("delayed", None) => JobOptions::parse(&body.options).map_or(0, |options| options.delay_ms),
                 _ => 0,
             };
-            jobs.push(Job { id, state, body, vitals, delay_ms });
+            jobs.push(Job {
+                id,
+                state,
+                body,
+                vitals,
+                delay_ms,
+            });
         }
         Ok(jobs)
     }
@@ -194,7 +220,12 @@ impl Queue {
     }
 
     async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(what), Arg::from(value)];
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(what),
+            Arg::from(value),
+        ];
         self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
     }
 
@@ -203,7 +234,9 @@ impl Queue {
     /// [`Error::JobMissing`].
     pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
         let args = [Arg::from(id), Arg::from(row), Arg::Int(i64::from(keep))];
-        self.coded(&LOG_JOB, &args, id, "", "addLog").await.map(|rows| rows as u64)
+        self.coded(&LOG_JOB, &args, id, "", "addLog")
+            .await
+            .map(|rows| rows as u64)
     }
 
     /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
@@ -211,7 +244,11 @@ impl Queue {
     /// As [`Connection::send`].
     pub async fn logs(&self, id: &str, start: i64, stop: i64, ascending: bool) -> Result<(Vec<String>, u64)> {
         let key = self.keys.key(&format!("logs:{id}"));
-        let (from, to) = if ascending { (start, stop) } else { (-(stop + 1), -(start + 1)) };
+        let (from, to) = if ascending {
+            (start, stop)
+        } else {
+            (-(stop + 1), -(start + 1))
+        };
         let mut range = redis::cmd("LRANGE");
         range.arg(&key).arg(from).arg(to);
         let mut reply = Reply::new("a job's log", self.connection.send(&range).await?)?;
@@ -270,7 +307,11 @@ impl Queue {
     pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
         let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int(0)];
         match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
-            Err(Error::JobMissing { job, command }) => Err(Error::NotInState { job, state: "delayed".into(), command }),
+            Err(Error::JobMissing { job, command }) => Err(Error::NotInState {
+                job,
+                state: "delayed".into(),
+                command,
+            }),
             done => done.map(drop),
         }
     }
@@ -279,15 +320,22 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int((now_ms + delay_ms) as i64)];
-        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay").await.map(drop)
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::Int((now_ms + delay_ms) as i64),
+        ];
+        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
+            .await
+            .map(drop)
     }
 
     /// Moves an active job to delayed until `due_ms`. The token `0` moves anybody's.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
     pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
-        self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed").await
+        self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed")
+            .await
     }
 
     /// Moves an active job to the head of the line.
@@ -299,7 +347,12 @@ impl Queue {
 
     async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<()> {
         let owner = if token == "0" { "" } else { owner_of(token) };
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(owner), Arg::Int(due_ms as i64)];
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(owner),
+            Arg::Int(due_ms as i64),
+        ];
         self.coded(&MOVE_ACTIVE, &args, id, "active", command).await.map(drop)
     }
 
@@ -308,7 +361,9 @@ impl Queue {
     /// As [`Connection::send`].
     pub async fn extend_lease(&self, token: &str, duration_ms: u64) -> Result<bool> {
         let mut command = redis::cmd("PEXPIRE");
-        command.arg(self.keys.key(&format!("lease:{}", owner_of(token)))).arg(duration_ms);
+        command
+            .arg(self.keys.key(&format!("lease:{}", owner_of(token))))
+            .arg(duration_ms);
         Ok(int("the answer to PEXPIRE", &self.connection.send(&command).await?)? == 1)
     }
 
@@ -316,7 +371,9 @@ impl Queue {
     /// # Errors
     /// As [`Connection::send`].
     pub async fn pause(&self, now_ms: u64, paused: bool) -> Result<()> {
-        self.run(&PAUSE, &[Arg::Int(now_ms as i64), Arg::from(paused)]).await.map(drop)
+        self.run(&PAUSE, &[Arg::Int(now_ms as i64), Arg::from(paused)])
+            .await
+            .map(drop)
     }
 
     /// Every field of the queue's settings.
@@ -356,7 +413,9 @@ impl Queue {
     pub async fn obliterate(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         self.pause(now_ms, true).await?;
         loop {
-            let reply = self.run(&OBLITERATE, &[Arg::Int(i64::from(count.max(1))), Arg::from(force)]).await?;
+            let reply = self
+                .run(&OBLITERATE, &[Arg::Int(i64::from(count.max(1))), Arg::from(force)])
+                .await?;
             match int("the answer to obliterate", &reply)? {
                 0 => return Ok(()),
                 -1 => return Err(Error::NotPaused),
@@ -371,7 +430,14 @@ impl Queue {
     }
 
     /// Runs a script that answers a number; a negative one is an error about the job.
-    async fn coded(&self, script: &Script, args: &[Arg<'_>], id: &str, state: &str, command: &'static str) -> Result<i64> {
+    async fn coded(
+        &self,
+        script: &Script,
+        args: &[Arg<'_>],
+        id: &str,
+        state: &str,
+        command: &'static str,
+    ) -> Result<i64> {
         let number = int(script.name, &self.run(script, args).await?)?;
         if number < 0 {
             return Err(Error::from_code(number, id, state, command));

@@ -10,7 +10,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
 local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, kept = {}, finished = {},
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, dropped = {}, completed_add = {}, failed_add = {},
-  delayed_add = {}, waiting = {}, front = {}, record_results = {} }
+  delayed_add = {}, waiting = {}, front = {}, done_ids = {}, done_values = {} }
 
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
@@ -81,8 +81,8 @@ end
 local function complete_record(id, keep, returnvalue, W)
   local active, why = leave_active(id, W.owner)
   if not active then return why end
-  F.record_results[#F.record_results + 1] = id
-  F.record_results[#F.record_results + 1] = returnvalue == '' and 'null' or returnvalue
+  F.done_ids[#F.done_ids + 1] = id
+  F.done_values[#F.done_values + 1] = returnvalue == '' and 'null' or returnvalue
   if W.keeps[keep][1] == 0 then
     F.dropped[#F.dropped + 1] = id
     return nil
@@ -191,17 +191,16 @@ local function give_back(outcome, W)
   return nil
 end
 
+-- Records that completed one behind the other share an event group.
+local function flush_done()
+  if #F.done_ids == 0 then return end
+  emit(#F.done_ids, { 'X', 'completed', F.done_ids, 'returnvalue', F.done_values, 'prev', 'active' })
+  F.done_ids, F.done_values = {}, {}
+end
+
 local function write_finish()
   for first, entry in pairs(F.takes) do
     if entry.left then store_take(first, entry.n, entry.take) end
-  end
-  if #F.record_results > 0 then
-    local ids, values = {}, {}
-    for i = 1, #F.record_results, 2 do
-      ids[#ids + 1] = F.record_results[i]
-      values[#values + 1] = F.record_results[i + 1]
-    end
-    emit(#ids, { 'X', 'completed', ids, 'returnvalue', values, 'prev', 'active' })
   end
   call_in_chunks('HDEL', base .. 'active', F.active_del)
   call_in_chunks('HSET', base .. 'jobs', F.jobs_set)
@@ -225,6 +224,7 @@ local function finish(outcomes, W)
   load_finish(outcomes)
   for _, outcome in ipairs(outcomes) do
     local kind, why = outcome[1], nil
+    if kind ~= 'r' then flush_done() end
     if kind == 'c' then
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
@@ -242,6 +242,7 @@ local function finish(outcomes, W)
       end
     end
   end
+  flush_done()
   write_finish()
   for _, set in ipairs({ 'completed', 'failed' }) do
     for keep, count in pairs(F[set]) do apply_keep(set, W.keeps[keep], W.now_ms, count) end

@@ -103,7 +103,10 @@ struct Current {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Connection").field("options", &self.shared.options).finish_non_exhaustive()
+        formatter
+            .debug_struct("Connection")
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,7 +149,11 @@ impl Connection {
         loop {
             let (mut connection, generation) = self.connected().await?;
             match self.until_closed(connection.send_packed_command(command)).await? {
-                Ok(value) => return value.extract_error().map_err(|error| to_error(&error, &self.shared.options)),
+                Ok(value) => {
+                    return value
+                        .extract_error()
+                        .map_err(|error| to_error(&error, &self.shared.options))
+                }
                 Err(error) if is_passing(&error) => tokio::time::sleep(FIRST_RETRY).await,
                 Err(error) if is_broken(&error) => self.lose(generation),
                 Err(error) => return Err(to_error(&error, &self.shared.options)),
@@ -160,7 +167,9 @@ impl Connection {
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
         let (mut connection, generation) = self.connected().await?;
         match self.until_closed(connection.send_packed_command(command)).await? {
-            Ok(value) => value.extract_error().map_err(|error| to_error(&error, &self.shared.options)),
+            Ok(value) => value
+                .extract_error()
+                .map_err(|error| to_error(&error, &self.shared.options)),
             Err(error) => {
                 if is_broken(&error) {
                     self.lose(generation);
@@ -195,7 +204,10 @@ impl Connection {
     }
 
     fn current(&self) -> (Option<MultiplexedConnection>, u64) {
-        self.shared.current.lock().map_or((None, 0), |current| (current.connection.clone(), current.generation))
+        self.shared
+            .current
+            .lock()
+            .map_or((None, 0), |current| (current.connection.clone(), current.generation))
     }
 
     async fn connected(&self) -> Result<(MultiplexedConnection, u64)> {
@@ -240,7 +252,9 @@ impl Connection {
             .map_err(|error| to_error(&error, options))?;
         if let Some(name) = &options.client_name {
             // a server may forbid CLIENT; the name is a comfort only
-            let _ = connection.send_packed_command(redis::cmd("CLIENT").arg("SETNAME").arg(name)).await;
+            let _ = connection
+                .send_packed_command(redis::cmd("CLIENT").arg("SETNAME").arg(name))
+                .await;
         }
         if !options.skip_version_check {
             check_version(&mut connection, options).await?;
@@ -253,9 +267,11 @@ impl Connection {
     }
 
     fn lose(&self, generation: u64) {
-        let lost = self.shared.current.lock().is_ok_and(|mut current| {
-            current.generation == generation && current.connection.take().is_some()
-        });
+        let lost = self
+            .shared
+            .current
+            .lock()
+            .is_ok_and(|mut current| current.generation == generation && current.connection.take().is_some());
         if lost && !self.is_closed() {
             (self.shared.listener)(ConnectionEvent::Lost);
         }
@@ -273,7 +289,9 @@ fn client(options: &ConnectOptions) -> Result<Client> {
             tls_params: None,
         },
     };
-    let mut login = redis::RedisConnectionInfo::default().set_db(options.db).set_skip_set_lib_name();
+    let mut login = redis::RedisConnectionInfo::default()
+        .set_db(options.db)
+        .set_skip_set_lib_name();
     if let Some(username) = &options.username {
         login = login.set_username(username);
     }
@@ -309,7 +327,11 @@ async fn check_version(connection: &mut MultiplexedConnection, options: &Connect
         Err(error) if error.code() == Some("NOPERM") => return Ok(()),
         Err(error) => return Err(to_error(&error, options)),
     };
-    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or("").trim();
+    let version = info
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"))
+        .unwrap_or("")
+        .trim();
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     match major {
         Some(major) if major < 7 => Err(Error::ServerTooOld(version.to_owned())),
@@ -319,12 +341,18 @@ async fn check_version(connection: &mut MultiplexedConnection, options: &Connect
 
 // the server is there, but not for commands yet
 fn is_passing(error: &RedisError) -> bool {
-    matches!(error.code(), Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN"))
+    matches!(
+        error.code(),
+        Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN")
+    )
 }
 
 // the connection is of no use any more; READONLY: it leads to what is no master now
 fn is_broken(error: &RedisError) -> bool {
-    error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() || error.code() == Some("READONLY")
+    error.is_io_error()
+        || error.is_connection_dropped()
+        || error.is_unrecoverable_error()
+        || error.code() == Some("READONLY")
 }
 
 fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
@@ -333,11 +361,17 @@ fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
         None => format!("{}:{}", options.host, options.port),
     };
     if error.is_connection_refusal() || error.to_string().contains("Connection refused") {
-        return Error::Connection { message: format!("connect ECONNREFUSED {place}"), code: Some("ECONNREFUSED") };
+        return Error::Connection {
+            message: format!("connect ECONNREFUSED {place}"),
+            code: Some("ECONNREFUSED"),
+        };
     }
     if error.is_io_error() || error.is_connection_dropped() || error.is_timeout() {
         let code = error.is_timeout().then_some("ETIMEDOUT");
-        return Error::Connection { message: format!("{error} ({place})"), code };
+        return Error::Connection {
+            message: format!("{error} ({place})"),
+            code,
+        };
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => Error::Server(format!("{code} {detail}")),

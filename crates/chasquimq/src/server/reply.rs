@@ -17,7 +17,10 @@ impl Reply {
     /// [`Error::Malformed`] if it is none.
     pub fn new(what: &'static str, value: Value) -> Result<Self> {
         match value {
-            Value::Array(values) => Ok(Self { what, values: values.into_iter() }),
+            Value::Array(values) => Ok(Self {
+                what,
+                values: values.into_iter(),
+            }),
             other => Err(Error::malformed(what, format_args!("{other:?}"))),
         }
     }
@@ -33,7 +36,9 @@ impl Reply {
     }
 
     fn next(&mut self) -> Result<Value> {
-        self.values.next().ok_or_else(|| Error::malformed(self.what, "too few values"))
+        self.values
+            .next()
+            .ok_or_else(|| Error::malformed(self.what, "too few values"))
     }
 
     /// The next value, an array.

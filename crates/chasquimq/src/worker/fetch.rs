@@ -62,8 +62,18 @@ pub struct Extra {
 /// What a worker holds under consecutive handles.
 #[derive(Debug)]
 pub(super) enum Held {
-    Frame { first: u64, n: u32, left: u32, blob: Arc<Vec<u8>>, options: Arc<JobOptions> },
-    Record { id: String, attempts_made: u32, options: Arc<JobOptions> },
+    Frame {
+        first: u64,
+        n: u32,
+        left: u32,
+        blob: Arc<Vec<u8>>,
+        options: Arc<JobOptions>,
+    },
+    Record {
+        id: String,
+        attempts_made: u32,
+        options: Arc<JobOptions>,
+    },
 }
 
 /// Every job this worker holds, by handle.
@@ -95,7 +105,9 @@ impl Holdings {
     /// Jobs of a group ended.
     pub(super) fn release(&mut self, handle: u32, jobs: u32) {
         self.jobs = self.jobs.saturating_sub(jobs);
-        let Some((base, held)) = self.groups.range_mut(..=handle).next_back() else { return };
+        let Some((base, held)) = self.groups.range_mut(..=handle).next_back() else {
+            return;
+        };
         let base = *base;
         let over = match held {
             Held::Frame { left, .. } => {
@@ -111,7 +123,11 @@ impl Holdings {
 
     /// Takes in the frames and records of a step's reply.
     pub(super) fn take_in(&mut self, frames: Reply, records: Reply, processed_on: u64) -> Result<Option<Batch>> {
-        let mut batch = Batch { base: self.next_handle, processed_on, ..Batch::default() };
+        let mut batch = Batch {
+            base: self.next_handle,
+            processed_on,
+            ..Batch::default()
+        };
         self.take_frames(frames, &mut batch)?;
         self.take_records(records, &mut batch)?;
         self.jobs += batch.jobs.len() as u32;
@@ -144,7 +160,13 @@ impl Holdings {
                 });
                 number += 1;
             }
-            let held = Held::Frame { first, n, left: n, blob: blob.clone(), options };
+            let held = Held::Frame {
+                first,
+                n,
+                left: n,
+                blob: blob.clone(),
+                options,
+            };
             self.groups.insert(self.next_handle, held);
             self.next_handle = self.next_handle.wrapping_add(n);
         }
@@ -169,7 +191,11 @@ impl Holdings {
                 extra: Some(batch.extras.len() as u32),
             };
             batch.jobs.push(job);
-            let held = Held::Record { id: id.clone(), attempts_made: vitals.attempts_made, options };
+            let held = Held::Record {
+                id: id.clone(),
+                attempts_made: vitals.attempts_made,
+                options,
+            };
             batch.extras.push(Extra { id, vitals });
             self.groups.insert(self.next_handle, held);
             self.next_handle = self.next_handle.wrapping_add(1);

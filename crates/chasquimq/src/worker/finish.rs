@@ -112,8 +112,16 @@ pub(super) struct Outcomes {
 /// Which handles an operation speaks for, to name the refused ones.
 #[derive(Debug)]
 enum Sent {
-    Frame { first: u64, offset: u32, count: u32, handle: u32 },
-    Record { id: String, handle: u32 },
+    Frame {
+        first: u64,
+        offset: u32,
+        count: u32,
+        handle: u32,
+    },
+    Record {
+        id: String,
+        handle: u32,
+    },
 }
 
 pub(super) struct Defaults {
@@ -124,7 +132,12 @@ pub(super) struct Defaults {
 impl Outcomes {
     /// Packs flushes, and lets go of the jobs in them.
     pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, holdings: &mut Holdings, defaults: &Defaults) -> Result<Self> {
-        let mut packing = Packing { items: Packer::default(), count: 0, keeps: Vec::new(), out: Outcomes::default() };
+        let mut packing = Packing {
+            items: Packer::default(),
+            count: 0,
+            keeps: Vec::new(),
+            out: Outcomes::default(),
+        };
         packing.out.now_ms = flushes.iter().map(|flush| flush.now_ms).max().unwrap_or(now_ms);
         for mut flush in flushes {
             packing.out.flushed = packing.out.flushed.max(Some(flush.number));
@@ -140,7 +153,12 @@ impl Outcomes {
     pub(super) fn none(now_ms: u64) -> Self {
         let mut empty = Packer::default();
         empty.array(0);
-        Self { blob: empty.0.clone(), keeps: empty.0, now_ms, ..Self::default() }
+        Self {
+            blob: empty.0.clone(),
+            keeps: empty.0,
+            now_ms,
+            ..Self::default()
+        }
     }
 
     /// Reads the refusals of a step's reply.
@@ -152,16 +170,28 @@ impl Outcomes {
             let place = refusal.text()?;
             let code = refusal.int()?;
             let handle = self.sent.iter().find_map(|sent| match sent {
-                Sent::Frame { first: at, offset, count, handle } if *at == first => {
+                Sent::Frame {
+                    first: at,
+                    offset,
+                    count,
+                    handle,
+                } if *at == first => {
                     let wanted: u32 = place.parse().ok()?;
                     (wanted >= *offset && wanted < offset + count).then(|| handle + wanted - offset)
                 }
                 Sent::Record { id, handle } if first == 0 && *id == place => Some(*handle),
                 _ => None,
             });
-            let id = if first == 0 { place } else { (first + place.parse::<u64>().unwrap_or(0)).to_string() };
+            let id = if first == 0 {
+                place
+            } else {
+                (first + place.parse::<u64>().unwrap_or(0)).to_string()
+            };
             if let Some(handle) = handle {
-                rejected.push(Rejected { handle, error: Error::from_code(code, &id, "active", "moveToFinished") });
+                rejected.push(Rejected {
+                    handle,
+                    error: Error::from_code(code, &id, "active", "moveToFinished"),
+                });
             }
         }
         Ok(rejected)
@@ -183,9 +213,17 @@ impl Packing {
         let mut keeps = Packer::default();
         keeps.array(self.keeps.len());
         for keep in &self.keeps {
-            keeps.array(3).int(keep.count).float(keep.age).int(i64::from(keep.limit));
+            keeps
+                .array(3)
+                .int(keep.count)
+                .float(keep.age)
+                .int(i64::from(keep.limit));
         }
-        Outcomes { blob: blob.0, keeps: keeps.0, ..self.out }
+        Outcomes {
+            blob: blob.0,
+            keeps: keeps.0,
+            ..self.out
+        }
     }
 
     /// Index of a retention rule, from 1 as Lua counts.
@@ -223,11 +261,21 @@ impl Packing {
                     let (first, n) = (*first, *n);
                     let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
                     let keep = self.keep(keep);
-                    self.items.array(7).str("c").int(first as i64).int(i64::from(n)).int(i64::from(offset));
+                    self.items
+                        .array(7)
+                        .str("c")
+                        .int(first as i64)
+                        .int(i64::from(n))
+                        .int(i64::from(offset));
                     self.items.int(run as i64).int(keep);
                     self.results(&completed[at..at + run], &flush.text);
                     self.count += 1;
-                    self.out.sent.push(Sent::Frame { first, offset, count: run as u32, handle });
+                    self.out.sent.push(Sent::Frame {
+                        first,
+                        offset,
+                        count: run as u32,
+                        handle,
+                    });
                     holdings.release(handle, run as u32);
                     at += run;
                 }
@@ -261,9 +309,17 @@ impl Packing {
 
     fn other(&mut self, outcome: Outcome, holdings: &mut Holdings, defaults: &Defaults) -> Result<()> {
         let Outcome { handle, ending } = outcome;
-        let Some((offset, held)) = holdings.find(handle) else { return Ok(()) };
+        let Some((offset, held)) = holdings.find(handle) else {
+            return Ok(());
+        };
         let place = match held {
-            Held::Frame { first, n, blob, options, .. } => Place {
+            Held::Frame {
+                first,
+                n,
+                blob,
+                options,
+                ..
+            } => Place {
                 first: *first,
                 n: *n,
                 offset,
@@ -272,7 +328,11 @@ impl Packing {
                 attempts_made: 0,
                 options: options.clone(),
             },
-            Held::Record { id, attempts_made, options } => Place {
+            Held::Record {
+                id,
+                attempts_made,
+                options,
+            } => Place {
                 first: 0,
                 n: 0,
                 offset: 0,
@@ -290,7 +350,12 @@ impl Packing {
                 self.place(&place);
                 self.items.int(i64::from(matches!(ending, Ending::RateLimited)));
             }
-            Ending::Failed { reason, stacktrace, unrecoverable, delay_ms } => {
+            Ending::Failed {
+                reason,
+                stacktrace,
+                unrecoverable,
+                delay_ms,
+            } => {
                 self.out.jobs += 1;
                 self.failed(handle, &place, reason, stacktrace, unrecoverable, delay_ms, defaults);
             }
@@ -298,17 +363,28 @@ impl Packing {
         self.count += 1;
         self.out.sent.push(match place.first {
             0 => Sent::Record { id: place.id, handle },
-            first => Sent::Frame { first, offset, count: 1, handle },
+            first => Sent::Frame {
+                first,
+                offset,
+                count: 1,
+                handle,
+            },
         });
         Ok(())
     }
 
     fn place(&mut self, place: &Place) {
-        self.items.int(place.first as i64).int(i64::from(place.n)).int(i64::from(place.offset));
+        self.items
+            .int(place.first as i64)
+            .int(i64::from(place.n))
+            .int(i64::from(place.offset));
         self.items.str(&place.id).bytes(&place.body);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one outcome, taken apart by its caller's match")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the fields of one outcome, taken apart by its caller's match"
+    )]
     fn failed(
         &mut self,
         handle: u32,
@@ -330,10 +406,20 @@ impl Packing {
         };
         self.items.array(13).str("f");
         self.place(place);
-        self.items.str(to).int(keep).int(due_ms as i64).int(i64::from(attempts_made));
+        self.items
+            .str(to)
+            .int(keep)
+            .int(due_ms as i64)
+            .int(i64::from(attempts_made));
         self.items.int(i64::from(attempts_made >= place.options.attempts));
-        self.items.str(reason.as_deref().unwrap_or("")).str(stacktrace.as_deref().unwrap_or(""));
-        self.out.failures.push(Failure { handle, state, attempts_made });
+        self.items
+            .str(reason.as_deref().unwrap_or(""))
+            .str(stacktrace.as_deref().unwrap_or(""));
+        self.out.failures.push(Failure {
+            handle,
+            state,
+            attempts_made,
+        });
     }
 }
 
@@ -348,5 +434,7 @@ struct Place {
 }
 
 fn result_text<'a>(job: &Completed, text: &'a str) -> &'a str {
-    job.result.and_then(|(from, to)| text.get(from as usize..to as usize)).unwrap_or("")
+    job.result
+        .and_then(|(from, to)| text.get(from as usize..to as usize))
+        .unwrap_or("")
 }

@@ -165,7 +165,10 @@ impl Loop {
             }
             Command::Tick { now_ms } => {
                 // the clock may have jumped to where something is due
-                self.flushes.push(Flush { now_ms, ..Flush::default() });
+                self.flushes.push(Flush {
+                    now_ms,
+                    ..Flush::default()
+                });
             }
             Command::Close { done } => {
                 self.fetching = false;
@@ -207,25 +210,35 @@ impl Loop {
     fn ask_back(&mut self) {
         self.asked_back = true;
         self.pace.forget();
-        (self.sink)(Message { give_back: true, ..Message::default() });
+        (self.sink)(Message {
+            give_back: true,
+            ..Message::default()
+        });
     }
 
     async fn renew_lease(&mut self) {
-        let Some(renew_time) = self.options.lock_renew_time else { return };
+        let Some(renew_time) = self.options.lock_renew_time else {
+            return;
+        };
         self.next_renewal = Some(Instant::now() + renew_time / 2);
         let lease = self.keys.key(&format!("lease:{}", self.options.id));
         let duration = self.options.lock_duration.as_millis() as u64;
         let mut renewal = redis::cmd("SET");
         renewal.arg(&lease).arg(1).arg("PX").arg(duration).arg("GET");
         match self.connection.send(&renewal).await {
-            Ok(redis::Value::Nil) => (self.sink)(Message { lease_lost: true, ..Message::default() }),
+            Ok(redis::Value::Nil) => (self.sink)(Message {
+                lease_lost: true,
+                ..Message::default()
+            }),
             Ok(_) => {}
             Err(error) => self.report(error),
         }
     }
 
     async fn rescue(&mut self) {
-        let Some(interval) = self.options.stalled_interval else { return };
+        let Some(interval) = self.options.stalled_interval else {
+            return;
+        };
         self.next_scan = Some(Instant::now() + interval);
         let args = [
             Arg::Int(system_now_ms() as i64),
@@ -233,7 +246,10 @@ impl Loop {
             Arg::Int(i64::from(self.options.max_stalled_count)),
         ];
         let brought_back = async {
-            let mut reply = Reply::new("the answer to rescue", RESCUE.run(&self.connection, &self.keys.base, &args).await?)?;
+            let mut reply = Reply::new(
+                "the answer to rescue",
+                RESCUE.run(&self.connection, &self.keys.base, &args).await?,
+            )?;
             let mut ids = Vec::with_capacity(reply.len());
             while !reply.is_empty() {
                 ids.push(reply.text()?);
@@ -244,7 +260,10 @@ impl Loop {
             Ok(ids) if ids.is_empty() => {}
             Ok(stalled) => {
                 self.look_again = true;
-                (self.sink)(Message { stalled, ..Message::default() });
+                (self.sink)(Message {
+                    stalled,
+                    ..Message::default()
+                });
             }
             Err(error) => self.report(error),
         }
@@ -253,7 +272,10 @@ impl Loop {
     async fn step(&mut self) {
         self.look_again = false;
         if self.foreign_clock && self.flushes.is_empty() {
-            (self.sink)(Message { clock: true, ..Message::default() });
+            (self.sink)(Message {
+                clock: true,
+                ..Message::default()
+            });
             return;
         }
         let flushes = std::mem::take(&mut self.flushes);
@@ -300,7 +322,10 @@ impl Loop {
                 Err(Error::Closed) => return Err(Error::Closed),
                 // what ended must be recorded: it is tried until the server takes it
                 Err(error) => {
-                    (self.sink)(Message { error: Some(error), ..Message::default() });
+                    (self.sink)(Message {
+                        error: Some(error),
+                        ..Message::default()
+                    });
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
@@ -349,8 +374,9 @@ impl Loop {
             return;
         }
         self.hungry = want > 0 && taken < want;
-        self.next_due = (self.hungry && due_ms >= 0)
-            .then(|| Instant::now() + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(self.longest_wait()));
+        self.next_due = (self.hungry && due_ms >= 0).then(|| {
+            Instant::now() + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(self.longest_wait())
+        });
     }
 
     /// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
@@ -386,7 +412,10 @@ impl Loop {
 
     fn report(&self, error: Error) {
         if !error.is_connection() {
-            (self.sink)(Message { error: Some(error), ..Message::default() });
+            (self.sink)(Message {
+                error: Some(error),
+                ..Message::default()
+            });
         }
     }
 }

@@ -127,12 +127,21 @@ impl Worker {
     /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
     pub fn new(connect: ConnectOptions, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
         let events = sink.clone();
-        let listen = move |event| events(Message { connection: Some(event), ..Message::default() });
+        let listen = move |event| {
+            events(Message {
+                connection: Some(event),
+                ..Message::default()
+            })
+        };
         let connection = Connection::new(connect.clone(), listen.clone());
         let waiting = Connection::new(connect, listen);
         let (commands, received) = mpsc::unbounded_channel();
         tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
-        Self { commands, connection, waiting }
+        Self {
+            commands,
+            connection,
+            waiting,
+        }
     }
 
     /// Connects both connections.

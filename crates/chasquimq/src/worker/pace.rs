@@ -22,7 +22,11 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Self { seen: 0, per_ms: 0.0, since: Instant::now() }
+        Self {
+            seen: 0,
+            per_ms: 0.0,
+            since: Instant::now(),
+        }
     }
 
     /// Jobs were handed over to somebody who had none.
@@ -38,7 +42,11 @@ impl Pace {
         let now = Instant::now();
         let elapsed_ms = (now - self.since).as_secs_f64() * 1000.0;
         let sample = jobs as f64 / elapsed_ms.max(0.01);
-        self.per_ms = if self.seen == 0 { sample } else { self.per_ms * 0.6 + sample * 0.4 };
+        self.per_ms = if self.seen == 0 {
+            sample
+        } else {
+            self.per_ms * 0.6 + sample * 0.4
+        };
         self.seen += jobs;
         self.since = now;
     }
@@ -79,7 +87,11 @@ mod tests {
 
     #[test]
     fn short_handlers_earn_a_surplus_and_lose_it() {
-        let mut pace = Pace { seen: 100, per_ms: 100.0, since: Instant::now() };
+        let mut pace = Pace {
+            seen: 100,
+            per_ms: 100.0,
+            since: Instant::now(),
+        };
         assert_eq!(pace.ask(0, 10), (10, 500));
         assert_eq!(pace.ask(300, 10), (0, 210));
         pace.forget();
@@ -88,7 +100,11 @@ mod tests {
 
     #[test]
     fn long_handlers_earn_none() {
-        let pace = Pace { seen: 100, per_ms: 0.1, since: Instant::now() };
+        let pace = Pace {
+            seen: 100,
+            per_ms: 0.1,
+            since: Instant::now(),
+        };
         assert_eq!(pace.ask(0, 10), (10, 0));
     }
 }

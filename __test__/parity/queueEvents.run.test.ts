@@ -1,0 +1,90 @@
+// Pins when a QueueEvents reads: run, autorun, close, listeners that throw (bullmq-surface.md 2.1, 2.7, 3.5).
+import { describe, expect, it } from 'vitest';
+import { libraries } from '../support/libraries.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: queueEvents.run', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('is what autorun false leaves to the caller', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    const events = stage.events({ autorun: false });
+    const log = new EventLog(events, ['added']);
+    await events.waitUntilReady();
+    expect(log.entries).toEqual([]);
+    const running = events.run();
+    await log.get('added');
+    await events.close();
+    expect(await running).toBeUndefined();
+  });
+
+  it('rejects while it runs', async () => {
+    const events = stage.events();
+    await events.waitUntilReady();
+    expect((await rejection(events.run())).message).toBe('Queue Events is already running.');
+  });
+
+  it('rejects a second time with autorun false', async () => {
+    const events = stage.events({ autorun: false });
+    const running = events.run();
+    expect((await rejection(events.run())).message).toBe('Queue Events is already running.');
+    await events.close();
+    await running;
+  });
+});
+
+describe.each(libraries)('$name: queueEvents.close', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('interrupts the wait for events', async () => {
+    const events = stage.events({ blockingTimeout: 60_000 });
+    await events.waitUntilReady();
+    const start = performance.now();
+    await events.close();
+    expect(performance.now() - start).toBeLessThan(2_000);
+  });
+
+  it('may come at once, and twice', async () => {
+    const events = stage.events();
+    await events.close();
+    expect(await events.close()).toBeUndefined();
+  });
+
+  it('ends the events', async () => {
+    const queue = stage.queue();
+    const events = stage.events();
+    const closed = new EventLog(events, ['added']);
+    await queue.add('before', {});
+    await closed.get('added');
+    await events.close();
+    const other = stage.globalLog();
+    await queue.add('after', {});
+    await other.get('added', 2);
+    expect(closed.entries).toHaveLength(1);
+  });
+});
+
+describe.each(libraries)('$name: queueEvents.listeners', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('that throw become error events, and later events still come', async () => {
+    const queue = stage.queue();
+    const events = stage.events();
+    events.on('added', () => {
+      throw new Error('from added');
+    });
+    const log = new EventLog(events, ['error', 'waiting']);
+    await queue.add('job', {});
+    await log.get('waiting');
+    expect(stage.takeErrors().map((error) => error.message)).toEqual(['from added']);
+    expect(log.names).toEqual(['error', 'waiting']);
+  });
+
+  it('need a name of a queue', () => {
+    const connection = stage.queue().opts.connection;
+    expect(() => new lib.QueueEvents('', { connection })).toThrow('Queue name must be provided');
+    expect(() => new lib.QueueEvents('a:b', { connection })).toThrow('Queue name cannot contain :');
+  });
+});

@@ -1,0 +1,253 @@
+//! Options of a job, as a struct; stored as the JSON object that BullMQ users write.
+
+use std::time::Duration;
+
+use serde::{ser::SerializeMap, Serialize, Serializer};
+
+use crate::{
+    error::{Error, Result},
+    options::{Backoff, JobOptions, Keep},
+};
+
+/// Options of a job to be added. The default says nothing: one try, run at once, at the end of the line, kept for ever.
+///
+/// ```
+/// use chasquimq::{AddOptions, Backoff, Keep};
+/// use std::time::Duration;
+///
+/// let options = AddOptions {
+///     attempts: 5,
+///     backoff: Some(Backoff::exponential(Duration::from_secs(1))),
+///     remove_on_complete: Some(Keep::newest(1000)),
+///     ..AddOptions::default()
+/// };
+/// ```
+/// Source: BullMQ 6.7 `JobsOptions`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddOptions {
+    /// An id of the caller's. A second job with the id of one that exists is not added. It may not look like a number, which
+    /// other ids are, nor contain `:`, except twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// Time from `timestamp` until the job may start; whole milliseconds.
+    #[serde(skip_serializing_if = "Duration::is_zero", serialize_with = "as_ms")]
+    pub delay: Duration,
+    /// Number of tries in all; 0 is 1.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// Pause before the next try; none by default.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_backoff")]
+    pub backoff: Option<Backoff>,
+    /// Put the job at the head of the line: last in, first out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lifo: bool,
+    /// Retention once completed; the worker's by default.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_keep")]
+    pub remove_on_complete: Option<Keep>,
+    /// Retention once failed for good; the worker's by default.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_keep")]
+    pub remove_on_fail: Option<Keep>,
+    /// Creation time, epoch ms; now by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<u64>,
+    /// Stack traces kept of a job that fails again and again, the newest; all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack_trace_limit: Option<u32>,
+}
+
+impl AddOptions {
+    /// The engine's form.
+    /// # Errors
+    /// [`Error::Invalid`], in BullMQ's words, for an id or a jitter that BullMQ refuses.
+    pub fn to_job_options(&self) -> Result<JobOptions> {
+        if let Some(id) = &self.job_id {
+            check_id(id)?;
+        }
+        if let Some(backoff) = &self.backoff {
+            if !(0.0..=1.0).contains(&backoff.jitter) {
+                return Err(Error::Invalid("Jitter should be between 0 and 1".into()));
+            }
+        }
+        let text = serde_json::to_string(self).map_err(|error| Error::Invalid(format!("job options: {error}")))?;
+        JobOptions::parse(&text)
+    }
+}
+
+/// Ids that look like counted ones, or like keys, are refused.
+fn check_id(id: &str) -> Result<()> {
+    if id.parse::<i64>().is_ok_and(|number| number.to_string() == id) {
+        return Err(Error::Invalid("Custom Id cannot be integers".into()));
+    }
+    if id.contains(':') && id.split(':').count() != 3 {
+        return Err(Error::Invalid("Custom Id cannot contain :".into()));
+    }
+    Ok(())
+}
+
+impl Backoff {
+    /// The same pause before every try.
+    pub fn fixed(pause: Duration) -> Self {
+        Self {
+            kind: "fixed".into(),
+            delay_ms: pause.as_millis() as f64,
+            jitter: 0.0,
+        }
+    }
+
+    /// This pause before the second try, doubled for each one after.
+    pub fn exponential(pause: Duration) -> Self {
+        Self {
+            kind: "exponential".into(),
+            ..Self::fixed(pause)
+        }
+    }
+
+    /// Makes a part of each pause random, 0 to 1.
+    pub fn with_jitter(self, jitter: f64) -> Self {
+        Self { jitter, ..self }
+    }
+}
+
+impl Keep {
+    /// Keeps the newest `count` jobs.
+    pub const fn newest(count: u32) -> Self {
+        Self {
+            count: count as i64,
+            ..Self::ALL
+        }
+    }
+
+    /// Keeps jobs that ended less than `age` ago; whole seconds.
+    pub const fn younger_than(age: Duration) -> Self {
+        Self {
+            age: age.as_secs() as f64,
+            ..Self::ALL
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn as_ms<S: Serializer>(time: &Duration, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_u64(time.as_millis() as u64)
+}
+
+fn as_backoff<S: Serializer>(backoff: &Option<Backoff>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    let Some(backoff) = backoff else {
+        return to.serialize_none();
+    };
+    let mut map = to.serialize_map(None)?;
+    map.serialize_entry("type", &backoff.kind)?;
+    map.serialize_entry("delay", &Number(backoff.delay_ms))?;
+    if backoff.jitter > 0.0 {
+        map.serialize_entry("jitter", &backoff.jitter)?;
+    }
+    map.end()
+}
+
+fn as_keep<S: Serializer>(keep: &Option<Keep>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    let keep = match keep {
+        None => return to.serialize_none(),
+        Some(keep) if *keep == Keep::ALL => return to.serialize_bool(false),
+        Some(keep) if *keep == Keep::NONE => return to.serialize_bool(true),
+        Some(keep) => keep,
+    };
+    let mut map = to.serialize_map(None)?;
+    if keep.count >= 0 {
+        map.serialize_entry("count", &keep.count)?;
+    }
+    if keep.age >= 0.0 {
+        map.serialize_entry("age", &Number(keep.age))?;
+    }
+    if keep.limit != Keep::ALL.limit {
+        map.serialize_entry("limit", &keep.limit)?;
+    }
+    map.end()
+}
+
+/// A number that is written without a fraction when it has none, as JavaScript does.
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        if self.0.fract() == 0.0 && self.0.abs() < 9e15 {
+            to.serialize_i64(self.0 as i64)
+        } else {
+            to.serialize_f64(self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_say_nothing_are_an_empty_object() {
+        let options = AddOptions::default().to_job_options().expect("options");
+        assert_eq!(options, JobOptions::none("{}"));
+    }
+
+    #[test]
+    fn options_are_written_with_the_names_of_bullmq_and_read_back() {
+        let options = AddOptions {
+            job_id: Some("a".into()),
+            delay: Duration::from_millis(1500),
+            attempts: 3,
+            backoff: Some(Backoff::exponential(Duration::from_secs(1)).with_jitter(0.5)),
+            lifo: true,
+            remove_on_complete: Some(Keep::newest(10)),
+            remove_on_fail: Some(Keep::younger_than(Duration::from_secs(60))),
+            timestamp: Some(7),
+            stack_trace_limit: Some(2),
+        };
+        let parsed = options.to_job_options().expect("options");
+        let text = concat!(
+            r#"{"jobId":"a","delay":1500,"attempts":3,"backoff":{"type":"exponential","delay":1000,"jitter":0.5},"#,
+            r#""lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"timestamp":7,"stackTraceLimit":2}"#,
+        );
+        assert_eq!(parsed.text, text);
+        assert_eq!(parsed.backoff, options.backoff);
+        assert_eq!(parsed.remove_on_complete, options.remove_on_complete);
+        assert_eq!(parsed.remove_on_fail, options.remove_on_fail);
+    }
+
+    #[test]
+    fn keeping_all_or_nothing_is_a_truth_value() {
+        let text = |keep| {
+            let options = AddOptions {
+                remove_on_complete: Some(keep),
+                ..AddOptions::default()
+            };
+            options.to_job_options().expect("options").text
+        };
+        assert_eq!(text(Keep::ALL), r#"{"removeOnComplete":false}"#);
+        assert_eq!(text(Keep::NONE), r#"{"removeOnComplete":true}"#);
+    }
+
+    #[test]
+    fn ids_that_bullmq_refuses_are_refused() {
+        let with_id = |id: &str| AddOptions {
+            job_id: Some(id.into()),
+            ..AddOptions::default()
+        };
+        for id in ["7", "0", "-3", "a:b"] {
+            assert!(with_id(id).to_job_options().is_err(), "{id}");
+        }
+        for id in ["a", "007", "7a", "a:b:c"] {
+            assert!(with_id(id).to_job_options().is_ok(), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_jitter_out_of_range_is_refused() {
+        let options = AddOptions {
+            backoff: Some(Backoff::fixed(Duration::ZERO).with_jitter(1.5)),
+            ..AddOptions::default()
+        };
+        assert!(options.to_job_options().is_err());
+    }
+}

@@ -1,0 +1,57 @@
+import type { Job } from './job.js';
+import type { NativeBatch } from './native.js';
+import type { MinimalQueue } from './types/minimal-queue.js';
+
+/** Numbers a job takes in `NativeBatch.layout`. */
+const STRIDE = 6;
+/** `layout`: the job has the name of the one before it. */
+const SAME_NAME = -1;
+/** `layout`: the job has no extra fields. */
+const NO_EXTRA = -1;
+
+/** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
+export class Delivery {
+  private taken = 0;
+  /** Where the text of the next job begins. */
+  private offset = 0;
+  private name = '';
+
+  constructor(private readonly batch: NativeBatch) {}
+
+  /** Number of jobs left. */
+  get left(): number {
+    return this.batch.count - this.taken;
+  }
+
+  /** Handle of the next job, by which the engine knows it. */
+  get handle(): number {
+    return this.batch.base + this.taken;
+  }
+
+  /** The next job. Call only while some are left. */
+  take(JobClass: typeof Job, queue: MinimalQueue, token: string, processedBy: string | undefined): Job {
+    const { batch } = this;
+    const { text, layout } = batch;
+    const at = STRIDE * this.taken++;
+    const nameLength = layout[at + 1];
+    let { offset } = this;
+    if (nameLength !== SAME_NAME) {
+      this.name = text.substring(offset, offset + nameLength);
+      offset += nameLength;
+    }
+    const data = text.substring(offset, (this.offset = offset + layout[at + 2]));
+    const extraIndex = layout[at + 5];
+    return JobClass.fromDelivery(
+      queue,
+      String(layout[at]),
+      this.name,
+      data,
+      batch.opts[layout[at + 3]],
+      layout[at + 4],
+      batch.processedOn,
+      token,
+      processedBy,
+      extraIndex === NO_EXTRA ? undefined : batch.extras[extraIndex],
+    );
+  }
+}

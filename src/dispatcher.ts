@@ -1,0 +1,385 @@
+/**
+ * Runs the jobs a worker was given, up to `concurrency` at a time, and tells the engine how they ended.
+ *
+ * A job runs in a slot. Its outcome joins those of the same tick, which travel to the engine in one call; while a call
+ * is unanswered, outcomes gather. A slot whose job has ended takes the next delivered job at once; when there is none,
+ * the answer to the call brings the next ones, so `completed` of a job is emitted before `active` of the one that
+ * follows it on the slot. Jobs that were delivered and not started can be handed back.
+ *
+ * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
+ */
+import { Backoffs, isEngineBackoff } from './backoffs.js';
+import { Delivery } from './delivery.js';
+import { errorFromNative } from './errors/error-from-native.js';
+import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
+import { rejectWith } from './errors/reject-with.js';
+import { UnrecoverableError } from './errors/unrecoverable-error.js';
+import type { Job } from './job.js';
+import type { NativeBatch, NativeFailure, NativeOutcome, NativeWorker, WorkerMessage } from './native.js';
+import { COMPLETED, Outcomes } from './outcomes.js';
+import type { BackoffStrategy } from './types/backoff-strategy.js';
+import type { MinimalQueue } from './types/minimal-queue.js';
+
+/** Errors of these names say that the processor has moved the job by itself. */
+const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
+
+/** Outcomes that are sent before the tick has ended, so that the engine works while the tick goes on. */
+const EARLY_FLUSH = 256;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const nextTick = process.nextTick.bind(process);
+
+/** The worker, as the dispatcher sees it. */
+export interface DispatcherOwner extends MinimalQueue {
+  listenerCount(event: string): number;
+}
+
+export interface DispatcherOptions {
+  owner: DispatcherOwner;
+  native: Pick<NativeWorker, 'finish'>;
+  /** Class of the jobs handed to `process`. */
+  JobClass: typeof Job;
+  process(job: Job, token: string, signal?: AbortSignal): unknown;
+  /** Whether `process` takes a signal; without it none is made. */
+  acceptsSignal: boolean;
+  concurrency: number;
+  /** Tokens are `<tokenPrefix>:<slot>`. */
+  tokenPrefix: string;
+  /** `processedBy` of the jobs. */
+  workerName: string | undefined;
+  maxStartedAttempts: number | undefined;
+  backoffStrategy: BackoffStrategy | undefined;
+}
+
+export class Dispatcher {
+  private concurrency: number;
+  private running = 0;
+  private readonly slots: Slot[] = [];
+  private readonly freeSlots: Slot[] = [];
+  /** Delivered jobs, oldest first; only the first delivery may have been started. */
+  private readonly deliveries: Delivery[] = [];
+  private accepting = true;
+  private stopped = false;
+
+  private outcomes = new Outcomes();
+  /** Outcomes the engine has not answered yet. */
+  private sent: Outcomes | undefined;
+  private spare: Outcomes | undefined = new Outcomes();
+  private lastFlush = 0;
+  private flushDue = false;
+
+  private readonly waiters: { until: () => boolean; resolve: () => void }[] = [];
+
+  constructor(private readonly options: DispatcherOptions) {
+    this.concurrency = options.concurrency;
+  }
+
+  /** Number of jobs that may run at once. Running jobs are left alone. */
+  setConcurrency(concurrency: number): void {
+    this.concurrency = concurrency;
+    if (this.accepting) this.startAll();
+  }
+
+  // ---- Deliveries
+
+  /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
+  deliver(batch: NativeBatch): void {
+    if (this.stopped) return;
+    this.deliveries.push(new Delivery(batch));
+    if (this.accepting) this.startAll();
+    else this.giveBack();
+  }
+
+  /** Hands back every job that was delivered and not started. */
+  giveBack(): void {
+    for (const delivery of this.deliveries) {
+      for (let handle = delivery.handle, left = delivery.left; left > 0; left--) {
+        this.outcomes.add({ handle: handle++, kind: 'returned' });
+      }
+    }
+    this.deliveries.length = 0;
+    if (this.outcomes.size > 0) this.flushSoon();
+  }
+
+  /** Starts nothing more; running jobs go on. */
+  pause(): void {
+    this.accepting = false;
+    this.giveBack();
+  }
+
+  resume(): void {
+    this.accepting = true;
+  }
+
+  /** Forgets everything: no outcome is sent or told any more. */
+  stop(): void {
+    this.stopped = true;
+    this.accepting = false;
+    this.deliveries.length = 0;
+    this.wake();
+  }
+
+  /** Resolves when no job is running. */
+  whenQuiet(): Promise<void> {
+    return this.when(() => this.running === 0);
+  }
+
+  /** Resolves when no job is running and every outcome is stored. */
+  whenSettled(): Promise<void> {
+    return this.when(() => this.running === 0 && this.outcomes.size === 0 && this.sent === undefined);
+  }
+
+  private when(until: () => boolean): Promise<void> {
+    if (this.stopped || until()) return Promise.resolve();
+    return new Promise((resolve) => this.waiters.push({ until, resolve }));
+  }
+
+  private wake(): void {
+    for (let i = this.waiters.length; i-- > 0;) {
+      const waiter = this.waiters[i];
+      if (!this.stopped && !waiter.until()) continue;
+      this.waiters.splice(i, 1);
+      waiter.resolve();
+    }
+  }
+
+  // ---- Running
+
+  private startAll(): void {
+    while (this.running < this.concurrency && this.deliveries.length > 0) {
+      this.running++;
+      this.start(this.freeSlots.pop() ?? this.newSlot());
+    }
+  }
+
+  private newSlot(): Slot {
+    const slot = new Slot(this, `${this.options.tokenPrefix}:${this.slots.length}`);
+    this.slots.push(slot);
+    return slot;
+  }
+
+  /** Runs the next delivered job in a slot that counts as running. */
+  private start(slot: Slot): void {
+    const { options } = this;
+    const { owner, maxStartedAttempts } = options;
+    const delivery = this.deliveries[0];
+    slot.handle = delivery.handle;
+    const job = delivery.take(options.JobClass, owner, slot.token, options.workerName);
+    if (delivery.left === 0) this.deliveries.shift();
+    slot.job = job;
+
+    if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
+
+    let running: Promise<unknown>;
+    try {
+      if (job.deferredFailure) throw new UnrecoverableError(job.deferredFailure);
+      if (maxStartedAttempts && job.attemptsStarted > maxStartedAttempts) {
+        throw new UnrecoverableError('job started more than allowable limit');
+      }
+      if (options.acceptsSignal) slot.controller = new AbortController();
+      // Also turns a plain value, or another library's promise, into one that settles later.
+      running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+    } catch (error) {
+      running = rejectWith(error);
+    }
+    running.then(slot.onFulfilled, slot.onRejected);
+  }
+
+  /** The job of a slot returned `value`. */
+  completed(slot: Slot, value: unknown): void {
+    const job = slot.job!;
+    job.recordResult(value);
+    let text: string | undefined;
+    if (value !== undefined) {
+      try {
+        text = JSON.stringify(value);
+      } catch (error) {
+        this.options.owner.emit('error', error);
+        this.failed(slot, error);
+        return;
+      }
+    }
+    if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
+    this.release(slot);
+  }
+
+  /** The job of a slot threw. */
+  failed(slot: Slot, error: unknown): void {
+    const job = slot.job!;
+    const { handle } = slot;
+    const { name, message, stack } = Object(error) as Partial<Error>;
+    if (this.stopped) {
+      this.release(slot);
+    } else if (message === RATE_LIMIT_ERROR) {
+      this.outcomes.add({ handle, kind: 'rateLimited' });
+      this.release(slot);
+    } else if (MOVED.has(name as string)) {
+      this.outcomes.add({ handle, kind: 'moved' });
+      this.release(slot);
+    } else {
+      const reason = message === undefined || message === null ? undefined : String(message);
+      const outcome: NativeOutcome = { handle, kind: 'failed', stacktrace: job.recordError(reason, stack) };
+      if (reason !== undefined) outcome.reason = reason;
+      if (name === 'UnrecoverableError' || error instanceof UnrecoverableError) outcome.unrecoverable = true;
+      if (this.needsStrategy(job, outcome)) void this.failAfterStrategy(slot, error, outcome);
+      else this.fail(slot, error, outcome);
+    }
+  }
+
+  private fail(slot: Slot, error: unknown, outcome: NativeOutcome): void {
+    if (!this.stopped) this.outcomes.fail(slot.job!, error, outcome);
+    this.release(slot);
+  }
+
+  /** Whether the job would be tried again, after a delay that the engine cannot compute. */
+  private needsStrategy(job: Job, outcome: NativeOutcome): boolean {
+    const { attempts = 0, backoff } = job.opts;
+    const { maxStartedAttempts } = this.options;
+    if (outcome.unrecoverable || job.attemptsMade + 1 >= attempts) return false;
+    if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
+    return typeof backoff === 'object' && !isEngineBackoff(backoff.type);
+  }
+
+  /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
+  private async failAfterStrategy(slot: Slot, error: unknown, outcome: NativeOutcome): Promise<void> {
+    const job = slot.job!;
+    const backoff = job.opts.backoff as Exclude<typeof job.opts.backoff, number>;
+    try {
+      const { backoffStrategy } = this.options;
+      const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, backoffStrategy);
+      // Only -1 has a meaning of its own: no further try.
+      outcome.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
+    } catch (strategyError) {
+      this.options.owner.emit('error', strategyError);
+      if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+      this.release(slot);
+      return;
+    }
+    this.fail(slot, error, outcome);
+  }
+
+  /** The outcome of a slot's job is noted: the slot takes the next job, or rests. */
+  private release(slot: Slot): void {
+    slot.job = undefined;
+    slot.controller = undefined;
+    if (this.deliveries.length > 0 && this.running <= this.concurrency) {
+      this.flushSoon();
+      this.start(slot);
+      return;
+    }
+    this.running--;
+    this.freeSlots.push(slot);
+    this.flushSoon();
+    if (this.running === 0) this.wake();
+  }
+
+  // ---- Outcomes
+
+  private flushSoon(): void {
+    if (this.sent) return;
+    if (this.outcomes.size >= EARLY_FLUSH) {
+      this.flush();
+    } else if (!this.flushDue) {
+      this.flushDue = true;
+      nextTick(flushDispatcher, this);
+    }
+  }
+
+  /** Sends the outcomes noted so far, unless a call is unanswered. */
+  flush(): void {
+    this.flushDue = false;
+    const { outcomes } = this;
+    if (this.stopped || this.sent || outcomes.size === 0) return;
+    this.sent = outcomes;
+    this.outcomes = this.spare ?? new Outcomes();
+    this.spare = undefined;
+    outcomes.send(this.options.native, ++this.lastFlush, Date.now());
+  }
+
+  /** The engine has stored the outcomes it was sent: tells the jobs and their listeners. */
+  acknowledge(message: WorkerMessage): void {
+    const { sent } = this;
+    if (!sent || this.stopped) return;
+    this.sent = undefined;
+    // First of all, so that the engine works while listeners run.
+    this.flush();
+
+    const rejected = message.rejected && rejectedByHandle(message.rejected);
+    rejected?.forEach((error) => this.options.owner.emit('error', error));
+    this.tell(sent, message, rejected);
+
+    sent.clear();
+    if (!this.spare) this.spare = sent;
+    this.wake();
+  }
+
+  private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, Error> | undefined): void {
+    const { owner } = this.options;
+    const { jobs, handles, kinds, values } = sent;
+    const { finishedOn } = message;
+    const failures = message.failures?.values();
+    for (let i = 0; i < jobs.length; i++) {
+      const job = jobs[i];
+      if (rejected?.has(handles[i])) continue;
+      if (kinds[i] === COMPLETED) {
+        job.recordCompletion(finishedOn);
+        if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
+      } else {
+        const failure = nextFailure(failures, handles[i]);
+        if (failure) job.recordFailure(failure);
+        if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
+      }
+    }
+  }
+
+  // ---- Cancelling
+
+  /** Aborts the signal of a running job. False when no such job is running, or its processor takes no signal. */
+  cancel(jobId: string, reason?: string): boolean {
+    const slot = this.slots.find(({ job, controller }) => controller && job?.id === jobId);
+    slot?.controller?.abort(reason);
+    return slot !== undefined;
+  }
+
+  cancelAll(reason?: string): void {
+    for (const { controller } of this.slots) controller?.abort(reason);
+  }
+
+  /** Ids of the jobs that are running. */
+  runningIds(): string[] {
+    return this.slots.flatMap(({ job }) => (job ? [job.id as string] : []));
+  }
+}
+
+function flushDispatcher(dispatcher: Dispatcher): void {
+  dispatcher.flush();
+}
+
+function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, Error> {
+  return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
+}
+
+/** Failures come in the order in which they were sent, without those that were rejected. */
+function nextFailure(failures: IterableIterator<NativeFailure> | undefined, handle: number): NativeFailure | undefined {
+  for (let next = failures?.next(); next && !next.done; next = failures?.next()) {
+    if (next.value.handle === handle) return next.value;
+  }
+  return undefined;
+}
+
+/** A place in which one job at a time runs. Its callbacks are made once, not once a job. */
+class Slot {
+  job: Job | undefined = undefined;
+  handle = 0;
+  controller: AbortController | undefined = undefined;
+  readonly onFulfilled: (value: unknown) => void;
+  readonly onRejected: (error: unknown) => void;
+
+  constructor(
+    dispatcher: Dispatcher,
+    readonly token: string,
+  ) {
+    this.onFulfilled = (value) => dispatcher.completed(this, value);
+    this.onRejected = (error) => dispatcher.failed(this, error);
+  }
+}

@@ -1,0 +1,54 @@
+/** ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`. */
+export { Backoffs, type BuiltInStrategies } from './backoffs.js';
+export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
+export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
+export { NotSupportedError } from './errors/not-supported-error.js';
+export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
+export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
+export { WAITING_CHILDREN_ERROR, WaitingChildrenError } from './errors/waiting-children-error.js';
+export { WAITING_ERROR, WaitingError } from './errors/waiting-error.js';
+export { FlowProducer } from './flow-producer.js';
+export { Job } from './job.js';
+export { PRIORITY_LIMIT } from './job-options.js';
+export { JobScheduler } from './job-scheduler.js';
+export { Queue } from './queue.js';
+export { QueueBase } from './queue-base.js';
+export { QueueEvents } from './queue-events.js';
+export { QueueEventsProducer } from './queue-events-producer.js';
+export { QueueGetters } from './queue-getters.js';
+export { Worker } from './worker.js';
+
+export type * from './options/connection.js';
+export type * from './options/job.js';
+export type * from './options/queue.js';
+export type * from './options/queue-events.js';
+export type * from './options/repeat.js';
+export type {
+  AdvancedOptions,
+  GetNextJobOptions,
+  MetricsOptions,
+  RateLimiterOptions,
+  SandboxedOptions,
+  WorkerOptions,
+} from './options/worker.js';
+
+export type { BackoffStrategy } from './types/backoff-strategy.js';
+export { ErrorCode } from './types/error-code.js';
+export type { IoredisListener } from './types/ioredis-listener.js';
+export type { JobJson, JobJsonSandbox } from './types/job-json.js';
+export type { JobProgress } from './types/job-progress.js';
+export type { JobSchedulerJson, JobSchedulerTemplateJson } from './types/job-scheduler-json.js';
+export type * from './types/job-state.js';
+export type { Metrics } from './types/metrics.js';
+export { MetricsTime } from './types/metrics-time.js';
+export type { MinimalJob } from './types/minimal-job.js';
+export type { MinimalQueue } from './types/minimal-queue.js';
+export type { Parent, ParentKeys } from './types/parent.js';
+export type { Processor } from './types/processor.js';
+export type { QueueEventsListener } from './types/queue-events-listener.js';
+export type { QueueListener } from './types/queue-listener.js';
+export type { QueueMeta } from './types/queue-meta.js';
+export type { RepeatStrategy } from './types/repeat-strategy.js';
+export { SpanKind } from './types/telemetry.js';
+export type * from './types/telemetry.js';
+export type { WorkerListener } from './types/worker-listener.js';

@@ -1,0 +1,9 @@
+import { NotSupportedError } from './errors/not-supported-error.js';
+
+/** Not there yet. Source: BullMQ 6.7.0 `JobScheduler`. */
+export class JobScheduler {
+  /** @throws NotSupportedError always */
+  constructor(..._args: unknown[]) {
+    throw new NotSupportedError('JobScheduler');
+  }
+}

@@ -1,0 +1,116 @@
+import { EventEmitter } from 'node:events';
+import { Commands } from './commands.js';
+import { readConnection, skipsVersionCheck, type ConnectionUse } from './connection.js';
+import { NotSupportedError } from './errors/not-supported-error.js';
+import { Job } from './job.js';
+import type { NativeQueueOptions } from './native.js';
+import type { ConnectionOptions } from './options/connection.js';
+import type { KeyPrefixOptions, QueueBaseOptions } from './options/queue.js';
+import type { MinimalQueue } from './types/minimal-queue.js';
+
+/** @internal How a subclass of {@link QueueBase} uses its connection. */
+export interface QueueBaseUse {
+  connection: ConnectionUse;
+  /** BullMQ's third constructor argument, a datastore of the caller's own. */
+  backendFactory?: unknown;
+}
+
+/**
+ * What `Queue`, `Worker` and `QueueEvents` share: a name, options, a connection, and events that never crash the process.
+ * Source: BullMQ 6.7.0 `QueueBase`.
+ */
+export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
+  extends EventEmitter
+  implements MinimalQueue
+{
+  readonly name: string;
+  /** `<prefix>:<name>`, by which jobs of other queues refer to this one. */
+  readonly qualifiedName: string;
+  /** A shallow copy of the options given, unknown keys included. */
+  opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions;
+  /** The promise of `close()`, once it was called. */
+  closing: Promise<void> | undefined = undefined;
+  /** @internal */
+  readonly commands: Commands;
+  /** @internal What the engine needs to find the queue. */
+  protected readonly target: NativeQueueOptions;
+
+  /**
+   * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
+   * connection that is not supported yet
+   */
+  constructor(
+    name: string,
+    opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions = {} as QueueBaseOptions<ConnectionOptionsType>,
+    use: QueueBaseUse = { connection: 'commands' },
+  ) {
+    super();
+    if (!name) throw new Error('Queue name must be provided');
+    if (name.includes(':')) throw new Error('Queue name cannot contain :');
+    if (use.backendFactory) throw new NotSupportedError('a backendFactory');
+    if (opts.telemetry) throw new NotSupportedError('the option "telemetry"');
+
+    this.name = name;
+    this.opts = { ...opts };
+    const prefix = opts.prefix ?? 'bull';
+    this.qualifiedName = `${prefix}:${name}`;
+    this.target = {
+      name,
+      prefix,
+      connection: readConnection(opts.connection, use.connection),
+      skipVersionCheck: Boolean(opts.skipVersionCheck) || skipsVersionCheck(opts.connection),
+    };
+    this.commands = new Commands(this, this.target);
+  }
+
+  /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  toKey = (type: string): string => `${this.qualifiedName}:${type}`;
+
+  /** The class of the jobs this object hands out; subclasses may bring their own. */
+  protected get Job(): typeof Job {
+    return Job;
+  }
+
+  /**
+   * Resolves when the connection is usable.
+   * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
+   */
+  async waitUntilReady(): Promise<void> {
+    await this.commands.native.ready();
+  }
+
+  /** @throws NotSupportedError always: there is no datastore object to hand out. */
+  getBackend(): B {
+    throw new NotSupportedError('getBackend()');
+  }
+
+  /**
+   * Emits an event. What a listener throws is emitted as `error`, and what an `error` listener throws, or an error that
+   * nobody listens to, is printed: neither ever reaches the caller.
+   * @returns whether there were listeners, and none of them threw an error that had to be printed
+   */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
+  override emit(event: string | symbol, ...args: any[]): boolean {
+    try {
+      return super.emit(event, ...(args as unknown[]));
+    } catch (error) {
+      try {
+        return super.emit('error', error);
+      } catch (unheard) {
+        console.error(unheard);
+        return false;
+      }
+    }
+  }
+
+  /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
+  close(): Promise<void> {
+    return (this.closing ??= this.commands.close());
+  }
+
+  /** Drops the connection at once. */
+  disconnect(): Promise<void> {
+    this.commands.disconnect();
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,247 @@
+import { notSupported } from './errors/not-supported-error.js';
+import type { Job } from './job.js';
+import { QueueBase } from './queue-base.js';
+import type { ConnectionOptions } from './options/connection.js';
+import type { JobJson } from './types/job-json.js';
+import type { JobState, JobType } from './types/job-state.js';
+import type { Metrics } from './types/metrics.js';
+import type { QueueMeta } from './types/queue-meta.js';
+
+/** The states that getters and counts cover when none is named, in BullMQ's order. */
+const ALL_STATES: JobType[] = [
+  'active',
+  'completed',
+  'delayed',
+  'failed',
+  'prioritized',
+  'waiting',
+  'waiting-children',
+];
+
+/** What the engine counts; any other name counts 0, as in BullMQ. */
+const COUNTED = new Set<string>([...ALL_STATES, 'wait', 'paused', 'repeat']);
+
+/** Meta fields that are numbers, by the name under which they are stored. */
+const META_NUMBERS: Record<string, keyof QueueMeta> = {
+  concurrency: 'concurrency',
+  max: 'max',
+  duration: 'duration',
+  'opts.maxLenEvents': 'maxLenEvents',
+};
+
+/**
+ * Reading a queue: its jobs, counts and settings.
+ * Source: BullMQ 6.7.0 `QueueGetters`.
+ */
+export class QueueGetters<
+  JobBase extends Job = Job,
+  B = unknown,
+  ConnectionOptionsType = ConnectionOptions,
+> extends QueueBase<B, ConnectionOptionsType> {
+  /** The job of this id, or undefined when there is none. */
+  getJob(jobId: string): Promise<JobBase | undefined> {
+    return this.Job.fromId(this, jobId) as Promise<JobBase | undefined>;
+  }
+
+  /** The state the job is in, or `unknown` when there is none of this id. */
+  async getJobState(jobId: string): Promise<JobState | 'unknown'> {
+    return (await this.commands.native.getState(String(jobId))) as JobState | 'unknown';
+  }
+
+  /**
+   * The jobs in the given states (all of them when none is named). The range counts within each state.
+   * @param end inclusive; negative counts from the last job
+   * @param asc oldest first; otherwise newest first
+   */
+  async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
+    const wanted = statesFor(typeof types === 'string' ? [types] : types).filter((type) => COUNTED.has(type));
+    if (wanted.length === 0) return [];
+    const found = await this.commands.native.getJobs(wanted, start, end, asc);
+    return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
+  }
+
+  /** The ids of the jobs in the given states; see {@link getJobs}. */
+  async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
+    const jobs = await this.getJobs(types, start, end, asc);
+    return jobs.map((job) => job.id as string);
+  }
+
+  /** Waiting jobs, in the order in which they will be taken. */
+  getWaiting(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('waiting', start, end, true);
+  }
+
+  getWaitingChildren(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('waiting-children', start, end, true);
+  }
+
+  getActive(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('active', start, end, true);
+  }
+
+  /** Delayed jobs, the next due first. */
+  getDelayed(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('delayed', start, end, true);
+  }
+
+  getPrioritized(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('prioritized', start, end, true);
+  }
+
+  /** Completed jobs, the latest first. */
+  getCompleted(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('completed', start, end, false);
+  }
+
+  /** Failed jobs, the latest first. */
+  getFailed(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('failed', start, end, false);
+  }
+
+  /** Number of jobs in each of the given states (all of them when none is named), under the names asked for. */
+  async getJobCounts(...types: JobType[]): Promise<{ [index: string]: number }> {
+    const wanted = statesFor(types);
+    const counted = wanted.filter((type) => COUNTED.has(type));
+    const counts = counted.length > 0 ? await this.commands.native.getCounts(counted) : [];
+    const byType: { [index: string]: number } = {};
+    for (const type of wanted) byType[type] = 0;
+    counted.forEach((type, i) => (byType[type] = counts[i] ?? 0));
+    return byType;
+  }
+
+  /** Number of jobs in the given states together. */
+  async getJobCountByTypes(...types: JobType[]): Promise<number> {
+    const counts = await this.getJobCounts(...types);
+    return Object.values(counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Number of jobs still to be processed: waiting, delayed, prioritized or waiting for children. */
+  count(): Promise<number> {
+    return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
+  }
+
+  getCompletedCount(): Promise<number> {
+    return this.getJobCountByTypes('completed');
+  }
+
+  getFailedCount(): Promise<number> {
+    return this.getJobCountByTypes('failed');
+  }
+
+  /** @param timestamp counts only jobs due before this time, epoch milliseconds */
+  async getDelayedCount(timestamp?: number): Promise<number> {
+    if (timestamp === undefined) return this.getJobCountByTypes('delayed');
+    if (!Number.isSafeInteger(timestamp)) throw new Error('timestamp must be a safe integer in milliseconds');
+    return notSupported('Queue.getDelayedCount with a timestamp');
+  }
+
+  getActiveCount(): Promise<number> {
+    return this.getJobCountByTypes('active');
+  }
+
+  getPrioritizedCount(): Promise<number> {
+    return this.getJobCountByTypes('prioritized');
+  }
+
+  getWaitingCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting');
+  }
+
+  getWaitingChildrenCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting-children');
+  }
+
+  /** What is stored about the queue as a whole. */
+  async getMeta(): Promise<QueueMeta> {
+    const { paused, ...stored } = await this.commands.native.getMeta();
+    const meta: Record<string, unknown> = { paused: paused !== undefined && paused !== '0' };
+    for (const [field, value] of Object.entries(stored)) {
+      const name = Object.hasOwn(META_NUMBERS, field) ? META_NUMBERS[field] : undefined;
+      if (name) meta[name] = Number(value);
+      else meta[field] = value;
+    }
+    return meta;
+  }
+
+  /** Most jobs that may be active at once over all workers; null when there is no limit. */
+  async getGlobalConcurrency(): Promise<number | null> {
+    return (await this.getMeta()).concurrency ?? null;
+  }
+
+  /** Most activations in a window of `duration` milliseconds; null when there is no limit. */
+  async getGlobalRateLimit(): Promise<{ max: number; duration: number } | null> {
+    const { max, duration } = await this.getMeta();
+    return max !== undefined && duration !== undefined ? { max, duration } : null;
+  }
+
+  /**
+   * Rows of a job's log.
+   * @param asc oldest first, with the range counted from the oldest; otherwise newest first
+   */
+  async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
+    return this.commands.native.getLogs(String(jobId), start, end, asc);
+  }
+
+  // ---- Not there yet
+
+  getRateLimitTtl(_maxJobs?: number): Promise<number> {
+    return notSupported('Queue.getRateLimitTtl');
+  }
+
+  /** @deprecated Use getDeduplicationJobId. */
+  getDebounceJobId(_id: string): Promise<string | null> {
+    return notSupported('Queue.getDebounceJobId');
+  }
+
+  getDeduplicationJobId(_id: string): Promise<string | null> {
+    return notSupported('Queue.getDeduplicationJobId');
+  }
+
+  getCountsPerPriority(_priorities: number[]): Promise<{ [index: string]: number }> {
+    return notSupported('Queue.getCountsPerPriority');
+  }
+
+  recordJobCountsMetric(..._types: JobType[]): Promise<{ [index: string]: number }> {
+    return notSupported('Queue.recordJobCountsMetric');
+  }
+
+  getDependencies(
+    _parentId: string,
+    _type: 'processed' | 'pending',
+    _start: number,
+    _end: number,
+  ): Promise<{
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's type: the results are of any type
+    items: { id: string; v?: any; err?: string }[];
+    jobs: JobJson[];
+    total: number;
+  }> {
+    return notSupported('Queue.getDependencies');
+  }
+
+  getWorkers(): Promise<{ [index: string]: string }[]> {
+    return notSupported('Queue.getWorkers');
+  }
+
+  getWorkersCount(): Promise<number> {
+    return notSupported('Queue.getWorkersCount');
+  }
+
+  /** @deprecated as in BullMQ */
+  getQueueEvents(): Promise<{ [index: string]: string }[]> {
+    return notSupported('Queue.getQueueEvents');
+  }
+
+  getMetrics(_type: 'completed' | 'failed', _start = 0, _end = -1): Promise<Metrics> {
+    return notSupported('Queue.getMetrics');
+  }
+
+  exportPrometheusMetrics(_globalVariables?: Record<string, string>): Promise<string> {
+    return notSupported('Queue.exportPrometheusMetrics');
+  }
+}
+
+/** Each name once, in the order given. */
+function statesFor(types: readonly JobType[] | undefined): JobType[] {
+  return types && types.length > 0 ? [...new Set(types)] : ALL_STATES;
+}

@@ -1,0 +1,335 @@
+import { randomUUID } from 'node:crypto';
+import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
+import { rejectWith } from './errors/reject-with.js';
+import type { Job } from './job.js';
+import type { JobScheduler } from './job-scheduler.js';
+import type { ConnectionOptions } from './options/connection.js';
+import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsOptions } from './options/job.js';
+import type { ObliterateOpts, QueueOptions } from './options/queue.js';
+import type { RepeatOptions } from './options/repeat.js';
+import { QueueGetters } from './queue-getters.js';
+import type { JobProgress } from './types/job-progress.js';
+import type { JobSchedulerJson } from './types/job-scheduler-json.js';
+import type { FinishedStatus } from './types/job-state.js';
+import type { QueueListener } from './types/queue-listener.js';
+import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './types/queue-type.js';
+import { QUEUE_VERSION } from './version.js';
+
+/** Cap of the event stream unless `streams.events.maxLen` says otherwise. */
+const MAX_EVENTS = 10_000;
+
+/**
+ * Adds jobs to a queue, and administers it.
+ *
+ * @typeParam DataTypeOrJob - type of the jobs' data, or the `Job` type itself
+ * @typeParam DefaultResultType - type of what processors return
+ * @typeParam DefaultNameType - type of the jobs' names
+ * Source: BullMQ 6.7.0 `Queue`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Queue<
+  DataTypeOrJob = any,
+  DefaultResultType = any,
+  DefaultNameType extends string = string,
+  DataType = ExtractDataType<DataTypeOrJob, DataTypeOrJob>,
+  ResultType = ExtractResultType<DataTypeOrJob, DefaultResultType>,
+  NameType extends string = ExtractNameType<DataTypeOrJob, DefaultNameType>,
+  B = unknown,
+  ConnectionOptionsType = ConnectionOptions,
+> extends QueueGetters<JobBase<DataTypeOrJob, ResultType, NameType>, B, ConnectionOptionsType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  /** Identifies this object. */
+  readonly token = randomUUID();
+  /** The `defaultJobOptions` given. */
+  jobsOpts: BaseJobOptions;
+  declare opts: QueueOptions<ConnectionOptionsType>;
+  protected libName = 'bullmq';
+
+  /**
+   * Connects in the background: an unreachable server is reported by the `error` event.
+   * @throws Error for a name BullMQ refuses; NotSupportedError for an option or a connection not supported yet
+   */
+  constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: undefined) {
+    super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
+    if (opts?.settings?.repeatStrategy) {
+      throw new NotSupportedError('the queue option "settings.repeatStrategy"');
+    }
+    this.jobsOpts = opts?.defaultJobOptions ?? {};
+    const connection = this.commands.native;
+    if (!opts?.skipMetasUpdate) {
+      // A failed write is already reported by the connection's `error`, and the next Queue writes it again.
+      connection.setMeta(QUEUE_VERSION, this.maxLenEvents).catch(() => {});
+    }
+  }
+
+  private get maxLenEvents(): number {
+    return this.opts.streams?.events?.maxLen ?? MAX_EVENTS;
+  }
+
+  /** The options every job of this queue starts from. A copy. */
+  get defaultJobOptions(): JobsOptions {
+    return { ...this.jobsOpts };
+  }
+
+  /** What a Queue writes about itself. */
+  get metaValues(): Record<string, string | number> {
+    return { 'opts.maxLenEvents': this.maxLenEvents, version: QUEUE_VERSION };
+  }
+
+  /** The version stored with the queue, or null when no Queue has written it. */
+  async getVersion(): Promise<string | null> {
+    return (await this.getMeta()).version ?? null;
+  }
+
+  // ---- Adding jobs
+
+  /**
+   * Adds a job. Its options are the queue's defaults, overridden by `opts` (also where those are undefined). Emits
+   * `waiting` with the job, whatever state it entered.
+   * @param data any JSON value; it is encoded before `add` returns
+   * @returns the job; when a job of its id exists already, nothing is added and the id is that job's
+   * @throws (rejects) Error with BullMQ's text for options it refuses, TypeError for data that has no JSON form
+   */
+  add(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+    return this.addJob(name, data, opts);
+  }
+
+  /** What `add` does; for subclasses that wrap it. */
+  protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+    let added: Promise<Job<DataType, ResultType, NameType>>;
+    try {
+      if (opts) rejectReservedId(opts.jobId);
+      added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this.withDefaults(opts));
+    } catch (error) {
+      return rejectWith(error);
+    }
+    return added.then((job) => {
+      if (this.listenerCount('waiting') > 0) this.emit('waiting', job as never);
+      return job;
+    });
+  }
+
+  /**
+   * Adds many jobs at once; much faster than one at a time. All are checked before anything is sent, and ids are handed
+   * out in the order of the array. Emits nothing.
+   * @throws (rejects) as {@link add}
+   */
+  addBulk(
+    jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
+  ): Promise<Job<DataType, ResultType, NameType>[]> {
+    return this.Job.createBulk<DataType, ResultType, NameType>(this, this.allWithDefaults(jobs));
+  }
+
+  /** The options of one job: a default `jobId` is ignored. */
+  private withDefaults(opts: JobsOptions | null | undefined): JobsOptions | undefined {
+    const defaults = this.jobsOpts;
+    for (const _ in defaults) return { ...defaults, ...opts, jobId: opts?.jobId };
+    return opts ?? undefined;
+  }
+
+  /** Jobs that bring the same options object share the result as well, which is checked and encoded only once. */
+  private allWithDefaults<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
+    if (this.withDefaults(undefined) === undefined) return jobs;
+    let given: BulkJobOptions | undefined;
+    let opts = this.withDefaults(undefined);
+    return jobs.map((job) => {
+      if (job.opts !== given) {
+        given = job.opts;
+        opts = this.withDefaults(given);
+      }
+      return { ...job, opts };
+    });
+  }
+
+  // ---- Administration
+
+  /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */
+  async pause(): Promise<void> {
+    await this.commands.native.pause(true);
+    this.emit('paused');
+  }
+
+  /** Lets workers take jobs again. */
+  async resume(): Promise<void> {
+    await this.commands.native.pause(false);
+    this.emit('resumed');
+  }
+
+  async isPaused(): Promise<boolean> {
+    return this.commands.native.isPaused();
+  }
+
+  /** Whether as many jobs are active as the global concurrency allows. */
+  async isMaxed(): Promise<boolean> {
+    const concurrency = await this.getGlobalConcurrency();
+    return concurrency !== null && (await this.getActiveCount()) >= concurrency;
+  }
+
+  /**
+   * Removes a job, with its children unless told otherwise.
+   * @returns 1, also when there is no such job; 0 when the job or one of its children is held by a worker
+   */
+  async remove(jobId: string, { removeChildren = true }: { removeChildren?: boolean } = {}): Promise<number> {
+    const removed = await this.commands.native.remove(String(jobId), removeChildren);
+    if (removed === 1) this.emit('removed', jobId);
+    return removed;
+  }
+
+  /** Stores a job's progress and emits `progress` with its id. */
+  async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
+    await this.commands.native.updateProgress(jobId, JSON.stringify(progress) ?? 'null');
+    this.emit('progress', jobId, progress);
+  }
+
+  /**
+   * Adds a row to a job's log.
+   * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
+   * @returns the number of rows now kept
+   */
+  addJobLog(jobId: string, logRow: string, keepLogs?: number): Promise<number> {
+    return this.Job.addJobLog(this, jobId, logRow, keepLogs);
+  }
+
+  /**
+   * Pauses the queue and removes everything in it, for good.
+   * @throws (rejects) Error `Cannot obliterate queue with active jobs` unless forced
+   */
+  async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
+    await this.pause();
+    await this.commands.native.obliterate(force, count);
+  }
+
+  /** 0: the key of older BullMQ versions that this removed never exists here. */
+  removeDeprecatedPriorityKey(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  // ---- Events
+
+  override emit<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
+    event: U,
+    ...args: Parameters<QueueListener<JobBase<DataType, ResultType, NameType>>[U]>
+  ): boolean;
+  override emit(event: string, ...args: unknown[]): boolean {
+    return super.emit(event, ...args);
+  }
+
+  override on<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
+    event: U,
+    listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
+  ): this {
+    return super.on(event, listener);
+  }
+
+  override once<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
+    event: U,
+    listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
+  ): this {
+    return super.once(event, listener);
+  }
+
+  override off<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
+    event: U,
+    listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
+  ): this {
+    return super.off(event, listener);
+  }
+
+  // ---- Not there yet
+
+  get jobScheduler(): Promise<JobScheduler> {
+    return notSupported('Queue.jobScheduler');
+  }
+
+  upsertJobScheduler(
+    _jobSchedulerId: NameType,
+    _repeatOpts: Omit<RepeatOptions, 'key'>,
+    _jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
+  ): Promise<Job<DataType, ResultType, NameType>> {
+    return notSupported('Queue.upsertJobScheduler');
+  }
+
+  getJobScheduler(_id: string): Promise<JobSchedulerJson<DataType> | undefined> {
+    return notSupported('Queue.getJobScheduler');
+  }
+
+  getJobSchedulers(_start?: number, _end?: number, _asc?: boolean): Promise<JobSchedulerJson<DataType>[]> {
+    return notSupported('Queue.getJobSchedulers');
+  }
+
+  getJobSchedulersCount(): Promise<number> {
+    return notSupported('Queue.getJobSchedulersCount');
+  }
+
+  removeJobScheduler(_jobSchedulerId: string): Promise<boolean> {
+    return notSupported('Queue.removeJobScheduler');
+  }
+
+  setGlobalConcurrency(_concurrency: number): Promise<number> {
+    return notSupported('Queue.setGlobalConcurrency');
+  }
+
+  removeGlobalConcurrency(): Promise<number> {
+    return notSupported('Queue.removeGlobalConcurrency');
+  }
+
+  setGlobalRateLimit(_max: number, _duration: number): Promise<number> {
+    return notSupported('Queue.setGlobalRateLimit');
+  }
+
+  removeGlobalRateLimit(): Promise<number> {
+    return notSupported('Queue.removeGlobalRateLimit');
+  }
+
+  rateLimit(_expireTimeMs: number): Promise<void> {
+    return notSupported('Queue.rateLimit');
+  }
+
+  removeRateLimitKey(): Promise<number> {
+    return notSupported('Queue.removeRateLimitKey');
+  }
+
+  removeDeduplicationKey(_id: string): Promise<number> {
+    return notSupported('Queue.removeDeduplicationKey');
+  }
+
+  /** @deprecated Use removeDeduplicationKey. */
+  removeDebounceKey(_id: string): Promise<number> {
+    return notSupported('Queue.removeDebounceKey');
+  }
+
+  drain(_delayed = false): Promise<void> {
+    return notSupported('Queue.drain');
+  }
+
+  clean(
+    _grace: number,
+    _limit: number,
+    _type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
+  ): Promise<string[]> {
+    return notSupported('Queue.clean');
+  }
+
+  retryJobs(_opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
+    return notSupported('Queue.retryJobs');
+  }
+
+  promoteJobs(_opts: { count?: number } = {}): Promise<void> {
+    return notSupported('Queue.promoteJobs');
+  }
+
+  trimEvents(_maxLength: number): Promise<number> {
+    return notSupported('Queue.trimEvents');
+  }
+
+  removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
+    return notSupported('Queue.removeOrphanedJobs');
+  }
+}
+
+/** Token `0` skips locks, so an id that could be taken for one is refused. Not a string: fails as in BullMQ. */
+function rejectReservedId(jobId: string | undefined): void {
+  // `==` as in BullMQ: the values 0 and false are refused with the same text.
+  if (jobId == '0' || jobId?.startsWith('0:')) throw new Error("JobId cannot be '0' or start with '0:'");
+}

@@ -1,0 +1,375 @@
+import { randomUUID } from 'node:crypto';
+import { Dispatcher } from './dispatcher.js';
+import { errorFromNative } from './errors/error-from-native.js';
+import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
+import { RateLimitError } from './errors/rate-limit-error.js';
+import type { Job } from './job.js';
+import type { JobScheduler } from './job-scheduler.js';
+import { native, type NativeWorker, type WorkerMessage } from './native.js';
+import type { ConnectionOptions } from './options/connection.js';
+import {
+  checkConcurrency,
+  resolveWorkerOptions,
+  type GetNextJobOptions,
+  type ResolvedWorkerOptions,
+  type WorkerOptions,
+} from './options/worker.js';
+import { QueueBase } from './queue-base.js';
+import type { JobProgress } from './types/job-progress.js';
+import type { Processor } from './types/processor.js';
+import type { WorkerListener } from './types/worker-listener.js';
+
+/** Longest span the engine is given, in milliseconds: what users write as Infinity. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+// Taken at load, so that a user's fake timers do not hold up `ready`.
+const { setImmediate } = globalThis;
+
+/**
+ * Processes the jobs of a queue. The engine takes jobs and stores outcomes, on a thread of its own; the dispatcher runs
+ * the processor.
+ *
+ * @typeParam DataType - type of the jobs' data
+ * @typeParam ResultType - type of what the processor returns
+ * @typeParam NameType - type of the jobs' names
+ * Source: BullMQ 6.7.0 `Worker`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Worker<
+  DataType = any,
+  ResultType = any,
+  NameType extends string = string,
+  B = unknown,
+  ProgressType extends JobProgress = JobProgress,
+  ConnectionOptionsType = ConnectionOptions,
+> extends QueueBase<B, ConnectionOptionsType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  /** Identifies this worker: it owns the jobs it has taken. */
+  readonly id = randomUUID();
+  /** The options given, with the defaults filled in. */
+  declare readonly opts: WorkerOptions<ConnectionOptionsType>;
+  protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
+  protected paused = false;
+  protected running = false;
+
+  private readonly engine: NativeWorker;
+  private readonly dispatcher: Dispatcher;
+  private maxRunning: number;
+  /** Settles the promise of `run()`. */
+  private endRun: (() => void) | undefined = undefined;
+
+  /** What a processor throws to put its job back in line without counting the try. */
+  static RateLimitError(): Error {
+    return new RateLimitError();
+  }
+
+  /**
+   * Starts processing at once, unless there is no processor or `autorun` is false. An unreachable server is reported by
+   * the `error` event.
+   * @throws Error with BullMQ's text for a missing connection, a bad name or an option out of range; NotSupportedError
+   * for an option, a connection or a kind of processor not supported yet
+   */
+  constructor(
+    name: string,
+    processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
+    opts?: WorkerOptions<ConnectionOptionsType>,
+    backendFactory?: undefined,
+  ) {
+    super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
+    const resolved = resolveWorkerOptions(this.opts);
+    this.opts = resolved;
+    if (typeof processor === 'string' || processor instanceof URL) {
+      throw new NotSupportedError('a file as processor');
+    }
+    this.processFn = processor ?? undefined;
+    this.maxRunning = resolved.concurrency;
+
+    this.engine = this.createEngine(resolved);
+    this.dispatcher = this.createDispatcher(resolved);
+    this.engine.ready().then(
+      () => {
+        setImmediate(() => !this.closing && this.emit('ready'));
+      },
+      () => {}, // reported by the connection's `error`
+    );
+    if (this.processFn && resolved.autorun) this.run().catch((error) => this.emit('error', error as Error));
+  }
+
+  private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
+    const { removeOnComplete, removeOnFail } = opts;
+    const options = {
+      ...this.target,
+      id: this.id,
+      ...(opts.name !== undefined && { workerName: opts.name }),
+      concurrency: Math.ceil(opts.concurrency),
+      lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
+      lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
+      skipLockRenewal: Boolean(opts.skipLockRenewal),
+      stalledInterval: Math.min(opts.stalledInterval, LONGEST_MS),
+      maxStalledCount: Math.min(opts.maxStalledCount, LONGEST_MS),
+      skipStalledCheck: Boolean(opts.skipStalledCheck),
+      ...(opts.maxStartedAttempts && { maxStartedAttempts: opts.maxStartedAttempts }),
+      drainDelay: Math.min(opts.drainDelay, LONGEST_MS / 1000),
+      runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
+      ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
+      ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
+    };
+    return new native.NativeWorker(options, (message) => this.receive(message));
+  }
+
+  private createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
+    return new Dispatcher({
+      owner: this,
+      native: this.engine,
+      JobClass: this.Job,
+      process: (job, token, signal) =>
+        this.callProcessJob(job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      acceptsSignal: this.processFn !== undefined && this.processFn.length >= 3,
+      concurrency: Math.ceil(opts.concurrency),
+      tokenPrefix: this.id,
+      workerName: opts.name,
+      maxStartedAttempts: opts.maxStartedAttempts,
+      backoffStrategy: opts.settings?.backoffStrategy,
+    });
+  }
+
+  /** Calls the processor; subclasses may wrap it. */
+  protected callProcessJob(
+    job: Job<DataType, ResultType, NameType, ProgressType>,
+    token: string,
+    signal?: AbortSignal,
+  ): Promise<ResultType> {
+    return this.processFn!(job, token, signal);
+  }
+
+  // ---- Messages of the engine
+
+  /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
+  private receive(message: WorkerMessage): void {
+    if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
+    if (message.stalled) for (const id of message.stalled) this.emit('stalled', id, 'active');
+    if (message.leaseLost) this.reportLostLease();
+    if (message.giveBack) this.dispatcher.giveBack();
+    if (message.jobs) this.dispatcher.deliver(message.jobs);
+    if (message.drained) this.emit('drained');
+    if (message.clock) this.engine.tick(Date.now());
+    if (message.error) this.emit('error', errorFromNative(message.error));
+    if (message.connectionError) this.emit('error', errorFromNative(message.connectionError));
+    if (message.closed && !this.closing) this.emit('ioredis:close');
+  }
+
+  private reportLostLease(): void {
+    const ids = this.dispatcher.runningIds();
+    if (ids.length === 0) return;
+    this.emit('lockRenewalFailed', ids);
+    for (const id of ids) this.emit('error', new Error(`could not renew lock for job ${id}`));
+  }
+
+  // ---- Life
+
+  /**
+   * Starts processing; only needed with `autorun: false`.
+   * @returns a promise that settles when the worker stops: at `close()`, or at a `pause()` that waits
+   * @throws (rejects) Error `No process function is defined.` or `Worker is already running.`
+   */
+  async run(): Promise<void> {
+    if (!this.processFn) throw new Error('No process function is defined.');
+    if (this.running) throw new Error('Worker is already running.');
+    if (this.paused || this.closing) return;
+    this.running = true;
+    const ended = new Promise<void>((resolve) => (this.endRun = resolve));
+    this.dispatcher.resume();
+    this.engine.run(Date.now());
+    await ended;
+  }
+
+  private stopRunning(): void {
+    this.running = false;
+    this.endRun?.();
+    this.endRun = undefined;
+  }
+
+  isRunning(): boolean {
+    return this.running;
+  }
+
+  isPaused(): boolean {
+    return this.paused;
+  }
+
+  /**
+   * Stops this worker from taking jobs; the queue goes on for others. Emits `paused`. Jobs that were taken and not
+   * started go back to the front of the line.
+   * @param doNotWaitActive does not wait for the jobs that are running
+   */
+  async pause(doNotWaitActive = false): Promise<void> {
+    if (this.paused) return;
+    this.paused = true;
+    this.engine.pause();
+    this.dispatcher.pause();
+    if (!doNotWaitActive) {
+      await this.dispatcher.whenSettled();
+      this.stopRunning();
+    }
+    this.emit('paused');
+  }
+
+  /** Takes jobs again after `pause`. Emits `resumed`. */
+  async resume(): Promise<void> {
+    if (!this.paused || this.closing) return;
+    this.paused = false;
+    if (this.running) {
+      this.dispatcher.resume();
+      this.engine.run(Date.now());
+    } else if (this.processFn) {
+      this.run().catch((error) => this.emit('error', error as Error));
+    }
+    this.emit('resumed');
+  }
+
+  override async waitUntilReady(): Promise<void> {
+    await this.engine.ready();
+  }
+
+  /**
+   * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
+   * A second call returns the promise of the first.
+   * @param force does not wait: jobs that are running stay active, and are recovered as stalled
+   */
+  override close(force = false): Promise<void> {
+    return (this.closing ??= this.closeAll(force));
+  }
+
+  private async closeAll(force: boolean): Promise<void> {
+    // Once `closing` is set, so that listeners see it.
+    await Promise.resolve();
+    this.emit('closing', 'closing queue');
+    if (force) {
+      this.dispatcher.stop();
+    } else {
+      this.engine.pause();
+      this.dispatcher.pause();
+      await this.dispatcher.whenQuiet();
+      this.dispatcher.flush();
+    }
+    await this.attempt(this.engine.close(force));
+    this.dispatcher.stop();
+    await this.attempt(this.commands.close());
+    this.stopRunning();
+    this.emit('closed');
+  }
+
+  /** A step of closing that fails is reported, and the next one is taken. */
+  private async attempt(step: Promise<void>): Promise<void> {
+    try {
+      await step;
+    } catch (error) {
+      this.emit('error', error as Error);
+    }
+  }
+
+  /** Disconnects at once, as `close(true)` does. */
+  override disconnect(): Promise<void> {
+    return this.close(true);
+  }
+
+  /** Number of jobs this worker runs at once; may be changed while it runs. */
+  get concurrency(): number {
+    return this.maxRunning;
+  }
+
+  /** @throws Error unless it is a finite number of at least 1 */
+  set concurrency(concurrency: number) {
+    checkConcurrency(concurrency);
+    this.maxRunning = concurrency;
+    this.engine.setConcurrency(Math.ceil(concurrency));
+    this.dispatcher.setConcurrency(Math.ceil(concurrency));
+  }
+
+  // ---- Cancelling
+
+  /**
+   * Aborts the signal of a running job; what follows is up to the processor.
+   * @returns false when the job is not running here, or its processor takes no signal
+   */
+  cancelJob(jobId: string, reason?: string): boolean {
+    return this.dispatcher.cancel(jobId, reason);
+  }
+
+  /** Aborts the signals of all running jobs. */
+  cancelAllJobs(reason?: string): void {
+    this.dispatcher.cancelAll(reason);
+  }
+
+  // ---- Events
+
+  override emit<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    ...args: Parameters<WorkerListener<DataType, ResultType, NameType, ProgressType>[U]>
+  ): boolean;
+  override emit(event: string, ...args: unknown[]): boolean {
+    return super.emit(event, ...args);
+  }
+
+  override on<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.on(event, listener);
+  }
+
+  override once<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.once(event, listener);
+  }
+
+  override off<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.off(event, listener);
+  }
+
+  // ---- Not there yet
+
+  get jobScheduler(): Promise<JobScheduler> {
+    return notSupported('Worker.jobScheduler');
+  }
+
+  getNextJob(
+    _token: string,
+    _opts: GetNextJobOptions = {},
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+    return notSupported('Worker.getNextJob');
+  }
+
+  processJob(
+    _job: Job<DataType, ResultType, NameType, ProgressType>,
+    _token: string,
+    _fetchNextCallback?: () => boolean,
+  ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
+    return notSupported('Worker.processJob');
+  }
+
+  startStalledCheckTimer(): Promise<void> {
+    return notSupported('Worker.startStalledCheckTimer');
+  }
+
+  extendJobLocks(_jobIds: string[], _tokens: string[], _duration: number): Promise<string[]> {
+    return notSupported('Worker.extendJobLocks');
+  }
+
+  /** @deprecated Use queue.rateLimit. */
+  rateLimit(_expireTimeMs: number): Promise<void> {
+    return notSupported('Worker.rateLimit');
+  }
+}
+
+/** @throws Error `Worker requires a connection` */
+function requireConnection<O extends { connection: unknown }>(opts: O | undefined): O {
+  if (!opts?.connection) throw new Error('Worker requires a connection');
+  return opts;
+}
