@@ -1,10 +1,12 @@
 /**
  * The connection of one `Queue`, or of a worker's jobs: commands that are not part of the worker's loop go through it.
  */
+import type { Connection } from './connection.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { native, type NativeQueue, type NativeQueueOptions, type QueueMessage } from './native.js';
 import { Producer } from './producer.js';
+import { Readiness } from './readiness.js';
 
 /** The object whose connection this is: it emits what the connection reports. */
 export interface CommandsOwner {
@@ -13,48 +15,86 @@ export interface CommandsOwner {
 }
 
 export class Commands {
-  readonly producer = new Producer(() => this.connection());
-  private connected: NativeQueue | undefined;
-  private closed = false;
+  readonly producer = new Producer(() => this.usable());
+  private readonly readiness: Readiness;
+  private opened: NativeQueue | undefined;
+  /** Why no command is taken any more. */
+  private ended: Error | undefined;
 
   constructor(
     private readonly owner: CommandsOwner,
-    private readonly options: NativeQueueOptions,
-  ) {}
+    private readonly target: NativeQueueOptions,
+    private readonly connection: Connection,
+  ) {
+    this.readiness = new Readiness(
+      () => this.open().ready(),
+      connection.retryStrategy,
+      (error) => this.end(error),
+    );
+  }
 
   /**
    * The connection, opened at the first use. Adds of this tick are sent before the command about to be given, so
    * commands take effect in the order of the calls.
-   * @throws ConnectionClosedError after `close()`
+   * @throws ConnectionClosedError after `close()`; an Error with ioredis's text when the connection is down and
+   * commands are not to wait for it
    */
   get native(): NativeQueue {
     this.producer.flush();
-    return this.connection();
+    return this.usable();
   }
 
-  private connection(): NativeQueue {
-    if (this.closed) throw new ConnectionClosedError();
-    return (this.connected ??= new native.NativeQueue(this.options, (message) => this.receive(message)));
+  /** Connects in the background, if that has not happened yet. */
+  open(): NativeQueue {
+    if (this.ended) throw this.ended;
+    return (this.opened ??= new native.NativeQueue(this.target, (message) => this.receive(message)));
+  }
+
+  /** Resolves when the connection is usable. */
+  ready(): Promise<void> {
+    return this.readiness.wait();
+  }
+
+  private usable(): NativeQueue {
+    const { failFast } = this.connection;
+    const opened = this.open();
+    if (failFast && !this.readiness.isUp && (failFast === 'always' || this.readiness.wasUp)) {
+      throw new Error("Stream isn't writeable and enableOfflineQueue options is false");
+    }
+    return opened;
   }
 
   private receive(message: QueueMessage): void {
     if (message.added) this.producer.settle(message.added);
-    if (message.error) this.owner.emit('error', errorFromNative(message.error));
-    if (message.closed && !this.owner.closing) this.owner.emit('ioredis:close');
+    if (message.error) {
+      const error = errorFromNative(message.error);
+      this.owner.emit('error', error);
+      this.readiness.failed(error);
+    }
+    if (message.closed && !this.owner.closing) {
+      this.readiness.lost();
+      this.owner.emit('ioredis:close');
+    }
   }
 
   /** Waits for commands under way, then closes. Commands given later reject. */
   async close(): Promise<void> {
-    if (!this.closed) this.producer.flush();
-    this.closed = true;
-    await this.connected?.close();
-    this.producer.abandon();
+    if (!this.ended) this.producer.flush();
+    this.readiness.stop();
+    this.ended ??= new ConnectionClosedError();
+    await this.opened?.close();
+    this.producer.abandon(this.ended);
   }
 
   /** Closes at once; commands under way reject. */
   disconnect(): void {
-    this.closed = true;
-    this.connected?.disconnect();
-    this.producer.abandon();
+    this.end(new ConnectionClosedError());
+  }
+
+  private end(error: Error): void {
+    this.readiness.stop();
+    this.ended ??= error;
+    this.opened?.disconnect();
+    this.producer.abandon(error);
   }
 }

@@ -6,9 +6,19 @@
  */
 import { NotSupportedError } from './errors/not-supported-error.js';
 import type { NativeConnection, NativeTls } from './native.js';
+import type { RetryStrategy } from './readiness.js';
 
 /** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */
 export type ConnectionUse = 'commands' | 'blocking';
+
+/** What `connection` says, for the engine and for the facade. */
+export interface Connection {
+  native: NativeConnection;
+  /** Says when to give up connecting; without it, never. */
+  retryStrategy: RetryStrategy | undefined;
+  /** Whether commands reject while the connection is down: never, once it was up, or always. */
+  failFast: false | 'once-up' | 'always';
+}
 
 type Fields = Record<string, unknown>;
 
@@ -27,14 +37,15 @@ const MAPPED = new Set([
 
 /**
  * ioredis options that change nothing here, each for its reason. The engine owns its connections: it checks that the
- * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, and tries
- * every address a name resolves to. It reconnects on BullMQ's default schedule (1 to 20 seconds) without giving up.
+ * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, tries every
+ * address a name resolves to, and reconnects on a schedule of its own.
  */
 const NO_EFFECT = new Set([
   'url',
   'skipVersionCheck', // read by queueConnection()
   'maxRetriesPerRequest',
-  'retryStrategy',
+  'retryStrategy', // asked when to give up
+  'enableOfflineQueue', // see Connection.failFast
   'reconnectOnError',
   'maxLoadingRetryTime',
   'enableReadyCheck',
@@ -69,29 +80,33 @@ const NO_EFFECT = new Set([
 ]);
 
 /** Options whose value here is what the engine does anyway; another value would be a broken promise. */
-const ONLY: Fields = { enableOfflineQueue: true, readOnly: false, keyPrefix: '', replyMapping: false };
+const ONLY: Fields = { readOnly: false, keyPrefix: '', replyMapping: false };
 
 const TLS_TEXTS = ['ca', 'cert', 'key'] as const;
 
 /**
- * The engine's connection settings for what the user passed as `connection`.
+ * What the user's `connection` says.
+ * @param failAtOnce `skipWaitingForReady`: without an offline queue, commands do not even wait for the first connection
  * @throws Error with BullMQ's text for `keyPrefix` and for an instance with `maxRetriesPerRequest` on a blocking use;
  * NotSupportedError naming an option or a kind of client that cannot be mapped.
  */
-export function readConnection(connection: unknown, use: ConnectionUse): NativeConnection {
+export function readConnection(connection: unknown, use: ConnectionUse, failAtOnce = false): Connection {
   const fields = fieldsOf(connection, use);
   if (fields.keyPrefix) {
     throw new Error('BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.');
   }
   for (const [key, value] of Object.entries(fields)) {
-    if (value === undefined || value === null || value === false) {
-      if (key !== 'enableOfflineQueue' || value !== false) continue;
-    }
+    if (value === undefined || value === null || value === false) continue;
     if (MAPPED.has(key) || NO_EFFECT.has(key)) continue;
     if (Object.hasOwn(ONLY, key) && ONLY[key] === value) continue;
     throw new NotSupportedError(`the connection option "${key}"`);
   }
-  return toNative(fields);
+  const { retryStrategy, enableOfflineQueue } = fields;
+  return {
+    native: toNative(fields),
+    retryStrategy: typeof retryStrategy === 'function' ? (retryStrategy as RetryStrategy) : undefined,
+    failFast: enableOfflineQueue === false && (failAtOnce ? 'always' : 'once-up'),
+  };
 }
 
 /** Whether the connection itself asks to skip the check of the server's version. */

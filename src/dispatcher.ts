@@ -23,11 +23,12 @@ import type { MinimalQueue } from './types/minimal-queue.js';
 /** Errors of these names say that the processor has moved the job by itself. */
 const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
 
-/** Outcomes that are sent before the tick has ended, so that the engine works while the tick goes on. */
-const EARLY_FLUSH = 256;
+/** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
+const LONGEST_TICK_MS = 5;
 
 // Taken at load, so that a user's fake timers do not hold up jobs.
 const nextTick = process.nextTick.bind(process);
+const clock = performance.now.bind(performance);
 
 /** The worker, as the dispatcher sees it. */
 export interface DispatcherOwner extends MinimalQueue {
@@ -67,6 +68,7 @@ export class Dispatcher {
   private spare: Outcomes | undefined = new Outcomes();
   private lastFlush = 0;
   private flushDue = false;
+  private flushDueSince = 0;
 
   private readonly waiters: { until: () => boolean; resolve: () => void }[] = [];
 
@@ -277,11 +279,12 @@ export class Dispatcher {
 
   private flushSoon(): void {
     if (this.sent) return;
-    if (this.outcomes.size >= EARLY_FLUSH) {
-      this.flush();
-    } else if (!this.flushDue) {
+    if (!this.flushDue) {
       this.flushDue = true;
+      this.flushDueSince = clock();
       nextTick(flushDispatcher, this);
+    } else if (clock() - this.flushDueSince > LONGEST_TICK_MS) {
+      this.flush();
     }
   }
 

@@ -38,15 +38,55 @@ export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOpti
   return normalised;
 }
 
-/**
- * Checks the options of a job to be added. `opts` is normalised, `data` the JSON text of the job's data.
- * @throws Error with BullMQ's text for the first of its rules that fails, in its order; then RangeError for a number
- * that is not finite, and NotSupportedError for an option that is not there yet.
- */
-export function checkOptions(name: string, data: string, opts: JobsOptions): void {
-  if (opts.sizeLimit && Buffer.byteLength(data) > opts.sizeLimit) {
-    throw new Error(`The size of job ${name} exceeds the limit ${opts.sizeLimit} bytes`);
+/** Options that may be added: normalised (and shared between jobs, so not to be changed), and as text. */
+export interface CheckedOptions {
+  readonly opts: JobsOptions;
+  readonly text: string;
+}
+
+/** Checks the options of jobs to be added. Programs add many jobs with equal options: those are checked once. */
+export class OptionsChecker {
+  private lastKey = '';
+  private last: CheckedOptions | undefined = undefined;
+
+  /**
+   * @param data the JSON text of the job's data
+   * @throws Error with BullMQ's text for the first of its rules that fails, in its order; then RangeError for a number
+   * that is not finite, and NotSupportedError for an option that is not there yet
+   */
+  check(name: string, data: string, given: JobsOptions): CheckedOptions {
+    const key = keyOf(given);
+    if (this.last && key !== undefined && key === this.lastKey) {
+      checkSize(name, data, this.last.opts);
+      return this.last;
+    }
+    const opts = normaliseOptions(given);
+    checkSize(name, data, opts);
+    checkOptions(opts);
+    const checked = { opts, text: optionsText(opts) };
+    if (key !== undefined) {
+      this.lastKey = key;
+      this.last = checked;
+    }
+    return checked;
   }
+}
+
+/** A text by which equal options are told; undefined where JSON does not tell all (`undefined`, NaN and the like). */
+function keyOf(given: JobsOptions): string | undefined {
+  for (const key in given) if (given[key as keyof JobsOptions] === undefined) return undefined;
+  const text = JSON.stringify(given);
+  return text.includes('null') ? undefined : text;
+}
+
+/** The first of BullMQ's rules, and the only one that looks at the data. */
+function checkSize(name: string, data: string, { sizeLimit }: JobsOptions): void {
+  if (sizeLimit && Buffer.byteLength(data) > sizeLimit) {
+    throw new Error(`The size of job ${name} exceeds the limit ${sizeLimit} bytes`);
+  }
+}
+
+function checkOptions(opts: JobsOptions): void {
   const failureOptions = FAILURE_OPTIONS.filter((key) => opts[key]);
   if (failureOptions.length > 1) {
     throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
@@ -67,7 +107,7 @@ export function checkOptions(name: string, data: string, opts: JobsOptions): voi
   if (typeof backoff === 'object' && backoff.jitter && (backoff.jitter < 0 || backoff.jitter > 1)) {
     throw new Error('Jitter should be between 0 and 1');
   }
-  checkNumbers(opts);
+  checkNumbers(opts as Record<string, unknown>);
   for (const key of NOT_YET) if (opts[key]) throw new NotSupportedError(`the job option "${key}"`);
 }
 
@@ -78,20 +118,22 @@ function checkJobId(jobId: string): void {
 }
 
 /** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. */
-function checkNumbers(options: object, path = ''): void {
-  for (const [key, value] of Object.entries(options) as [string, unknown][]) {
+function checkNumbers(options: Record<string, unknown>, path = ''): void {
+  for (const key in options) {
+    const value = options[key];
     if (typeof value === 'number' && !Number.isFinite(value)) {
       throw new RangeError(`The job option ${path}${key} must be a finite number`);
     }
-    if (path === '' && typeof value === 'object' && value !== null) checkNumbers(value, `${key}.`);
+    if (path === '' && typeof value === 'object' && value !== null) {
+      checkNumbers(value as Record<string, unknown>, `${key}.`);
+    }
   }
 }
 
 /** Text of normalised options for the engine. Defaults are left out, so that most jobs share one text. */
-export function optionsText(opts: JobsOptions): string {
-  const stored: JobsOptions = { ...opts };
-  if (!stored.attempts) delete stored.attempts;
-  if (!stored.jobId) delete stored.jobId;
+function optionsText(opts: JobsOptions): string {
+  // Undefined rather than deleted: both keep a key out of the text, and a deleted one makes the object slow.
+  const stored: JobsOptions = { ...opts, attempts: opts.attempts || undefined, jobId: opts.jobId || undefined };
   // BullMQ takes numbers written as strings; the engine takes numbers.
   for (const key of ['delay', 'timestamp', 'attempts'] as const) {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);

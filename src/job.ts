@@ -8,7 +8,7 @@
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
-import { checkOptions, NO_OPTIONS, normaliseOptions, optionsFromText, optionsText } from './job-options.js';
+import { NO_OPTIONS, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
 import type { NativeFailure, NativeJob, NativeJobExtra } from './native.js';
 import {
@@ -26,47 +26,8 @@ import type { JobProgress } from './types/job-progress.js';
 import type { FinishedStatus, JobState } from './types/job-state.js';
 import type { MinimalJob } from './types/minimal-job.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
+import type { NotInJobJson } from './types/not-in-job-json.js';
 import type { ParentKeys } from './types/parent.js';
-
-/** Members of a job that are neither data nor part of its JSON form. */
-type NotInJson =
-  | 'queue'
-  | 'queueName'
-  | 'prefix'
-  | 'toJSON'
-  | 'asJSON'
-  | 'asJSONSandbox'
-  | 'updateData'
-  | 'updateProgress'
-  | 'log'
-  | 'clearLogs'
-  | 'remove'
-  | 'retry'
-  | 'promote'
-  | 'changeDelay'
-  | 'changePriority'
-  | 'moveToCompleted'
-  | 'moveToFailed'
-  | 'moveToDelayed'
-  | 'moveToWait'
-  | 'moveToWaitingChildren'
-  | 'extendLock'
-  | 'getState'
-  | 'isCompleted'
-  | 'isFailed'
-  | 'isDelayed'
-  | 'isActive'
-  | 'isWaiting'
-  | 'isWaitingChildren'
-  | 'getChildrenValues'
-  | 'getIgnoredChildrenFailures'
-  | 'getFailedChildrenValues'
-  | 'getDependencies'
-  | 'getDependenciesCount'
-  | 'removeChildDependency'
-  | 'removeUnprocessedChildren'
-  | 'removeDeduplicationKey'
-  | 'waitUntilFinished';
 
 // Where the lazily decoded members live. Symbols keep them out of keys and JSON.
 const DATA = Symbol('data');
@@ -178,11 +139,10 @@ export class Job<
     this.processedBy = undefined;
     if (opts !== BLANK) {
       this.adoptOptions(normaliseOptions(opts), Date.now());
-      this[ENCODED] = 0;
     }
   }
 
-  /** Takes over normalised options, and the fields that follow from them. */
+  /** Takes over normalised options, which other jobs may share, and the fields that follow from them. */
   private adoptOptions(opts: JobsOptions, now: number): void {
     this[OPTS] = opts;
     this.delay = opts.delay as number;
@@ -293,15 +253,17 @@ export class Job<
     opts?: JobsOptions,
   ): Promise<Job<T, R, N>> {
     try {
-      const job = new this<T, R, N>(queue, checkName(name), data, opts ?? BLANK);
+      const { producer } = queue.commands;
+      const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
       const dataText = encodeData(data);
+      const now = Date.now();
       if (!opts) {
-        job.timestamp = Date.now();
-        return queue.commands.producer.add(job, job.timestamp, dataText, NO_OPTIONS);
+        job.timestamp = now;
+        return producer.add(job, now, dataText, NO_OPTIONS);
       }
-      checkOptions(name, dataText, job.opts);
-      const created = opts.timestamp ? undefined : job.timestamp;
-      return queue.commands.producer.add(job, created, dataText, optionsText(job.opts));
+      const checked = producer.options.check(job.name, dataText, opts);
+      job.adoptOptions(checked.opts, now);
+      return producer.add(job, opts.timestamp ? undefined : now, dataText, checked.text);
     } catch (error) {
       return rejectWith(error);
     }
@@ -318,31 +280,26 @@ export class Job<
     try {
       const now = Date.now();
       const created = new Array<Job<T, R, N>>(jobs.length);
-      // Jobs that share one options object share its checked form and its text.
+      const { producer } = queue.commands;
+      // Jobs that share one options object share what became of it.
       let given: JobsOptions | undefined;
-      let normalised = BLANK;
-      let text = NO_OPTIONS;
-      return queue.commands.producer.addBulk(created, now, (encoder, i) => {
+      let checked: CheckedOptions = { opts: BLANK, text: NO_OPTIONS };
+      return producer.addBulk(created, now, (encoder, i) => {
         const { name, data, opts } = jobs[i];
         const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
         const dataText = encodeData(data);
-        if (opts) {
-          const changed = opts !== given;
-          if (changed) {
-            normalised = normaliseOptions(opts);
-            given = undefined;
-          }
-          if (changed || normalised.sizeLimit) checkOptions(name, dataText, normalised);
-          if (changed) {
-            text = optionsText(normalised);
-            given = opts;
-          }
-          job.adoptOptions(normalised, now);
-        } else {
-          job.timestamp = now;
-        }
         created[i] = job;
-        encoder.append(job.name, dataText, opts ? text : NO_OPTIONS);
+        if (!opts) {
+          job.timestamp = now;
+          encoder.append(job.name, dataText, NO_OPTIONS);
+          return;
+        }
+        if (opts !== given || checked.opts.sizeLimit) {
+          checked = producer.options.check(job.name, dataText, opts);
+          given = opts;
+        }
+        job.adoptOptions(checked.opts, now);
+        encoder.append(job.name, dataText, checked.text);
       });
     } catch (error) {
       return rejectWith(error);
@@ -501,14 +458,14 @@ export class Job<
   // ---- Plain forms
 
   /** The job's fields as real values, without the queue. */
-  toJSON(): Omit<this, NotInJson> {
+  toJSON(): Omit<this, NotInJobJson> {
     const { data, opts, returnvalue, stacktrace, queueQualifiedName } = this;
     const json: Record<string, unknown> = { name: this.name, data, opts, id: this.id, progress: this.progress };
     json.returnvalue = returnvalue;
     json.stacktrace = stacktrace;
     for (const [key, value] of Object.entries(this)) if (key !== 'queue') json[key] = value;
     json.queueQualifiedName = queueQualifiedName;
-    return json as Omit<this, NotInJson>;
+    return json as Omit<this, NotInJobJson>;
   }
 
   /** The job's fields with `data`, `returnvalue`, `stacktrace` and `failedReason` as JSON texts. */

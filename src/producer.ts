@@ -4,8 +4,8 @@
  *
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
-import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
+import { OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeQueue } from './native.js';
 
 /** What the producer needs of a job. */
@@ -30,6 +30,8 @@ interface Batch {
 }
 
 export class Producer {
+  /** Checks the options of this connection's jobs. */
+  readonly options = new OptionsChecker();
   private lastRequest = 0;
   private readonly sent = new Map<number, Batch>();
   /** The batch that `add` calls of this tick join, and what it holds so far. */
@@ -115,10 +117,10 @@ export class Producer {
   }
 
   /** Rejects every caller still waiting: the connection was closed under them. */
-  abandon(): void {
+  abandon(error: Error): void {
     const batches = [...this.sent.values()];
     this.sent.clear();
-    for (const batch of batches) batch.settle(new ConnectionClosedError(), undefined);
+    for (const batch of batches) batch.settle(error, undefined);
   }
 }
 

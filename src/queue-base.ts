@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Commands } from './commands.js';
-import { readConnection, skipsVersionCheck, type ConnectionUse } from './connection.js';
+import { readConnection, skipsVersionCheck, type Connection, type ConnectionUse } from './connection.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import { Job } from './job.js';
 import type { NativeQueueOptions } from './native.js';
@@ -34,6 +34,8 @@ export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
   readonly commands: Commands;
   /** @internal What the engine needs to find the queue. */
   protected readonly target: NativeQueueOptions;
+  /** @internal What the `connection` option says. */
+  protected readonly connection: Connection;
 
   /**
    * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
@@ -54,13 +56,14 @@ export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
     this.opts = { ...opts };
     const prefix = opts.prefix ?? 'bull';
     this.qualifiedName = `${prefix}:${name}`;
+    this.connection = readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
     this.target = {
       name,
       prefix,
-      connection: readConnection(opts.connection, use.connection),
+      connection: this.connection.native,
       skipVersionCheck: Boolean(opts.skipVersionCheck) || skipsVersionCheck(opts.connection),
     };
-    this.commands = new Commands(this, this.target);
+    this.commands = new Commands(this, this.target, this.connection);
   }
 
   /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
@@ -76,7 +79,7 @@ export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
    * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
    */
   async waitUntilReady(): Promise<void> {
-    await this.commands.native.ready();
+    await this.commands.ready();
   }
 
   /** @throws NotSupportedError always: there is no datastore object to hand out. */

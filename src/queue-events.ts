@@ -4,6 +4,7 @@ import { native, type EventsMessage, type NativeEvents } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { QueueEventsOptions } from './options/queue-events.js';
 import { QueueBase } from './queue-base.js';
+import { Readiness } from './readiness.js';
 import type { QueueEventsListener } from './types/queue-events-listener.js';
 
 /** Milliseconds one read waits, unless `blockingTimeout` says otherwise. */
@@ -30,6 +31,7 @@ export class QueueEvents<
 > extends QueueBase<B, ConnectionOptionsType> {
   declare opts: QueueEventsOptions<ConnectionOptionsType>;
   private readonly engine: NativeEvents;
+  private readonly readiness: Readiness;
   private running = false;
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
@@ -45,6 +47,7 @@ export class QueueEvents<
     this.engine = new native.NativeEvents({ ...this.target, lastEventId, blockingTimeout }, (message) =>
       this.receive(message),
     );
+    this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
     if (autorun) this.run().catch((error) => this.emit('error', error as Error));
   }
 
@@ -62,9 +65,8 @@ export class QueueEvents<
     await ended;
   }
 
-  override async waitUntilReady(): Promise<void> {
-    if (this.closing) throw new ConnectionClosedError();
-    await this.engine.ready();
+  override waitUntilReady(): Promise<void> {
+    return this.closing ? Promise.reject(new ConnectionClosedError()) : this.readiness.wait();
   }
 
   /** Stops listening and disconnects. A second call returns the promise of the first. */
@@ -73,6 +75,7 @@ export class QueueEvents<
   }
 
   private async closeAll(): Promise<void> {
+    this.readiness.stop();
     try {
       await this.engine.close();
     } finally {
@@ -91,8 +94,15 @@ export class QueueEvents<
       const events = JSON.parse(message.events) as [id: string, event: string, args: StoredArgs][];
       for (const [id, event, args] of events) this.announce(id, event, args);
     }
-    if (message.error) this.emit('error', errorFromNative(message.error));
-    if (message.closed && !this.closing) this.emit('ioredis:close');
+    if (message.error) {
+      const error = errorFromNative(message.error);
+      this.emit('error', error);
+      this.readiness.failed(error);
+    }
+    if (message.closed && !this.closing) {
+      this.readiness.lost();
+      this.emit('ioredis:close');
+    }
   }
 
   private announce(id: string, event: string, stored: StoredArgs): void {

@@ -56,10 +56,11 @@ export class Queue<
       throw new NotSupportedError('the queue option "settings.repeatStrategy"');
     }
     this.jobsOpts = opts?.defaultJobOptions ?? {};
-    const connection = this.commands.native;
+    const engine = this.commands.open();
+    // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
+    this.commands.ready().catch(() => {});
     if (!opts?.skipMetasUpdate) {
-      // A failed write is already reported by the connection's `error`, and the next Queue writes it again.
-      connection.setMeta(QUEUE_VERSION, this.maxLenEvents).catch(() => {});
+      engine.setMeta(QUEUE_VERSION, this.maxLenEvents).catch(() => {});
     }
   }
 
@@ -124,13 +125,15 @@ export class Queue<
   /** The options of one job: a default `jobId` is ignored. */
   private withDefaults(opts: JobsOptions | null | undefined): JobsOptions | undefined {
     const defaults = this.jobsOpts;
-    for (const _ in defaults) return { ...defaults, ...opts, jobId: opts?.jobId };
-    return opts ?? undefined;
+    if (isEmpty(defaults)) return opts ?? undefined;
+    const merged = { ...defaults, ...opts };
+    if (defaults.jobId !== undefined) merged.jobId = opts?.jobId;
+    return merged;
   }
 
   /** Jobs that bring the same options object share the result as well, which is checked and encoded only once. */
   private allWithDefaults<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
-    if (this.withDefaults(undefined) === undefined) return jobs;
+    if (isEmpty(this.jobsOpts)) return jobs;
     let given: BulkJobOptions | undefined;
     let opts = this.withDefaults(undefined);
     return jobs.map((job) => {
@@ -326,6 +329,11 @@ export class Queue<
   removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
     return notSupported('Queue.removeOrphanedJobs');
   }
+}
+
+function isEmpty(options: object): boolean {
+  for (const _ in options) return false;
+  return true;
 }
 
 /** Token `0` skips locks, so an id that could be taken for one is refused. Not a string: fails as in BullMQ. */

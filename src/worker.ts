@@ -15,6 +15,7 @@ import {
   type WorkerOptions,
 } from './options/worker.js';
 import { QueueBase } from './queue-base.js';
+import { Readiness } from './readiness.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { Processor } from './types/processor.js';
 import type { WorkerListener } from './types/worker-listener.js';
@@ -22,8 +23,11 @@ import type { WorkerListener } from './types/worker-listener.js';
 /** Longest span the engine is given, in milliseconds: what users write as Infinity. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-// Taken at load, so that a user's fake timers do not hold up `ready`.
-const { setImmediate } = globalThis;
+/** Longest wait of `close` for the answer to the last outcomes, in milliseconds. */
+const PATIENCE_MS = 2000;
+
+// Taken at load, so that a user's fake timers do not hold up `ready` and `close`.
+const { setImmediate, setTimeout } = globalThis;
 
 /**
  * Processes the jobs of a queue. The engine takes jobs and stores outcomes, on a thread of its own; the dispatcher runs
@@ -54,6 +58,7 @@ export class Worker<
   protected running = false;
 
   private readonly engine: NativeWorker;
+  private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
   private maxRunning: number;
   /** Settles the promise of `run()`. */
@@ -87,7 +92,8 @@ export class Worker<
 
     this.engine = this.createEngine(resolved);
     this.dispatcher = this.createDispatcher(resolved);
-    this.engine.ready().then(
+    this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
+    this.readiness.wait().then(
       () => {
         setImmediate(() => !this.closing && this.emit('ready'));
       },
@@ -155,8 +161,15 @@ export class Worker<
     if (message.drained) this.emit('drained');
     if (message.clock) this.engine.tick(Date.now());
     if (message.error) this.emit('error', errorFromNative(message.error));
-    if (message.connectionError) this.emit('error', errorFromNative(message.connectionError));
-    if (message.closed && !this.closing) this.emit('ioredis:close');
+    if (message.connectionError) {
+      const error = errorFromNative(message.connectionError);
+      this.emit('error', error);
+      this.readiness.failed(error);
+    }
+    if (message.closed && !this.closing) {
+      this.readiness.lost();
+      this.emit('ioredis:close');
+    }
   }
 
   private reportLostLease(): void {
@@ -208,10 +221,8 @@ export class Worker<
     this.paused = true;
     this.engine.pause();
     this.dispatcher.pause();
-    if (!doNotWaitActive) {
-      await this.dispatcher.whenSettled();
-      this.stopRunning();
-    }
+    const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
+    if (!doNotWaitActive) await ended;
     this.emit('paused');
   }
 
@@ -228,8 +239,8 @@ export class Worker<
     this.emit('resumed');
   }
 
-  override async waitUntilReady(): Promise<void> {
-    await this.engine.ready();
+  override waitUntilReady(): Promise<void> {
+    return this.readiness.wait();
   }
 
   /**
@@ -238,12 +249,17 @@ export class Worker<
    * @param force does not wait: jobs that are running stay active, and are recovered as stalled
    */
   override close(force = false): Promise<void> {
-    return (this.closing ??= this.closeAll(force));
+    if (!this.closing) {
+      // Set before the first step, for listeners of `closing`.
+      let closed = (): void => {};
+      this.closing = new Promise((resolve) => (closed = resolve));
+      void this.closeAll(force).then(closed);
+    }
+    return this.closing;
   }
 
   private async closeAll(force: boolean): Promise<void> {
-    // Once `closing` is set, so that listeners see it.
-    await Promise.resolve();
+    this.readiness.stop();
     this.emit('closing', 'closing queue');
     if (force) {
       this.dispatcher.stop();
@@ -252,6 +268,9 @@ export class Worker<
       this.dispatcher.pause();
       await this.dispatcher.whenQuiet();
       this.dispatcher.flush();
+      // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the
+      // engine tries once more to store the outcomes.
+      if (!this.readiness.isDown) await Promise.race([this.dispatcher.whenSettled(), pause(PATIENCE_MS)]);
     }
     await this.attempt(this.engine.close(force));
     this.dispatcher.stop();
@@ -366,6 +385,10 @@ export class Worker<
   rateLimit(_expireTimeMs: number): Promise<void> {
     return notSupported('Worker.rateLimit');
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 /** @throws Error `Worker requires a connection` */

@@ -53,7 +53,10 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
 
     it('of a completed job from getJob adds times, counters and result', async () => {
       const queue = stage.queue();
-      const log = new EventLog(stage.worker(async () => ({ done: true })), ['completed']);
+      const log = new EventLog(
+        stage.worker(async () => ({ done: true })),
+        ['completed'],
+      );
       const { timestamp } = await queue.add('paint', {});
       const [{ processedOn, finishedOn }] = await log.get<[Job]>('completed');
       expect(parsed(await fetchJob(queue, '1'))).toEqual({
@@ -108,7 +111,13 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
       const job = await queue.add('paint', { colour: 'red' }, { attempts: 2 });
       const json = job.toJSON();
       expect(json.data).toBe(job.data);
-      expect(json).toMatchObject({ id: '1', name: 'paint', opts: { attempts: 2 }, timestamp: job.timestamp, progress: 0 });
+      expect(json).toMatchObject({
+        id: '1',
+        name: 'paint',
+        opts: { attempts: 2 },
+        timestamp: job.timestamp,
+        progress: 0,
+      });
       expect(json).not.toHaveProperty('queue');
       expect(json).not.toHaveProperty('backend');
     });
@@ -134,7 +143,10 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
 
     it('of a completed job gives its result as text', async () => {
       const queue = stage.queue();
-      const log = new EventLog(stage.worker(async () => [1, 'x']), ['completed']);
+      const log = new EventLog(
+        stage.worker(async () => [1, 'x']),
+        ['completed'],
+      );
       await queue.add('paint', null);
       await log.get('completed');
       const stored = await fetchJob(queue, '1');

@@ -81,7 +81,10 @@ describe.each(libraries)('$name: job.updateProgress', ({ lib }) => {
     const queue = stage.queue();
     const jobs = await queue.addBulk([1, 2].map(() => ({ name: 'job', data: {} })));
     await jobs[1]?.updateProgress('prepared');
-    const log = new EventLog(stage.worker(async (job) => job.progress), ['completed']);
+    const log = new EventLog(
+      stage.worker(async (job) => job.progress),
+      ['completed'],
+    );
     await log.get('completed', 2);
     expect(log.all('completed').map(([, progress]) => progress)).toEqual([0, 'prepared']);
   });
@@ -111,7 +114,10 @@ describe.each(libraries)('$name: job.updateData', ({ lib }) => {
     const queue = stage.queue();
     const jobs = await queue.addBulk([1, 2, 3].map((i) => ({ name: 'job', data: { i } })));
     await jobs[1]?.updateData({ i: 20, text: '日本🚀' });
-    const log = new EventLog(stage.worker(async (job) => job.data as unknown), ['completed']);
+    const log = new EventLog(
+      stage.worker(async (job) => job.data as unknown),
+      ['completed'],
+    );
     await log.get('completed', 3);
     expect(log.all('completed').map(([, data]) => data)).toEqual([{ i: 1 }, { i: 20, text: '日本🚀' }, { i: 3 }]);
   });
@@ -132,13 +138,19 @@ describe.each(libraries)('$name: job.updateData', ({ lib }) => {
     const queue = stage.queue();
     const job = await queue.add('job', { v: 1 }, { delay: 50 });
     await job.updateData({ v: 2 });
-    const log = new EventLog(stage.worker(async (run) => run.data as unknown), ['completed']);
+    const log = new EventLog(
+      stage.worker(async (run) => run.data as unknown),
+      ['completed'],
+    );
     expect((await log.get('completed'))[1]).toEqual({ v: 2 });
   });
 
   it('of a completed job changes what getJob shows', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async () => 'kept'), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => 'kept'),
+      ['completed'],
+    );
     const job = await queue.add('job', { v: 1 });
     await log.get('completed');
     await job.updateData({ v: 2 });
@@ -166,6 +178,9 @@ describe.each(libraries)('$name: job.updateData', ({ lib }) => {
     const queue = stage.queue();
     const job = await queue.add('job', {});
     await job.remove();
-    expect(await rejection(job.updateData({}))).toMatchObject({ message: 'Missing key for job 1. updateData', code: -1 });
+    expect(await rejection(job.updateData({}))).toMatchObject({
+      message: 'Missing key for job 1. updateData',
+      code: -1,
+    });
   });
 });

@@ -16,7 +16,10 @@ describe.each(libraries)('$name: job.remove', ({ lib }) => {
     await jobs[1]?.remove();
     expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 2 });
     expect(await queue.getJob('2')).toBeUndefined();
-    const log = new EventLog(stage.worker(async () => undefined), ['completed', 'drained']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['completed', 'drained'],
+    );
     await log.get('drained');
     expect(log.all<[Job]>('completed').map(([job]) => job.name)).toEqual(['a', 'c']);
   });
@@ -26,7 +29,10 @@ describe.each(libraries)('$name: job.remove', ({ lib }) => {
     const job = await queue.add('never', {}, { delay: 30 });
     await queue.add('later', {}, { delay: 60 });
     await job.remove();
-    const log = new EventLog(stage.worker(async () => undefined), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['completed'],
+    );
     await log.get('completed');
     expect(log.all<[Job]>('completed').map(([done]) => done.name)).toEqual(['later']);
     expect(await queue.getJobCounts()).toEqual({ ...NONE, completed: 1 });
@@ -34,7 +40,10 @@ describe.each(libraries)('$name: job.remove', ({ lib }) => {
 
   it('of a completed job removes it with its logs', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker((job) => job.log('row')), ['completed']);
+    const log = new EventLog(
+      stage.worker((job) => job.log('row')),
+      ['completed'],
+    );
     const job = await queue.add('job', {});
     await log.get('completed');
     await job.remove();
@@ -58,7 +67,10 @@ describe.each(libraries)('$name: job.remove', ({ lib }) => {
   it('of an active job is refused, and the job completes', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
-    const log = new EventLog(stage.worker(() => gate.opened), ['active', 'completed']);
+    const log = new EventLog(
+      stage.worker(() => gate.opened),
+      ['active', 'completed'],
+    );
     const job = await queue.add('job', {});
     await log.get('active');
     const error = await rejection(job.remove());

@@ -9,7 +9,9 @@ describe.each(libraries)('$name: job.retry', ({ lib }) => {
   const stage = useStage(lib);
 
   /** A job that ran once and a paused worker on which it would pass the next time. */
-  async function finished(outcome: 'failed' | 'completed'): Promise<{ queue: Queue; job: Job; worker: Worker; log: EventLog }> {
+  async function finished(
+    outcome: 'failed' | 'completed',
+  ): Promise<{ queue: Queue; job: Job; worker: Worker; log: EventLog }> {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {
       if (outcome === 'failed' && job.id === '1' && job.attemptsStarted === 1) throw new Error('first');

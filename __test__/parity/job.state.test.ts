@@ -16,7 +16,14 @@ describe.each(libraries)('$name: job.state', ({ lib }) => {
     failed: await job.isFailed(),
     waitingChildren: await job.isWaitingChildren(),
   });
-  const none = { waiting: false, active: false, delayed: false, completed: false, failed: false, waitingChildren: false };
+  const none = {
+    waiting: false,
+    active: false,
+    delayed: false,
+    completed: false,
+    failed: false,
+    waitingChildren: false,
+  };
 
   it('and the is methods agree while the job waits', async () => {
     const job = await stage.queue().add('job', {});
@@ -31,7 +38,10 @@ describe.each(libraries)('$name: job.state', ({ lib }) => {
   it('and the is methods agree while the job is active', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
-    const log = new EventLog(stage.worker(() => gate.opened), ['active']);
+    const log = new EventLog(
+      stage.worker(() => gate.opened),
+      ['active'],
+    );
     const job = await queue.add('job', {});
     await log.get('active');
     expect([await job.getState(), await predicates(job)]).toEqual(['active', { ...none, active: true }]);
@@ -39,7 +49,10 @@ describe.each(libraries)('$name: job.state', ({ lib }) => {
 
   it('and the is methods agree once the job completed', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async () => undefined), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['completed'],
+    );
     const job = await queue.add('job', {});
     await log.get('completed');
     expect([await job.getState(), await predicates(job)]).toEqual(['completed', { ...none, completed: true }]);

@@ -89,7 +89,9 @@ describe.each(libraries)('$name: job.waitUntilFinished', ({ lib }) => {
   it('tells the results of many jobs apart', async () => {
     const queue = stage.queue();
     const events = stage.events();
-    const jobs = await queue.addBulk(Array.from({ length: 8 }, (_, i) => ({ name: 'job', data: i, opts: { delay: 30 } })));
+    const jobs = await queue.addBulk(
+      Array.from({ length: 8 }, (_, i) => ({ name: 'job', data: i, opts: { delay: 30 } })),
+    );
     const waiting = jobs.map((job) => job.waitUntilFinished(events));
     stage.worker(async (job) => `result ${String(job.data)}`, { concurrency: 5 });
     expect(await Promise.all(waiting)).toEqual(Array.from({ length: 8 }, (_, i) => `result ${i}`));

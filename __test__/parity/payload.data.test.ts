@@ -88,18 +88,24 @@ describe.each(libraries)('$name: payload.data', ({ lib }) => {
     expect(stored.map((job) => [job.name, job.data])).toStrictEqual(faithful);
   });
 
-  it.each(unserialisable)('%s is rejected with the text of JSON.stringify, and the queue stays usable', async (_, data) => {
-    const queue = stage.queue();
-    const error = await rejection(queue.add('bad', data));
-    expect(error.message).toBe(stringifyError(data));
-    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
-    expect((await queue.add('good', { fine: true })).id).toBe('1');
-    expect((await fetchJob(queue, '1')).data).toEqual({ fine: true });
-  });
+  it.each(unserialisable)(
+    '%s is rejected with the text of JSON.stringify, and the queue stays usable',
+    async (_, data) => {
+      const queue = stage.queue();
+      const error = await rejection(queue.add('bad', data));
+      expect(error.message).toBe(stringifyError(data));
+      expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+      expect((await queue.add('good', { fine: true })).id).toBe('1');
+      expect((await fetchJob(queue, '1')).data).toEqual({ fine: true });
+    },
+  );
 
   it.each(names)('a name may be %j', async (name) => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async (job) => job.name), ['completed']);
+    const log = new EventLog(
+      stage.worker(async (job) => job.name),
+      ['completed'],
+    );
     const global = stage.globalLog();
     const job = await queue.add(name, {});
     expect((await log.get<[Job, string]>('completed'))[1]).toBe(name);

@@ -13,7 +13,10 @@ describe.each(libraries)('$name: payload.returnvalue', ({ lib }) => {
   async function returned(value: unknown) {
     const queue = stage.queue();
     const global = stage.globalLog();
-    const log = new EventLog(stage.worker(async () => value), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => value),
+      ['completed'],
+    );
     const job = await queue.add('compute', {});
     const [local, result] = await log.get<[Job, unknown]>('completed');
     const [event] = await global.get<[{ returnvalue: unknown }]>('completed');
@@ -44,9 +47,12 @@ describe.each(libraries)('$name: payload.returnvalue', ({ lib }) => {
     expect([result, stored, event]).toEqual([value, null, null]);
   });
 
-  it.each([0, '', false, null, undefined])('that is falsy leaves job.returnvalue undefined in the listener: %j', async (value) => {
-    expect((await returned(value)).local).toBeUndefined();
-  });
+  it.each([0, '', false, null, undefined])(
+    'that is falsy leaves job.returnvalue undefined in the listener: %j',
+    async (value) => {
+      expect((await returned(value)).local).toBeUndefined();
+    },
+  );
 
   it('that is truthy is job.returnvalue in the listener, itself and not its JSON', async () => {
     const value = { at: new Date(5) };
@@ -56,6 +62,17 @@ describe.each(libraries)('$name: payload.returnvalue', ({ lib }) => {
   it('keeps a string of 1 MB', async () => {
     const { stored, event } = await returned(megabyte);
     expect([stored === megabyte, event === megabyte]).toEqual([true, true]);
+  });
+
+  it('of many jobs that run at once goes to the job it belongs to', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => `result ${String(job.data)}`, { concurrency: 50 });
+    const log = new EventLog(worker, ['completed']);
+    const jobs = await queue.addBulk(Array.from({ length: 300 }, (_, i) => ({ name: 'job', data: i })));
+    await log.get('completed', 300);
+    for (const [job, result] of log.all<[Job, string]>('completed')) expect(result).toBe(`result ${String(job.data)}`);
+    const stored = await Promise.all(jobs.map((job) => fetchJob(queue, job.id)));
+    expect(stored.map((job) => job.returnvalue as unknown)).toEqual(jobs.map((_, i) => `result ${i}`));
   });
 
   it('may be given without a promise', async () => {
@@ -85,7 +102,10 @@ describe.each(libraries)('$name: payload.returnvalue', ({ lib }) => {
 
   it('that cannot be serialised is retried like any failure', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async (job) => (job.attemptsStarted === 1 ? cycle : 'fine')), ['failed', 'completed']);
+    const log = new EventLog(
+      stage.worker(async (job) => (job.attemptsStarted === 1 ? cycle : 'fine')),
+      ['failed', 'completed'],
+    );
     await queue.add('flaky', {}, { attempts: 2 });
     await log.get('completed');
     expect(log.names).toEqual(['failed', 'completed']);

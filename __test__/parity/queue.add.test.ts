@@ -97,16 +97,25 @@ describe.each(libraries)('$name: queue.add', ({ lib }) => {
   });
 
   describe('a custom id', () => {
-    it.each(['mine', 'a b', 'ünï-日本-🚀', '007', '1.5', '1e3', '+1', ' 1', 'a:b:c', 'repeat:nightly:123', 'x'.repeat(500)])(
-      'may be %j',
-      async (jobId) => {
-        const queue = stage.queue();
-        const job = await queue.add('custom', { of: jobId }, { jobId });
-        expect(job.id).toBe(jobId);
-        const stored = await fetchJob(queue, jobId);
-        expect([stored.id, stored.data, stored.opts.jobId]).toEqual([jobId, { of: jobId }, jobId]);
-      },
-    );
+    it.each([
+      'mine',
+      'a b',
+      'ünï-日本-🚀',
+      '007',
+      '1.5',
+      '1e3',
+      '+1',
+      ' 1',
+      'a:b:c',
+      'repeat:nightly:123',
+      'x'.repeat(500),
+    ])('may be %j', async (jobId) => {
+      const queue = stage.queue();
+      const job = await queue.add('custom', { of: jobId }, { jobId });
+      expect(job.id).toBe(jobId);
+      const stored = await fetchJob(queue, jobId);
+      expect([stored.id, stored.data, stored.opts.jobId]).toEqual([jobId, { of: jobId }, jobId]);
+    });
 
     it('given again leaves the first job as it was and resolves with the same id and the new arguments', async () => {
       const queue = stage.queue();

@@ -49,9 +49,18 @@ describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
     await queue.add('first', {});
     await queue.addBulk(['second', 'third', 'fourth'].map((name) => ({ name, data: {} })));
     await queue.add('fifth', {});
-    const log = new EventLog(stage.worker(async () => undefined), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['completed'],
+    );
     await log.get('completed', 5);
-    expect(log.all<[Job]>('completed').map(([job]) => job.name)).toEqual(['first', 'second', 'third', 'fourth', 'fifth']);
+    expect(log.all<[Job]>('completed').map(([job]) => job.name)).toEqual([
+      'first',
+      'second',
+      'third',
+      'fourth',
+      'fifth',
+    ]);
   });
 
   it('adds one job when one of its jobs repeats the id of another', async () => {

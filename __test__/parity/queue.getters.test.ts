@@ -37,7 +37,8 @@ describe.each(libraries)('$name: queue.getJob', ({ lib }) => {
   it('finds each job of a bulk, first, middle and last', async () => {
     const queue = stage.queue();
     await queue.addBulk(Array.from({ length: 200 }, (_, i) => ({ name: 'job', data: { i } })));
-    for (const id of ['1', '64', '65', '128', '200']) expect((await fetchJob(queue, id)).data).toEqual({ i: Number(id) - 1 });
+    for (const id of ['1', '64', '65', '128', '200'])
+      expect((await fetchJob(queue, id)).data).toEqual({ i: Number(id) - 1 });
     expect(await queue.getJob('201')).toBeUndefined();
   });
 
@@ -78,7 +79,8 @@ describe.each(libraries)('$name: queue.getJobCounts', ({ lib }) => {
   it('knows wait as another word for waiting, and paused as none', async () => {
     const queue = stage.queue();
     await queue.add('job', {});
-    expect(await queue.getJobCounts('wait', 'waiting', 'paused')).toEqual({ wait: 1, waiting: 1, paused: 0 });
+    // BullMQ's types have dropped 'paused', its getters have not.
+    expect(await queue.getJobCounts('wait', 'waiting', 'paused' as 'wait')).toEqual({ wait: 1, waiting: 1, paused: 0 });
   });
 
   it('collapses a key asked for twice', async () => {
@@ -95,7 +97,9 @@ describe.each(libraries)('$name: queue.getJobCounts', ({ lib }) => {
       if (job.name === 'holds') await gate.opened;
     });
     const log = new EventLog(worker, ['active']);
-    await queue.addBulk(['passes', 'passes', 'fails', 'holds', 'waits', 'waits', 'waits'].map((name) => ({ name, data: {} })));
+    await queue.addBulk(
+      ['passes', 'passes', 'fails', 'holds', 'waits', 'waits', 'waits'].map((name) => ({ name, data: {} })),
+    );
     await queue.add('sleeps', {}, { delay: 60_000 });
     await log.get('active', 4);
     expect(await queue.getJobCounts()).toEqual({ ...NONE, completed: 2, failed: 1, active: 1, waiting: 3, delayed: 1 });

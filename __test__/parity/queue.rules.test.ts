@@ -118,12 +118,15 @@ describe.each(libraries)('$name: queue.rules', ({ lib }) => {
       expect(() => new lib.Queue('a:b', { connection: { ...server } })).toThrow('Queue name cannot contain :');
     });
 
-    it.each([' ', 'a b', 'ü-日本-🚀', '"quoted"', 'back\\slash', 'new\nline', '{tag}', 'a*b?[c]'])('may be %j', async (name) => {
-      const queue = stage.watch(new lib.Queue(`${name}${stage.queueName}`, { connection: { ...server } }));
-      const job = await queue.add('job', { at: name });
-      expect(job.queueName).toBe(`${name}${stage.queueName}`);
-      expect((await fetchJob(queue, job.id)).data).toEqual({ at: name });
-    });
+    it.each([' ', 'a b', 'ü-日本-🚀', '"quoted"', 'back\\slash', 'new\nline', '{tag}', 'a*b?[c]'])(
+      'may be %j',
+      async (name) => {
+        const queue = stage.watch(new lib.Queue(`${name}${stage.queueName}`, { connection: { ...server } }));
+        const job = await queue.add('job', { at: name });
+        expect(job.queueName).toBe(`${name}${stage.queueName}`);
+        expect((await fetchJob(queue, job.id)).data).toEqual({ at: name });
+      },
+    );
   });
 });
 
@@ -131,9 +134,15 @@ describe.each(libraries)('$name: queue.defaultJobOptions', ({ lib }) => {
   const stage = useStage(lib);
 
   it('lie under the options of add, key by key', async () => {
-    const queue = stage.queue({ defaultJobOptions: { attempts: 3, keepLogs: 7, backoff: { type: 'fixed', delay: 5 } } });
+    const queue = stage.queue({
+      defaultJobOptions: { attempts: 3, keepLogs: 7, backoff: { type: 'fixed', delay: 5 } },
+    });
     const job = await queue.add('job', {}, { attempts: 9, backoff: { type: 'exponential' } });
-    expect((await fetchJob(queue, job.id)).opts).toEqual({ attempts: 9, keepLogs: 7, backoff: { type: 'exponential' } });
+    expect((await fetchJob(queue, job.id)).opts).toEqual({
+      attempts: 9,
+      keepLogs: 7,
+      backoff: { type: 'exponential' },
+    });
   });
 
   it('lie under the options of each job of addBulk', async () => {

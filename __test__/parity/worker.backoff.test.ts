@@ -14,7 +14,11 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
   const settings = (backoffStrategy: BackoffStrategy): Partial<WorkerOptions> => ({ settings: { backoffStrategy } });
 
   /** Runs one job that always fails and gives `job.delay` as each `failed` event shows it. */
-  async function delaysOf(opts: JobsOptions, tries: number, workerOpts: Partial<WorkerOptions> = {}): Promise<number[]> {
+  async function delaysOf(
+    opts: JobsOptions,
+    tries: number,
+    workerOpts: Partial<WorkerOptions> = {},
+  ): Promise<number[]> {
     const queue = stage.queue();
     const delays: number[] = [];
     const worker = stage.worker(fails, workerOpts);
@@ -70,14 +74,14 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
     });
     const global = stage.globalLog();
     const log = new EventLog(worker, ['failed']);
-    const added = await queue.add('job', {}, { attempts: 2, backoff: 150 });
+    const added = await queue.add('job', {}, { attempts: 2, backoff: 500 });
     await log.get('failed');
     expect(await added.getState()).toBe('delayed');
     const waiting = await fetchJob(queue, '1');
-    expect([waiting.delay, waiting.attemptsMade, waiting.failedReason]).toEqual([150, 1, 'try 1']);
+    expect([waiting.delay, waiting.attemptsMade, waiting.failedReason]).toEqual([500, 1, 'try 1']);
     const [{ delay: due }] = await global.get<[{ delay: number }]>('delayed');
     await log.get('failed', 2);
-    expect(due).toBeGreaterThanOrEqual((started[0] ?? NaN) + 150);
+    expect(due).toBeGreaterThanOrEqual((started[0] ?? NaN) + 500);
     expect(started[1]).toBeGreaterThanOrEqual(due);
   });
 

@@ -106,9 +106,27 @@ describe.each(libraries)('$name: worker.close', ({ lib }) => {
     await firstLog.get('completed');
     await first.close();
     await queue.addBulk(jobs(3));
-    const second = new EventLog(stage.worker(async () => 'second'), ['completed']);
+    const second = new EventLog(
+      stage.worker(async () => 'second'),
+      ['completed'],
+    );
     await second.get('completed', 3);
     expect(await queue.getJobCounts('completed')).toEqual({ completed: 4 });
+  });
+
+  it('leaves the rest of a bulk in its order for the next worker', async () => {
+    const queue = stage.queue();
+    const order: number[] = [];
+    const process = async (job: Job) => order.push(Number(job.id));
+    const first = stage.worker(process);
+    const firstLog = new EventLog(first, ['completed']);
+    await queue.addBulk(jobs(200));
+    await firstLog.get('completed', 60);
+    await first.close();
+    const rest = 200 - order.length;
+    expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: rest, active: 0 });
+    await new EventLog(stage.worker(process), ['completed']).get('completed', rest);
+    expect(order).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
   });
 
   describe('with force', () => {
@@ -130,7 +148,11 @@ describe.each(libraries)('$name: worker.close', ({ lib }) => {
       // Nothing signals that the end of the processor is dropped.
       await new Promise((resolve) => setTimeout(resolve, 50));
       expect(log.names).toEqual(['active', 'closing', 'closed']);
-      expect(await queue.getJobCounts('waiting', 'active', 'completed')).toEqual({ waiting: 1, active: 1, completed: 0 });
+      expect(await queue.getJobCounts('waiting', 'active', 'completed')).toEqual({
+        waiting: 1,
+        active: 1,
+        completed: 0,
+      });
     });
 
     it('does not shorten a close that waits already', async () => {

@@ -34,7 +34,10 @@ describe.each(libraries)('$name: worker.events', ({ lib }) => {
 
   it('active brings the job and the state it left', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async () => undefined), ['active']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['active'],
+    );
     await queue.add('job', {});
     const args = await log.get<[Job, string]>('active');
     expect([args.length, args[0].id, args[1]]).toEqual([2, '1', 'waiting']);
@@ -54,7 +57,10 @@ describe.each(libraries)('$name: worker.events', ({ lib }) => {
   it('alternate between active and completed, job by job, at a concurrency of 1', async () => {
     const queue = stage.queue();
     await queue.addBulk([1, 2, 3, 4].map(() => ({ name: 'job', data: {} })));
-    const log = new EventLog(stage.worker(async () => undefined), ['active', 'completed']);
+    const log = new EventLog(
+      stage.worker(async () => undefined),
+      ['active', 'completed'],
+    );
     await log.get('completed', 4);
     expect(log.entries.map(({ event, args }) => `${event} ${String((args[0] as Job).id)}`)).toEqual([
       'active 1',
@@ -148,10 +154,16 @@ describe.each(libraries)('$name: worker.events', ({ lib }) => {
   it('of one worker do not tell of the jobs of another', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
-    const one = new EventLog(stage.worker(() => gate.opened), ['active']);
+    const one = new EventLog(
+      stage.worker(() => gate.opened),
+      ['active'],
+    );
     await queue.add('job', {});
     await one.get('active');
-    const two = new EventLog(stage.worker(async () => undefined), ['active', 'completed']);
+    const two = new EventLog(
+      stage.worker(async () => undefined),
+      ['active', 'completed'],
+    );
     await queue.add('job', {});
     await two.get('completed');
     expect([one.names, two.names]).toEqual([['active'], ['active', 'completed']]);

@@ -68,7 +68,12 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
       expect(seen).toBeInstanceOf(lib.Job);
       expect(seen).toBe(completed);
       expect(seen).not.toBe(added);
-      expect([seen?.id, seen?.name, seen?.data, seen?.opts]).toEqual(['1', 'paint', { colour: 'red' }, { attempts: 2 }]);
+      expect([seen?.id, seen?.name, seen?.data, seen?.opts]).toEqual([
+        '1',
+        'paint',
+        { colour: 'red' },
+        { attempts: 2 },
+      ]);
       expect([seen?.timestamp, seen?.queueName]).toEqual([added.timestamp, stage.queueName]);
     });
 
@@ -141,7 +146,10 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
   describe('the completed event', () => {
     it('brings job, result and the state it left', async () => {
       const queue = stage.queue();
-      const log = new EventLog(stage.worker(async (job) => ({ sum: (job.data as { a: number }).a + 1 })), ['completed']);
+      const log = new EventLog(
+        stage.worker(async (job) => ({ sum: (job.data as { a: number }).a + 1 })),
+        ['completed'],
+      );
       await queue.add('sum', { a: 1 });
       const args = await log.get<[Job, unknown, string]>('completed');
       expect(args).toHaveLength(3);
@@ -162,7 +170,10 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
 
     it('finds finishedOn, attemptsMade and returnvalue on the job, equal to the stored ones', async () => {
       const queue = stage.queue();
-      const log = new EventLog(stage.worker(async () => 'done'), ['completed']);
+      const log = new EventLog(
+        stage.worker(async () => 'done'),
+        ['completed'],
+      );
       await queue.add('job', {});
       const [job] = await log.get<[Job]>('completed');
       const stored = await fetchJob(queue, '1');
@@ -218,7 +229,10 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     it('show as many active jobs as the worker runs, and the rest waiting', async () => {
       const queue = stage.queue();
       const gate = stage.gate();
-      const log = new EventLog(stage.worker(() => gate.opened, { concurrency: 3 }), ['active']);
+      const log = new EventLog(
+        stage.worker(() => gate.opened, { concurrency: 3 }),
+        ['active'],
+      );
       await queue.addBulk(jobs(10));
       await log.get('active', 3);
       expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: 7, active: 3 });
@@ -227,8 +241,14 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     it('show each of two workers its own share only', async () => {
       const queue = stage.queue();
       const gate = stage.gate();
-      const one = new EventLog(stage.worker(() => gate.opened, { concurrency: 2 }), ['active']);
-      const two = new EventLog(stage.worker(() => gate.opened, { concurrency: 3 }), ['active']);
+      const one = new EventLog(
+        stage.worker(() => gate.opened, { concurrency: 2 }),
+        ['active'],
+      );
+      const two = new EventLog(
+        stage.worker(() => gate.opened, { concurrency: 3 }),
+        ['active'],
+      );
       await queue.addBulk(jobs(10));
       await Promise.all([one.get('active', 2), two.get('active', 3)]);
       expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: 5, active: 5 });
@@ -269,7 +289,14 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     it('of 1 each gives ten workers a job each of one bulk', async () => {
       const queue = stage.queue();
       const gate = stage.gate();
-      const logs = Array.from({ length: 10 }, () => new EventLog(stage.worker(() => gate.opened), ['active']));
+      const logs = Array.from(
+        { length: 10 },
+        () =>
+          new EventLog(
+            stage.worker(() => gate.opened),
+            ['active'],
+          ),
+      );
       await queue.addBulk(jobs(20));
       await Promise.all(logs.map((log) => log.get('active')));
       expect(await queue.getJobCounts('active', 'waiting')).toEqual({ active: 10, waiting: 10 });
@@ -313,10 +340,38 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     });
   });
 
+  it('gives each job of one bulk its own fate', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(
+      async (job) => {
+        const { i } = job.data as { i: number };
+        if (i % 3 === 0) throw new Error(`never ${i}`);
+        if (i % 3 === 1 && job.attemptsStarted === 1) throw new Error(`not yet ${i}`);
+        return i;
+      },
+      { concurrency: 10 },
+    );
+    const log = new EventLog(worker, ['completed', 'failed']);
+    const added = await queue.addBulk(jobs(90).map((job) => ({ ...job, opts: { attempts: 2 } })));
+    // Thirty jobs fail twice, thirty once.
+    await log.when('all to end', () => log.all('completed').length === 60 && log.all('failed').length === 90);
+    const stored = await Promise.all(added.map((job) => fetchJob(queue, job.id)));
+    for (const job of stored) {
+      const { i } = job.data as { i: number };
+      const fate = [job.returnvalue, job.failedReason, job.attemptsMade, await job.getState()];
+      if (i % 3 === 0) expect(fate).toEqual([null, `never ${i}`, 2, 'failed']);
+      else if (i % 3 === 1) expect(fate).toEqual([i, `not yet ${i}`, 2, 'completed']);
+      else expect(fate).toEqual([i, undefined, 1, 'completed']);
+    }
+  });
+
   it('starts a job that was added before the worker existed, and one added while it idles', async () => {
     const queue = stage.queue();
     await queue.add('before', {});
-    const log = new EventLog(stage.worker(async (job) => job.name), ['completed', 'drained']);
+    const log = new EventLog(
+      stage.worker(async (job) => job.name),
+      ['completed', 'drained'],
+    );
     await log.get('drained');
     await queue.add('while idle', {});
     expect((await log.get('completed', 2))[1]).toBe('while idle');

@@ -14,7 +14,11 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
   const FAILS = 'fails';
 
   /** Runs one job after the other, one for each of `opts`, and gives the ids that are still there. */
-  async function finish(opts: JobsOptions[], workerOpts: Partial<WorkerOptions> = {}, name = 'passes'): Promise<string[]> {
+  async function finish(
+    opts: JobsOptions[],
+    workerOpts: Partial<WorkerOptions> = {},
+    name = 'passes',
+  ): Promise<string[]> {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {
       await job.log('a row');
@@ -53,7 +57,7 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
     ['{age: 0}', { age: 0 }, []],
     ['{age: 3600, count: 2}', { age: 3_600, count: 2 }, ['4', '5']],
   ])('removeOnComplete %s', async (_, removeOnComplete, kept) => {
-    expect(await finish(times(5, { removeOnComplete: removeOnComplete as JobsOptions['removeOnComplete'] }))).toEqual(kept);
+    expect(await finish(times(5, { removeOnComplete: removeOnComplete }))).toEqual(kept);
   });
 
   it.each([
@@ -64,7 +68,7 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
     ['{count: 2}', { count: 2 }, ['4', '5']],
     ['{age: 3600}', { age: 3_600 }, all],
   ])('removeOnFail %s', async (_, removeOnFail, kept) => {
-    expect(await finish(times(5, { removeOnFail: removeOnFail as JobsOptions['removeOnFail'] }), {}, FAILS)).toEqual(kept);
+    expect(await finish(times(5, { removeOnFail: removeOnFail }), {}, FAILS)).toEqual(kept);
   });
 
   it('removeOnComplete has no say about failed jobs', async () => {
@@ -81,7 +85,7 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
       throw new Error('no');
     });
     const log = new EventLog(worker, ['failed']);
-    const job = await queue.add('job', {}, { removeOnFail: true, attempts: 2, backoff: 50 });
+    const job = await queue.add('job', {}, { removeOnFail: true, attempts: 2, backoff: 500 });
     await log.get('failed');
     expect(await job.getState()).toBe('delayed');
     await log.get('failed', 2);
@@ -107,7 +111,10 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
 
     it('of the queue is that of its jobs', async () => {
       const queue = stage.queue({ defaultJobOptions: { removeOnComplete: { count: 1 } } });
-      const log = new EventLog(stage.worker(async () => undefined, { removeOnComplete: { count: 3 } }), ['completed']);
+      const log = new EventLog(
+        stage.worker(async () => undefined, { removeOnComplete: { count: 3 } }),
+        ['completed'],
+      );
       for (let i = 0; i < 4; i++) await queue.add('job', {});
       await log.get('completed', 4);
       expect(await remaining(queue, 4)).toEqual(['4']);
@@ -175,6 +182,22 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
     });
   });
 
+  it('a count holds when many jobs finish at once, for completed and failed jobs each', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(
+      async (job) => {
+        if (Number(job.id) % 2) throw new Error('odd');
+      },
+      { concurrency: 20 },
+    );
+    const log = new EventLog(worker, ['completed', 'failed']);
+    const opts = { removeOnComplete: 10, removeOnFail: { count: 3 } };
+    await queue.addBulk(times(100, opts).map((options) => ({ name: 'job', data: {}, opts: options })));
+    await log.when('all to finish', () => log.entries.length === 100);
+    expect(await queue.getJobCounts('completed', 'failed')).toEqual({ completed: 10, failed: 3 });
+    expect(await remaining(queue, 100)).toHaveLength(13);
+  });
+
   it('logs go with their job, and stay with a kept one', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {
@@ -191,7 +214,10 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
   it('a removed job still tells of its end, and of no removal', async () => {
     const queue = stage.queue();
     const global = stage.globalLog();
-    const log = new EventLog(stage.worker(async () => 'result'), ['completed']);
+    const log = new EventLog(
+      stage.worker(async () => 'result'),
+      ['completed'],
+    );
     await queue.add('job', {}, { removeOnComplete: true });
     const [job, result] = await log.get<[Job, string]>('completed');
     expect([job.returnvalue, result]).toEqual(['result', 'result']);
@@ -202,7 +228,10 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
 
   it('a removed custom id can be added again', async () => {
     const queue = stage.queue();
-    const log = new EventLog(stage.worker(async (job) => job.data as unknown), ['completed']);
+    const log = new EventLog(
+      stage.worker(async (job) => job.data as unknown),
+      ['completed'],
+    );
     await queue.add('job', 1, { jobId: 'mine', removeOnComplete: true });
     await log.get('completed');
     await queue.add('job', 2, { jobId: 'mine' });

@@ -118,7 +118,11 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
       await queue.add('job', {}, { attempts: 2 });
       await log.get('completed');
       const stored = await fetchJob(queue, '1');
-      expect([stored.failedReason, firstLines(stored), stored.returnvalue]).toEqual(['try 1', ['Error: try 1'], 'done']);
+      expect([stored.failedReason, firstLines(stored), stored.returnvalue]).toEqual([
+        'try 1',
+        ['Error: try 1'],
+        'done',
+      ]);
     });
 
     it.each([
@@ -155,17 +159,19 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
       stage.worker(fails);
       await queue.add('job', {}, { attempts: 3 });
       await log.get('drained');
-      expect(log.entries.filter(({ event }) => event !== 'drained').map(({ event, args }) => [event, args[0]])).toEqual([
-        ['added', { jobId: '1', name: 'job' }],
-        ['waiting', { jobId: '1' }],
-        ['active', { jobId: '1', prev: 'waiting' }],
-        ['waiting', { jobId: '1', prev: 'active' }],
-        ['active', { jobId: '1', prev: 'waiting' }],
-        ['waiting', { jobId: '1', prev: 'active' }],
-        ['active', { jobId: '1', prev: 'waiting' }],
-        ['failed', { jobId: '1', failedReason: 'try 3', prev: 'active' }],
-        ['retries-exhausted', { jobId: '1', attemptsMade: '3' }],
-      ]);
+      expect(log.entries.filter(({ event }) => event !== 'drained').map(({ event, args }) => [event, args[0]])).toEqual(
+        [
+          ['added', { jobId: '1', name: 'job' }],
+          ['waiting', { jobId: '1' }],
+          ['active', { jobId: '1', prev: 'waiting' }],
+          ['waiting', { jobId: '1', prev: 'active' }],
+          ['active', { jobId: '1', prev: 'waiting' }],
+          ['waiting', { jobId: '1', prev: 'active' }],
+          ['active', { jobId: '1', prev: 'waiting' }],
+          ['failed', { jobId: '1', failedReason: 'try 3', prev: 'active' }],
+          ['retries-exhausted', { jobId: '1', attemptsMade: '3' }],
+        ],
+      );
     });
 
     it('tell of exhausted retries even when none were asked for', async () => {

@@ -96,20 +96,33 @@ describe.each(libraries)('$name: worker.stalled', ({ lib }) => {
     await queue.addBulk(Array.from({ length: 8 }, (_, i) => ({ name: `n${i}`, data: {} })));
     await held.get('active', 5);
     await first.close(true);
-    const log = new EventLog(stage.worker(async () => undefined, QUICK), ['completed', 'stalled']);
+    const log = new EventLog(
+      stage.worker(async () => undefined, QUICK),
+      ['completed', 'stalled'],
+    );
     await log.get('completed', 8, RECOVERY_MS);
-    expect(log.all<[string]>('stalled').map(([id]) => id).sort()).toEqual(['1', '2', '3', '4', '5']);
-    expect(log.all<[Job]>('completed').map(([job]) => job.id).sort()).toEqual(['1', '2', '3', '4', '5', '6', '7', '8']);
+    expect(
+      log
+        .all<[string]>('stalled')
+        .map(([id]) => id)
+        .sort(),
+    ).toEqual(['1', '2', '3', '4', '5']);
+    expect(
+      log
+        .all<[Job]>('completed')
+        .map(([job]) => job.id)
+        .sort(),
+    ).toEqual(['1', '2', '3', '4', '5', '6', '7', '8']);
   });
 
   it('does not befall a job that runs longer than its lock lasts, under a worker that lives', async () => {
     const queue = stage.queue();
     let runs = 0;
-    const options = { ...QUICK, concurrency: 1 };
+    const options = { ...QUICK, lockDuration: 800 };
     const process = async () => {
       runs++;
-      // Three lock durations: long enough for any scan to find a lock that was not renewed.
-      await sleep(1_200);
+      // Longer than the lock and two scans: a lock that was not renewed would be found out.
+      await sleep(2_000);
     };
     const [one, two] = [stage.worker(process, options), stage.worker(process, options)];
     const stalls = [new EventLog(one, ['stalled']), new EventLog(two, ['stalled'])];
@@ -137,7 +150,10 @@ describe.each(libraries)('$name: worker.stalled', ({ lib }) => {
 
     it('records the reason, one trace and one try made of two started', async () => {
       const queue = await abandoned();
-      const log = new EventLog(stage.worker(async () => undefined, strict), ['failed']);
+      const log = new EventLog(
+        stage.worker(async () => undefined, strict),
+        ['failed'],
+      );
       await log.get('failed', 1, RECOVERY_MS);
       const stored = await fetchJob(queue, '1');
       expect([stored.failedReason, stored.attemptsMade, stored.attemptsStarted, stored.stalledCounter]).toEqual([
@@ -165,7 +181,10 @@ describe.each(libraries)('$name: worker.stalled', ({ lib }) => {
       await abandon();
       // The second worker recovers the job itself, and is then closed by force like the first.
       await abandon();
-      const log = new EventLog(stage.worker(async () => undefined, QUICK), ['failed', 'completed']);
+      const log = new EventLog(
+        stage.worker(async () => undefined, QUICK),
+        ['failed', 'completed'],
+      );
       const [job, error] = await log.get<[Job, Error]>('failed', 1, RECOVERY_MS);
       expect([error.message, job.stalledCounter]).toEqual([TOO_OFTEN, 2]);
       expect(log.names).toEqual(['failed']);
@@ -175,7 +194,10 @@ describe.each(libraries)('$name: worker.stalled', ({ lib }) => {
       const queue = stage.queue();
       const job = await queue.add('held', {}, { removeOnFail: true });
       await abandon();
-      const log = new EventLog(stage.worker(async () => undefined, strict), ['failed']);
+      const log = new EventLog(
+        stage.worker(async () => undefined, strict),
+        ['failed'],
+      );
       await log.get('failed', 1, RECOVERY_MS);
       expect(await job.getState()).toBe('unknown');
     });

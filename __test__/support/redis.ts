@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 
 /** The server under test as ioredis options, from REDIS_URL. No server means a failing run, never a skipped one. */
 export const server = parseServer(process.env.REDIS_URL);

@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, vi } from 'vitest';
-import type { Job, Processor, Queue, QueueEvents, QueueEventsOptions, QueueOptions, Worker, WorkerOptions } from 'bullmq';
+import { afterEach, beforeEach, expect } from 'vitest';
+import type {
+  Job,
+  Processor,
+  Queue,
+  QueueEvents,
+  QueueEventsOptions,
+  QueueOptions,
+  Worker,
+  WorkerOptions,
+} from 'bullmq';
 import type { Library } from './libraries.js';
 import { keysContaining, server } from './redis.js';
 import { EventLog, Gate } from './waiting.js';
-
-vi.setConfig({ testTimeout: 20_000, hookTimeout: 20_000 });
 
 interface Closable {
   close(): Promise<unknown>;

@@ -74,7 +74,7 @@ export class EventLog {
   /** The arguments of the `nth` (1 = first) `event`, which may have arrived already. */
   async get<Args extends readonly unknown[]>(event: string, nth = 1, timeoutMs = WAIT_MS): Promise<Args> {
     await this.when(`${event} no. ${nth}`, () => this.all(event).length >= nth, timeoutMs);
-    return this.all<Args>(event)[nth - 1] as Args;
+    return this.all<Args>(event)[nth - 1];
   }
 
   /** Resolves once the log satisfies `condition`. */
@@ -92,7 +92,9 @@ export class EventLog {
       };
       const timer = setTimeout(() => {
         stop();
-        reject(new Error(`waited ${timeoutMs} ms in vain for ${what}; events so far: ${this.names.join(' ') || 'none'}`));
+        reject(
+          new Error(`waited ${timeoutMs} ms in vain for ${what}; events so far: ${this.names.join(' ') || 'none'}`),
+        );
       }, timeoutMs);
       this.#wakers.add(wake);
     });

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sha = sha1_smol::Sha1::from(&text).digest().to_string();
         let constant = name.to_uppercase();
         code.push_str(&format!(
-            "/// `lua/{name}.lua`, includes flattened.\npub const {constant}: Script = Script {{ name: {name:?}, text: {text:?}, sha: {sha:?} }};\n"
+            "/// `lua/{name}.lua`, includes flattened.\npub static {constant}: Script = Script {{ name: {name:?}, text: {text:?}, sha: {sha:?} }};\n"
         ));
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;

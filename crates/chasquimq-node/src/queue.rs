@@ -1,11 +1,8 @@
 //! `NativeQueue`: a queue's adds and its commands by id.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
-use chasquimq::{AddBatch, ConnectionEvent, Error, Job, JobOptions, JobRange, Keys, NewJob, Queue, RetryOptions};
+use chasquimq::{Error, Job, JobRange, Keys, Queue, RetryOptions};
 use napi::{
     bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
@@ -13,10 +10,10 @@ use napi::{
 use napi_derive::napi;
 
 use crate::{
-    convert::{NativeConnection, Pieces},
+    adds::{Adds, ToJs},
+    convert::NativeConnection,
     error::NativeError,
     runtime::{Output, Runtime},
-    sink::Sink,
 };
 
 /// What a queue is made from.
@@ -156,51 +153,35 @@ pub struct NativeLogs {
     pub count: f64,
 }
 
-pub(crate) enum ToJs {
-    Added,
-    Connection(ConnectionEvent),
-}
-
-type Answers = Arc<Mutex<Vec<(u32, chasquimq::Result<chasquimq::Added>)>>>;
-
 /// One queue. See `src/queue.ts`.
 #[napi]
 pub struct NativeQueue {
     queue: Arc<Queue>,
     runtime: Mutex<Option<Arc<Runtime>>>,
-    sink: Sink<ToJs, QueueMessage>,
-    answers: Answers,
-    options: Mutex<HashMap<String, Arc<JobOptions>>>,
-    // adds that were not answered yet, and whoever waits for them at a close
-    pending: Arc<tokio::sync::watch::Sender<u64>>,
+    adds: Arc<Adds>,
 }
-
-const CACHED_OPTIONS: usize = 256;
 
 #[napi]
 impl NativeQueue {
     /// Makes a queue; nothing is connected yet.
     #[napi(constructor)]
     pub fn new(
+        env: Env,
         options: NativeQueueOptions,
         #[napi(ts_arg_type = "(message: QueueMessage) => void")] on_message: Function<'_, QueueMessage, ()>,
     ) -> Result<Self> {
-        let answers: Answers = Arc::default();
-        let taken = answers.clone();
-        let sink = Sink::new(&on_message, move |message| Ok(to_message(message, &taken)))?;
-        let events = sink.clone();
-        let queue = Queue::new(
-            options.connection.to_options(options.skip_version_check),
-            Keys::new(&options.prefix, &options.name),
-            move |event| events.send(ToJs::Connection(event)),
-        );
+        let runtime = Runtime::shared()?;
+        let adds = Adds::new(&env, &on_message, runtime.handle(), |sink| {
+            Queue::new(
+                options.connection.to_options(options.skip_version_check),
+                Keys::new(&options.prefix, &options.name),
+                move |event| sink.send(ToJs::Connection(event)),
+            )
+        })?;
         Ok(Self {
-            queue: Arc::new(queue),
-            runtime: Mutex::new(Some(Runtime::shared()?)),
-            sink,
-            answers,
-            options: Mutex::default(),
-            pending: Arc::new(tokio::sync::watch::Sender::new(0)),
+            queue: adds.queue(),
+            runtime: Mutex::new(Some(runtime)),
+            adds,
         })
     }
 
@@ -222,16 +203,11 @@ impl NativeQueue {
     pub fn close<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let runtime = Runtime::shared()?;
         let held = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
-        let (queue, sink, pending) = (self.queue.clone(), self.sink.clone(), self.pending.clone());
+        let adds = self.adds.clone();
         runtime.promise(
             env,
             async move {
-                if queue.is_connected() {
-                    let _ = pending.subscribe().wait_for(|pending| *pending == 0).await;
-                    queue.forget_adds().await;
-                }
-                queue.close();
-                sink.close();
+                adds.finish().await;
                 drop(held);
                 Ok(())
             },
@@ -242,8 +218,7 @@ impl NativeQueue {
     /// Closes at once.
     #[napi]
     pub fn disconnect(&self) {
-        self.queue.close();
-        self.sink.close();
+        self.adds.stop();
         if let Ok(mut runtime) = self.runtime.lock() {
             runtime.take();
         }
@@ -252,75 +227,17 @@ impl NativeQueue {
     /// Adds jobs in one atomic batch; answered by a message with the same request number.
     #[napi]
     pub fn add(&self, request: u32, now: f64, text: String, layout: Uint32Array, opts: Vec<String>) -> Result<()> {
-        let runtime = self.runtime()?;
-        let batch = self.pack(now as u64, &text, &layout, &opts);
-        let (queue, answers, sink, pending) = (
-            self.queue.clone(),
-            self.answers.clone(),
-            self.sink.clone(),
-            self.pending.clone(),
-        );
-        pending.send_modify(|pending| *pending += 1);
-        runtime.handle().spawn(async move {
-            let added = match batch {
-                Ok(batch) => queue.add(&batch).await,
-                Err(error) => Err(error),
-            };
-            let first = answers.lock().is_ok_and(|mut answers| {
-                answers.push((request, added));
-                answers.len() == 1
-            });
-            // one call takes all answers that are there by then
-            if first {
-                sink.send(ToJs::Added);
-            }
-            pending.send_modify(|pending| *pending -= 1);
-        });
+        self.runtime()?;
+        self.adds.add(request, now as u64, &text, &layout, &opts);
         Ok(())
-    }
-
-    fn pack(&self, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
-        let options = opts
-            .iter()
-            .map(|text| self.parse_options(text))
-            .collect::<chasquimq::Result<Vec<_>>>()?;
-        let mut pieces = Pieces::new(text);
-        let jobs = layout.chunks_exact(3).filter_map(|job| {
-            let (name, data) = (pieces.next(job[0] as usize), pieces.next(job[1] as usize));
-            options
-                .get(job[2] as usize)
-                .map(|options| NewJob { name, data, options })
-        });
-        Ok(AddBatch::pack(now_ms, jobs))
-    }
-
-    fn parse_options(&self, text: &str) -> chasquimq::Result<Arc<JobOptions>> {
-        let Ok(mut known) = self.options.lock() else {
-            return JobOptions::parse(text).map(Arc::new);
-        };
-        if let Some(options) = known.get(text) {
-            return Ok(options.clone());
-        }
-        let options = Arc::new(JobOptions::parse(text)?);
-        if options.job_id.is_none() {
-            if known.len() >= CACHED_OPTIONS {
-                known.clear();
-            }
-            known.insert(text.to_owned(), options.clone());
-        }
-        Ok(options)
     }
 
     /// Writes the queue's version and event cap.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn set_meta<'env>(&self, env: &'env Env, version: String, max_len_events: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let fields = [
-            ("opts.maxLenEvents", (max_len_events as i64).to_string()),
-            ("version", version),
-        ];
-        self.runtime()?
-            .promise(env, async move { queue.set_meta(&fields).await }, |()| Output::Nothing)
+        let work = async move { queue.configure(&version, max_len_events as u64).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 
     /// Every setting of the queue.
@@ -557,59 +474,5 @@ impl NativeQueue {
         let queue = self.queue.clone();
         let work = async move { queue.obliterate(chasquimq::system_now_ms(), force, count).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
-    }
-}
-
-fn to_message(message: ToJs, answers: &Answers) -> QueueMessage {
-    match message {
-        ToJs::Added => {
-            let answers = answers
-                .lock()
-                .map(|mut answers| std::mem::take(&mut *answers))
-                .unwrap_or_default();
-            QueueMessage {
-                added: Some(
-                    answers
-                        .into_iter()
-                        .map(|(request, added)| to_added(request, added))
-                        .collect(),
-                ),
-                ..QueueMessage::default()
-            }
-        }
-        ToJs::Connection(ConnectionEvent::Failed(error)) => QueueMessage {
-            error: Some(NativeError::from(&error)),
-            ..QueueMessage::default()
-        },
-        ToJs::Connection(ConnectionEvent::Lost) => QueueMessage {
-            closed: Some(true),
-            ..QueueMessage::default()
-        },
-    }
-}
-
-fn to_added(request: u32, added: chasquimq::Result<chasquimq::Added>) -> NativeAdded {
-    match added {
-        Ok(added) => NativeAdded {
-            request,
-            first: added.first as f64,
-            exceptions: (!added.exceptions.is_empty()).then(|| {
-                let exceptions = added.exceptions.into_iter();
-                exceptions
-                    .map(|(index, id)| NativeAddedException {
-                        index: index as u32,
-                        id: Some(id),
-                        error: None,
-                    })
-                    .collect()
-            }),
-            error: None,
-        },
-        Err(error) => NativeAdded {
-            request,
-            first: 0.0,
-            exceptions: None,
-            error: Some(NativeError::from(&error)),
-        },
     }
 }

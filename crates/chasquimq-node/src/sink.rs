@@ -35,6 +35,13 @@ impl<T: Send + 'static, A: 'static + JsValuesTupleIntoVec> Sink<T, A> {
         })
     }
 
+    /// A sink that is closed already.
+    pub fn none() -> Self {
+        Self {
+            back: Arc::new(Mutex::new(None)),
+        }
+    }
+
     /// Hands a message over; after the close it is dropped.
     pub fn send(&self, message: T) {
         let back = self.back.lock().ok().and_then(|back| back.clone());

@@ -1,5 +1,5 @@
 -- add: new -> waiting | delayed. Adds a batch of jobs, in order, once however often it is sent.
--- KEYS    base (also: state meta log front jobs delayed events wake memo:<client>)
+-- KEYS    base (also: state meta log front jobs delayed events wake memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob an item of the plan
 --         plan item: {n, names} a frame of n jobs | {0, id, name, due_ms, front} a record (id '' = its number; due_ms 0 = waiting)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id
@@ -102,7 +102,7 @@ if #dues > 0 then
   sooner = not before or next_due() < before
 end
 if S.waiting > 0 or sooner then wake() end
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 local reply = { first, exceptions }
 remember(client, slot, number, reply)

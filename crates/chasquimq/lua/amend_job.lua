@@ -26,7 +26,7 @@ else
   vitals.p = value
   store_vitals(id, vitals)
   emit(1, { 'X', 'progress', { id }, 'data', value })
-  flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+  flush_events(now_ms)
 end
 save_state()
 return 0

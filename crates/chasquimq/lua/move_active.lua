@@ -35,6 +35,6 @@ else
 end
 store_vitals(id, vitals)
 wake()
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return 0

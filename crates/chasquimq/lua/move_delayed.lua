@@ -30,6 +30,6 @@ else
   emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
 end
 wake()
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return 0

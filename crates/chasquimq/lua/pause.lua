@@ -19,6 +19,6 @@ else
   emit(1, { 'E', 'resumed' })
   wake()
 end
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return 0

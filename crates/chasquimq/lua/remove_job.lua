@@ -34,6 +34,6 @@ else
 end
 if job.record then drop_records({ id }) end
 emit(1, { 'X', 'removed', { id }, 'prev', job.state == 'waiting' and 'wait' or job.state })
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return 1

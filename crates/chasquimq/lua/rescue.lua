@@ -69,6 +69,6 @@ for _, id in ipairs(lost) do
   emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
   emit(1, { 'X', 'stalled', { id } })
 end
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return lost

@@ -28,6 +28,6 @@ store_vitals(id, vitals)
 if front == '1' then push_front({ id }) else append_references({ id }) end
 wake()
 emit(1, { 'X', 'waiting', { id }, 'prev', state })
-flush_events(now_ms, tonumber(redis.call('HGET', base .. 'meta', 'opts.maxLenEvents') or 10000))
+flush_events(now_ms)
 save_state()
 return 0

@@ -1,9 +1,10 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals active delayed completed runs failed events wake
---         lease:<owner> memo:<owner> logs:<id>)
+--         lease:<owner> memo:<owner>:s logs:<id>)
 -- ARGV    now_ms (epoch ms), owner, number, lease_ms, worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes,
 --         outcomes (MessagePack, lib/finish), keeps (MessagePack, lib/finish)
--- RETURNS {rejected, {first, n, blob, ...}, {id, body, vitals, attempts_started, ...}, next_due_ms or -1, gated 0|1, waiting}
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting}; taken, in the order of the line: first, n, blob of a frame |
+--         0, id, body, vitals, attempts_started of a record
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
@@ -26,34 +27,29 @@ redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
 
 -- The reply of a step that was carried out before: what it took is read again.
 local function replay(known)
-  local frames, records = {}, {}
+  local taken = {}
   for i = 1, #known[2], 2 do
-    local blob = load_take(known[2][i]) and frame_blob(known[2][i], known[2][i + 1])
-    if blob then
-      frames[#frames + 1] = known[2][i]
-      frames[#frames + 1] = known[2][i + 1]
-      frames[#frames + 1] = blob
+    local first, id = known[2][i], known[2][i + 1]
+    if first > 0 then
+      local blob = load_take(first) and frame_blob(first, id)
+      if blob then append(taken, first, id, blob) end
+    else
+      local raw = redis.call('HGET', base .. 'active', id)
+      local body = redis.call('HGET', base .. 'jobs', id)
+      if raw and body then
+        append(taken, 0, id, body, redis.call('HGET', base .. 'vitals', id) or '', cmsgpack.unpack(raw)[2])
+      end
     end
   end
-  for _, id in ipairs(known[3]) do
-    local raw = redis.call('HGET', base .. 'active', id)
-    local body = redis.call('HGET', base .. 'jobs', id)
-    if raw and body then
-      records[#records + 1] = id
-      records[#records + 1] = body
-      records[#records + 1] = redis.call('HGET', base .. 'vitals', id) or ''
-      records[#records + 1] = cmsgpack.unpack(raw)[2]
-    end
-  end
-  return { known[1], frames, records, known[4], known[5], S.waiting }
+  return { known[1], taken, known[3], known[4], S.waiting }
 end
 
 local known = recall(owner, 's', number)
 if known then return replay(known) end
 
 local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes }
-local settings = redis.call('HMGET', base .. 'meta', 'paused', 'opts.maxLenEvents', 'concurrency')
-local paused, max_events, concurrency = settings[1], tonumber(settings[2] or 10000), tonumber(settings[3] or 0)
+local settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency')
+local paused, concurrency = settings[1], tonumber(settings[2] or 0)
 
 local rejected = {}
 if #outcomes > 0 then
@@ -84,13 +80,8 @@ end
 if #outcomes > 0 and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
   emit(1, { 'E', 'drained' })
 end
-flush_events(now_ms, max_events)
+flush_events(now_ms)
 save_state()
 
-local taken = {}
-for i = 1, #R.frames, 3 do
-  taken[#taken + 1] = R.frames[i]
-  taken[#taken + 1] = R.frames[i + 1]
-end
-remember(owner, 's', number, { rejected, taken, R.record_ids, due or -1, gated })
-return { rejected, R.frames, R.records, due or -1, gated, S.waiting }
+remember(owner, 's', number, { rejected, R.ids, due or -1, gated })
+return { rejected, R.items, due or -1, gated, S.waiting }

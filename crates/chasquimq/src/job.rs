@@ -1,36 +1,53 @@
 //! A job as it is stored, and what is known of it.
 
+use serde::Deserialize;
+
 use crate::{
     error::{Error, Result},
-    pack::{Item, Reader},
+    pack::Reader,
 };
 
 /// What changed about a job since it was added. Absent = never happened.
-#[derive(Debug, Clone, Default, PartialEq)]
+///
+/// Stored as a MessagePack map with short keys, which the scripts write too.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct Vitals {
-    /// Tries that ended, `am`.
+    /// Tries that ended.
+    #[serde(rename = "am")]
     pub attempts_made: u32,
-    /// Times it became active, `as`.
+    /// Times it became active.
+    #[serde(rename = "as")]
     pub attempts_started: u32,
-    /// Times it was brought back from a worker that was gone, `st`.
+    /// Times it was brought back from a worker that was gone.
+    #[serde(rename = "st")]
     pub stalled_counter: u32,
-    /// Progress, JSON text, `p`.
+    /// Progress, JSON text.
+    #[serde(rename = "p")]
     pub progress: Option<String>,
-    /// Return value, JSON text, `rv`.
+    /// Return value, JSON text.
+    #[serde(rename = "rv")]
     pub returnvalue: Option<String>,
-    /// Message of the last error, `fr`.
+    /// Message of the last error.
+    #[serde(rename = "fr")]
     pub failed_reason: Option<String>,
-    /// Stack traces, JSON array of texts, `tr`.
+    /// Stack traces, JSON array of texts.
+    #[serde(rename = "tr")]
     pub stacktrace: Option<String>,
-    /// Last activation, epoch ms, `po`.
+    /// Last activation, epoch ms.
+    #[serde(rename = "po")]
     pub processed_on: Option<u64>,
-    /// Last finish, epoch ms, `fo`.
+    /// Last finish, epoch ms.
+    #[serde(rename = "fo")]
     pub finished_on: Option<u64>,
-    /// Name of the worker, `pb`.
+    /// Name of the worker.
+    #[serde(rename = "pb")]
     pub processed_by: Option<String>,
-    /// Pause before the next try or start, ms, `d`.
+    /// Pause before the next try or start, ms.
+    #[serde(rename = "d")]
     pub delay_ms: Option<u64>,
-    /// Reason to fail the job as soon as a worker has it, `df`.
+    /// Reason to fail the job as soon as a worker has it.
+    #[serde(rename = "df")]
     pub deferred_failure: Option<String>,
 }
 
@@ -39,34 +56,11 @@ impl Vitals {
     /// # Errors
     /// [`Error::Malformed`] when it is no map.
     pub fn parse(blob: &[u8]) -> Result<Self> {
-        let mut vitals = Vitals::default();
         if blob.is_empty() {
-            return Ok(vitals);
+            return Ok(Self::default());
         }
-        let mut reader = Reader::new(blob);
-        let pairs = match reader.item()? {
-            Item::Map(pairs) => pairs,
-            Item::Array(0) => 0,
-            other => return Err(Error::malformed("a job's vitals", format_args!("{other:?}"))),
-        };
-        for _ in 0..pairs {
-            match reader.str()? {
-                "am" => vitals.attempts_made = reader.int()? as u32,
-                "as" => vitals.attempts_started = reader.int()? as u32,
-                "st" => vitals.stalled_counter = reader.int()? as u32,
-                "p" => vitals.progress = Some(reader.str()?.to_owned()),
-                "rv" => vitals.returnvalue = Some(reader.str()?.to_owned()),
-                "fr" => vitals.failed_reason = Some(reader.str()?.to_owned()),
-                "tr" => vitals.stacktrace = Some(reader.str()?.to_owned()),
-                "po" => vitals.processed_on = Some(reader.int()? as u64),
-                "fo" => vitals.finished_on = Some(reader.int()? as u64),
-                "pb" => vitals.processed_by = Some(reader.str()?.to_owned()),
-                "d" => vitals.delay_ms = Some(reader.int()?.max(0) as u64),
-                "df" => vitals.deferred_failure = Some(reader.str()?.to_owned()),
-                _ => reader.skip()?,
-            }
-        }
-        Ok(vitals)
+        // Lua writes an empty map as an empty array, which is a struct without its fields
+        rmp_serde::from_slice(blob).map_err(|error| Error::malformed("a job's vitals", error))
     }
 }
 
@@ -114,4 +108,62 @@ pub struct Job {
     pub vitals: Vitals,
     /// Milliseconds of delay, while it is delayed; else 0.
     pub delay_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::Packer;
+
+    #[test]
+    fn vitals_are_read_from_the_map_of_the_scripts() {
+        let mut map = Packer(vec![0x84]);
+        map.str("am")
+            .int(2)
+            .str("fr")
+            .str("no")
+            .str("po")
+            .int(1_700_000_000_000);
+        map.str("from a newer version").array(1).str("x");
+        let expected = Vitals {
+            attempts_made: 2,
+            failed_reason: Some("no".into()),
+            processed_on: Some(1_700_000_000_000),
+            ..Vitals::default()
+        };
+        assert_eq!(Vitals::parse(&map.0).expect("vitals"), expected);
+    }
+
+    #[test]
+    fn a_job_nothing_happened_to_has_default_vitals() {
+        let lua_empty_table = [0x90];
+        for blob in [&[][..], &lua_empty_table] {
+            assert_eq!(Vitals::parse(blob).expect("vitals"), Vitals::default());
+        }
+    }
+
+    #[test]
+    fn what_is_no_map_is_refused() {
+        for blob in [
+            &[0xa1, b'x'][..],
+            &[0x81, 0xa2, b'a'],
+            &[0x81, 0xa2, b'a', b'm', 0xa1, b'x'],
+        ] {
+            assert!(matches!(Vitals::parse(blob), Err(Error::Malformed { .. })), "{blob:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_have_more_values_than_are_known() {
+        let mut array = Packer::default();
+        array.array(5).int(7).str("{}").str("mail").str("1").nil();
+        let body = Body::parse(&array.0).expect("body");
+        assert_eq!(
+            (body.timestamp, body.name.as_str(), body.data.as_str()),
+            (7, "mail", "1")
+        );
+        let mut short = Packer::default();
+        short.array(3).int(7).str("{}").str("mail");
+        assert!(Body::parse(&short.0).is_err());
+    }
 }

@@ -1,5 +1,35 @@
 //! The ChasquiMQ engine: a job queue on Redis streams. Knows Redis, knows nothing of JavaScript.
 //!
+//! Rust programs use [`TypedQueue`] and [`TypedWorker`] ([`typed`]); the rest is the engine below them, which deals in JSON texts.
+//! ```no_run
+//! use chasquimq::{AddOptions, JobError, TypedJob, TypedQueue, TypedWorker, WorkerOptions};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Mail {
+//!     to: String,
+//! }
+//!
+//! async fn send(job: TypedJob<Mail>) -> Result<String, JobError> {
+//!     Ok(format!("sent to {}", job.data.to))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> chasquimq::Result<()> {
+//! let queue = TypedQueue::connect("redis://127.0.0.1:6379", "mail").await?;
+//! let mail = Mail { to: "ana@example.com".into() };
+//! queue.add("welcome", &mail, &AddOptions { attempts: 3, ..AddOptions::default() }).await?;
+//!
+//! let options = WorkerOptions { concurrency: 100, ..WorkerOptions::default() };
+//! let worker = TypedWorker::start("redis://127.0.0.1:6379", "mail", options, send).await?;
+//! # let stop = std::future::ready(());
+//! stop.await; // a signal, for instance
+//! worker.close().await;
+//! queue.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Words
 //! - **job**: a name, data (JSON text), options. Its id is a number that counts up, or the caller's.
 //! - **frame**: 1 to 64 plain jobs in one entry of the log.
@@ -35,6 +65,7 @@ pub mod pack;
 pub mod producer;
 pub mod queue;
 pub mod server;
+pub mod typed;
 pub mod worker;
 
 pub use clock::system_now_ms;
@@ -47,4 +78,7 @@ pub use options::{Backoff, JobOptions, Keep};
 pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
 pub use queue::{Counts, JobRange, Queue, RetryOptions};
 pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
+pub use typed::{
+    AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,
+};
 pub use worker::{Worker, WorkerOptions};

@@ -5,8 +5,10 @@ use std::{
         atomic::{AtomicU64, Ordering},
         Mutex,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use redis::Value;
 
 use crate::{
     error::{Error, Result},
@@ -18,7 +20,7 @@ use crate::{
     server::{
         conn::Connection,
         reply::Reply,
-        script::{Arg, ADD},
+        script::{Arg, Script, ADD, ADD_FRAME},
     },
 };
 
@@ -59,8 +61,17 @@ impl Added {
 #[derive(Debug)]
 pub struct Batch {
     now_ms: u64,
-    plan: Vec<u8>,
+    plan: Plan,
     blobs: Vec<Vec<u8>>,
+}
+
+/// What a batch holds.
+#[derive(Debug)]
+enum Plan {
+    /// One frame, and the names of its jobs: most batches.
+    Frame { jobs: usize, names: Vec<u8> },
+    /// Anything else, packed.
+    Items(Vec<u8>),
 }
 
 impl Batch {
@@ -71,12 +82,18 @@ impl Batch {
             packing.push(now_ms, job);
         }
         packing.close_frame();
-        let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
-        plan.array(packing.blobs.len());
-        plan.0.extend_from_slice(&packing.items.0);
+        let plan = match packing.only_frame {
+            Some((jobs, names)) if packing.blobs.len() == 1 => Plan::Frame { jobs, names },
+            _ => {
+                let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
+                plan.array(packing.blobs.len());
+                plan.0.extend_from_slice(&packing.items.0);
+                Plan::Items(plan.0)
+            }
+        };
         Self {
             now_ms,
-            plan: plan.0,
+            plan,
             blobs: packing.blobs,
         }
     }
@@ -87,6 +104,7 @@ struct Packing<'a> {
     items: Packer,
     blobs: Vec<Vec<u8>>,
     frame: Option<(FrameBuilder, &'a JobOptions)>,
+    only_frame: Option<(usize, Vec<u8>)>,
 }
 
 impl<'a> Packing<'a> {
@@ -123,18 +141,24 @@ impl<'a> Packing<'a> {
 
     fn close_frame(&mut self) {
         let Some((frame, _)) = self.frame.take() else { return };
-        self.items.array(2).int(frame.jobs() as i64);
+        let jobs = frame.jobs();
         let (blob, names) = frame.finish();
+        let mut packed = Packer::default();
         match names.as_slice() {
             [only] => {
-                self.items.str(only);
+                packed.str(only);
             }
             names => {
-                self.items.array(names.len());
+                packed.array(names.len());
                 for name in names {
-                    self.items.str(name);
+                    packed.str(name);
                 }
             }
+        }
+        self.items.array(2).int(jobs as i64);
+        self.items.0.extend_from_slice(&packed.0);
+        if self.blobs.is_empty() {
+            self.only_frame = Some((jobs, packed.0));
         }
         self.blobs.push(blob);
     }
@@ -167,53 +191,109 @@ impl Producer {
 
     /// Adds a batch, in order, in one atomic step.
     /// # Errors
+    /// As [`Producer::send`].
+    pub async fn add(&self, batch: Batch) -> Result<Added> {
+        let call = self.begin(batch);
+        let added = self.send(&call).await;
+        self.end(&call, &added);
+        added
+    }
+
+    /// Numbers a batch. From now on it may be sent any number of times, over any connection: it is added once.
+    pub fn begin(&self, batch: Batch) -> Call {
+        let free = self.free_slots.lock().ok().and_then(|mut slots| slots.pop());
+        Call {
+            slot: free.unwrap_or_else(|| self.slots.fetch_add(1, Ordering::Relaxed) as u32),
+            number: self.number.fetch_add(1, Ordering::Relaxed),
+            batch,
+        }
+    }
+
+    /// Sends a call until it is answered.
+    /// # Errors
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
     /// try might add the jobs twice; [`Error::Server`] when the server refuses, for instance for lack of memory.
-    pub async fn add(&self, batch: &Batch) -> Result<Added> {
-        let slot = self.take_slot();
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let started = Instant::now();
-        let mut args: Vec<Arg<'_>> = Vec::with_capacity(5 + batch.blobs.len());
+    pub async fn send(&self, call: &Call) -> Result<Added> {
+        let args = self.args(call);
+        let reply = tokio::time::timeout(CONFIRM_WITHIN, call.script().run(&self.connection, &self.keys.base, &args)).await;
+        read_added(reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??)
+    }
+
+    /// The call as one command for a connection of the caller's own. Any error it is answered with leads back to [`Producer::send`].
+    pub fn command(&self, call: &Call) -> Vec<u8> {
+        call.script().packed(&self.keys.base, &self.args(call))
+    }
+
+    /// Lets the call's slot be used again, if its answer is certain.
+    pub fn end(&self, call: &Call, added: &Result<Added>) {
+        if matches!(added, Ok(_) | Err(Error::Server(_))) {
+            if let Ok(mut slots) = self.free_slots.lock() {
+                slots.push(call.slot);
+            }
+        }
+    }
+
+    fn args<'a>(&'a self, call: &'a Call) -> Vec<Arg<'a>> {
+        let batch = &call.batch;
+        let mut args: Vec<Arg<'_>> = Vec::with_capacity(6 + batch.blobs.len());
         args.push(Arg::Int(batch.now_ms as i64));
         args.push(Arg::from(self.client.as_str()));
-        args.push(Arg::Int(i64::from(slot)));
-        args.push(Arg::Int(number as i64));
-        args.push(Arg::from(batch.plan.as_slice()));
-        args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
-        let reply = tokio::time::timeout(CONFIRM_WITHIN, ADD.run(&self.connection, &self.keys.base, &args)).await;
-        // a slot whose call was not answered is not used again: its answer may still be needed
-        let reply = reply.map_err(|_| Error::Unconfirmed(started.elapsed()))??;
-        self.give_slot(slot);
-        let mut reply = Reply::new("the answer to add", reply)?;
-        let first = reply.int()? as u64;
-        let mut flat = reply.array()?;
-        let mut exceptions = Vec::with_capacity(flat.len() / 2);
-        while !flat.is_empty() {
-            exceptions.push((flat.int()? as usize, flat.text()?));
+        args.push(Arg::Int(i64::from(call.slot)));
+        args.push(Arg::Int(call.number as i64));
+        match &batch.plan {
+            Plan::Frame { jobs, names } => {
+                args.push(Arg::Int(*jobs as i64));
+                args.push(Arg::from(names.as_slice()));
+            }
+            Plan::Items(items) => args.push(Arg::from(items.as_slice())),
         }
-        Ok(Added { first, exceptions })
+        args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
+        args
     }
 
     /// Lets the server forget this producer's calls. Call it when none is under way.
     pub async fn forget(&self) {
-        if self.connection.is_connected() {
+        let slots = self.slots.load(Ordering::Relaxed);
+        if slots > 0 && self.connection.is_connected() {
             let mut command = redis::cmd("UNLINK");
-            command.arg(self.keys.key(&format!("memo:{}", self.client)));
+            for slot in 0..slots {
+                command.arg(self.keys.key(&format!("memo:{}:{slot}", self.client)));
+            }
             // the server forgets by itself in an hour
             let _ = self.connection.send_once(&command).await;
         }
     }
+}
 
-    fn take_slot(&self) -> u32 {
-        let free = self.free_slots.lock().ok().and_then(|mut slots| slots.pop());
-        free.unwrap_or_else(|| self.slots.fetch_add(1, Ordering::Relaxed) as u32)
-    }
+/// A numbered batch.
+#[derive(Debug)]
+pub struct Call {
+    slot: u32,
+    number: u64,
+    batch: Batch,
+}
 
-    fn give_slot(&self, slot: u32) {
-        if let Ok(mut slots) = self.free_slots.lock() {
-            slots.push(slot);
+impl Call {
+    fn script(&self) -> &'static Script {
+        match self.batch.plan {
+            Plan::Frame { .. } => &ADD_FRAME,
+            Plan::Items(_) => &ADD,
         }
     }
+}
+
+/// Reads the answer to a call.
+/// # Errors
+/// [`Error::Malformed`] when it is none.
+pub fn read_added(reply: Value) -> Result<Added> {
+    let mut reply = Reply::new("the answer to add", reply)?;
+    let first = reply.int()? as u64;
+    let mut flat = reply.array()?;
+    let mut exceptions = Vec::with_capacity(flat.len() / 2);
+    while !flat.is_empty() {
+        exceptions.push((flat.int()? as usize, flat.text()?));
+    }
+    Ok(Added { first, exceptions })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use redis::Value;
 
+#[cfg(unix)]
+use crate::server::direct::DirectSocket;
 use crate::{
     error::{Error, Result},
     job::{Body, Job, Vitals},
@@ -13,7 +15,7 @@ use crate::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
         reply::{int, Reply},
         script::{
-            Arg, Script, AMEND_JOB, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE,
+            Arg, Script, AMEND_JOB, CONFIGURE, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE,
             READ_JOBS, REMOVE_JOB, RETRY_JOB,
         },
     },
@@ -109,6 +111,11 @@ impl Queue {
         self.connection.close();
     }
 
+    /// True after [`Queue::close`].
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
     /// True while there is a connection.
     pub fn is_connected(&self) -> bool {
         self.connection.is_connected()
@@ -122,8 +129,21 @@ impl Queue {
     /// Adds jobs, exactly once, in one atomic step.
     /// # Errors
     /// As [`Producer::add`].
-    pub async fn add(&self, batch: &Batch) -> Result<Added> {
+    pub async fn add(&self, batch: Batch) -> Result<Added> {
         self.producer.add(batch).await
+    }
+
+    /// What adds, for callers that send by a connection of their own.
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// A connection of the caller's own to the same server; `None` where there can be none.
+    /// # Errors
+    /// As [`DirectSocket::open`].
+    #[cfg(unix)]
+    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
+        self.connection.open_direct().await
     }
 
     /// One job, or `None`.
@@ -395,16 +415,13 @@ impl Queue {
         Ok(fields)
     }
 
-    /// Sets fields of the queue's settings.
+    /// Writes the queue's version, and the cap of its event log (events, approximate).
     /// # Errors
     /// As [`Connection::send`].
-    pub async fn set_meta(&self, fields: &[(&str, String)]) -> Result<()> {
-        let mut command = redis::cmd("HSET");
-        command.arg(self.keys.key("meta"));
-        for (field, value) in fields {
-            command.arg(*field).arg(value);
-        }
-        self.connection.send(&command).await.map(drop)
+    pub async fn configure(&self, version: &str, max_events: u64) -> Result<()> {
+        self.run(&CONFIGURE, &[Arg::from(version), Arg::Int(max_events as i64)])
+            .await
+            .map(drop)
     }
 
     /// Pauses the queue, then deletes all of it, `count` records a step.
@@ -417,7 +434,10 @@ impl Queue {
                 .run(&OBLITERATE, &[Arg::Int(i64::from(count.max(1))), Arg::from(force)])
                 .await?;
             match int("the answer to obliterate", &reply)? {
-                0 => return Ok(()),
+                0 => {
+                    self.producer.forget().await;
+                    return Ok(());
+                }
                 -1 => return Err(Error::NotPaused),
                 -2 => return Err(Error::ActiveJobs),
                 _ => {}

@@ -13,15 +13,15 @@ local function emit(count, group)
   event_count = event_count + count
 end
 
-local function flush_events(now_ms, max_events)
+local function flush_events(now_ms)
   if event_count == 0 then return end
   if now_ms > S.event_ms then
-    S.event_ms, S.event_seq = math.max(now_ms, 1), event_count
+    S.event_ms, S.event_seq = now_ms, event_count
   else
     S.event_seq = S.event_seq + event_count
   end
   S.event_weight = S.event_weight * 0.98 + event_count * 0.02
-  local entries = math.ceil(max_events / math.max(S.event_weight, 1))
+  local entries = math.ceil(S.max_events / math.max(S.event_weight, 1))
   redis.call('XADD', base .. 'events', 'MAXLEN', '~', whole(entries), entry_id(S.event_ms, S.event_seq),
     'e', table.concat(event_groups))
 end

@@ -13,28 +13,35 @@ local function promote_due(now_ms)
   emit(#due, { 'X', 'waiting', due, 'prev', 'delayed' })
 end
 
--- R collects what is taken: frames {first, n, blob, ...}, records {id, body, vitals, attempts_started, ...}, taken (jobs), bytes;
--- rest: what was broken heads the line now.
-local R = { frames = {}, records = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, record_ids = {}, rest = false }
+-- R collects what is taken. items: first, n, blob of a frame, or 0, id, body, vitals, attempts_started of a record; ids: the first
+-- two of each; taken (jobs), bytes; rest: what was broken heads the line now; active_ids: records whose event is not written yet.
+local R = { items = {}, ids = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, active_ids = {}, rest = false }
+
+local function append(list, ...)
+  local n = #list
+  for i = 1, select('#', ...) do list[n + i] = select(i, ...) end
+end
+
+-- Records that became active one behind the other share an event group.
+local function flush_active()
+  if #R.active_ids == 0 then return end
+  emit(#R.active_ids, { 'X', 'active', R.active_ids, 'prev', 'waiting' })
+  R.active_ids = {}
+end
 
 local function add_record_taken(id, body, vitals_raw, W)
   local started = 1
   if vitals_raw then started = (cmsgpack.unpack(vitals_raw).as or 0) + 1 end
-  local r = R.records
-  r[#r + 1] = id
-  r[#r + 1] = body
-  r[#r + 1] = vitals_raw or ''
-  r[#r + 1] = started
-  R.active_set[#R.active_set + 1] = id
-  R.active_set[#R.active_set + 1] = cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name })
-  R.record_ids[#R.record_ids + 1] = id
+  append(R.items, 0, id, body, vitals_raw or '', started)
+  append(R.ids, 0, id)
+  append(R.active_set, id, cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name }))
+  append(R.active_ids, id)
   R.taken = R.taken + 1
   R.bytes = R.bytes + #body
 end
 
--- References of removed jobs stay in the line; each is skipped once.
+-- References of removed jobs stay in the log; each is skipped once. The front list has none.
 local function is_stale(id)
-  if S.gone == 0 then return false end
   local count = tonumber(redis.call('HGET', base .. 'gone', id) or 0)
   if count == 0 then return false end
   if count == 1 then
@@ -46,14 +53,16 @@ local function is_stale(id)
   return true
 end
 
-local function take_records(ids, W)
-  if S.gone > 0 then
-    local valid = {}
-    for _, id in ipairs(ids) do
-      if not is_stale(id) then valid[#valid + 1] = id end
-    end
-    ids = valid
+local function without_stale(ids)
+  if S.gone == 0 then return ids end
+  local valid = {}
+  for _, id in ipairs(ids) do
+    if not is_stale(id) then valid[#valid + 1] = id end
   end
+  return valid
+end
+
+local function take_records(ids, W)
   if #ids == 0 then return end
   local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids))
   local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
@@ -107,7 +116,7 @@ local function break_frame(first, n, blob, room, W)
     S.holes = S.holes - 1
   end
   local body_of = frame_bodies(blob)
-  local set, plain, known, rest = {}, {}, {}, {}
+  local set, plain, rest = {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'
     local id = whole(first + i)
@@ -147,18 +156,17 @@ local function take_entry(entry, want, most, W)
     if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
       break_frame(ms, seq, blob, room, W)
     else
-      local f = R.frames
-      f[#f + 1] = ms
-      f[#f + 1] = seq
-      f[#f + 1] = blob
-      R.takes_set[#R.takes_set + 1] = whole(ms)
-      R.takes_set[#R.takes_set + 1] = cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name })
+      flush_active()
+      emit(seq, { 'a', ms, seq })
+      append(R.items, ms, seq, blob)
+      append(R.ids, ms, seq)
+      append(R.takes_set, whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name }))
       R.taken = R.taken + seq
       R.bytes = R.bytes + #blob
       S.waiting = S.waiting - seq
     end
   else
-    local ids = cmsgpack.unpack(blob)
+    local ids = without_stale(cmsgpack.unpack(blob))
     if #ids > room then
       local rest = {}
       for i = room + 1, #ids do rest[#rest + 1] = ids[i] end
@@ -188,13 +196,8 @@ local function fetch(want, surplus, W)
   take_front(want, want + surplus, W)
   take_log(want, want + surplus, W)
   S.active = S.active + R.taken
-  if #R.takes_set > 0 then
-    call_in_chunks('HSET', base .. 'takes', R.takes_set)
-    for i = 1, #R.frames, 3 do emit(R.frames[i + 1], { 'a', R.frames[i], R.frames[i + 1] }) end
-  end
-  if #R.active_set > 0 then
-    call_in_chunks('HSET', base .. 'active', R.active_set)
-    emit(#R.record_ids, { 'X', 'active', R.record_ids, 'prev', 'waiting' })
-  end
+  flush_active()
+  call_in_chunks('HSET', base .. 'takes', R.takes_set)
+  call_in_chunks('HSET', base .. 'active', R.active_set)
   if S.waiting > 0 then wake() end
 end

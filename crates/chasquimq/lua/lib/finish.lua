@@ -66,6 +66,8 @@ local function leave_active(id, owner)
     F.vitals[id] = vitals and cmsgpack.unpack(vitals)
   end
   if active and active[3] == owner then
+    -- a worker that lost the job and took it again may end it twice in one batch
+    F.active[id] = false
     F.active_del[#F.active_del + 1] = id
     S.active = S.active - 1
     return active

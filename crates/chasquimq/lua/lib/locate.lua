@@ -129,8 +129,9 @@ local function detach(job)
     job.take[2] = replace_chars(chars, job.offset, '0')
     store_take(job.first, job.n, job.take)
   else
-    redis.call('ZADD', base .. 'completed', whole(vitals.fo), job.id)
+    -- in this order: the run's first job gives the run its name in the set
     leave_run(job)
+    redis.call('ZADD', base .. 'completed', whole(vitals.fo), job.id)
   end
   job.record = true
   if next(vitals) then redis.call('HSET', base .. 'vitals', job.id, cmsgpack.pack(vitals)) end

@@ -1,9 +1,9 @@
 -- memo: what a client's numbered call was answered, kept a while, so that a call sent again after a lost reply changes nothing.
--- A client uses a slot for one call at a time; a slot remembers its last call only.
+-- A client uses a slot for one call at a time; a slot (a key of its own) remembers its last call only.
 local MEMO_TTL_MS = 3600000
 
 local function recall(client, slot, number)
-  local raw = redis.call('HGET', base .. 'memo:' .. client, slot)
+  local raw = redis.call('GET', base .. 'memo:' .. client .. ':' .. slot)
   if not raw then return nil end
   local memo = cmsgpack.unpack(raw)
   -- a lower number is an old copy that arrives late: it was answered, and nobody reads this answer
@@ -11,7 +11,5 @@ local function recall(client, slot, number)
 end
 
 local function remember(client, slot, number, reply)
-  local key = base .. 'memo:' .. client
-  redis.call('HSET', key, slot, cmsgpack.pack({ number, reply }))
-  redis.call('PEXPIRE', key, MEMO_TTL_MS)
+  redis.call('SET', base .. 'memo:' .. client .. ':' .. slot, cmsgpack.pack({ number, reply }), 'PX', MEMO_TTL_MS)
 end

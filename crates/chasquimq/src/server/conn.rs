@@ -9,6 +9,8 @@ use std::{
 use redis::{aio::MultiplexedConnection, AsyncConnectionConfig, Client, Cmd, ConnectionAddr, RedisError, Value};
 use tokio::sync::watch;
 
+#[cfg(unix)]
+use super::direct::DirectSocket;
 use crate::error::{Error, Result};
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
@@ -203,6 +205,19 @@ impl Connection {
         self.lose(generation);
     }
 
+    /// A bare socket to the same server, logged in; `None` with TLS, or once closed.
+    /// # Errors
+    /// As [`DirectSocket::open`].
+    #[cfg(unix)]
+    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
+        if self.shared.options.tls.is_some() || self.is_closed() {
+            return Ok(None);
+        }
+        let options = self.shared.options.clone();
+        let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&options)).await;
+        opened.unwrap_or(Err(Error::Closed)).map(Some)
+    }
+
     fn current(&self) -> (Option<MultiplexedConnection>, u64) {
         self.shared
             .current
@@ -250,6 +265,13 @@ impl Connection {
             .get_multiplexed_async_connection_with_config(&config)
             .await
             .map_err(|error| to_error(&error, options))?;
+        for command in login(options) {
+            connection
+                .send_packed_command(&command)
+                .await
+                .and_then(Value::extract_error)
+                .map_err(|error| to_error(&error, options))?;
+        }
         if let Some(name) = &options.client_name {
             // a server may forbid CLIENT; the name is a comfort only
             let _ = connection
@@ -278,6 +300,25 @@ impl Connection {
     }
 }
 
+/// The commands that log in and choose the database.
+pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
+    let mut commands = Vec::new();
+    if let Some(password) = &options.password {
+        let mut auth = redis::cmd("AUTH");
+        if let Some(username) = options.username.as_ref().filter(|username| !username.is_empty()) {
+            auth.arg(username);
+        }
+        auth.arg(password);
+        commands.push(auth);
+    }
+    if options.db != 0 {
+        let mut select = redis::cmd("SELECT");
+        select.arg(options.db);
+        commands.push(select);
+    }
+    commands
+}
+
 fn client(options: &ConnectOptions) -> Result<Client> {
     let addr = match (&options.path, &options.tls) {
         (Some(path), _) => ConnectionAddr::Unix(path.clone()),
@@ -289,15 +330,8 @@ fn client(options: &ConnectOptions) -> Result<Client> {
             tls_params: None,
         },
     };
-    let mut login = redis::RedisConnectionInfo::default()
-        .set_db(options.db)
-        .set_skip_set_lib_name();
-    if let Some(username) = &options.username {
-        login = login.set_username(username);
-    }
-    if let Some(password) = &options.password {
-        login = login.set_password(password);
-    }
+    // this module logs in itself: the library keeps the server's words of a refusal to itself
+    let login = redis::RedisConnectionInfo::default().set_skip_set_lib_name();
     let info = redis::IntoConnectionInfo::into_connection_info(addr)
         .map_err(|error| to_error(&error, options))?
         .set_redis_settings(login);

@@ -1,5 +1,7 @@
 //! The Redis side: the only connection, the only script runner, the only reply reader.
 
 pub mod conn;
+#[cfg(unix)]
+pub mod direct;
 pub mod reply;
 pub mod script;

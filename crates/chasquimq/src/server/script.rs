@@ -65,6 +65,11 @@ impl Script {
         }
     }
 
+    /// The script as one command by its hash, for a connection of the caller's own.
+    pub fn packed(&self, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
+        self.command("EVALSHA", self.sha, base, args).get_packed_command()
+    }
+
     fn command(&self, how: &str, script: &str, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
         let mut command = redis::cmd(how);
         command.arg(script).arg(1).arg(base);

@@ -82,7 +82,10 @@ mod tests {
     #[test]
     fn a_url_names_host_port_login_and_database() {
         let options = ConnectOptions::try_from("redis://me:p%40ss@db.example:7000/3").expect("options");
-        assert_eq!((options.host.as_str(), options.port, options.db), ("db.example", 7000, 3));
+        assert_eq!(
+            (options.host.as_str(), options.port, options.db),
+            ("db.example", 7000, 3)
+        );
         assert_eq!(options.username.as_deref(), Some("me"));
         assert_eq!(options.password.as_deref(), Some("p@ss"));
         assert!(options.tls.is_none());
@@ -102,10 +105,7 @@ mod tests {
     #[test]
     fn what_is_no_url_is_refused() {
         for url in ["", "http://localhost", "redis://h/x"] {
-            assert!(
-                matches!(ConnectOptions::try_from(url), Err(Error::Invalid(_))),
-                "{url}"
-            );
+            assert!(matches!(ConnectOptions::try_from(url), Err(Error::Invalid(_))), "{url}");
         }
     }
 }

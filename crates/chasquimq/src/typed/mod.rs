@@ -3,7 +3,7 @@
 //! Data, results and progress travel as JSON texts, so a Rust program and a Node program can share a queue: what [`TypedQueue`] adds,
 //! a Node worker runs, and the other way round.
 //!
-//! [`queue`] adds and looks up, [`worker`] is what a program holds, [`run`] is what happens between a job's start and its end.
+//! [`queue`] adds and looks up, [`worker`] is what a program holds, `run` is what happens between a job's start and its end.
 
 mod connect;
 pub mod job;

@@ -121,85 +121,82 @@ impl Holdings {
         }
     }
 
-    /// Takes in the frames and records of a step's reply.
-    pub(super) fn take_in(&mut self, frames: Reply, records: Reply, processed_on: u64) -> Result<Option<Batch>> {
+    /// Takes in what a step took, in the order of the line.
+    pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> Result<Option<Batch>> {
         let mut batch = Batch {
             base: self.next_handle,
             processed_on,
             ..Batch::default()
         };
-        self.take_frames(frames, &mut batch)?;
-        self.take_records(records, &mut batch)?;
+        while !taken.is_empty() {
+            match taken.int()? {
+                0 => self.take_record(&mut taken, &mut batch)?,
+                first => self.take_frame(first as u64, &mut taken, &mut batch)?,
+            }
+        }
         self.jobs += batch.jobs.len() as u32;
         Ok((!batch.jobs.is_empty()).then_some(batch))
     }
 
-    fn take_frames(&mut self, mut frames: Reply, batch: &mut Batch) -> Result<()> {
-        while !frames.is_empty() {
-            let first = frames.int()? as u64;
-            let n = frames.int()? as u32;
-            let blob = Arc::new(frames.bytes()?);
-            let mut frame = Frame::parse(&blob)?;
-            let options = self.options_of(frame.options);
-            let options_index = batch.options_index(&options);
-            let mut number = first;
-            while let Some((name, data)) = frame.next_job()? {
-                if let Some(name) = name {
-                    batch.text.push_str(name);
-                }
-                batch.text.push_str(data);
-                // a batch knows only its own jobs before this one, so its first name must be there
-                let name_len = name.map(|name| name.len() as u32);
-                batch.jobs.push(BatchJob {
-                    number,
-                    name_len,
-                    data_len: data.len() as u32,
-                    options: options_index,
-                    timestamp: frame.timestamp,
-                    extra: None,
-                });
-                number += 1;
+    fn take_frame(&mut self, first: u64, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
+        let n = taken.int()? as u32;
+        let blob = taken.bytes()?;
+        let mut frame = Frame::parse(&blob)?;
+        let options = self.options_of(frame.options);
+        let options_index = batch.options_index(&options);
+        let mut number = first;
+        while let Some((name, data)) = frame.next_job()? {
+            if let Some(name) = name {
+                batch.text.push_str(name);
             }
-            let held = Held::Frame {
-                first,
-                n,
-                left: n,
-                blob: blob.clone(),
-                options,
-            };
-            self.groups.insert(self.next_handle, held);
-            self.next_handle = self.next_handle.wrapping_add(n);
+            batch.text.push_str(data);
+            batch.jobs.push(BatchJob {
+                number,
+                name_len: name.map(|name| name.len() as u32),
+                data_len: data.len() as u32,
+                options: options_index,
+                timestamp: frame.timestamp,
+                extra: None,
+            });
+            number += 1;
         }
+        let held = Held::Frame {
+            first,
+            n,
+            left: n,
+            blob: Arc::new(blob),
+            options,
+        };
+        self.groups.insert(self.next_handle, held);
+        self.next_handle = self.next_handle.wrapping_add(n);
         Ok(())
     }
 
-    fn take_records(&mut self, mut records: Reply, batch: &mut Batch) -> Result<()> {
-        while !records.is_empty() {
-            let id = records.text()?;
-            let body = Body::parse(&records.bytes()?)?;
-            let mut vitals = Vitals::parse(&records.bytes()?)?;
-            vitals.attempts_started = records.int()? as u32;
-            let options = self.options_of(&body.options);
-            batch.text.push_str(&body.name);
-            batch.text.push_str(&body.data);
-            let job = BatchJob {
-                number: 0,
-                name_len: Some(body.name.len() as u32),
-                data_len: body.data.len() as u32,
-                options: batch.options_index(&options),
-                timestamp: body.timestamp,
-                extra: Some(batch.extras.len() as u32),
-            };
-            batch.jobs.push(job);
-            let held = Held::Record {
-                id: id.clone(),
-                attempts_made: vitals.attempts_made,
-                options,
-            };
-            batch.extras.push(Extra { id, vitals });
-            self.groups.insert(self.next_handle, held);
-            self.next_handle = self.next_handle.wrapping_add(1);
-        }
+    fn take_record(&mut self, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
+        let id = taken.text()?;
+        let body = Body::parse(&taken.bytes()?)?;
+        let mut vitals = Vitals::parse(&taken.bytes()?)?;
+        vitals.attempts_started = taken.int()? as u32;
+        let options = self.options_of(&body.options);
+        batch.text.push_str(&body.name);
+        batch.text.push_str(&body.data);
+        let job = BatchJob {
+            number: 0,
+            name_len: Some(body.name.len() as u32),
+            data_len: body.data.len() as u32,
+            options: batch.options_index(&options),
+            timestamp: body.timestamp,
+            extra: Some(batch.extras.len() as u32),
+        };
+        batch.jobs.push(job);
+        let held = Held::Record {
+            id: id.clone(),
+            attempts_made: vitals.attempts_made,
+            options,
+        };
+        batch.extras.push(Extra { id, vitals });
+        self.groups.insert(self.next_handle, held);
+        self.next_handle = self.next_handle.wrapping_add(1);
         Ok(())
     }
 

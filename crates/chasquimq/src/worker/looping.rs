@@ -333,8 +333,7 @@ impl Loop {
         let was_idle = self.holdings.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let rejected = outcomes.rejected(reply.array()?)?;
-        let (frames, records) = (reply.array()?, reply.array()?);
-        let jobs = self.holdings.take_in(frames, records, now_ms)?;
+        let jobs = self.holdings.take_in(reply.array()?, now_ms)?;
         let due_ms = reply.int()?;
         let gated = reply.int()? == 1;
         let taken = jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64);

@@ -195,7 +195,7 @@ impl Worker {
     }
 
     /// Ends when the server has been out of reach for so long that a close must not wait for it.
-    async fn unreachable(&self) {
+    pub(crate) async fn unreachable(&self) {
         let mut since = std::time::Instant::now();
         while since.elapsed() < PATIENCE_AT_CLOSE {
             tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;

@@ -1,0 +1,180 @@
+// Pins what happens without a server, with a wrong password, and when a connection breaks (bullmq-surface.md 2.1, 14).
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { libraries } from '../support/libraries.js';
+import { Proxy } from '../support/proxy.js';
+import { closedPort, server } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
+
+/** BullMQ's first try to reconnect comes after a second, further ones later. */
+const RECONNECT_MS = 15_000;
+
+describe.each(libraries)('$name: connection.faults', ({ lib }) => {
+  const stage = useStage(lib);
+
+  describe('without a server', () => {
+    let nowhere = { host: '127.0.0.1', port: 0 };
+    beforeEach(async () => {
+      nowhere = { host: '127.0.0.1', port: await closedPort() };
+    });
+    const refused = () => ({ code: 'ECONNREFUSED', message: `connect ECONNREFUSED 127.0.0.1:${nowhere.port}` });
+
+    it('a queue emits the error and closes', async () => {
+      const queue = stage.queue({ connection: nowhere });
+      const [error] = await new EventLog(queue, ['error']).get<[Error]>('error');
+      expect(error).toBeInstanceOf(Error);
+      expect(error).toMatchObject(refused());
+      expect(await queue.close()).toBeUndefined();
+      stage.takeErrors();
+    });
+
+    it('a queue closes before it could connect', async () => {
+      const queue = stage.queue({ connection: nowhere });
+      expect(await queue.close()).toBeUndefined();
+      stage.takeErrors();
+    });
+
+    it('a worker emits the error and closes by force', async () => {
+      const worker = new lib.Worker(stage.queueName, async () => undefined, { connection: nowhere });
+      const log = new EventLog(worker, ['error', 'closed']);
+      expect((await log.get<[Error]>('error'))[0]).toMatchObject(refused());
+      await worker.close(true);
+      expect(log.names.at(-1)).toBe('closed');
+    });
+
+    it('waitUntilReady rejects once the client gives up', async () => {
+      const connection = { ...nowhere, retryStrategy: () => null };
+      const queue = stage.queue({ connection });
+      const worker = stage.worker(async () => undefined, { connection });
+      expect(await rejection(queue.waitUntilReady())).toMatchObject(refused());
+      expect(await rejection(worker.waitUntilReady())).toMatchObject(refused());
+      await Promise.all([queue.close(), worker.close()]);
+      stage.takeErrors();
+    });
+
+    it('an error that nobody listens to is printed and harms nothing', async () => {
+      const print = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+      const queue = stage.keep(new lib.Queue(stage.queueName, { connection: nowhere }));
+      await until('the error to be printed', () => print.mock.calls.length > 0);
+      expect(print.mock.calls[0]?.[0]).toMatchObject(refused());
+      await queue.close();
+      print.mockRestore();
+    });
+  });
+
+  describe('with a wrong password', () => {
+    const admin = () => new Redis(server);
+    let user = '';
+    beforeEach(async () => {
+      user = stage.queueName;
+      const client = admin();
+      await client.acl('SETUSER', user, 'reset', 'on', '>right', '~*', '&*', '+@all');
+      await client.quit();
+    });
+    afterEach(async () => {
+      const client = admin();
+      await client.acl('DELUSER', user);
+      await client.quit();
+    });
+
+    const WRONG = /^WRONGPASS invalid username-password pair/;
+    const credentials = () => ({ ...server, username: user, password: 'wrong' });
+
+    it('a queue emits the error and closes', async () => {
+      const queue = stage.queue({ connection: credentials() });
+      const [error] = await new EventLog(queue, ['error']).get<[Error]>('error');
+      expect(error.message).toMatch(WRONG);
+      expect(await queue.close()).toBeUndefined();
+      stage.takeErrors();
+    });
+
+    it('a worker emits the error and closes by force', async () => {
+      const worker = new lib.Worker(stage.queueName, async () => undefined, { connection: credentials() });
+      const [error] = await new EventLog(worker, ['error']).get<[Error]>('error');
+      expect(error.message).toMatch(WRONG);
+      await worker.close(true);
+    });
+  });
+
+  describe('when a connection breaks', () => {
+    let proxy = new Proxy();
+    const through = () => ({ ...server, host: '127.0.0.1', port: proxy.port });
+    beforeEach(async () => {
+      proxy = new Proxy();
+      await proxy.open();
+      // Kept first, so closed last: what goes through it closes before.
+      stage.keep(proxy);
+    });
+
+    it('a queue goes on by itself', async () => {
+      const queue = stage.queue({ connection: through() });
+      await queue.add('before', {});
+      proxy.cut();
+      expect((await queue.add('after', {})).id).toBe('2');
+      expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 2 });
+      stage.takeErrors();
+    });
+
+    it('a worker goes on by itself', async () => {
+      const queue = stage.queue();
+      const worker = stage.worker(async (job) => job.name, { connection: through(), runRetryDelay: 100 });
+      const log = new EventLog(worker, ['completed', 'drained']);
+      await log.get('drained');
+      proxy.cut();
+      await queue.add('after', {});
+      expect((await log.get('completed', 1, RECONNECT_MS))[1]).toBe('after');
+      stage.takeErrors();
+    });
+
+    it('a worker completes the job that it ran meanwhile', async () => {
+      const queue = stage.queue();
+      const gate = stage.gate();
+      const worker = stage.worker(() => gate.opened, { connection: through(), runRetryDelay: 100 });
+      const log = new EventLog(worker, ['active', 'completed']);
+      const job = await queue.add('job', {});
+      await log.get('active');
+      proxy.cut();
+      gate.open();
+      await log.get('completed', 1, RECONNECT_MS);
+      expect(await job.getState()).toBe('completed');
+      expect(log.names).toEqual(['active', 'completed']);
+      stage.takeErrors();
+    });
+
+    it('QueueEvents miss nothing', async () => {
+      const queue = stage.queue();
+      const log = stage.globalLog({ connection: through() });
+      await queue.add('before', {});
+      await log.get('waiting');
+      proxy.cut();
+      await queue.add('after', {});
+      await log.get('waiting', 2, RECONNECT_MS);
+      expect(log.names).toEqual(['added', 'waiting', 'added', 'waiting']);
+      stage.takeErrors();
+    });
+
+    it('what was asked for while the server was away is done when it is back', async () => {
+      await proxy.close();
+      const queue = stage.queue({ connection: through() });
+      const log = new EventLog(queue, ['error']);
+      const adding = queue.add('patient', {});
+      await log.get('error');
+      await proxy.open();
+      expect((await adding).id).toBe('1');
+      stage.takeErrors();
+    });
+
+    it('a worker that never had a server starts when there is one', async () => {
+      await proxy.close();
+      const queue = stage.queue();
+      await queue.add('job', {});
+      const worker = stage.worker(async () => 'done', { connection: through() });
+      const log = new EventLog(worker, ['error', 'completed']);
+      await log.get('error');
+      await proxy.open();
+      expect((await log.get('completed', 1, RECONNECT_MS))[1]).toBe('done');
+      stage.takeErrors();
+    });
+  });
+});

@@ -1,0 +1,115 @@
+// Pins the forms of the connection option and who closes what (bullmq-surface.md 14).
+import { Redis } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ConnectionOptions } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { keysContaining, server, serverUrl } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+describe.each(libraries)('$name: connection.forms', ({ lib }) => {
+  const stage = useStage(lib);
+  const clients: Redis[] = [];
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.disconnect();
+  });
+
+  function client(options: RedisOptions = {}): Redis {
+    const made = new Redis({ ...server, maxRetriesPerRequest: null, ...options });
+    clients.push(made);
+    return made;
+  }
+
+  /** Sends a job through a queue, a worker and a QueueEvents that all got `connection`. */
+  async function roundTrip(connection: ConnectionOptions): Promise<unknown> {
+    const queue = stage.queue({ connection });
+    const events = stage.events({ connection });
+    const worker = stage.worker(async (job) => (job.data as number) + 1, { connection });
+    const job = await queue.add('job', 1);
+    const result: unknown = await job.waitUntilFinished(events, 5_000);
+    for (const opened of [worker, events, queue]) await opened.close();
+    return result;
+  }
+
+  it('host and port', async () => {
+    expect(await roundTrip({ ...server })).toBe(2);
+  });
+
+  it('a url', async () => {
+    expect(await roundTrip({ url: serverUrl() })).toBe(2);
+  });
+
+  it('an ioredis instance, which stays open', async () => {
+    const shared = client();
+    expect(await roundTrip(shared)).toBe(2);
+    expect(shared.status).toBe('ready');
+    expect(await shared.ping()).toBe('PONG');
+  });
+
+  it('an ioredis instance that connects lazily', async () => {
+    expect(await roundTrip(client({ lazyConnect: true }))).toBe(2);
+  });
+
+  it('an ioredis instance shared by two queues, of which one closes', async () => {
+    const shared = client();
+    const [one, other] = [stage.queue({ connection: shared }), stage.queue({ connection: shared })];
+    await one.add('job', {});
+    await one.close();
+    expect((await other.add('job', {})).id).toBe('2');
+  });
+
+  it.each([
+    ['options', { ...server, db: 9 }],
+    ['a url', { url: serverUrl().replace(/\/\d+$/, '/9') }],
+  ])('with a database of its own, by %s', async (_, connection) => {
+    const queue = stage.queue({ connection });
+    await queue.add('job', {});
+    const ninth = client({ db: 9 });
+    expect((await keysContaining(ninth, stage.queueName)).length).toBeGreaterThan(0);
+    expect(await keysContaining(client(), stage.queueName)).toEqual([]);
+    await queue.obliterate();
+  });
+
+  it('with a user and a password', async () => {
+    const admin = client();
+    const user = stage.queueName;
+    await admin.acl('SETUSER', user, 'reset', 'on', '>se:cr@t', '~*', '&*', '+@all');
+    expect(await roundTrip({ ...server, username: user, password: 'se:cr@t' })).toBe(2);
+    await admin.acl('DELUSER', user);
+  });
+
+  it('needs blocking users of an instance to have no limit on retries', () => {
+    const limited = client({ maxRetriesPerRequest: 3 });
+    const message = 'BullMQ: Your redis options maxRetriesPerRequest must be null.';
+    expect(() => new lib.Worker(stage.queueName, async () => undefined, { connection: limited })).toThrow(message);
+    expect(() => new lib.QueueEvents(stage.queueName, { connection: limited })).toThrow(message);
+  });
+
+  it('lets a queue use an instance with a limit on retries', async () => {
+    const queue = stage.queue({ connection: client({ maxRetriesPerRequest: 3 }) });
+    expect((await queue.add('job', {})).id).toBe('1');
+  });
+
+  it('refuses an instance with a key prefix', () => {
+    const prefixed = client({ keyPrefix: 'mine:' });
+    expect(() => new lib.Queue(stage.queueName, { connection: prefixed })).toThrow(
+      'BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.',
+    );
+  });
+
+  it('is shown by opts as it was given', () => {
+    const connection = { ...server };
+    const queue = stage.queue({ connection });
+    expect(queue.opts.connection).toEqual(connection);
+  });
+
+  it('can be of a different form for queue and worker', async () => {
+    const log = new EventLog(
+      stage.worker(async () => 'done', { connection: client() }),
+      ['completed'],
+    );
+    await stage.queue({ connection: { url: serverUrl() } }).add('job', {});
+    expect((await log.get('completed'))[1]).toBe('done');
+  });
+});

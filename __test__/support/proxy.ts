@@ -1,0 +1,47 @@
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { server } from './redis.js';
+
+/** A TCP way to the server under test that can be cut, blocked and opened again. */
+export class Proxy {
+  readonly #sockets = new Set<Socket>();
+  #listener: Server | undefined;
+  port = 0;
+
+  /** Accepts connections, on the port of the last time if there was one. */
+  async open(): Promise<void> {
+    const listener = createServer((client) => {
+      const upstream = connect(server.port, server.host);
+      for (const socket of [client, upstream]) {
+        this.#sockets.add(socket);
+        // The other end is told by the close event that follows.
+        socket.on('error', () => undefined);
+      }
+      client.on('close', () => {
+        this.#sockets.delete(client);
+        upstream.destroy();
+      });
+      upstream.on('close', () => {
+        this.#sockets.delete(upstream);
+        client.destroy();
+      });
+      client.pipe(upstream).pipe(client);
+    });
+    await new Promise<void>((resolve) => listener.listen(this.port, '127.0.0.1', resolve));
+    this.port = (listener.address() as AddressInfo).port;
+    this.#listener = listener;
+  }
+
+  /** Drops every connection; new ones are accepted. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Drops every connection and refuses new ones. */
+  async close(): Promise<void> {
+    const listener = this.#listener;
+    this.#listener = undefined;
+    this.cut();
+    if (listener) await new Promise((resolve) => listener.close(resolve));
+  }
+}

@@ -1,0 +1,159 @@
+// Pins how `connection` is read (bullmq-surface.md 14).
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Redis } from 'ioredis';
+import { readConnection, type ConnectionUse } from '../../src/connection.js';
+import { NotSupportedError } from '../../src/errors/not-supported-error.js';
+
+const read = (connection: unknown, use: ConnectionUse = 'commands') => readConnection(connection, use).native;
+
+afterEach(() => vi.restoreAllMocks());
+
+describe('options', () => {
+  it.each([undefined, null, {}])('may be left out: %j', (connection) => expect(read(connection)).toEqual({}));
+
+  it('reach the engine under their names', () => {
+    const connection = { host: 'h', port: 1234, username: 'u', password: 'p', db: 3, connectionName: 'c' };
+    expect(read({ ...connection, connectTimeout: 500 })).toEqual({ ...connection, connectTimeout: 500 });
+  });
+
+  it('may be numbers written as text, and a password a number', () => {
+    expect(read({ port: '1234', db: '2', password: 42 })).toEqual({ port: 1234, db: 2, password: '42' });
+  });
+
+  it('with a path need no host and port', () => {
+    expect(read({ path: '/tmp/x.sock', host: 'localhost', port: 6379 })).toEqual({ path: '/tmp/x.sock' });
+  });
+
+  it.each([
+    ['port', 0],
+    ['port', 65_536],
+    ['port', NaN],
+    ['port', 'http'],
+    ['db', -1],
+    ['db', 1.5],
+    ['connectTimeout', Infinity],
+  ])('out of range are refused: %s %s', (key, value) => {
+    expect(() => read({ [key]: value })).toThrow(`connection.${key} must be an integer`);
+  });
+
+  it('that change nothing are accepted', () => {
+    const connection = {
+      maxRetriesPerRequest: null,
+      enableReadyCheck: false,
+      lazyConnect: true,
+      family: 6,
+      keepAlive: 1,
+    };
+    expect(read(connection)).toEqual({});
+  });
+
+  it.each(['sentinels', 'commandTimeout', 'natMap', 'readOnly', 'surprise'])('not supported are named: %s', (key) => {
+    expect(() => read({ [key]: 1 })).toThrow(new NotSupportedError(`the connection option "${key}"`));
+    expect(read({ [key]: undefined })).toEqual({});
+  });
+
+  it('of a cluster are not supported', () => {
+    expect(() => read({ nodes: [] })).toThrow(NotSupportedError);
+  });
+
+  it('with keyPrefix get the text of BullMQ', () => {
+    expect(() => read({ keyPrefix: 'x' })).toThrow(
+      'BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.',
+    );
+  });
+
+  it('say whether commands wait for the connection, and when to give up', () => {
+    const retryStrategy = () => null;
+    expect(readConnection({ retryStrategy }, 'commands')).toMatchObject({ retryStrategy, failFast: false });
+    expect(readConnection({ enableOfflineQueue: false }, 'commands').failFast).toBe('once-up');
+    expect(readConnection({ enableOfflineQueue: false }, 'commands', true).failFast).toBe('always');
+  });
+
+  it('with maxRetriesPerRequest are warned of where the connection blocks', () => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    read({ maxRetriesPerRequest: 3 });
+    expect(print).not.toHaveBeenCalled();
+    read({ maxRetriesPerRequest: 3 }, 'blocking');
+    expect(print).toHaveBeenCalledWith(
+      'BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.',
+    );
+  });
+});
+
+describe('a URL', () => {
+  it.each([
+    ['redis://u:p%40ss@h:1234/3', { host: 'h', port: 1234, username: 'u', password: 'p@ss', db: 3 }],
+    ['redis://:secret@h', { host: 'h', password: 'secret' }],
+    ['rediss://h:1', { host: 'h', port: 1, tls: {} }],
+    ['redis://[::1]:7000', { host: '::1', port: 7000 }],
+    ['localhost:7000', { host: 'localhost', port: 7000 }],
+    ['redis://h?db=2&family=6', { host: 'h', db: 2 }],
+    ['unix:///tmp/x.sock', { path: '/tmp/x.sock' }],
+    ['/tmp/x.sock', { path: '/tmp/x.sock' }],
+  ])('is read: %s', (url, expected) => {
+    expect(read(url)).toEqual(expected);
+    expect(read({ url })).toEqual(expected);
+  });
+
+  it('may be a URL object', () => expect(read(new URL('redis://h:1'))).toEqual({ host: 'h', port: 1 }));
+
+  it('wins over options beside it, as with ioredis', () => {
+    expect(read({ url: 'redis://h:1', host: 'other', db: 4 })).toEqual({ host: 'h', port: 1, db: 4 });
+  });
+
+  it('that is none is refused without repeating it', () => {
+    expect(() => read('redis://user:hunter2@:port')).toThrow(/^connection is not a valid URL$/);
+  });
+
+  it('of another scheme is not supported', () => {
+    expect(() => read('https://h')).toThrow(NotSupportedError);
+  });
+});
+
+describe('an ioredis instance', () => {
+  it('lends its options', () => {
+    const client = new Redis({
+      host: 'h',
+      port: 1,
+      db: 2,
+      password: 'p',
+      lazyConnect: true,
+      maxRetriesPerRequest: null,
+    });
+    expect(read(client)).toEqual({ host: 'h', port: 1, db: 2, password: 'p', connectTimeout: 10_000 });
+    expect(read(client, 'blocking')).toMatchObject({ host: 'h' });
+    client.disconnect();
+  });
+
+  it('with maxRetriesPerRequest is refused where the connection blocks', () => {
+    const client = new Redis({ lazyConnect: true });
+    expect(() => read(client, 'blocking')).toThrow('BullMQ: Your redis options maxRetriesPerRequest must be null.');
+    client.disconnect();
+  });
+
+  it('of another kind is not supported', () => {
+    expect(() => read({ connect: () => {}, duplicate: () => {}, options: {} })).toThrow(NotSupportedError);
+    expect(() => read({ connect: () => {}, duplicate: () => {}, isCluster: true })).toThrow(NotSupportedError);
+  });
+});
+
+describe('tls', () => {
+  it('passes certificates on as text', () => {
+    const tls = {
+      ca: [Buffer.from('A'), 'B'],
+      cert: 'C',
+      key: Buffer.from('K'),
+      rejectUnauthorized: false,
+      servername: 's',
+    };
+    expect(read({ tls }).tls).toEqual({ ca: 'A\nB', cert: 'C', key: 'K', rejectUnauthorized: false, servername: 's' });
+  });
+
+  it.each([
+    ['RedisCloudFixed', 'a named profile as connection.tls'],
+    [{ minVersion: 'TLSv1.3' }, 'the connection option "tls.minVersion"'],
+    [{ ca: 5 }, 'a value that is neither text nor Buffer as connection.tls.ca'],
+  ])('names what it cannot map: %j', (tls, feature) => {
+    expect(() => read({ tls })).toThrow(new NotSupportedError(feature));
+  });
+});

@@ -1,0 +1,344 @@
+// Pins how delivered jobs are run and their outcomes told, against an engine that is played by the test.
+import { EventEmitter } from 'node:events';
+import { describe, expect, it, vi } from 'vitest';
+import { Dispatcher, type DispatcherOptions, type DispatcherOwner } from '../../src/dispatcher.js';
+import { DelayedError } from '../../src/errors/delayed-error.js';
+import { RateLimitError } from '../../src/errors/rate-limit-error.js';
+import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
+import { Job } from '../../src/job.js';
+import type { NativeBatch, NativeJobExtra, NativeOutcome, WorkerMessage } from '../../src/native.js';
+
+interface Flush {
+  flush: number;
+  handles: number[];
+  results: (string | undefined)[];
+  others: NativeOutcome[];
+}
+
+function stage(options: Partial<DispatcherOptions> = {}) {
+  const owner = Object.assign(new EventEmitter(), { name: 'q', qualifiedName: 'bull:q' });
+  const log: string[] = [];
+  const errors: unknown[] = [];
+  owner.on('active', (job: Job) => log.push(`active ${job.id}`));
+  owner.on('completed', (job: Job) => log.push(`completed ${job.id}`));
+  owner.on('failed', (job: Job) => log.push(`failed ${job.id}`));
+  owner.on('error', (error) => errors.push(error));
+  const flushes: Flush[] = [];
+  const native = {
+    finish(
+      flush: number,
+      _now: number,
+      handles: Uint32Array,
+      lengths: Int32Array,
+      text: string,
+      others: NativeOutcome[],
+    ) {
+      let at = 0;
+      const results = [...lengths].map((length) => (length < 0 ? undefined : text.slice(at, (at += length))));
+      flushes.push({ flush, handles: [...handles], results, others });
+    },
+  };
+  const dispatcher = new Dispatcher({
+    ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, process: () => undefined, concurrency: 1 },
+    ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
+    ...{ maxStartedAttempts: undefined, backoffStrategy: undefined },
+    ...options,
+  });
+  const acknowledge = (message: WorkerMessage = {}) =>
+    dispatcher.acknowledge({ flushed: flushes.length, finishedOn: 300, ...message });
+  return { dispatcher, owner, log, errors, flushes, acknowledge };
+}
+
+/** `count` jobs with ids from `first`; their handles are ten times that. */
+function batch(first: number, count: number, opts = '{}', extra?: NativeJobExtra): NativeBatch {
+  const layout = new Float64Array(6 * count);
+  for (let i = 0; i < count; i++) layout.set([first + i, i === 0 ? 3 : -1, 2, 0, 100, extra ? 0 : -1], 6 * i);
+  const text = `job${'{}'.repeat(count)}`;
+  return { base: 10 * first, count, processedOn: 200, text, layout, opts: [opts], extras: extra ? [extra] : [] };
+}
+
+/** A tick: everything that needs no I/O has happened. */
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('running', () => {
+  it('keeps to the concurrency, in the order of delivery', async () => {
+    const gates: (() => void)[] = [];
+    const process = () => new Promise<void>((resolve) => gates.push(resolve));
+    const { dispatcher, log } = stage({ concurrency: 2, process });
+    dispatcher.deliver(batch(1, 3));
+    expect(log).toEqual(['active 1', 'active 2']);
+    gates[1]();
+    await tick();
+    expect(log).toEqual(['active 1', 'active 2', 'active 3']);
+  });
+
+  it('gives the processor the job, its token and no signal', () => {
+    const process = vi.fn();
+    const { dispatcher } = stage({ process });
+    dispatcher.deliver(batch(1, 1));
+    expect(process).toHaveBeenCalledExactlyOnceWith(expect.any(Job), 'worker:0', undefined);
+    expect(process.mock.calls[0][0]).toMatchObject({ id: '1', token: 'worker:0', processedBy: 'w', processedOn: 200 });
+  });
+
+  it('starts more when the concurrency is raised', () => {
+    const { dispatcher, log } = stage({ process: () => new Promise(() => {}) });
+    dispatcher.deliver(batch(1, 3));
+    dispatcher.setConcurrency(2);
+    expect(log).toEqual(['active 1', 'active 2']);
+  });
+
+  it('takes plain values and exceptions like promises', async () => {
+    const process = (job: Job) => {
+      if (job.id === '2') throw new Error('sync');
+      return 5;
+    };
+    const { dispatcher, flushes } = stage({ process });
+    dispatcher.deliver(batch(1, 2));
+    await tick();
+    expect(flushes).toMatchObject([{ handles: [10], results: ['5'], others: [{ handle: 11, reason: 'sync' }] }]);
+  });
+});
+
+describe('outcomes', () => {
+  it('of a tick travel together, and the next ones when those are answered', async () => {
+    const { dispatcher, flushes, acknowledge } = stage({ concurrency: 3 });
+    dispatcher.deliver(batch(1, 3));
+    await tick();
+    dispatcher.deliver(batch(4, 2));
+    await tick();
+    expect(flushes.map(({ handles }) => handles)).toEqual([[10, 11, 12]]);
+    acknowledge();
+    expect(flushes.map(({ handles }) => handles)).toEqual([
+      [10, 11, 12],
+      [40, 41],
+    ]);
+  });
+
+  it('are announced before the jobs that follow start', async () => {
+    const { dispatcher, log, acknowledge } = stage();
+    dispatcher.deliver(batch(1, 1));
+    await tick();
+    acknowledge();
+    dispatcher.deliver(batch(2, 1));
+    expect(log).toEqual(['active 1', 'completed 1', 'active 2']);
+  });
+
+  it('are announced in the order in which they came', async () => {
+    const process = (job: Job) => (job.id === '2' ? Promise.reject(new Error('no')) : job.id);
+    const { dispatcher, log, acknowledge } = stage({ concurrency: 3, process });
+    dispatcher.deliver(batch(1, 3));
+    await tick();
+    acknowledge({ failures: [{ handle: 11, state: 'failed', attemptsMade: 1, finishedOn: 300 }] });
+    expect(log.slice(3).sort()).toEqual(['completed 1', 'completed 3', 'failed 2']);
+  });
+
+  it('are sent though handlers keep the tick from ending', async () => {
+    const process = () => {
+      const until = performance.now() + 2;
+      while (performance.now() < until);
+    };
+    const { dispatcher, flushes } = stage({ process });
+    dispatcher.deliver(batch(1, 10));
+    await tick();
+    expect(flushes[0].handles.length).toBeLessThan(6);
+  });
+
+  it('that were refused are errors, and nothing is announced', async () => {
+    const { dispatcher, log, errors, acknowledge } = stage({ concurrency: 2 });
+    dispatcher.deliver(batch(1, 2));
+    await tick();
+    acknowledge({
+      rejected: [{ handle: 10, error: { message: 'Missing lock for job 1. moveToFinished', number: -2 } }],
+    });
+    expect(log).toEqual(['active 1', 'active 2', 'completed 2']);
+    expect(errors).toMatchObject([{ message: 'Missing lock for job 1. moveToFinished', code: -2 }]);
+  });
+
+  it('update the job', async () => {
+    const jobs: Job[] = [];
+    const process = (job: Job) => {
+      jobs.push(job);
+      return job.id === '1' ? 0 : Promise.reject(new Error('why'));
+    };
+    const { dispatcher, flushes, acknowledge } = stage({ concurrency: 2, process });
+    dispatcher.deliver(batch(1, 2));
+    await tick();
+    expect(flushes[0]).toMatchObject({ handles: [10], results: ['0'] });
+    acknowledge({ failures: [{ handle: 11, state: 'delayed', attemptsMade: 1, delay: 50 }] });
+    expect(jobs).toMatchObject([
+      { returnvalue: undefined, attemptsMade: 1, finishedOn: 300 },
+      { failedReason: 'why', attemptsMade: 1, finishedOn: undefined, delay: 50, stacktrace: [expect.any(String)] },
+    ]);
+  });
+
+  it('with no JSON form are errors and failures', async () => {
+    const { dispatcher, flushes, errors } = stage({ process: () => 1n });
+    dispatcher.deliver(batch(1, 1));
+    await tick();
+    expect(errors).toMatchObject([{ message: 'Do not know how to serialize a BigInt' }]);
+    expect(flushes[0].others).toMatchObject([{ kind: 'failed', reason: 'Do not know how to serialize a BigInt' }]);
+  });
+});
+
+describe('what a processor throws', () => {
+  const outcomeOf = async (
+    error: unknown,
+    opts?: string,
+    more?: Partial<DispatcherOptions>,
+    extra?: NativeJobExtra,
+  ) => {
+     
+    const set = stage({ process: () => Promise.reject(error), ...more });
+    set.dispatcher.deliver(batch(1, 1, opts, extra));
+    await tick();
+    return { ...set, outcome: set.flushes[0]?.others[0] };
+  };
+
+  it.each([
+    [new DelayedError(), { kind: 'moved' }],
+    [Object.assign(new Error('x'), { name: 'WaitingError' }), { kind: 'moved' }],
+    [Object.assign(new Error('x'), { name: 'WaitingChildrenError' }), { kind: 'moved' }],
+    [new RateLimitError(), { kind: 'rateLimited' }],
+    [new Error('bullmq:rateLimitExceeded'), { kind: 'rateLimited' }],
+    [new RateLimitError('mine'), { kind: 'failed', reason: 'mine' }],
+    [new UnrecoverableError('u'), { kind: 'failed', reason: 'u', unrecoverable: true }],
+    [Object.assign(new Error('x'), { name: 'UnrecoverableError' }), { unrecoverable: true }],
+    [new Error(), { kind: 'failed', reason: '' }],
+    [{ message: 'object' }, { kind: 'failed', reason: 'object', stacktrace: '[]' }],
+    ['text', { kind: 'failed', stacktrace: '[]' }],
+    [undefined, { kind: 'failed', stacktrace: '[]' }],
+    [null, { kind: 'failed', stacktrace: '[]' }],
+  ])('decides what becomes of the job: %s', async (error, expected) => {
+    const { outcome } = await outcomeOf(error);
+    expect(outcome).toMatchObject(expected);
+    if (!('reason' in expected)) expect(outcome).not.toHaveProperty('reason', undefined);
+  });
+
+  const custom = '{"attempts":3,"backoff":{"type":"mine"}}';
+
+  it('waits as long as the custom strategy says', async () => {
+    const strategy = vi.fn(() => Promise.resolve(70));
+    const error = new Error('x');
+    const { outcome } = await outcomeOf(error, custom, { backoffStrategy: strategy });
+    expect(outcome).toMatchObject({ kind: 'failed', delay: 70 });
+    expect(strategy).toHaveBeenCalledWith(1, 'mine', error, expect.any(Job));
+  });
+
+  it.each([-1, 0])('passes %i of the custom strategy on', async (delay) => {
+    expect((await outcomeOf(new Error('x'), custom, { backoffStrategy: () => delay })).outcome).toMatchObject({
+      delay,
+    });
+  });
+
+  it.each([
+    ['a built-in type', '{"attempts":3,"backoff":{"type":"fixed","delay":5}}', undefined, undefined],
+    ['the last attempt', custom, { attemptsMade: 2 }, undefined],
+    ['too many starts', custom, { attemptsStarted: 2 }, 2],
+  ])('asks no strategy for %s', async (_case, opts, extra, maxStartedAttempts) => {
+    const backoffStrategy = vi.fn(() => 1);
+    const { outcome } = await outcomeOf(new Error('x'), opts, { backoffStrategy, maxStartedAttempts }, extra);
+    expect(backoffStrategy).not.toHaveBeenCalled();
+    expect(outcome).not.toHaveProperty('delay');
+  });
+
+  it('is let go of when there is no strategy for the type', async () => {
+    const { outcome, errors, log } = await outcomeOf(new Error('x'), custom);
+    expect(errors).toMatchObject([{ message: expect.stringContaining('Unknown backoff strategy mine.') as string }]);
+    expect(outcome).toEqual({ handle: 10, kind: 'moved' });
+    expect(log).toEqual(['active 1']);
+  });
+});
+
+describe('a job that may not run', () => {
+  it.each([
+    [{ deferredFailure: 'job stalled more than allowable limit' }, undefined, 'job stalled more than allowable limit'],
+    [{ attemptsStarted: 3 }, 2, 'job started more than allowable limit'],
+  ])('fails without the processor: %j', async (extra, maxStartedAttempts, reason) => {
+    const process = vi.fn();
+    const { dispatcher, flushes, log } = stage({ process, maxStartedAttempts });
+    dispatcher.deliver(batch(1, 1, '{"attempts":9}', extra));
+    await tick();
+    expect(process).not.toHaveBeenCalled();
+    expect(log).toEqual(['active 1']);
+    expect(flushes[0].others).toMatchObject([{ kind: 'failed', reason, unrecoverable: true }]);
+  });
+});
+
+describe('handing back', () => {
+  const never = () => new Promise(() => {});
+
+  it('returns what has not started', async () => {
+    const { dispatcher, flushes } = stage({ process: never });
+    dispatcher.deliver(batch(1, 3));
+    dispatcher.deliver(batch(4, 1));
+    dispatcher.giveBack();
+    await tick();
+    expect(flushes[0].others).toEqual([11, 12, 40].map((handle) => ({ handle, kind: 'returned' })));
+  });
+
+  it('returns at once what comes while paused, until resumed', async () => {
+    const { dispatcher, flushes, log, acknowledge } = stage({ process: never });
+    dispatcher.pause();
+    dispatcher.deliver(batch(1, 1));
+    await tick();
+    expect(flushes[0].others).toEqual([{ handle: 10, kind: 'returned' }]);
+    acknowledge();
+    dispatcher.resume();
+    dispatcher.deliver(batch(2, 1));
+    expect(log).toEqual(['active 2']);
+  });
+
+  it('is settled when running jobs are stored', async () => {
+    let open = (_value?: unknown): void => {};
+    const { dispatcher, acknowledge } = stage({ process: () => new Promise((resolve) => (open = resolve)) });
+    const steps: string[] = [];
+    dispatcher.deliver(batch(1, 1));
+    void dispatcher.whenQuiet().then(() => steps.push('quiet'));
+    void dispatcher.whenSettled().then(() => steps.push('settled'));
+    await tick();
+    expect(steps).toEqual([]);
+    open();
+    await tick();
+    expect(steps).toEqual(['quiet']);
+    acknowledge();
+    await tick();
+    expect(steps).toEqual(['quiet', 'settled']);
+  });
+
+  it('forgets all when stopped', async () => {
+    let open = (_value?: unknown): void => {};
+    const { dispatcher, flushes } = stage({ process: () => new Promise((resolve) => (open = resolve)) });
+    dispatcher.deliver(batch(1, 2));
+    dispatcher.stop();
+    open();
+    await tick();
+    expect(flushes).toEqual([]);
+    await dispatcher.whenSettled();
+  });
+});
+
+describe('cancelling', () => {
+  it('aborts the signal of a running job with the reason', async () => {
+    const signals: AbortSignal[] = [];
+    const process = (_job: Job, _token: string, signal?: AbortSignal) =>
+      new Promise((resolve) => {
+        signals.push(signal!);
+        signal!.addEventListener('abort', resolve);
+      });
+    const { dispatcher } = stage({ process, acceptsSignal: true });
+    dispatcher.deliver(batch(1, 1));
+    expect(dispatcher.runningIds()).toEqual(['1']);
+    expect(dispatcher.cancel('2')).toBe(false);
+    expect(dispatcher.cancel('1', 'why')).toBe(true);
+    expect([signals[0].aborted, signals[0].reason]).toEqual([true, 'why']);
+    await tick();
+    expect(dispatcher.cancel('1')).toBe(false);
+  });
+
+  it('has nothing to abort when the processor takes no signal', () => {
+    const { dispatcher } = stage({ process: () => new Promise(() => {}) });
+    dispatcher.deliver(batch(1, 1));
+    expect(dispatcher.cancel('1')).toBe(false);
+    dispatcher.cancelAll();
+  });
+});

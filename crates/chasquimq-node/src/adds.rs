@@ -1,0 +1,414 @@
+//! A queue's adds: packed on JavaScript's thread, sent by the lane where there is one, else by the engine, answered in batches.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    rc::Rc,
+    sync::{Arc, Mutex, Weak},
+    thread::ThreadId,
+};
+
+use chasquimq::{producer::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
+use napi::{
+    bindgen_prelude::{Function, FunctionRef, JsValue, ToNapiValue},
+    Env, Result,
+};
+use tokio::sync::watch;
+
+use crate::{
+    convert::Pieces,
+    error::NativeError,
+    queue::{NativeAdded, NativeAddedException, QueueMessage},
+    sink::Sink,
+};
+#[cfg(unix)]
+use crate::lane::{call_back, Lane, LaneOwner};
+
+const CACHED_OPTIONS: usize = 256;
+
+/// What a queue tells JavaScript.
+pub enum ToJs {
+    Added,
+    Connection(ConnectionEvent),
+    #[cfg(unix)]
+    Direct(Box<chasquimq::server::direct::DirectSocket>),
+    #[cfg(unix)]
+    CloseLane,
+}
+
+type Answers = Vec<(u32, chasquimq::Result<Added>)>;
+
+/// The adds of one queue.
+pub struct Adds {
+    queue: Arc<Queue>,
+    sink: Sink<ToJs, QueueMessage>,
+    engine: tokio::runtime::Handle,
+    answers: Mutex<Answers>,
+    options: Mutex<HashMap<String, Arc<JobOptions>>>,
+    // adds that were not answered, by either way, and by the engine's; a close waits for the first
+    pending: watch::Sender<Pending>,
+    #[cfg(unix)]
+    lane: JsCell<LaneSlot>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Pending {
+    all: u64,
+    engine: u64,
+}
+
+#[cfg(unix)]
+struct LaneSlot {
+    lane: Option<Lane>,
+    wanted: bool,
+    function: FunctionRef<QueueMessage, ()>,
+}
+
+/// A value of JavaScript's thread inside something that other threads may hold, but not look into.
+struct JsCell<T> {
+    thread: ThreadId,
+    value: RefCell<T>,
+}
+
+// SAFETY: `with` refuses every other thread; the last owner may be another thread, where dropping a lane or a function reference only
+// hands them back to their own thread (napi) or leaks a closed pointer (lane: closed before by `finish` or `stop`)
+unsafe impl<T> Send for JsCell<T> {}
+// SAFETY: as above
+unsafe impl<T> Sync for JsCell<T> {}
+
+impl<T> JsCell<T> {
+    fn new(value: T) -> Self {
+        Self {
+            thread: std::thread::current().id(),
+            value: RefCell::new(value),
+        }
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if std::thread::current().id() != self.thread {
+            return None;
+        }
+        self.value.try_borrow_mut().ok().map(|mut value| work(&mut value))
+    }
+}
+
+impl Adds {
+    /// `make` makes the queue, which reports through the sink.
+    pub fn new(
+        env: &Env,
+        on_message: &Function<'_, QueueMessage, ()>,
+        engine: tokio::runtime::Handle,
+        make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
+    ) -> Result<Arc<Self>> {
+        let function = on_message.create_ref()?;
+        let env = *env;
+        let mut made = Ok(());
+        let adds = Arc::new_cyclic(|adds: &Weak<Self>| {
+            let weak = adds.clone();
+            let sink = Sink::new(on_message, move |message| {
+                Ok(weak.upgrade().map(|adds| adds.tell(env, message)).unwrap_or_default())
+            });
+            let sink = sink.unwrap_or_else(|error| {
+                made = Err(error);
+                Sink::none()
+            });
+            Self {
+                queue: Arc::new(make(sink.clone())),
+                sink,
+                engine,
+                answers: Mutex::default(),
+                options: Mutex::default(),
+                pending: watch::Sender::new(Pending::default()),
+                #[cfg(unix)]
+                lane: JsCell::new(LaneSlot {
+                    lane: None,
+                    wanted: true,
+                    function,
+                }),
+            }
+        });
+        made.map(|()| adds)
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> Arc<Queue> {
+        self.queue.clone()
+    }
+
+    /// Adds jobs; the answer comes as a message.
+    pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) {
+        let batch = match self.pack(now_ms, text, layout, opts) {
+            Ok(batch) => batch,
+            Err(error) => {
+                self.pending.send_modify(|pending| pending.all += 1);
+                self.answer(request, Err(error));
+                return;
+            }
+        };
+        self.pending.send_modify(|pending| pending.all += 1);
+        let call = self.queue.producer().begin(batch);
+        if let Some(call) = self.send_by_lane(request, call) {
+            self.send_by_engine(vec![(request, call)]);
+        }
+    }
+
+    fn pack(&self, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
+        let options = opts
+            .iter()
+            .map(|text| self.parse_options(text))
+            .collect::<chasquimq::Result<Vec<_>>>()?;
+        let mut pieces = Pieces::new(text);
+        let jobs = layout.chunks_exact(3).filter_map(|job| {
+            let (name, data) = (pieces.next(job[0] as usize), pieces.next(job[1] as usize));
+            options
+                .get(job[2] as usize)
+                .map(|options| NewJob { name, data, options })
+        });
+        Ok(AddBatch::pack(now_ms, jobs))
+    }
+
+    fn parse_options(&self, text: &str) -> chasquimq::Result<Arc<JobOptions>> {
+        let Ok(mut known) = self.options.lock() else {
+            return JobOptions::parse(text).map(Arc::new);
+        };
+        if let Some(options) = known.get(text) {
+            return Ok(options.clone());
+        }
+        let options = Arc::new(JobOptions::parse(text)?);
+        if options.job_id.is_none() {
+            if known.len() >= CACHED_OPTIONS {
+                known.clear();
+            }
+            known.insert(text.to_owned(), options.clone());
+        }
+        Ok(options)
+    }
+
+    /// Sends calls one after the other over the engine's connection, in the order they were made.
+    fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+        let count = calls.len() as u64;
+        self.pending.send_modify(|pending| pending.engine += count);
+        let adds = self.clone();
+        self.engine.spawn(async move {
+            for (request, call) in calls {
+                let producer = adds.queue.producer();
+                let added = producer.send(&call).await;
+                producer.end(&call, &added);
+                adds.pending.send_modify(|pending| pending.engine -= 1);
+                adds.answer(request, added);
+            }
+        });
+    }
+
+    fn answer(&self, request: u32, added: chasquimq::Result<Added>) {
+        let first = self.answers.lock().is_ok_and(|mut answers| {
+            answers.push((request, added));
+            answers.len() == 1
+        });
+        // one call takes all answers that are there by then
+        if first {
+            self.sink.send(ToJs::Added);
+        }
+        self.pending.send_modify(|pending| pending.all -= 1);
+    }
+
+    /// Waits for adds under way, then closes.
+    pub async fn finish(&self) {
+        if self.queue.is_connected() {
+            let _ = self.pending.subscribe().wait_for(|pending| pending.all == 0).await;
+            self.queue.forget_adds().await;
+        }
+        self.queue.close();
+        #[cfg(unix)]
+        self.sink.send(ToJs::CloseLane);
+        self.sink.close();
+    }
+
+    /// Closes at once; on JavaScript's thread.
+    pub fn stop(self: &Arc<Self>) {
+        self.queue.close();
+        #[cfg(unix)]
+        self.close_lane();
+        self.sink.close();
+    }
+
+    fn tell(self: &Arc<Self>, env: Env, message: ToJs) -> QueueMessage {
+        match message {
+            ToJs::Added => {
+                let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
+                to_added_message(answers.unwrap_or_default())
+            }
+            ToJs::Connection(ConnectionEvent::Failed(error)) => QueueMessage {
+                error: Some(NativeError::from(&error)),
+                ..QueueMessage::default()
+            },
+            ToJs::Connection(ConnectionEvent::Lost) => QueueMessage {
+                closed: Some(true),
+                ..QueueMessage::default()
+            },
+            #[cfg(unix)]
+            ToJs::Direct(socket) => {
+                self.take_lane(env, *socket);
+                QueueMessage::default()
+            }
+            #[cfg(unix)]
+            ToJs::CloseLane => {
+                self.close_lane();
+                QueueMessage::default()
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Adds {
+    fn send_by_lane(self: &Arc<Self>, _request: u32, call: Call) -> Option<Call> {
+        Some(call)
+    }
+}
+
+#[cfg(unix)]
+impl Adds {
+    /// Sends a call by the lane; gives it back if there is no lane, or adds before it are still under way in the engine.
+    fn send_by_lane(self: &Arc<Self>, request: u32, call: Call) -> Option<Call> {
+        let engine_is_busy = self.pending.borrow().engine > 0;
+        let mut call = Some(call);
+        let failed = self.lane.with(|slot| {
+            let Some(lane) = &slot.lane else {
+                if std::mem::take(&mut slot.wanted) {
+                    self.open_lane();
+                }
+                return Ok(());
+            };
+            if engine_is_busy {
+                return Ok(());
+            }
+            match call.take() {
+                Some(call) => {
+                    let command = self.queue.producer().command(&call);
+                    lane.send(request, call, &command)
+                }
+                None => Ok(()),
+            }
+        });
+        if let Some(Err(calls)) = failed {
+            self.lose_lane(calls);
+        }
+        call
+    }
+
+    fn open_lane(self: &Arc<Self>) {
+        let adds = self.clone();
+        self.engine.spawn(async move {
+            // without a lane, adds go by the engine; its connection reports what is wrong
+            if let Ok(Some(socket)) = adds.queue.open_direct().await {
+                adds.sink.send(ToJs::Direct(Box::new(socket)));
+            }
+        });
+    }
+
+    fn take_lane(self: &Arc<Self>, env: Env, socket: chasquimq::server::direct::DirectSocket) {
+        if self.queue.is_closed() {
+            return;
+        }
+        let owner = Rc::new(Owner(Arc::downgrade(self)));
+        let lane = Lane::open(env, socket, owner);
+        self.lane.with(|slot| slot.lane = lane);
+    }
+
+    fn close_lane(self: &Arc<Self>) {
+        let lane = self.lane.with(|slot| {
+            slot.wanted = false;
+            slot.lane.take()
+        });
+        if let Some(Some(lane)) = lane {
+            let calls = lane.close();
+            if !calls.is_empty() {
+                self.send_by_engine(calls);
+            }
+        }
+    }
+
+    /// The lane broke: what it was asked goes by the engine, and the next add asks for another.
+    fn lose_lane(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+        let lane = self.lane.with(|slot| {
+            slot.wanted = true;
+            slot.lane.take()
+        });
+        if let Some(Some(lane)) = lane {
+            lane.close();
+        }
+        if !calls.is_empty() {
+            self.send_by_engine(calls);
+        }
+    }
+}
+
+#[cfg(unix)]
+struct Owner(Weak<Adds>);
+
+#[cfg(unix)]
+impl LaneOwner for Owner {
+    fn answered(&self, env: Env, answers: Vec<(u32, Call, Added)>) {
+        let Some(adds) = self.0.upgrade() else { return };
+        let count = answers.len() as u64;
+        let answers: Answers = answers
+            .into_iter()
+            .map(|(request, call, added)| {
+                let added = Ok(added);
+                adds.queue.producer().end(&call, &added);
+                (request, added)
+            })
+            .collect();
+        adds.pending.send_modify(|pending| pending.all -= count);
+        let function = adds.lane.with(|slot| slot.function.borrow_back(&env).map(|function| function.raw()));
+        if let Some(Ok(function)) = function {
+            // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
+            unsafe {
+                if let Ok(message) = QueueMessage::to_napi_value(env.raw(), to_added_message(answers)) {
+                    call_back(env.raw(), function, message);
+                }
+            }
+        }
+    }
+
+    fn broken(&self, calls: Vec<(u32, Call)>) {
+        if let Some(adds) = self.0.upgrade() {
+            adds.lose_lane(calls);
+        }
+    }
+}
+
+fn to_added_message(answers: Answers) -> QueueMessage {
+    let added = answers.into_iter().map(|(request, added)| to_added(request, added));
+    QueueMessage {
+        added: Some(added.collect()),
+        ..QueueMessage::default()
+    }
+}
+
+fn to_added(request: u32, added: chasquimq::Result<Added>) -> NativeAdded {
+    match added {
+        Ok(added) => NativeAdded {
+            request,
+            first: added.first as f64,
+            exceptions: (!added.exceptions.is_empty()).then(|| {
+                let exceptions = added.exceptions.into_iter();
+                exceptions
+                    .map(|(index, id)| NativeAddedException {
+                        index: index as u32,
+                        id: Some(id),
+                        error: None,
+                    })
+                    .collect()
+            }),
+            error: None,
+        },
+        Err(error) => NativeAdded {
+            request,
+            first: 0.0,
+            exceptions: None,
+            error: Some(NativeError::from(&error)),
+        },
+    }
+}

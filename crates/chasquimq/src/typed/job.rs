@@ -1,0 +1,190 @@
+//! A job as its handler sees it.
+
+use std::{ops::Range, sync::Arc};
+
+use serde::{de::DeserializeOwned, Serialize};
+
+use super::outcome::Outcome;
+use crate::{
+    clock::system_now_ms,
+    error::{Error, Result},
+    job::Vitals,
+    options::JobOptions,
+    queue::Queue,
+    worker::Batch,
+};
+
+/// A job that is being run.
+#[derive(Debug)]
+pub struct TypedJob<T> {
+    /// Id, unique in the queue.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// Data.
+    pub data: T,
+    /// The options it was added with.
+    pub options: Arc<JobOptions>,
+    /// Creation time, epoch ms.
+    pub timestamp: u64,
+    /// When this try started, epoch ms.
+    pub processed_on: u64,
+    /// What happened in earlier tries: `attempts_made` tries ended, this is start number `attempts_started`.
+    pub vitals: Vitals,
+    queue: Arc<Queue>,
+}
+
+impl<T> TypedJob<T> {
+    /// Stores how far the job is, for look-ups, and tells it as a `progress` event. Source: BullMQ `job.updateProgress`.
+    /// # Errors
+    /// [`Error::Invalid`] when the progress has no JSON form; [`Error::JobMissing`] when the job was removed.
+    pub async fn update_progress(&self, progress: &impl Serialize) -> Result<()> {
+        let progress = to_json("progress", progress)?;
+        self.queue.update_progress(system_now_ms(), &self.id, &progress).await
+    }
+
+    /// Adds a row to the job's log. Answers the number of rows. Source: BullMQ `job.log`.
+    /// # Errors
+    /// [`Error::JobMissing`] when the job was removed.
+    pub async fn log(&self, row: &str) -> Result<u64> {
+        self.queue.log(&self.id, row, 0).await
+    }
+}
+
+/// One job of a batch, before its data was read.
+#[derive(Debug, Clone)]
+pub(super) struct Delivered {
+    /// The engine's name for it.
+    pub(super) handle: u32,
+    /// Its id.
+    pub(super) id: String,
+    batch: Arc<Batch>,
+    at: usize,
+    name: Range<usize>,
+    data: Range<usize>,
+}
+
+impl Delivered {
+    /// The jobs of a batch, in order.
+    pub(super) fn each(batch: Batch) -> impl Iterator<Item = Self> {
+        let batch = Arc::new(batch);
+        let (mut name, mut end) = (0..0, 0);
+        (0..batch.jobs.len()).map(move |at| {
+            let job = &batch.jobs[at];
+            if let Some(len) = job.name_len {
+                name = end..end + len as usize;
+                end = name.end;
+            }
+            let data = end..end + job.data_len as usize;
+            end = data.end;
+            Self {
+                handle: batch.base.wrapping_add(at as u32),
+                id: match job.extra {
+                    Some(extra) => batch.extras[extra as usize].id.clone(),
+                    None => job.number.to_string(),
+                },
+                batch: batch.clone(),
+                at,
+                name: name.clone(),
+                data,
+            }
+        })
+    }
+
+    /// What happened to the job so far; `None`: this is its first start.
+    pub(super) fn vitals(&self) -> Option<&Vitals> {
+        let extra = self.batch.jobs[self.at].extra?;
+        Some(&self.batch.extras[extra as usize].vitals)
+    }
+
+    /// The options it was added with.
+    pub(super) fn options(&self) -> &Arc<JobOptions> {
+        &self.batch.options[self.batch.jobs[self.at].options as usize]
+    }
+
+    /// The handler's view of the job. Data of another type fails it for good: no further try would read it better.
+    pub(super) fn read<T: DeserializeOwned>(self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
+        let data = serde_json::from_str(&self.batch.text[self.data.clone()])
+            .map_err(|error| Outcome::unrecoverable(format!("the data is not readable: {error}")))?;
+        let first_start = || Vitals {
+            attempts_started: 1,
+            ..Vitals::default()
+        };
+        Ok(TypedJob {
+            name: self.batch.text[self.name.clone()].to_owned(),
+            data,
+            options: self.options().clone(),
+            timestamp: self.batch.jobs[self.at].timestamp,
+            processed_on: self.batch.processed_on,
+            vitals: self.vitals().cloned().unwrap_or_else(first_start),
+            id: self.id,
+            queue,
+        })
+    }
+}
+
+/// A value as JSON text.
+pub(super) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Invalid(format!("the {what} has no JSON form: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::{BatchJob, Extra};
+
+    fn job(number: u64, name_len: Option<u32>, data_len: u32, extra: Option<u32>) -> BatchJob {
+        BatchJob {
+            number,
+            name_len,
+            data_len,
+            options: 0,
+            timestamp: 7,
+            extra,
+        }
+    }
+
+    #[test]
+    fn a_batch_is_taken_apart_into_jobs() {
+        let extra = Extra {
+            id: "mine".into(),
+            vitals: Vitals {
+                attempts_made: 2,
+                ..Vitals::default()
+            },
+        };
+        let batch = Batch {
+            base: u32::MAX,
+            text: r#"mail"a""b"call"c""#.into(),
+            jobs: vec![
+                job(1, Some(4), 3, None),
+                job(2, None, 3, None),
+                job(0, Some(4), 3, Some(0)),
+            ],
+            options: vec![Arc::new(JobOptions::none("{}"))],
+            extras: vec![extra],
+            ..Batch::default()
+        };
+        let jobs: Vec<Delivered> = Delivered::each(batch).collect();
+        let seen: Vec<(u32, &str, &str, &str)> = jobs
+            .iter()
+            .map(|job| {
+                let text = &job.batch.text;
+                (
+                    job.handle,
+                    job.id.as_str(),
+                    &text[job.name.clone()],
+                    &text[job.data.clone()],
+                )
+            })
+            .collect();
+        let expected = [
+            (u32::MAX, "1", "mail", r#""a""#),
+            (0, "2", "mail", r#""b""#),
+            (1, "mine", "call", r#""c""#),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(jobs[2].vitals().map(|vitals| vitals.attempts_made), Some(2));
+        assert!(jobs[0].vitals().is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! Adding jobs and looking at them, with data of a type of the program's.
+
+use std::marker::PhantomData;
+
+use serde::{de::DeserializeOwned, Serialize};
+
+use super::{job::to_json, options::AddOptions};
+use crate::{
+    clock::system_now_ms,
+    error::{Error, Result},
+    job::Job,
+    keys::Keys,
+    options::JobOptions,
+    producer::{Batch, NewJob},
+    queue::{Counts, JobRange, Queue, RetryOptions},
+    server::conn::ConnectOptions,
+};
+
+/// A queue of jobs whose data is a `T`. Share one among tasks in an `Arc`: calls made at the same time share a connection.
+#[derive(Debug)]
+pub struct TypedQueue<T> {
+    queue: Queue,
+    data: PhantomData<fn(T)>,
+}
+
+/// One job of a bulk.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkJob<'a, T> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its data.
+    pub data: &'a T,
+    /// Its options. Neighbours with the same options are stored together.
+    pub options: &'a AddOptions,
+}
+
+/// A job that was looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundJob<T> {
+    /// Its data.
+    pub data: T,
+    /// Everything else about it, and its data as text.
+    pub job: Job,
+}
+
+impl<T> FoundJob<T> {
+    /// What its handler returned; `None` until it completed.
+    /// # Errors
+    /// [`Error::Malformed`] when the result is no `R`.
+    pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>> {
+        let read = |text: &String| from_json(&self.job.id, "result", text);
+        self.job.vitals.returnvalue.as_ref().map(read).transpose()
+    }
+}
+
+impl<T> TypedQueue<T> {
+    /// Connects to a queue. `server` is a URL (`redis://`, `rediss://` or `unix://`) or [`ConnectOptions`]; `queue` is a name, or
+    /// [`Keys`] for a prefix other than `bull`.
+    /// # Errors
+    /// [`Error::Invalid`] for what is no URL; the cause, when the server cannot be reached, refuses the login or is too old.
+    pub async fn connect<C: TryInto<ConnectOptions>>(server: C, queue: impl Into<Keys>) -> Result<Self>
+    where
+        Error: From<C::Error>,
+    {
+        // a call that meets a broken connection waits for the next one, so there is nothing to tell
+        let queue = Queue::new(server.try_into()?, queue.into(), |_| {});
+        queue.ready().await?;
+        Ok(Self {
+            queue,
+            data: PhantomData,
+        })
+    }
+
+    /// The untyped queue, for everything else that can be done to jobs by their id.
+    pub fn untyped(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Numbers of jobs by state.
+    /// # Errors
+    /// As [`Queue::counts`].
+    pub async fn counts(&self) -> Result<Counts> {
+        self.queue.counts().await
+    }
+
+    /// A job's state in BullMQ's words; `unknown` when there is no such job.
+    /// # Errors
+    /// As [`Queue::state`].
+    pub async fn state(&self, id: &str) -> Result<String> {
+        Ok(self.queue.state(id).await?.0)
+    }
+
+    /// Removes a job. False when a worker holds it.
+    /// # Errors
+    /// As [`Queue::remove`].
+    pub async fn remove(&self, id: &str) -> Result<bool> {
+        self.queue.remove(system_now_ms(), id).await
+    }
+
+    /// Puts a job that failed for good back in line.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn retry(&self, id: &str) -> Result<()> {
+        let retry = RetryOptions::default();
+        self.queue.retry(system_now_ms(), id, "failed", retry).await
+    }
+
+    /// Stops all workers' fetching. Jobs that run go on.
+    /// # Errors
+    /// As [`Queue::pause`].
+    pub async fn pause(&self) -> Result<()> {
+        self.queue.pause(system_now_ms(), true).await
+    }
+
+    /// Ends [`TypedQueue::pause`].
+    /// # Errors
+    /// As [`Queue::pause`].
+    pub async fn resume(&self) -> Result<()> {
+        self.queue.pause(system_now_ms(), false).await
+    }
+
+    /// Closes the connection; calls under way end with [`Error::Closed`].
+    pub async fn close(&self) {
+        self.queue.forget_adds().await;
+        self.queue.close();
+    }
+}
+
+impl<T: Serialize> TypedQueue<T> {
+    /// Adds a job, exactly once whatever the connection does. Answers its id.
+    /// # Errors
+    /// [`Error::Invalid`] for options that [`AddOptions::to_job_options`] refuses and for data without a JSON form; otherwise as
+    /// [`Queue::add`].
+    pub async fn add(&self, name: &str, data: &T, options: &AddOptions) -> Result<String> {
+        let ids = self.add_bulk(&[BulkJob { name, data, options }]).await?;
+        ids.into_iter()
+            .next()
+            .ok_or_else(|| Error::malformed("the answer to add", "no id"))
+    }
+
+    /// Adds jobs, in order: all of them, or on error none. Answers their ids.
+    /// # Errors
+    /// As [`TypedQueue::add`].
+    pub async fn add_bulk(&self, jobs: &[BulkJob<'_, T>]) -> Result<Vec<String>> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut texts = Vec::with_capacity(jobs.len());
+        let mut options: Vec<JobOptions> = Vec::new();
+        let mut options_of = Vec::with_capacity(jobs.len());
+        let mut last: Option<&AddOptions> = None;
+        for job in jobs {
+            texts.push(to_json("data", job.data)?);
+            if last != Some(job.options) {
+                options.push(job.options.to_job_options()?);
+                last = Some(job.options);
+            }
+            options_of.push(options.len() - 1);
+        }
+        let new = jobs.iter().enumerate().map(|(i, job)| NewJob {
+            name: job.name,
+            data: &texts[i],
+            options: &options[options_of[i]],
+        });
+        let added = self.queue.add(Batch::pack(system_now_ms(), new)).await?;
+        let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
+        for (at, id) in added.exceptions {
+            ids[at] = id;
+        }
+        Ok(ids)
+    }
+}
+
+impl<T: DeserializeOwned> TypedQueue<T> {
+    /// Looks a job up.
+    /// # Errors
+    /// [`Error::Malformed`] when its data is no `T`; otherwise as [`Queue::job`].
+    pub async fn job(&self, id: &str) -> Result<Option<FoundJob<T>>> {
+        self.queue.job(id).await?.map(found).transpose()
+    }
+
+    /// Looks up jobs by state and rank.
+    /// # Errors
+    /// As [`TypedQueue::job`], for any of them.
+    pub async fn jobs(&self, range: &JobRange) -> Result<Vec<FoundJob<T>>> {
+        self.queue.jobs(range).await?.into_iter().map(found).collect()
+    }
+}
+
+fn found<T: DeserializeOwned>(job: Job) -> Result<FoundJob<T>> {
+    Ok(FoundJob {
+        data: from_json(&job.id, "data", &job.body.data)?,
+        job,
+    })
+}
+
+fn from_json<V: DeserializeOwned>(id: &str, what: &str, text: &str) -> Result<V> {
+    serde_json::from_str(text).map_err(|error| Error::malformed(&format!("the {what} of job {id}"), error))
+}

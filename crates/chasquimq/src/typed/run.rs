@@ -1,0 +1,499 @@
+//! Between the engine's worker and the handlers: starts what was delivered, and reports what ended, batch by batch.
+//!
+//! A delivered job waits here until it has a slot, runs as a task of its own, and ends in the next flush. One flush is under way at a
+//! time; what ends meanwhile goes in the next. So the number of round trips falls as the load grows.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    panic::{catch_unwind, AssertUnwindSafe},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::{de::DeserializeOwned, Deserialize, Serialize};
+use tokio::{
+    sync::mpsc,
+    task::{Id, JoinError, JoinSet},
+};
+
+use super::{
+    job::{Delivered, TypedJob},
+    outcome::{JobError, Outcome},
+    worker::{OnEvent, TypedWorkerOptions, WorkerEvent},
+};
+use crate::{
+    clock::system_now_ms,
+    queue::Queue,
+    server::conn::ConnectionEvent,
+    worker::{Completed, Ending, Failure, Flush, Message, Outcome as EndedOtherwise, Rejected, Worker},
+};
+
+type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Runs one job to its end, whatever its type.
+pub(super) type Handler = Arc<dyn Fn(Delivered) -> Running + Send + Sync>;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Command {
+    Pause,
+    Resume,
+    Concurrency(u32),
+    Close { force: bool },
+}
+
+/// Wraps a handler of jobs of type `T`. Nothing of the user's runs outside the future, where a panic would end the worker.
+pub(super) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
+where
+    T: DeserializeOwned + Send + 'static,
+    H: Fn(TypedJob<T>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<R, E>> + Send + 'static,
+    R: Serialize + Send,
+    E: Into<JobError>,
+{
+    let handler = Arc::new(handler);
+    let worker_id: Arc<str> = worker_id.into();
+    Arc::new(move |job| {
+        let (handler, queue, worker_id) = (handler.clone(), queue.clone(), worker_id.clone());
+        Box::pin(async move {
+            let id = job.id.clone();
+            let job = match job.read(queue.clone()) {
+                Ok(job) => job,
+                Err(unreadable) => return unreadable,
+            };
+            match handler(job).await.map_err(Into::into) {
+                Ok(result) => Outcome::completed(&result),
+                Err(JobError::Failed {
+                    reason,
+                    trace,
+                    retry_after,
+                }) => Outcome::Failed {
+                    reason,
+                    trace: Some(trace),
+                    retry_after,
+                },
+                Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable {
+                    reason,
+                    trace: Some(trace),
+                },
+                Err(JobError::Delayed { pause }) => delay(&queue, &id, pause, &worker_id).await,
+            }
+        })
+    })
+}
+
+async fn delay(queue: &Queue, id: &str, pause: Duration, worker_id: &str) -> Outcome {
+    let now_ms = system_now_ms();
+    let due_ms = now_ms + pause.as_millis() as u64;
+    match queue.move_to_delayed(now_ms, id, due_ms, worker_id).await {
+        Ok(()) => Outcome::Moved,
+        Err(error) => Outcome::failed(format!("the job could not be delayed: {error}")),
+    }
+}
+
+pub(super) struct Runner {
+    core: Arc<Worker>,
+    slots: usize,
+    handler: Handler,
+    on_event: Option<OnEvent>,
+    messages: mpsc::UnboundedReceiver<Message>,
+    // what handlers use to change their jobs
+    queue: Arc<Queue>,
+    waiting: VecDeque<Delivered>,
+    running: JoinSet<Outcome>,
+    jobs: HashMap<Id, Delivered>,
+    flushes: u32,
+    // what ended since the last flush
+    ended: Report,
+    // what is told once the flush under way is recorded
+    reported: Option<Told>,
+    paused: bool,
+}
+
+#[derive(Default)]
+struct Report {
+    flush: Flush,
+    told: Told,
+}
+
+/// Jobs of a flush whose end is told as an event, by handle.
+#[derive(Default)]
+struct Told {
+    completed: Vec<(u32, String)>,
+    failed: HashMap<u32, (String, String)>,
+}
+
+impl Runner {
+    pub(super) fn new(
+        core: Worker,
+        options: TypedWorkerOptions,
+        handler: Handler,
+        messages: mpsc::UnboundedReceiver<Message>,
+        queue: Arc<Queue>,
+    ) -> Self {
+        Self {
+            core: Arc::new(core),
+            slots: options.worker.concurrency as usize,
+            handler,
+            on_event: options.on_event,
+            messages,
+            queue,
+            waiting: VecDeque::new(),
+            running: JoinSet::new(),
+            jobs: HashMap::new(),
+            flushes: 0,
+            ended: Report::default(),
+            reported: None,
+            paused: false,
+        }
+    }
+
+    pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        self.core.run(system_now_ms());
+        let (mut closing, mut abandoned) = (false, false);
+        while !closing || !self.running.is_empty() {
+            tokio::select! {
+                command = commands.recv(), if !abandoned => match command {
+                    Some(Command::Close { force: true }) => return self.stop().await,
+                    Some(Command::Close { force: false }) => closing = true,
+                    Some(_) if closing => {}
+                    Some(command) => self.obey(command),
+                    None => (closing, abandoned) = (true, true),
+                },
+                Some(message) = self.messages.recv() => self.hear(message),
+                Some(ended) = self.running.join_next_with_id() => self.take_ended(ended),
+            }
+            if closing {
+                self.pause();
+            }
+            self.start_what_fits();
+            self.flush();
+        }
+        self.end_well(commands).await;
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Resume => {
+                self.paused = false;
+                self.core.run(system_now_ms());
+            }
+            Command::Concurrency(concurrency) => {
+                self.slots = concurrency as usize;
+                self.core.set_concurrency(concurrency);
+            }
+            Command::Pause | Command::Close { .. } => self.pause(),
+        }
+    }
+
+    fn pause(&mut self) {
+        if !self.paused {
+            self.paused = true;
+            self.core.pause();
+            self.give_back();
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        if let Some(batch) = message.jobs {
+            self.waiting.extend(Delivered::each(batch));
+        }
+        if message.give_back || self.paused {
+            self.give_back();
+        }
+        if message.clock {
+            self.core.tick(system_now_ms());
+        }
+        if message.flushed.is_some_and(|number| number >= self.flushes) {
+            if let Some(told) = self.reported.take() {
+                self.tell_ended(told, message.rejected, message.failures);
+            }
+        }
+        if message.drained {
+            self.tell(WorkerEvent::Drained);
+        }
+        if !message.stalled.is_empty() {
+            self.tell(WorkerEvent::Stalled { ids: message.stalled });
+        }
+        if message.lease_lost {
+            self.tell(WorkerEvent::LeaseLost);
+        }
+        if let Some(error) = message.error {
+            self.tell(WorkerEvent::Error(error));
+        }
+        if let Some(ConnectionEvent::Failed(error)) = message.connection {
+            self.tell(WorkerEvent::Error(error));
+        }
+    }
+
+    fn give_back(&mut self) {
+        for job in std::mem::take(&mut self.waiting) {
+            self.end(&job, Outcome::Returned);
+        }
+    }
+
+    fn start_what_fits(&mut self) {
+        while self.running.len() < self.slots {
+            let Some(job) = self.waiting.pop_front() else { return };
+            // somebody decided while it waited that it must not run
+            if let Some(reason) = job.vitals().and_then(|vitals| vitals.deferred_failure.clone()) {
+                self.end(&job, Outcome::unrecoverable(reason));
+                continue;
+            }
+            let task = self.running.spawn((self.handler)(job.clone()));
+            self.jobs.insert(task.id(), job);
+        }
+    }
+
+    fn take_ended(&mut self, first: Result<(Id, Outcome), JoinError>) {
+        let mut next = Some(first);
+        while let Some(ended) = next {
+            let (id, outcome) = match ended {
+                Ok(ended) => ended,
+                Err(error) => (error.id(), Outcome::failed(panic_message(error))),
+            };
+            if let Some(job) = self.jobs.remove(&id) {
+                self.end(&job, outcome);
+            }
+            next = self.running.try_join_next_with_id();
+        }
+    }
+
+    /// Notes how a job ended.
+    fn end(&mut self, job: &Delivered, outcome: Outcome) {
+        match outcome {
+            Outcome::Completed(result) => self.completed(job, &result),
+            Outcome::Failed {
+                reason,
+                trace,
+                retry_after,
+            } => self.failed(job, reason, trace, retry_after, false),
+            Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
+            Outcome::Moved => self.other(job, Ending::Moved),
+            Outcome::Returned => self.other(job, Ending::Returned),
+        }
+    }
+
+    fn completed(&mut self, job: &Delivered, result: &str) {
+        let Report { flush, told } = &mut self.ended;
+        // what has no result needs no room for it
+        let result = (result != "null").then(|| {
+            let from = flush.text.len() as u32;
+            flush.text.push_str(result);
+            (from, flush.text.len() as u32)
+        });
+        flush.completed.push(Completed {
+            handle: job.handle,
+            result,
+        });
+        if self.on_event.is_some() {
+            told.completed.push((job.handle, job.id.clone()));
+        }
+    }
+
+    fn failed(
+        &mut self,
+        job: &Delivered,
+        reason: String,
+        trace: Option<String>,
+        retry_after: Option<Duration>,
+        unrecoverable: bool,
+    ) {
+        if self.on_event.is_some() {
+            let told = (job.id.clone(), reason.clone());
+            self.ended.told.failed.insert(job.handle, told);
+        }
+        let ending = Ending::Failed {
+            reason: Some(reason),
+            stacktrace: trace.and_then(|trace| add_trace(job, trace)),
+            unrecoverable,
+            delay_ms: retry_after.map(|pause| pause.as_millis() as f64),
+        };
+        self.other(job, ending);
+    }
+
+    fn other(&mut self, job: &Delivered, ending: Ending) {
+        let handle = job.handle;
+        self.ended.flush.others.push(EndedOtherwise { handle, ending });
+    }
+
+    /// Reports what ended, unless a flush is under way.
+    fn flush(&mut self) {
+        let flush = &self.ended.flush;
+        if self.reported.is_none() && !(flush.completed.is_empty() && flush.others.is_empty()) {
+            self.send_flush();
+        }
+    }
+
+    fn send_flush(&mut self) {
+        let Report { flush, told } = std::mem::take(&mut self.ended);
+        self.flushes += 1;
+        self.reported = Some(told);
+        self.core.finish(Flush {
+            number: self.flushes,
+            now_ms: system_now_ms(),
+            ..flush
+        });
+    }
+
+    fn tell_ended(&self, mut told: Told, rejected: Vec<Rejected>, failures: Vec<Failure>) {
+        for Rejected { handle, error } in rejected {
+            let completed = told.completed.iter().position(|(at, _)| *at == handle);
+            let id = match completed {
+                Some(at) => Some(told.completed.swap_remove(at).1),
+                None => told.failed.remove(&handle).map(|(id, _)| id),
+            };
+            if let Some(id) = id {
+                self.tell(WorkerEvent::Rejected { id, error });
+            }
+        }
+        for (_, id) in told.completed {
+            self.tell(WorkerEvent::Completed { id });
+        }
+        for failure in failures {
+            if let Some((id, reason)) = told.failed.remove(&failure.handle) {
+                self.tell(WorkerEvent::Failed {
+                    id,
+                    reason,
+                    state: failure.state,
+                    attempts_made: failure.attempts_made,
+                });
+            }
+        }
+    }
+
+    fn tell(&self, event: WorkerEvent) {
+        if let Some(on_event) = &self.on_event {
+            // a panic has told itself; the jobs need this task
+            let _ = catch_unwind(AssertUnwindSafe(|| on_event(event)));
+        }
+    }
+
+    async fn stop(mut self) {
+        self.running.shutdown().await;
+        self.core.close(true).await;
+        self.queue.close();
+    }
+
+    /// Every handler has ended: records the last outcomes, as long as the server can be reached and nobody loses patience.
+    async fn end_well(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        let core = self.core.clone();
+        let impatience = async {
+            while let Some(command) = commands.recv().await {
+                if matches!(command, Command::Close { force: true }) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        };
+        let force = tokio::select! {
+            () = self.record_the_last() => false,
+            () = core.unreachable() => true,
+            () = impatience => true,
+        };
+        self.core.close(force).await;
+        self.queue.close();
+    }
+
+    /// A fetch under way when the close came may still bring jobs, to be given back. None comes once a later flush is recorded.
+    async fn record_the_last(&mut self) {
+        let mut asked = false;
+        loop {
+            let flush = &self.ended.flush;
+            let nothing_ended = flush.completed.is_empty() && flush.others.is_empty();
+            if self.reported.is_none() {
+                if asked && nothing_ended {
+                    return;
+                }
+                self.send_flush();
+                asked = true;
+            }
+            match self.messages.recv().await {
+                Some(message) => self.hear(message),
+                None => return,
+            }
+        }
+    }
+}
+
+/// A job's stack traces with one more, oldest first, as many as its options allow. JSON array of texts.
+fn add_trace(job: &Delivered, trace: String) -> Option<String> {
+    let known = job.vitals().and_then(|vitals| vitals.stacktrace.as_deref());
+    let mut traces: Vec<String> = known
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    traces.push(trace);
+    if let Some(limit) = stack_trace_limit(&job.options().text) {
+        traces.drain(..traces.len().saturating_sub(limit));
+    }
+    serde_json::to_string(&traces).ok()
+}
+
+fn stack_trace_limit(options: &str) -> Option<usize> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Limited {
+        stack_trace_limit: Option<f64>,
+    }
+    let limited: Limited = serde_json::from_str(options).ok()?;
+    limited.stack_trace_limit.map(|limit| limit.max(0.0) as usize)
+}
+
+fn panic_message(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "the handler was dropped".into();
+    };
+    let message = match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("").to_owned(),
+    };
+    format!("the handler panicked: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        job::Vitals,
+        options::JobOptions,
+        worker::{Batch, BatchJob, Extra},
+    };
+
+    fn job(options: &str, stacktrace: Option<&str>) -> Delivered {
+        let extra = Extra {
+            id: "1".into(),
+            vitals: Vitals {
+                stacktrace: stacktrace.map(str::to_owned),
+                ..Vitals::default()
+            },
+        };
+        let job = BatchJob {
+            number: 0,
+            name_len: Some(0),
+            data_len: 0,
+            options: 0,
+            timestamp: 0,
+            extra: Some(0),
+        };
+        let batch = Batch {
+            jobs: vec![job],
+            options: vec![Arc::new(JobOptions::none(options))],
+            extras: vec![extra],
+            ..Batch::default()
+        };
+        Delivered::each(batch).next().expect("a job")
+    }
+
+    #[test]
+    fn traces_are_kept_oldest_first_up_to_the_limit() {
+        let traces = |options, known| add_trace(&job(options, known), "new".into()).expect("traces");
+        assert_eq!(traces("{}", None), r#"["new"]"#);
+        assert_eq!(traces("{}", Some(r#"["a","b"]"#)), r#"["a","b","new"]"#);
+        assert_eq!(
+            traces(r#"{"stackTraceLimit":2}"#, Some(r#"["a","b"]"#)),
+            r#"["b","new"]"#
+        );
+        assert_eq!(traces(r#"{"stackTraceLimit":0}"#, Some(r#"["a"]"#)), "[]");
+    }
+}

@@ -1,0 +1,204 @@
+//! A worker that runs an async function for each job.
+
+use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
+
+use serde::{de::DeserializeOwned, Serialize};
+use tokio::{
+    sync::{mpsc, Mutex},
+    task::JoinHandle,
+};
+
+use super::{
+    job::TypedJob,
+    outcome::JobError,
+    run::{handler, Command, Runner},
+};
+use crate::{
+    error::{Error, Result},
+    keys::Keys,
+    queue::Queue,
+    server::conn::ConnectOptions,
+    worker::{FailureState, Worker, WorkerOptions},
+};
+
+/// What happens in a worker, told when it is recorded in Redis.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WorkerEvent {
+    /// A job completed.
+    Completed {
+        /// Its id.
+        id: String,
+    },
+    /// A try of a job failed.
+    Failed {
+        /// The job's id.
+        id: String,
+        /// Message of the error.
+        reason: String,
+        /// Where the job went.
+        state: FailureState,
+        /// Tries that ended.
+        attempts_made: u32,
+    },
+    /// A job ended, but it was no longer this worker's: its lease had run out, or the job was removed.
+    Rejected {
+        /// The job's id.
+        id: String,
+        /// Why.
+        error: Error,
+    },
+    /// Nothing was left to fetch.
+    Drained,
+    /// Jobs were brought back from workers that are gone.
+    Stalled {
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// The lease could not be renewed in time: jobs may run elsewhere, too.
+    LeaseLost,
+    /// Something failed that concerns no job. The worker goes on.
+    Error(Error),
+}
+
+/// Receives a worker's events. It runs between jobs, so it should be short.
+pub type OnEvent = Arc<dyn Fn(WorkerEvent) + Send + Sync>;
+
+/// Settings of a typed worker: those of the engine's worker, and who hears its events.
+#[derive(Clone, Default)]
+pub struct TypedWorkerOptions {
+    /// The engine's.
+    pub worker: WorkerOptions,
+    /// Hears what happens; nobody by default.
+    pub on_event: Option<OnEvent>,
+}
+
+impl TypedWorkerOptions {
+    /// Sets who hears what happens.
+    pub fn on_event(self, on_event: impl Fn(WorkerEvent) + Send + Sync + 'static) -> Self {
+        Self {
+            on_event: Some(Arc::new(on_event)),
+            ..self
+        }
+    }
+}
+
+impl From<WorkerOptions> for TypedWorkerOptions {
+    fn from(worker: WorkerOptions) -> Self {
+        Self { worker, on_event: None }
+    }
+}
+
+impl fmt::Debug for TypedWorkerOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TypedWorkerOptions")
+            .field("worker", &self.worker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A worker of jobs whose data is a `T`. Dropping it is a [`TypedWorker::close`] that nobody waits for.
+#[derive(Debug)]
+pub struct TypedWorker<T> {
+    commands: mpsc::UnboundedSender<Command>,
+    runner: Mutex<Option<JoinHandle<()>>>,
+    data: PhantomData<fn(T)>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> TypedWorker<T> {
+    /// Connects, and runs `handler` for each job of the queue, as many at once as `options.concurrency`, each in a tokio task. What
+    /// the handler returns is kept with the job. `server` and `queue` as for [`TypedQueue::connect`](super::TypedQueue::connect).
+    ///
+    /// A handler that panics fails the try. A job whose data is no `T` fails for good.
+    /// # Errors
+    /// [`Error::Invalid`] for what is no URL and for a concurrency of 0; the cause, when the server cannot be reached, refuses the
+    /// login or is too old.
+    pub async fn start<C, H, F, R, E>(
+        server: C,
+        queue: impl Into<Keys>,
+        options: impl Into<TypedWorkerOptions>,
+        handler: H,
+    ) -> Result<Self>
+    where
+        C: TryInto<ConnectOptions>,
+        Error: From<C::Error>,
+        H: Fn(TypedJob<T>) -> F + Send + Sync + 'static,
+        F: Future<Output = std::result::Result<R, E>> + Send + 'static,
+        R: Serialize + Send,
+        E: Into<JobError>,
+    {
+        let (connect, keys, options) = (server.try_into()?, queue.into(), options.into());
+        if options.worker.concurrency == 0 {
+            let message = "concurrency must be a finite number greater than 0";
+            return Err(Error::Invalid(message.into()));
+        }
+        let (sink, messages) = mpsc::unbounded_channel();
+        let core = Worker::new(
+            connect.clone(),
+            keys.clone(),
+            options.worker.clone(),
+            Arc::new(move |message| {
+                // a runner that has ended hears nothing
+                let _ = sink.send(message);
+            }),
+        );
+        if let Err(error) = core.ready().await {
+            core.close(true).await;
+            return Err(error);
+        }
+        // connects when a handler first needs it
+        let jobs = Arc::new(Queue::new(connect, keys, |_| {}));
+        let (commands, heard) = mpsc::unbounded_channel();
+        let run = self::handler(handler, jobs.clone(), &options.worker.id);
+        let runner = Runner::new(core, options, run, messages, jobs);
+        Ok(Self {
+            commands,
+            runner: Mutex::new(Some(tokio::spawn(runner.run(heard)))),
+            data: PhantomData,
+        })
+    }
+}
+
+impl<T> TypedWorker<T> {
+    /// Takes no more jobs until [`TypedWorker::resume`]. Handlers that run go on.
+    pub fn pause(&self) {
+        self.command(Command::Pause);
+    }
+
+    /// Ends [`TypedWorker::pause`].
+    pub fn resume(&self) {
+        self.command(Command::Resume);
+    }
+
+    /// Changes how many jobs run at once. At least one does.
+    pub fn set_concurrency(&self, concurrency: u32) {
+        self.command(Command::Concurrency(concurrency.max(1)));
+    }
+
+    /// Takes no more jobs, gives back those that did not start, waits for the handlers that run, and records how they ended.
+    pub async fn close(&self) {
+        self.end(Command::Close { force: false }).await;
+    }
+
+    /// Stops at once: handlers that run are dropped where they wait. Their jobs stay active until the lease runs out
+    /// (`lock_duration`) and a scan of another worker brings them back.
+    pub async fn close_now(&self) {
+        self.end(Command::Close { force: true }).await;
+    }
+
+    async fn end(&self, close: Command) {
+        self.command(close);
+        let mut runner = self.runner.lock().await;
+        if let Some(task) = runner.as_mut() {
+            // its only way to fail is the end of the runtime
+            let _ = task.await;
+            *runner = None;
+        }
+    }
+
+    fn command(&self, command: Command) {
+        // a runner that has ended needs no command
+        let _ = self.commands.send(command);
+    }
+}

@@ -1,0 +1,132 @@
+//! Asks the queue everything that can be asked, and compares the answers with the model.
+
+use chasquimq::{pack::Packer, Body, Vitals};
+use redis::Value;
+
+use super::{
+    drive::Drive,
+    state::{Job, State},
+};
+use crate::queue::{run, show_reply};
+
+const STATES: [&str; 5] = ["waiting", "active", "completed", "failed", "delayed"];
+
+impl Drive {
+    pub fn compare(&mut self) {
+        let counts = STATES.map(|state| self.model.count(state));
+        let [waiting, active, completed, failed, delayed] = counts;
+        let found = run!(self.queue, COUNT_JOBS);
+        self.same(&found, &format!("[{waiting} {active} {completed} {failed} {delayed} 0 0]"));
+        self.compare_jobs();
+        for state in STATES {
+            self.compare_ranks(state);
+        }
+        let id = self.random.pick(&self.ids).clone();
+        let found = run!(self.queue, JOB_STATE, &id);
+        let expected = match self.model.jobs.get(&id) {
+            None => "[unknown '']".to_owned(),
+            Some(Job { state: State::Completed, vitals, .. }) => {
+                format!("[completed {}]", vitals.returnvalue.as_deref().unwrap_or("null"))
+            }
+            Some(Job { state: State::Failed, vitals, .. }) => {
+                format!("[failed {}]", vitals.failed_reason.as_deref().unwrap_or("''"))
+            }
+            Some(job) => format!("[{} '']", job.state.name()),
+        };
+        self.same(&found, &expected);
+    }
+
+    /// Every id that ever was: its job's state, data, vitals and due time, or nothing.
+    fn compare_jobs(&mut self) {
+        let mut what = Packer::default();
+        // a map of one pair
+        what.0.push(0x81);
+        what.str("ids").array(self.ids.len());
+        for id in &self.ids {
+            what.str(id);
+        }
+        let found = self.read(&what);
+        let mut found = found.chunks_exact(5);
+        for id in &self.ids {
+            let Some(job) = self.model.jobs.get(id) else { continue };
+            let Some([found_id, state, body, vitals, due_ms]) = found.next() else { panic!("too few jobs") };
+            let body = Body::parse(&bytes(body)).expect("body");
+            let mut vitals = Vitals::parse(&bytes(vitals)).expect("vitals");
+            if job.is_start_unknown {
+                vitals.processed_on = job.vitals.processed_on;
+            }
+            let expected_due = match job.state {
+                State::Delayed { due_ms } => due_ms.to_string(),
+                _ => "''".to_owned(),
+            };
+            let found = [show_reply(found_id), show_reply(state), body.data, format!("{vitals:?}"), show_reply(due_ms)];
+            let expected = [id.clone(), job.state.name().to_owned(), job.data.clone(), format!("{:?}", job.vitals), expected_due];
+            self.same(&found.join(" "), &expected.join(" "));
+        }
+        assert!(found.next().is_none(), "jobs that are none");
+    }
+
+    fn compare_ranks(&mut self, state: &str) {
+        let expected = match state {
+            "waiting" => self.model.line(),
+            "delayed" => self.model.delayed.iter().map(|(_, id)| id.clone()).collect(),
+            "active" => self.active(),
+            // which of the jobs that ended in one millisecond comes first is the script's choice
+            _ => self.model.finished(state),
+        };
+        let all = self.ids_of(state, 0, -1, true);
+        let times = |ids: &[String]| ids.iter().map(|id| (self.model.state(id) == None, self.model.jobs.get(id).and_then(|job| job.vitals.finished_on))).collect::<Vec<_>>();
+        if matches!(state, "completed" | "failed") {
+            self.same(&format!("{state} {:?}", times(&all)), &format!("{state} {:?}", times(&expected)));
+        } else {
+            self.same(&format!("{state} {all:?}"), &format!("{state} {expected:?}"));
+        }
+        let reversed: Vec<String> = all.iter().rev().cloned().collect();
+        let found = self.ids_of(state, 0, -1, false);
+        self.same(&format!("{state} {found:?}"), &format!("{state} {reversed:?}"));
+
+        let len = all.len() as i64;
+        let [start, stop] = [0; 2].map(|_| self.random.below(2 * len as u64 + 3) as i64 - len - 1);
+        for (ascending, ids) in [(true, &all), (false, &reversed)] {
+            let found = self.ids_of(state, start, stop, ascending);
+            let from = (if start < 0 { len + start } else { start }).max(0);
+            let to = (if stop < 0 { len + stop } else { stop }).min(len - 1);
+            let expected: Vec<&String> = (from..=to).map(|rank| &ids[rank as usize]).collect();
+            self.same(
+                &format!("{state} {start}..{stop} {ascending} {found:?}"),
+                &format!("{state} {start}..{stop} {ascending} {expected:?}"),
+            );
+        }
+    }
+
+    fn active(&self) -> Vec<String> {
+        let active = self.model.jobs.iter().filter(|(_, job)| job.state.name() == "active");
+        let mut ranks: Vec<(Option<u64>, u64, &String)> = active
+            .map(|(id, job)| (job.vitals.processed_on, id.parse().unwrap_or(u64::MAX), id))
+            .collect();
+        ranks.sort();
+        ranks.into_iter().map(|(_, _, id)| id.clone()).collect()
+    }
+
+    fn ids_of(&mut self, state: &str, start: i64, stop: i64, ascending: bool) -> Vec<String> {
+        let mut what = Packer::default();
+        // a map of four pairs
+        what.0.push(0x84);
+        what.str("types").array(1).str(state).str("start").int(start).str("stop").int(stop).str("ascending");
+        what.0.push(if ascending { 0xc3 } else { 0xc2 });
+        self.read(&what).chunks_exact(5).map(|job| show_reply(&job[0])).collect()
+    }
+
+    fn read(&mut self, what: &Packer) -> Vec<Value> {
+        let mut call = self.queue.call(&chasquimq::server::script::READ_JOBS);
+        call.arg(&what.0);
+        match self.queue.carry_out_unchecked(&call) {
+            Value::Array(values) => values,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn bytes(value: &Value) -> Vec<u8> {
+    redis::from_redis_value(value.clone()).expect("bytes")
+}

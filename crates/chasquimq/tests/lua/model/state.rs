@@ -1,0 +1,257 @@
+//! What a queue is, as simply as it can be said: jobs by id, and the line they wait in.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use chasquimq::Vitals;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    Waiting,
+    Active { owner: String },
+    Completed,
+    Failed,
+    Delayed { due_ms: u64 },
+}
+
+impl State {
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Active { .. } => "active",
+            State::Completed => "completed",
+            State::Failed => "failed",
+            State::Delayed { .. } => "delayed",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub state: State,
+    pub data: String,
+    pub vitals: Vitals,
+    /// It was given back before it started: whether it remembers that try's start depends on how it was stored.
+    pub is_start_unknown: bool,
+}
+
+/// How a job ended, as a worker reports it.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    Completed { result: String },
+    Failed { to: &'static str, due_ms: u64, attempts_made: u32, reason: String },
+    Back { started: bool },
+}
+
+/// A retention rule: count, age in seconds, limit.
+pub type Keep = (i64, i64, u64);
+
+#[derive(Debug, Default)]
+pub struct Model {
+    pub now_ms: u64,
+    pub jobs: BTreeMap<String, Job>,
+    pub front: VecDeque<String>,
+    /// Ids that were put in line together stay together.
+    pub log: VecDeque<Vec<String>>,
+    /// In the order in which they are due.
+    pub delayed: Vec<(u64, String)>,
+    pub last_number: u64,
+    pub leases: BTreeSet<String>,
+    pub paused: bool,
+    pub concurrency: u64,
+}
+
+impl Model {
+    pub fn line(&self) -> Vec<String> {
+        self.front.iter().chain(self.log.iter().flatten()).cloned().collect()
+    }
+
+    pub fn count(&self, state: &str) -> usize {
+        self.jobs.values().filter(|job| job.state.name() == state).count()
+    }
+
+    pub fn state(&self, id: &str) -> Option<&State> {
+        self.jobs.get(id).map(|job| &job.state)
+    }
+
+    pub fn job(&mut self, id: &str) -> &mut Job {
+        self.jobs.get_mut(id).expect("a job of the model")
+    }
+
+    pub fn is_held_by(&self, id: &str, by: &str) -> bool {
+        matches!(self.state(id), Some(State::Active { owner }) if owner == by)
+    }
+
+    /// A new job, in no place yet. False when the id is known.
+    pub fn create(&mut self, id: &str, data: &str) -> bool {
+        if self.jobs.contains_key(id) {
+            return false;
+        }
+        let job = Job {
+            state: State::Waiting,
+            data: data.to_owned(),
+            vitals: Vitals::default(),
+            is_start_unknown: false,
+        };
+        self.jobs.insert(id.to_owned(), job);
+        true
+    }
+
+    pub fn wait_last(&mut self, ids: Vec<String>) {
+        for id in &ids {
+            self.job(id).state = State::Waiting;
+        }
+        if !ids.is_empty() {
+            self.log.push_back(ids);
+        }
+    }
+
+    pub fn wait_first(&mut self, ids: &[String]) {
+        for id in ids.iter().rev() {
+            self.job(id).state = State::Waiting;
+            self.front.push_front(id.clone());
+        }
+    }
+
+    pub fn delay(&mut self, id: &str, due_ms: u64) {
+        self.job(id).state = State::Delayed { due_ms };
+        let at = self.delayed.partition_point(|(other, _)| *other <= due_ms);
+        self.delayed.insert(at, (due_ms, id.to_owned()));
+    }
+
+    /// Takes a job out of its place.
+    pub fn take_out(&mut self, id: &str) {
+        self.front.retain(|other| other != id);
+        for group in &mut self.log {
+            group.retain(|other| other != id);
+        }
+        self.delayed.retain(|(_, other)| other != id);
+    }
+
+    pub fn remove(&mut self, id: &str) {
+        self.take_out(id);
+        self.jobs.remove(id);
+    }
+
+    pub fn promote_due(&mut self) {
+        let due = self.delayed.partition_point(|(due_ms, _)| *due_ms <= self.now_ms);
+        let ids = self.delayed.drain(..due).map(|(_, id)| id).collect();
+        self.wait_last(ids);
+    }
+
+    /// Jobs that a fetch takes: `want`, and up to `most` in all unless the next one stalled before. A group that does not fit is
+    /// broken, and its rest heads the line.
+    pub fn fetch(&mut self, owner: &str, want: usize, most: usize) -> Vec<String> {
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let Some(next) = self.front.front() else { break };
+            if taken.len() >= want && self.jobs[next].vitals.stalled_counter > 0 {
+                break;
+            }
+            taken.extend(self.front.pop_front());
+        }
+        while self.front.is_empty() && taken.len() < most {
+            let Some(mut group) = self.log.pop_front() else { break };
+            let rest = group.split_off(group.len().min(most - taken.len()));
+            taken.append(&mut group);
+            self.front.extend(rest);
+        }
+        let now_ms = self.now_ms;
+        for id in &taken {
+            let job = self.job(id);
+            job.state = State::Active { owner: owner.to_owned() };
+            job.vitals.attempts_started += 1;
+            job.vitals.processed_on = Some(now_ms);
+            job.is_start_unknown = false;
+        }
+        taken
+    }
+
+    /// Ends a try that the worker holds. Gives where the job goes back in line, if it does: `waiting` or `front`.
+    pub fn end(&mut self, id: &str, ending: &Ending) -> Option<&'static str> {
+        let now_ms = self.now_ms;
+        let job = self.job(id);
+        let vitals = &mut job.vitals;
+        match ending {
+            Ending::Completed { result } => {
+                job.state = State::Completed;
+                vitals.attempts_made += 1;
+                vitals.finished_on = Some(now_ms);
+                vitals.returnvalue = (!result.is_empty()).then(|| result.clone());
+                vitals.delay_ms = None;
+                None
+            }
+            Ending::Failed { to, due_ms, attempts_made, reason } => {
+                vitals.attempts_made = *attempts_made;
+                vitals.failed_reason = (!reason.is_empty()).then(|| reason.clone());
+                vitals.stacktrace = Some("[\"trace\"]".to_owned());
+                vitals.deferred_failure = None;
+                vitals.delay_ms = None;
+                match *to {
+                    "failed" => {
+                        job.state = State::Failed;
+                        vitals.finished_on = Some(now_ms);
+                        None
+                    }
+                    "delayed" => {
+                        vitals.delay_ms = Some(due_ms - now_ms);
+                        self.delay(id, *due_ms);
+                        None
+                    }
+                    place => {
+                        job.state = State::Waiting;
+                        Some(place)
+                    }
+                }
+            }
+            Ending::Back { started } => {
+                if !started {
+                    vitals.attempts_started -= 1;
+                    job.is_start_unknown = true;
+                }
+                job.state = State::Waiting;
+                Some("front")
+            }
+        }
+    }
+
+    pub fn finished_on(&self, id: &str) -> u64 {
+        self.jobs[id].vitals.finished_on.unwrap_or(0)
+    }
+
+    /// Ids of a finished state, oldest first.
+    pub fn finished(&self, state: &str) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        ids.extend(self.jobs.iter().filter(|(_, job)| job.state.name() == state).map(|(id, _)| id.clone()));
+        ids.sort_by_key(|id| self.finished_on(id));
+        ids
+    }
+
+    /// Numbers of jobs that a retention rule drops from a finished state: by age, then by count.
+    pub fn excess(&self, state: &str, keep: Keep, ended: u64) -> (usize, usize) {
+        let (count, age, limit) = keep;
+        let finished = self.finished(state);
+        let oldest_kept = self.now_ms as i64 - age * 1000;
+        let expired = finished.iter().filter(|id| self.finished_on(id) as i64 <= oldest_kept).count();
+        let by_age = if age >= 0 { expired.min((limit * ended) as usize) } else { 0 };
+        let left = finished.len() - by_age;
+        let by_count = if count > 0 { left.saturating_sub(count as usize) } else { 0 };
+        (by_age, by_count)
+    }
+
+    /// Brings back what owners without a lease hold. `order`: the ids as they head the line now.
+    pub fn rescue(&mut self, order: &[String], max_stalled: u32) {
+        for id in order {
+            let job = self.job(id);
+            job.vitals.stalled_counter += 1;
+            if job.vitals.stalled_counter > max_stalled {
+                job.vitals.deferred_failure = Some("job stalled more than allowable limit".to_owned());
+            }
+        }
+        self.wait_first(order);
+    }
+
+    pub fn lost(&self) -> BTreeSet<String> {
+        let is_lost = |job: &Job| matches!(&job.state, State::Active { owner } if !self.leases.contains(owner));
+        self.jobs.iter().filter(|(_, job)| is_lost(job)).map(|(id, _)| id.clone()).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! What the add script is given: a plan, and a blob for each of its items.
+
+use chasquimq::{
+    frame::{record_body, FrameBuilder},
+    pack::Packer,
+};
+
+/// Creation time of every job here, epoch ms.
+pub const TIMESTAMP: u64 = 7;
+
+/// Jobs to add, in order. All are named `a`; the jobs of a frame have the data 1, 2, ...; records have 1.
+#[derive(Default)]
+pub struct Plan {
+    items: Packer,
+    blobs: Vec<Vec<u8>>,
+}
+
+impl Plan {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn frame(mut self, jobs: u64) -> Self {
+        let mut frame = FrameBuilder::new(TIMESTAMP, "{}");
+        for data in 1..=jobs {
+            frame.push("a", &data.to_string());
+        }
+        self.items.array(2).int(jobs as i64).str("a");
+        self.blobs.push(frame.finish().0);
+        self
+    }
+
+    /// A frame of jobs of these names.
+    pub fn named_frame(mut self, names: &[&str]) -> Self {
+        let mut frame = FrameBuilder::new(TIMESTAMP, "{}");
+        self.items.array(2).int(names.len() as i64).array(names.len());
+        for (name, data) in names.iter().zip(1..) {
+            frame.push(name, &format!("{data}"));
+            self.items.str(name);
+        }
+        self.blobs.push(frame.finish().0);
+        self
+    }
+
+    /// A waiting record; an empty id: its number.
+    pub fn record(self, id: &str) -> Self {
+        self.single(id, 0, false)
+    }
+
+    /// A record at the head of the line.
+    pub fn front(self, id: &str) -> Self {
+        self.single(id, 0, true)
+    }
+
+    pub fn delayed(self, id: &str, due_ms: u64) -> Self {
+        self.single(id, due_ms, false)
+    }
+
+    fn single(mut self, id: &str, due_ms: u64, front: bool) -> Self {
+        self.items
+            .array(5)
+            .int(0)
+            .str(id)
+            .str("a")
+            .int(due_ms as i64)
+            .int(i64::from(front));
+        self.blobs.push(record_body(TIMESTAMP, "{}", "a", "1"));
+        self
+    }
+
+    pub fn append_to(&self, call: &mut redis::Cmd) {
+        let mut plan = Packer::default();
+        plan.array(self.blobs.len());
+        plan.0.extend_from_slice(&self.items.0);
+        call.arg(plan.0);
+        for blob in &self.blobs {
+            call.arg(blob);
+        }
+    }
+}

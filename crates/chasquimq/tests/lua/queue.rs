@@ -1,0 +1,253 @@
+//! A queue in the hands of a script test: runs one script at a time, and shows the keys and events it left as text.
+
+use std::collections::BTreeSet;
+
+use chasquimq::server::script::{Script, ADD, STEP};
+use redis::Value;
+
+use crate::{
+    plan::Plan,
+    probe::{
+        snapshot::{Content, Snapshot, REFERENCE_SEQ},
+        tree::{show_all, show_bytes, Tree},
+        Probe,
+    },
+    step::Step,
+};
+
+/// Runs a script on a queue with these arguments, checks every key, and gives the reply as text.
+macro_rules! run {
+    ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {{
+        #[allow(unused_mut, reason = "a script without arguments")]
+        let mut call = $queue.call(&chasquimq::server::script::$script);
+        $(call.arg($arg);)*
+        $queue.carry_out(&call)
+    }};
+}
+pub(crate) use run;
+
+pub struct TestQueue {
+    pub probe: Probe,
+    told: (u64, u64),
+    number: u64,
+    loaded: BTreeSet<&'static str>,
+}
+
+impl TestQueue {
+    pub fn fresh() -> Self {
+        Self {
+            probe: Probe::fresh(),
+            told: (0, 0),
+            number: 0,
+            loaded: BTreeSet::new(),
+        }
+    }
+
+    /// A queue to which this was added at 1000.
+    pub fn with(plan: Plan) -> Self {
+        let mut queue = Self::fresh();
+        queue.add(1000, plan);
+        queue
+    }
+
+    pub fn call(&mut self, script: &Script) -> redis::Cmd {
+        if self.loaded.insert(script.sha) {
+            let load = redis::cmd("SCRIPT").arg("LOAD").arg(script.text).query(&mut self.probe.connection);
+            assert_eq!(load, Ok(script.sha.to_owned()), "hash of {}", script.name);
+        }
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(script.sha).arg(1).arg(&self.probe.keys.base);
+        call
+    }
+
+    pub fn carry_out(&mut self, call: &redis::Cmd) -> String {
+        show_reply(&self.carry_out_value(call))
+    }
+
+    pub fn carry_out_value(&mut self, call: &redis::Cmd) -> Value {
+        let value = self.carry_out_unchecked(call);
+        self.probe.checked();
+        value
+    }
+
+    pub fn carry_out_unchecked(&mut self, call: &redis::Cmd) -> Value {
+        let value: Value = call.query(&mut self.probe.connection).expect("script");
+        value
+    }
+
+    /// Adds as client `c`, slot 0, with the next number.
+    pub fn add(&mut self, now_ms: u64, plan: Plan) -> String {
+        self.number += 1;
+        self.add_numbered(now_ms, self.number, &plan)
+    }
+
+    pub fn add_numbered(&mut self, now_ms: u64, number: u64, plan: &Plan) -> String {
+        let mut call = self.call(&ADD);
+        call.arg(now_ms).arg("c").arg(0).arg(number);
+        plan.append_to(&mut call);
+        self.carry_out(&call)
+    }
+
+    /// Takes a step with the next number, unless it has one.
+    pub fn step(&mut self, step: Step) -> String {
+        let call = self.step_call(&step);
+        self.carry_out(&call)
+    }
+
+    pub fn step_call(&mut self, step: &Step) -> redis::Cmd {
+        self.number += 1;
+        let mut call = self.call(&STEP);
+        step.append_to(self.number, &mut call);
+        call
+    }
+
+    /// A plain command on one of the queue's keys.
+    pub fn command(&mut self, name: &str, suffix: &str, args: &[&str]) -> Value {
+        let key = self.probe.keys.key(suffix);
+        let mut command = redis::cmd(name);
+        command.arg(key).arg(args);
+        command.query(&mut self.probe.connection).expect("command")
+    }
+
+    /// What a worker that dies leaves behind: no lease.
+    pub fn end_lease(&mut self, owner: &str) {
+        self.command("DEL", &format!("lease:{owner}"), &[]);
+    }
+
+    /// Compares every key but `events` and `memo:*`, one a line: `name: content`.
+    pub fn keys_are(&mut self, expected: &str) {
+        let found = self.show();
+        let expected = unindent(expected);
+        assert!(found == expected, "\nexpected keys\n{expected}\nfound\n{found}\n");
+    }
+
+    /// Compares one key, `(none)` when it does not exist.
+    pub fn key_is(&mut self, name: &str, expected: &str) {
+        let prefix = format!("{name}: ");
+        let all = self.show();
+        let found = all.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("(none)");
+        assert_eq!(found, expected, "key {name}\n{all}");
+    }
+
+    /// Compares the event groups since the last look, ` | ` between entries.
+    pub fn events_are(&mut self, expected: &str) {
+        let snapshot = self.probe.checked();
+        let entries: Vec<String> = snapshot
+            .events
+            .iter()
+            .filter(|(id, _)| *id > self.told)
+            .map(|(_, groups)| show_all(&Tree::all(groups).expect("groups")))
+            .collect();
+        if let Some((last, _)) = snapshot.events.last() {
+            self.told = *last;
+        }
+        assert_eq!(entries.join(" | "), expected);
+    }
+
+    /// Forgets the events so far.
+    pub fn skip_events(&mut self) {
+        if let Some((last, _)) = self.probe.snapshot().events.last() {
+            self.told = *last;
+        }
+    }
+
+    /// Every key but `events` and `memo:*` as text.
+    pub fn show(&mut self) -> String {
+        let snapshot = self.probe.checked();
+        let mut lines = Vec::new();
+        for suffix in self.probe.suffixes() {
+            if suffix != "events" && !suffix.starts_with("memo:") {
+                let content = self.show_key(&snapshot, &suffix);
+                lines.push(format!("{suffix}: {content}"));
+            }
+        }
+        lines.join("\n")
+    }
+
+    fn show_key(&mut self, snapshot: &Snapshot, suffix: &str) -> String {
+        match suffix {
+            "state" => show_state(snapshot),
+            "log" => show_log(snapshot),
+            "front" => snapshot.front.join(" "),
+            "takes" | "jobs" | "vitals" | "active" | "runs" => {
+                show_hash(snapshot, suffix, |raw| Tree::one(raw).show())
+            }
+            "meta" | "frames" | "holes" | "gone" => {
+                show_hash(snapshot, suffix, |raw| String::from_utf8_lossy(raw).into_owned())
+            }
+            "completed" | "failed" => show_set(snapshot, suffix, |score| score.to_string()),
+            // the low twelve bits count the arrivals of a millisecond
+            "delayed" => show_set(snapshot, suffix, |score| {
+                let score = score as u64;
+                format!("{}+{}", score >> 12, score & 4095)
+            }),
+            _ if suffix.starts_with("logs:") => {
+                let rows: Vec<String> =
+                    redis::from_redis_value(self.command("LRANGE", suffix, &["0", "-1"])).expect("rows");
+                rows.join(" ")
+            }
+            _ => "set".to_owned(),
+        }
+    }
+}
+
+fn show_state(snapshot: &Snapshot) -> String {
+    let mut fields = Vec::new();
+    if snapshot.cursor() != (0, 0) {
+        let (ms, seq) = snapshot.cursor();
+        fields.push(format!("cursor={}", show_entry_id(ms, seq)));
+    }
+    for field in ["id", "waiting", "active", "completed", "references", "holes", "gone"] {
+        if snapshot.state(field) != 0 {
+            fields.push(format!("{field}={}", snapshot.state(field)));
+        }
+    }
+    fields.join(" ")
+}
+
+fn show_entry_id(ms: u64, seq: u64) -> String {
+    match seq.checked_sub(REFERENCE_SEQ) {
+        Some(count) => format!("{ms}-r{count}"),
+        None => format!("{ms}-{seq}"),
+    }
+}
+
+fn show_log(snapshot: &Snapshot) -> String {
+    let entries = snapshot.log.iter().map(|entry| {
+        let id = show_entry_id(entry.ms, entry.seq);
+        match &entry.content {
+            // its jobs are numbered texts in most tests: the id says enough
+            Content::Frame(_) => id,
+            Content::References(ids) => format!("{id}({})", ids.join(" ")),
+        }
+    });
+    entries.collect::<Vec<_>>().join(" ")
+}
+
+fn show_hash(snapshot: &Snapshot, name: &str, show: impl Fn(&[u8]) -> String) -> String {
+    let mut fields: Vec<(&String, &Vec<u8>)> = snapshot.hash(name).iter().collect();
+    fields.sort_by_key(|(field, _)| (field.parse::<u64>().ok().map_or(u64::MAX, |number| number), (*field).clone()));
+    let fields = fields.into_iter().map(|(field, raw)| format!("{field}={}", show(raw)));
+    fields.collect::<Vec<_>>().join(" ")
+}
+
+fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> String {
+    let members = snapshot.set(name).iter().map(|(member, score)| format!("{member}@{}", show(*score)));
+    members.collect::<Vec<_>>().join(" ")
+}
+
+/// A reply as text: arrays in brackets, MessagePack in angle brackets.
+pub fn show_reply(value: &Value) -> String {
+    match value {
+        Value::Nil => "nil".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => show_bytes(bytes),
+        Value::SimpleString(text) => text.clone(),
+        Value::Array(values) => format!("[{}]", values.iter().map(show_reply).collect::<Vec<_>>().join(" ")),
+        other => format!("{other:?}"),
+    }
+}
+
+fn unindent(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}

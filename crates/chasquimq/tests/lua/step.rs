@@ -1,0 +1,197 @@
+//! What the step script is given: who steps, how much is wanted, and how jobs ended (`lua/lib/finish.lua`).
+
+use chasquimq::{frame::record_body, pack::Packer};
+
+use crate::plan::TIMESTAMP;
+
+/// Where a worker holds a job.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// First number and jobs of a frame, and the job's offset in it.
+    Frame(u64, u64, u64),
+    Record(String),
+}
+
+impl Place {
+    pub fn id(&self) -> String {
+        match self {
+            Place::Frame(first, _, offset) => (first + offset).to_string(),
+            Place::Record(id) => id.clone(),
+        }
+    }
+}
+
+/// A place in a frame.
+pub fn at(first: u64, n: u64, offset: u64) -> Place {
+    Place::Frame(first, n, offset)
+}
+
+/// The place of a record.
+pub fn of(id: &str) -> Place {
+    Place::Record(id.to_owned())
+}
+
+/// A failed try; it ends in `failed` unless told otherwise.
+pub struct Fail {
+    pub to: &'static str,
+    pub due_ms: u64,
+    pub attempts_made: u64,
+    pub exhausted: bool,
+    pub reason: String,
+}
+
+impl Fail {
+    pub fn to(to: &'static str) -> Self {
+        Self {
+            to,
+            due_ms: 0,
+            attempts_made: 1,
+            exhausted: false,
+            reason: "boom".to_owned(),
+        }
+    }
+}
+
+/// A step at 1000 of worker `w`, which fetches nothing and keeps everything unless told otherwise.
+pub struct Step {
+    now_ms: u64,
+    owner: String,
+    number: Option<u64>,
+    name: String,
+    want: i64,
+    surplus: u64,
+    max_bytes: u64,
+    outcomes: Packer,
+    count: usize,
+    keeps: Vec<(i64, f64, u64)>,
+}
+
+impl Step {
+    pub fn by(owner: &str) -> Self {
+        Self {
+            now_ms: 1000,
+            owner: owner.to_owned(),
+            number: None,
+            name: String::new(),
+            want: -1,
+            surplus: 0,
+            max_bytes: 1 << 20,
+            outcomes: Packer::default(),
+            count: 0,
+            keeps: vec![(-1, -1.0, 1000)],
+        }
+    }
+
+    pub fn at(self, now_ms: u64) -> Self {
+        Self { now_ms, ..self }
+    }
+
+    pub fn number(self, number: u64) -> Self {
+        Self { number: Some(number), ..self }
+    }
+
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    pub fn want(self, jobs: i64) -> Self {
+        Self { want: jobs, ..self }
+    }
+
+    pub fn surplus(self, jobs: u64) -> Self {
+        Self { surplus: jobs, ..self }
+    }
+
+    pub fn max_bytes(self, max_bytes: u64) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// The retention rule of every outcome.
+    pub fn keep(self, count: i64, age: f64, limit: u64) -> Self {
+        Self { keeps: vec![(count, age, limit)], ..self }
+    }
+
+    /// `count` jobs of a frame completed, with undefined results.
+    pub fn done(self, first: u64, n: u64, offset: u64, count: u64) -> Self {
+        self.completed(first, n, offset, count, b"")
+    }
+
+    /// Jobs of a frame completed with these results, JSON texts; an empty one is undefined.
+    pub fn done_with(self, first: u64, n: u64, offset: u64, results: &[&str]) -> Self {
+        let mut packed = Packer::default();
+        packed.array(results.len());
+        for result in results {
+            packed.str(result);
+        }
+        self.completed(first, n, offset, results.len() as u64, &packed.0)
+    }
+
+    fn completed(mut self, first: u64, n: u64, offset: u64, count: u64, results: &[u8]) -> Self {
+        self.outcome(7, "c", first, n, offset).int(count as i64).int(1).bytes(results);
+        self
+    }
+
+    pub fn done_record(mut self, id: &str, result: &str) -> Self {
+        self.outcome(7, "r", 0, 0, 0).str(id).int(1).str(result);
+        self
+    }
+
+    pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
+        self.placed(13, "f", place)
+            .str(fail.to)
+            .int(1)
+            .int(fail.due_ms as i64)
+            .int(fail.attempts_made as i64)
+            .int(i64::from(fail.exhausted))
+            .str(&fail.reason)
+            .str("[\"trace\"]");
+        self
+    }
+
+    /// Gives a job back; `started`: its handler ran.
+    pub fn back(mut self, place: &Place, started: bool) -> Self {
+        self.placed(7, "b", place).int(i64::from(started));
+        self
+    }
+
+    fn placed(&mut self, len: usize, kind: &str, place: &Place) -> &mut Packer {
+        match place {
+            Place::Frame(first, n, offset) => {
+                let body = record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string());
+                self.outcome(len, kind, *first, *n, *offset).str(&place.id()).bytes(&body)
+            }
+            Place::Record(id) => self.outcome(len, kind, 0, 0, 0).str(id).str(""),
+        }
+    }
+
+    fn outcome(&mut self, len: usize, kind: &str, first: u64, n: u64, offset: u64) -> &mut Packer {
+        self.count += 1;
+        self.outcomes
+            .array(len)
+            .str(kind)
+            .int(first as i64)
+            .int(n as i64)
+            .int(offset as i64)
+    }
+
+    pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
+        let mut outcomes = Packer::default();
+        outcomes.array(self.count);
+        outcomes.0.extend_from_slice(&self.outcomes.0);
+        let mut keeps = Packer::default();
+        keeps.array(self.keeps.len());
+        for (count, age, limit) in &self.keeps {
+            keeps.array(3).int(*count).float(*age).int(*limit as i64);
+        }
+        call.arg(self.now_ms)
+            .arg(&self.owner)
+            .arg(self.number.unwrap_or(next_number))
+            .arg(60_000)
+            .arg(&self.name)
+            .arg(self.want)
+            .arg(self.surplus)
+            .arg(self.max_bytes)
+            .arg(outcomes.0)
+            .arg(keeps.0);
+    }
+}

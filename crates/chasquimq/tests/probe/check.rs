@@ -1,0 +1,270 @@
+//! What must hold between the keys of a queue after every script call, whatever was done before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chasquimq::frame::Frame;
+
+use super::{
+    snapshot::{Content, Snapshot, REFERENCE_SEQ},
+    tree::Tree,
+};
+
+/// Checks a snapshot; the error names everything that is wrong.
+pub fn check(snapshot: &Snapshot) -> Result<(), String> {
+    let mut wrong = Wrong(Vec::new());
+    let frames = log(snapshot, &mut wrong);
+    holes(snapshot, &frames, &mut wrong);
+    taken(snapshot, &frames, &mut wrong);
+    gone(snapshot, &mut wrong);
+    places(snapshot, &frames, &mut wrong);
+    events(snapshot, &mut wrong);
+    if wrong.0.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.0.join("\n"))
+    }
+}
+
+struct Wrong(Vec<String>);
+
+impl Wrong {
+    fn unless(&mut self, right: bool, say: impl FnOnce() -> String) {
+        if !right {
+            self.0.push(say());
+        }
+    }
+
+    fn unless_equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, stored: T, counted: T) {
+        self.unless(stored == counted, || format!("{what}: stored {stored:?}, counted {counted:?}"));
+    }
+}
+
+/// Entries lie in order and do not overlap. Gives the frames: first number -> number of jobs.
+fn log(snapshot: &Snapshot, wrong: &mut Wrong) -> BTreeMap<u64, u64> {
+    let mut frames = BTreeMap::new();
+    let mut next_number = 1;
+    for entry in &snapshot.log {
+        let name = format!("entry {}-{}", entry.ms, entry.seq);
+        match &entry.content {
+            Content::Frame(blob) => {
+                wrong.unless(entry.ms >= next_number, || format!("{name} overlaps the frame before"));
+                wrong.unless((1..=64).contains(&entry.seq), || format!("{name}: number of jobs"));
+                next_number = entry.ms + entry.seq;
+                frames.insert(entry.ms, entry.seq);
+                match jobs_in(blob) {
+                    Ok(jobs) => wrong.unless_equal(&name, entry.seq, jobs),
+                    Err(error) => wrong.0.push(format!("{name}: {error}")),
+                }
+            }
+            Content::References(ids) => {
+                wrong.unless(entry.ms + 1 >= next_number, || format!("{name} lies inside a frame"));
+                let count = entry.seq.saturating_sub(REFERENCE_SEQ);
+                wrong.unless((1..=snapshot.state("references")).contains(&count), || format!("{name}: sequence"));
+                wrong.unless(!ids.is_empty(), || format!("{name} is empty"));
+                wrong.unless((entry.ms, entry.seq) > snapshot.cursor(), || format!("{name} was read and is still there"));
+            }
+        }
+        wrong.unless(entry.ms <= snapshot.state("id"), || format!("{name} is above the last job number"));
+    }
+    frames
+}
+
+fn jobs_in(blob: &[u8]) -> chasquimq::Result<u64> {
+    let mut frame = Frame::parse(blob)?;
+    let mut jobs = 0;
+    while frame.next_job()?.is_some() {
+        jobs += 1;
+    }
+    Ok(jobs)
+}
+
+fn is_waiting(snapshot: &Snapshot, first: u64, n: u64) -> bool {
+    (first, n) > snapshot.cursor()
+}
+
+/// Holes belong to waiting frames and say which of their jobs are records or gone.
+fn holes(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
+    let holes = snapshot.holes();
+    wrong.unless_equal("holes", snapshot.state("holes"), holes.len() as u64);
+    for (first, chars) in &holes {
+        let n = frames.get(first).copied().unwrap_or(0);
+        wrong.unless(n > 0 && is_waiting(snapshot, *first, n), || format!("holes of {first}, which is no waiting frame"));
+        wrong.unless_equal(&format!("length of the holes of {first}"), chars.len() as u64, n);
+        wrong.unless(chars.contains(['0', 'r']), || format!("holes of {first} without a hole"));
+    }
+    for (first, n) in frames.iter().filter(|(first, n)| is_waiting(snapshot, **first, **n)) {
+        for offset in 0..*n {
+            let char = holes.get(first).map_or(b'1', |chars| chars.as_bytes()[offset as usize]);
+            let has_record = snapshot.hash("jobs").contains_key(&(first + offset).to_string());
+            wrong.unless(has_record == (char == b'r'), || {
+                format!("job {} has a record: {has_record}, its frame says {}", first + offset, char as char)
+            });
+        }
+    }
+}
+
+/// Every frame that left the line is held by a worker, or kept for its runs; takes, runs and numbers of kept jobs agree.
+fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
+    let takes = snapshot.takes();
+    let mut kept: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    let completed: BTreeSet<&String> = snapshot.set("completed").iter().map(|(member, _)| member).collect();
+    for (start, run) in snapshot.runs() {
+        let name = format!("run {start}+{} of {}-{}", run.count, run.first, run.n);
+        wrong.unless(frames.get(&run.first) == Some(&run.n), || format!("{name}: there is no such frame"));
+        wrong.unless(run.count > 0 && start >= run.first && start + run.count <= run.first + run.n, || {
+            format!("{name} is not inside its frame")
+        });
+        wrong.unless(completed.contains(&start.to_string()), || format!("{name} is not in the completed set"));
+        if let Some(results) = &run.results {
+            wrong.unless_equal(&format!("{name}: results"), results.len() as u64, run.count);
+        }
+        for number in start..start + run.count {
+            let is_new = kept.entry(run.first).or_default().insert(number);
+            wrong.unless(is_new, || format!("{name}: {number} is in another run too"));
+        }
+    }
+    let counts = snapshot.counts("frames");
+    for first in takes.keys().map(u64::to_string).chain(counts.keys().cloned()) {
+        let exists = first.parse().is_ok_and(|first: u64| frames.contains_key(&first));
+        wrong.unless(exists, || format!("take or kept number of {first}, which is no frame"));
+    }
+    for (first, n) in frames.iter().filter(|(first, n)| !is_waiting(snapshot, **first, **n)) {
+        let kept = kept.remove(first).unwrap_or_default();
+        let count = counts.get(&first.to_string());
+        match takes.get(first) {
+            Some(take) => {
+                wrong.unless(count.is_none(), || format!("frame {first} is held and has a kept number"));
+                let chars = if take.chars.is_empty() { "1".repeat(*n as usize) } else { take.chars.clone() };
+                wrong.unless_equal(&format!("length of take {first}"), chars.len() as u64, *n);
+                wrong.unless(chars.contains('1'), || format!("take {first} holds no job: {chars}"));
+                let marked: BTreeSet<u64> = chars
+                    .bytes()
+                    .zip(*first..)
+                    .filter_map(|(char, number)| (char == b'k').then_some(number))
+                    .collect();
+                wrong.unless_equal(&format!("kept jobs of take {first}"), marked, kept);
+            }
+            None => {
+                wrong.unless(!kept.is_empty(), || format!("frame {first} is not needed any more"));
+                let stored = count.copied().unwrap_or(*n);
+                wrong.unless_equal(&format!("kept jobs of frame {first}"), stored, kept.len() as u64);
+                wrong.unless(count != Some(n), || format!("frame {first} has a kept number though all are kept"));
+            }
+        }
+    }
+    for first in takes.keys().filter(|first| frames.get(first).is_some_and(|n| is_waiting(snapshot, **first, *n))) {
+        wrong.0.push(format!("take {first} is of a waiting frame"));
+    }
+    for first in kept.keys() {
+        wrong.0.push(format!("runs of {first}, which waits"));
+    }
+}
+
+/// Stale references are in the log, and only there.
+fn gone(snapshot: &Snapshot, wrong: &mut Wrong) {
+    let gone = snapshot.counts("gone");
+    wrong.unless_equal("gone", snapshot.state("gone"), gone.values().sum());
+    for (id, count) in &gone {
+        let references = snapshot.log.iter().filter_map(|entry| match &entry.content {
+            Content::References(ids) => Some(ids.iter().filter(|other| *other == id).count() as u64),
+            Content::Frame(_) => None,
+        });
+        let references: u64 = references.sum();
+        wrong.unless(*count > 0 && *count <= references, || format!("gone {id}: {count}, references {references}"));
+    }
+}
+
+/// Every job is in one place, either plain in a frame or with a record; the counters agree with the places.
+fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
+    let (line, active, completed) = (snapshot.line(), snapshot.active(), snapshot.completed());
+    wrong.unless_equal("waiting", snapshot.state("waiting"), line.len() as u64);
+    wrong.unless_equal("active", snapshot.state("active"), active.len() as u64);
+    wrong.unless_equal("completed", snapshot.state("completed"), completed.len() as u64);
+
+    let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut put = |ids: Vec<String>, place: &'static str| {
+        for id in ids {
+            places.entry(id).or_default().push(place);
+        }
+    };
+    put(line, "waiting");
+    put(active, "active");
+    put(completed, "completed");
+    for set in ["failed", "delayed", "prioritized", "waiting-children"] {
+        put(snapshot.set(set).iter().map(|(id, _)| id.clone()).collect(), set);
+    }
+    let plain = plain_jobs(snapshot, frames);
+    for (id, places) in &places {
+        wrong.unless(places.len() == 1, || format!("job {id} is in several places: {places:?}"));
+        let has_record = snapshot.hash("jobs").contains_key(id);
+        wrong.unless(has_record != plain.contains(id), || {
+            format!("job {id} ({}): has a record: {has_record}", places[0])
+        });
+    }
+    for id in snapshot.hash("jobs").keys() {
+        wrong.unless(places.contains_key(id), || format!("record {id} is nowhere"));
+    }
+    for id in snapshot.hash("vitals").keys() {
+        let has_record = snapshot.hash("jobs").contains_key(id);
+        wrong.unless(has_record, || format!("vitals of {id}, which has no record"));
+    }
+}
+
+/// Ids of the jobs that a frame, its take or its runs speak for.
+fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<String> {
+    let mut plain = BTreeSet::new();
+    let (holes, takes) = (snapshot.holes(), snapshot.takes());
+    for (first, n) in frames {
+        let whole = "1".repeat(*n as usize);
+        let chars = match takes.get(first) {
+            _ if is_waiting(snapshot, *first, *n) => holes.get(first).unwrap_or(&whole),
+            Some(take) if take.chars.is_empty() => &whole,
+            Some(take) => &take.chars,
+            None => continue,
+        };
+        let is_plain = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
+        plain.extend(chars.bytes().zip(*first..).filter_map(is_plain));
+    }
+    for (start, run) in snapshot.runs() {
+        plain.extend((start..start + run.count).map(|number| number.to_string()));
+    }
+    plain
+}
+
+/// Ids of entries increase by the number of events in them; the state knows the last one.
+fn events(snapshot: &Snapshot, wrong: &mut Wrong) {
+    let mut before = None;
+    for (id, groups) in &snapshot.events {
+        let count: u64 = match Tree::all(groups) {
+            Ok(groups) => groups.iter().map(events_in).sum(),
+            Err(error) => {
+                wrong.0.push(format!("event entry {id:?}: {error}"));
+                continue;
+            }
+        };
+        // the first event of an entry comes right after the last of the entry before; what was before the first may be trimmed
+        let fits = match before {
+            Some((ms, seq)) if id.0 == ms => id.1 == seq + count,
+            Some((ms, _)) => id.0 > ms && id.1 == count,
+            None => id.1 >= count,
+        };
+        wrong.unless(fits, || format!("event entry {id:?} of {count} events comes after {before:?}"));
+        before = Some(*id);
+    }
+    if let Some(last) = before {
+        wrong.unless_equal("last event", (snapshot.state("event_ms"), snapshot.state("event_seq")), last);
+    }
+}
+
+/// Number of events in a group (`lua/lib/events.lua`).
+fn events_in(group: &Tree) -> u64 {
+    let items = group.items();
+    match items[0].string().as_str() {
+        "A" => 2 * items[2].number(),
+        "a" | "C" => items[2].number(),
+        "B" => 2 * items[1].items().len() as u64,
+        "X" => items[2].items().len() as u64,
+        "E" => 1,
+        other => panic!("event group {other}"),
+    }
+}

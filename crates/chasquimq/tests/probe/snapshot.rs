@@ -1,0 +1,288 @@
+//! Every key of a queue at one moment, taken apart. Layouts: the heads of `lua/lib/*.lua`.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+
+use super::tree::Tree;
+
+/// References lie above this sequence part (`lua/lib/line.lua`).
+pub const REFERENCE_SEQ: u64 = 1 << 40;
+
+/// Fields of the state string, in order (`lua/lib/state.lua`).
+pub const STATE_FIELDS: [&str; 13] = [
+    "id",
+    "cursor_ms",
+    "cursor_seq",
+    "waiting",
+    "active",
+    "completed",
+    "references",
+    "event_ms",
+    "event_seq",
+    "event_weight",
+    "holes",
+    "gone",
+    "max_events",
+];
+
+const HASHES: [&str; 9] = [
+    "meta", "takes", "frames", "holes", "gone", "jobs", "vitals", "active", "runs",
+];
+const SETS: [&str; 5] = ["completed", "failed", "delayed", "prioritized", "waiting-children"];
+
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub ms: u64,
+    pub seq: u64,
+    pub content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub enum Content {
+    Frame(Vec<u8>),
+    References(Vec<String>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Take {
+    pub processed_on: u64,
+    pub chars: String,
+    pub owner: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub count: u64,
+    pub first: u64,
+    pub n: u64,
+    /// `None`: all undefined.
+    pub results: Option<Vec<String>>,
+}
+
+type Hash = BTreeMap<String, Vec<u8>>;
+
+#[derive(Debug)]
+pub struct Snapshot {
+    pub state: Vec<f64>,
+    pub hashes: BTreeMap<&'static str, Hash>,
+    /// Members in their order, with their scores.
+    pub sets: BTreeMap<&'static str, Vec<(String, f64)>>,
+    pub log: Vec<Entry>,
+    pub front: Vec<String>,
+    /// Id and packed groups of each entry.
+    pub events: Vec<((u64, u64), Vec<u8>)>,
+    pub wake: bool,
+    pub stalled: bool,
+}
+
+impl Snapshot {
+    /// Reads all keys in one transaction.
+    pub fn of(connection: &mut redis::Connection, base: &str) -> Self {
+        let key = |suffix: &str| format!("{base}{suffix}");
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        pipe.cmd("GET").arg(key("state"));
+        pipe.cmd("XRANGE").arg(key("log")).arg("-").arg("+");
+        pipe.cmd("XRANGE").arg(key("events")).arg("-").arg("+");
+        pipe.cmd("LRANGE").arg(key("front")).arg(0).arg(-1);
+        pipe.cmd("EXISTS").arg(key("wake"));
+        pipe.cmd("EXISTS").arg(key("stalled"));
+        for hash in HASHES {
+            pipe.cmd("HGETALL").arg(key(hash));
+        }
+        for set in SETS {
+            pipe.cmd("ZRANGE").arg(key(set)).arg(0).arg(-1).arg("WITHSCORES");
+        }
+        let replies: Vec<Value> = pipe.query(connection).expect("snapshot");
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().expect("reply");
+        Self {
+            state: parse_state(next()),
+            log: entries(next())
+                .into_iter()
+                .map(|((ms, seq), field, value)| Entry {
+                    ms,
+                    seq,
+                    content: match field.as_str() {
+                        "f" => Content::Frame(value),
+                        "r" => Content::References(Tree::one(&value).items().iter().map(Tree::string).collect()),
+                        other => panic!("log field {other}"),
+                    },
+                })
+                .collect(),
+            events: entries(next()).into_iter().map(|(id, _, value)| (id, value)).collect(),
+            front: list(next()).into_iter().map(|id| text(&id)).collect(),
+            wake: next() == Value::Int(1),
+            stalled: next() == Value::Int(1),
+            hashes: HASHES.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
+            sets: SETS.iter().map(|set| (*set, parse_set(next()))).collect(),
+        }
+    }
+
+    pub fn state(&self, field: &str) -> u64 {
+        let at = STATE_FIELDS.iter().position(|known| *known == field).expect("field");
+        self.state[at] as u64
+    }
+
+    pub fn cursor(&self) -> (u64, u64) {
+        (self.state("cursor_ms"), self.state("cursor_seq"))
+    }
+
+    pub fn hash(&self, name: &str) -> &Hash {
+        &self.hashes[name]
+    }
+
+    pub fn set(&self, name: &str) -> &[(String, f64)] {
+        &self.sets[name]
+    }
+
+    pub fn takes(&self) -> BTreeMap<u64, Take> {
+        let take = |raw: &Vec<u8>| {
+            let tree = Tree::one(raw);
+            let items = tree.items();
+            assert_eq!(items.len(), 4, "a take: {}", tree.show());
+            Take {
+                processed_on: items[0].number(),
+                chars: items[1].string(),
+                owner: items[2].string(),
+            }
+        };
+        numbered(self.hash("takes"), take)
+    }
+
+    pub fn runs(&self) -> BTreeMap<u64, Run> {
+        let run = |raw: &Vec<u8>| {
+            let tree = Tree::one(raw);
+            let items = tree.items();
+            assert_eq!(items.len(), 6, "a run: {}", tree.show());
+            let results = items[5].bytes();
+            Run {
+                count: items[0].number(),
+                first: items[1].number(),
+                n: items[2].number(),
+                results: (!results.is_empty())
+                    .then(|| Tree::one(results).items().iter().map(Tree::string).collect()),
+            }
+        };
+        numbered(self.hash("runs"), run)
+    }
+
+    pub fn holes(&self) -> BTreeMap<u64, String> {
+        numbered(self.hash("holes"), |raw| text(raw))
+    }
+
+    /// Numbers in a hash of counts.
+    pub fn counts(&self, hash: &str) -> BTreeMap<String, u64> {
+        let parse = |raw: &Vec<u8>| text(raw).parse().expect("count");
+        self.hash(hash).iter().map(|(field, raw)| (field.clone(), parse(raw))).collect()
+    }
+
+    /// Ids that wait, in order: the front list, then the log behind the cursor.
+    pub fn line(&self) -> Vec<String> {
+        let mut line = self.front.clone();
+        let mut gone = self.counts("gone");
+        let holes = self.holes();
+        for entry in self.log.iter().filter(|entry| (entry.ms, entry.seq) > self.cursor()) {
+            match &entry.content {
+                Content::Frame(_) => {
+                    let holes = holes.get(&entry.ms);
+                    let is_there = |offset: &u64| holes.is_none_or(|holes| holes.as_bytes()[*offset as usize] != b'0');
+                    line.extend((0..entry.seq).filter(is_there).map(|offset| (entry.ms + offset).to_string()));
+                }
+                Content::References(ids) => {
+                    for id in ids {
+                        match gone.get_mut(id) {
+                            Some(stale) if *stale > 0 => *stale -= 1,
+                            _ => line.push(id.clone()),
+                        }
+                    }
+                }
+            }
+        }
+        line
+    }
+
+    /// Ids that are held, in no order.
+    pub fn active(&self) -> Vec<String> {
+        let mut active: Vec<String> = self.hash("active").keys().cloned().collect();
+        for (first, take) in self.takes() {
+            let chars = if take.chars.is_empty() { "1".repeat(self.jobs_of_frame(first)) } else { take.chars };
+            let is_active = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
+            active.extend(chars.bytes().zip(first..).filter_map(is_active));
+        }
+        active
+    }
+
+    fn jobs_of_frame(&self, first: u64) -> usize {
+        let frame = self.log.iter().find(|entry| entry.ms == first && entry.seq < REFERENCE_SEQ);
+        frame.map_or(0, |frame| frame.seq as usize)
+    }
+
+    /// Ids that completed and are kept, in their order; several jobs a run.
+    pub fn completed(&self) -> Vec<String> {
+        let runs = self.runs();
+        let mut ids = Vec::new();
+        for (member, _) in self.set("completed") {
+            match member.parse().ok().and_then(|number: u64| Some((number, runs.get(&number)?))) {
+                Some((number, run)) => ids.extend((number..number + run.count).map(|number| number.to_string())),
+                None => ids.push(member.clone()),
+            }
+        }
+        ids
+    }
+}
+
+fn numbered<T>(hash: &Hash, parse: impl Fn(&Vec<u8>) -> T) -> BTreeMap<u64, T> {
+    hash.iter()
+        .map(|(field, raw)| (field.parse().expect("number"), parse(raw)))
+        .collect()
+}
+
+fn parse_state(value: Value) -> Vec<f64> {
+    let Value::BulkString(bytes) = value else {
+        return vec![0.0; STATE_FIELDS.len()];
+    };
+    assert_eq!(bytes.len(), 8 * STATE_FIELDS.len(), "length of the state");
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| f64::from_le_bytes(chunk.try_into().expect("eight bytes")))
+        .collect()
+}
+
+fn list(value: Value) -> Vec<Vec<u8>> {
+    redis::from_redis_value(value).expect("list")
+}
+
+fn parse_hash(value: Value) -> Hash {
+    let mut fields = list(value).into_iter();
+    let mut hash = Hash::new();
+    while let (Some(field), Some(value)) = (fields.next(), fields.next()) {
+        hash.insert(text(&field), value);
+    }
+    hash
+}
+
+fn parse_set(value: Value) -> Vec<(String, f64)> {
+    list(value)
+        .chunks_exact(2)
+        .map(|pair| (text(&pair[0]), text(&pair[1]).parse().expect("score")))
+        .collect()
+}
+
+fn entries(value: Value) -> Vec<((u64, u64), String, Vec<u8>)> {
+    let entries: Vec<(String, Vec<Vec<u8>>)> = redis::from_redis_value(value).expect("stream");
+    entries
+        .into_iter()
+        .map(|(id, mut fields)| {
+            let (ms, seq) = id.split_once('-').expect("entry id");
+            assert_eq!(fields.len(), 2, "fields of an entry");
+            let value = fields.remove(1);
+            ((ms.parse().expect("ms"), seq.parse().expect("seq")), text(&fields[0]), value)
+        })
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}

@@ -1,0 +1,117 @@
+//! Adding and looking up.
+
+use chasquimq::{Error, JobRange, Keep};
+
+use super::*;
+
+#[tokio::test]
+async fn a_bulk_keeps_its_order_and_ids() {
+    let stage = Stage::new().await;
+    let with_id = AddOptions {
+        job_id: Some("mine".into()),
+        ..AddOptions::default()
+    };
+    let plain = AddOptions::default();
+    let data: Vec<Mail> = (0..4).map(mail).collect();
+    let options = [&plain, &with_id, &plain, &with_id];
+    let jobs: Vec<BulkJob<'_, Mail>> = data
+        .iter()
+        .zip(options)
+        .map(|(data, options)| BulkJob {
+            name: "mail",
+            data,
+            options,
+        })
+        .collect();
+    let ids = within(stage.queue.add_bulk(&jobs)).await.expect("added");
+    assert_eq!((ids[1].as_str(), ids[3].as_str()), ("mine", "mine"));
+    let waiting = JobRange {
+        types: vec!["waiting".into()],
+        start: 0,
+        stop: -1,
+        ascending: true,
+    };
+    let found = within(stage.queue.jobs(&waiting)).await.expect("jobs");
+    let found: Vec<(&str, u32)> = found
+        .iter()
+        .map(|found| (found.job.id.as_str(), found.data.copies))
+        .collect();
+    // the second job of the same id was not added
+    assert_eq!(found, [(ids[0].as_str(), 0), ("mine", 1), (ids[2].as_str(), 2)]);
+    assert!(within(stage.queue.add_bulk(&[])).await.expect("nothing").is_empty());
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn retention_is_the_jobs_or_else_the_workers() {
+    let stage = Stage::new().await;
+    let kept = AddOptions {
+        remove_on_complete: Some(Keep::ALL),
+        ..AddOptions::default()
+    };
+    let gone = stage.add(1, AddOptions::default()).await;
+    let kept = stage.add(2, kept).await;
+    let options = WorkerOptions {
+        remove_on_complete: Keep::NONE,
+        ..WorkerOptions::default()
+    };
+    let (worker, mut events) = stage.worker(options, |_| async { Ok(()) }).await;
+    events.completed().await;
+    events.completed().await;
+    assert_eq!(stage.state(&gone).await, "unknown");
+    assert_eq!(stage.state(&kept).await, "completed");
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_job_that_failed_for_good_can_be_put_back_in_line() {
+    let stage = Stage::new().await;
+    let id = stage.add(1, AddOptions::default()).await;
+    let (worker, mut events) = stage
+        .worker(WorkerOptions::default(), |job| async move {
+            match job.vitals.attempts_made {
+                0 => Err(JobError::failed("no")),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    events.failed().await;
+    within(stage.queue.retry(&id)).await.expect("put back");
+    assert_eq!(events.completed().await, id);
+    let again = within(stage.queue.retry(&id)).await;
+    assert!(matches!(again, Err(Error::NotInState { .. })));
+    assert!(within(stage.queue.remove(&id)).await.expect("removed"));
+    assert!(within(stage.queue.job(&id)).await.expect("looked up").is_none());
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_refused() {
+    let no_url = TypedQueue::<Mail>::connect("http://localhost", "mail").await;
+    assert!(matches!(no_url, Err(Error::Invalid(_))));
+    let nobody = ConnectOptions {
+        port: 1,
+        ..ConnectOptions::default()
+    };
+    let handler = |_: TypedJob<Mail>| async { Ok::<(), JobError>(()) };
+    let unreachable = TypedWorker::start(nobody, "mail", WorkerOptions::default(), handler);
+    assert!(matches!(within(unreachable).await, Err(Error::Connection { .. })));
+    let url = redis_url();
+    let no_slots = TypedWorker::start(&url, "mail", concurrency(0), handler);
+    assert!(matches!(within(no_slots).await, Err(Error::Invalid(_))));
+}
+
+#[tokio::test]
+async fn data_without_json_form_is_refused() {
+    let stage = Stage::new().await;
+    let odd = within(TypedQueue::connect(&redis_url(), &stage.name))
+        .await
+        .expect("queue");
+    let keyed_by_pairs = std::collections::HashMap::from([((1, 2), 3)]);
+    let added = within(odd.add("odd", &keyed_by_pairs, &AddOptions::default())).await;
+    assert!(matches!(added, Err(Error::Invalid(_))));
+    within(odd.close()).await;
+    stage.end().await;
+}

@@ -1,0 +1,82 @@
+/** Told the number of failed tries to connect; what is not a number ends them. Spelled as ioredis spells it. */
+export type RetryStrategy = (times: number) => unknown;
+
+/** Milliseconds until the connection is asked for again, when no command keeps the engine trying. */
+const ASK_AGAIN_MS = 100;
+
+// Taken at load, so that a user's fake timers do not hold up connections.
+const { setTimeout } = globalThis;
+
+/**
+ * Whether a connection of the engine is usable. The engine connects, and connects again, on its own schedule; the
+ * user's `retryStrategy`, if there is one, only says when to give up.
+ */
+export class Readiness {
+  /** The connection is open, as far as is known. */
+  isUp = false;
+  /** The last that was heard of the connection is that it failed. */
+  isDown = false;
+  /** It was open at some time. */
+  wasUp = false;
+  private failures = 0;
+  private waiting: Promise<void> | undefined = undefined;
+  private surrender: (error: Error) => void = () => {};
+  private surrendered: Error | undefined = undefined;
+  private stopped = false;
+
+  /**
+   * @param ready resolves when the engine is connected; may reject after each failed try
+   * @param onSurrender called once, when `retryStrategy` gives up
+   */
+  constructor(
+    private readonly ready: () => Promise<void>,
+    private readonly retryStrategy: RetryStrategy | undefined,
+    private readonly onSurrender: (error: Error) => void = () => {},
+  ) {}
+
+  /** Resolves when the connection is open; rejects when `retryStrategy` has given up, or the connection was closed. */
+  wait(): Promise<void> {
+    if (this.surrendered) return Promise.reject(this.surrendered);
+    return (this.waiting ??= this.keepAsking().finally(() => (this.waiting = undefined)));
+  }
+
+  private async keepAsking(): Promise<void> {
+    const surrender = new Promise<never>((_, reject) => (this.surrender = reject));
+    for (;;) {
+      try {
+        await Promise.race([this.ready(), surrender]);
+        this.failures = 0;
+        this.isUp = this.wasUp = true;
+        this.isDown = false;
+        return;
+      } catch (error) {
+        if (this.surrendered || this.stopped) throw error;
+        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+      }
+    }
+  }
+
+  /** A try to connect has failed. */
+  failed(error: Error): void {
+    this.isUp = false;
+    this.isDown = true;
+    if (!this.retryStrategy || this.surrendered) return;
+    if (typeof this.retryStrategy(++this.failures) === 'number') return;
+    this.surrendered = error;
+    this.surrender(error);
+    this.onSurrender(error);
+  }
+
+  /** The open connection broke: the engine connects again. */
+  lost(): void {
+    this.isUp = false;
+    this.isDown = true;
+    if (!this.stopped) this.wait().catch(() => {}); // whoever waits is told; here it only keeps `isUp` right
+  }
+
+  /** The connection is being closed: a failure is final. */
+  stop(): void {
+    this.isUp = false;
+    this.stopped = true;
+  }
+}
