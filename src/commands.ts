@@ -47,7 +47,11 @@ export class Commands {
   /** Connects in the background, if that has not happened yet. */
   open(): NativeQueue {
     if (this.ended) throw this.ended;
-    return (this.opened ??= new native.NativeQueue(this.target, (message) => this.receive(message)));
+    if (!this.opened) {
+      this.opened = new native.NativeQueue(this.target, (message) => this.receive(message));
+      this.ready().catch(() => {}); // a failed connection is reported by its `error`
+    }
+    return this.opened;
   }
 
   /** Resolves when the connection is usable. */
@@ -80,8 +84,10 @@ export class Commands {
   /** Waits for commands under way, then closes. Commands given later reject. */
   async close(): Promise<void> {
     if (!this.ended) this.producer.flush();
-    this.readiness.stop();
     this.ended ??= new ConnectionClosedError();
+    // The engine waits for adds only once it has connected.
+    if (!this.producer.isIdle) await this.readiness.news;
+    this.readiness.stop();
     await this.opened?.close();
     this.producer.abandon(this.ended);
   }

@@ -42,7 +42,7 @@ const MAPPED = new Set([
  */
 const NO_EFFECT = new Set([
   'url',
-  'skipVersionCheck', // read by queueConnection()
+  'skipVersionCheck', // see skipsVersionCheck()
   'maxRetriesPerRequest',
   'retryStrategy', // asked when to give up
   'enableOfflineQueue', // see Connection.failFast

@@ -23,6 +23,9 @@ import type { MinimalQueue } from './types/minimal-queue.js';
 /** Errors of these names say that the processor has moved the job by itself. */
 const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
 
+/** Outcomes that are sent though the tick has not ended: the engine works on them while the other jobs run. */
+const EARLY_FLUSH = 128;
+
 /** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
 const LONGEST_TICK_MS = 5;
 
@@ -283,7 +286,7 @@ export class Dispatcher {
       this.flushDue = true;
       this.flushDueSince = clock();
       nextTick(flushDispatcher, this);
-    } else if (clock() - this.flushDueSince > LONGEST_TICK_MS) {
+    } else if (this.outcomes.size >= EARLY_FLUSH || clock() - this.flushDueSince > LONGEST_TICK_MS) {
       this.flush();
     }
   }

@@ -116,6 +116,11 @@ export class Producer {
     }
   }
 
+  /** Whether no add is under way. */
+  get isIdle(): boolean {
+    return this.sent.size === 0;
+  }
+
   /** Rejects every caller still waiting: the connection was closed under them. */
   abandon(error: Error): void {
     const batches = [...this.sent.values()];

@@ -8,7 +8,7 @@ import type { ConnectionOptions } from './options/connection.js';
 import type { KeyPrefixOptions, QueueBaseOptions } from './options/queue.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
-/** @internal How a subclass of {@link QueueBase} uses its connection. */
+/** How a subclass of {@link QueueBase} uses its connection. */
 export interface QueueBaseUse {
   connection: ConnectionUse;
   /** BullMQ's third constructor argument, a datastore of the caller's own. */

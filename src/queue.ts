@@ -57,9 +57,8 @@ export class Queue<
     }
     this.jobsOpts = opts?.defaultJobOptions ?? {};
     const engine = this.commands.open();
-    // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
-    this.commands.ready().catch(() => {});
     if (!opts?.skipMetasUpdate) {
+      // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
       engine.setMeta(QUEUE_VERSION, this.maxLenEvents).catch(() => {});
     }
   }

@@ -2,7 +2,7 @@
 export type RetryStrategy = (times: number) => unknown;
 
 /** Milliseconds until the connection is asked for again, when no command keeps the engine trying. */
-const ASK_AGAIN_MS = 100;
+const ASK_AGAIN_MS = 1000;
 
 // Taken at load, so that a user's fake timers do not hold up connections.
 const { setTimeout } = globalThis;
@@ -18,6 +18,9 @@ export class Readiness {
   isDown = false;
   /** It was open at some time. */
   wasUp = false;
+  /** Resolves when the connection is open, or has failed, for the first time. */
+  readonly news: Promise<void>;
+  private tell = (): void => {};
   private failures = 0;
   private waiting: Promise<void> | undefined = undefined;
   private surrender: (error: Error) => void = () => {};
@@ -32,7 +35,9 @@ export class Readiness {
     private readonly ready: () => Promise<void>,
     private readonly retryStrategy: RetryStrategy | undefined,
     private readonly onSurrender: (error: Error) => void = () => {},
-  ) {}
+  ) {
+    this.news = new Promise((resolve) => (this.tell = resolve));
+  }
 
   /** Resolves when the connection is open; rejects when `retryStrategy` has given up, or the connection was closed. */
   wait(): Promise<void> {
@@ -48,10 +53,11 @@ export class Readiness {
         this.failures = 0;
         this.isUp = this.wasUp = true;
         this.isDown = false;
+        this.tell();
         return;
       } catch (error) {
         if (this.surrendered || this.stopped) throw error;
-        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS).unref());
       }
     }
   }
@@ -60,6 +66,7 @@ export class Readiness {
   failed(error: Error): void {
     this.isUp = false;
     this.isDown = true;
+    this.tell();
     if (!this.retryStrategy || this.surrendered) return;
     if (typeof this.retryStrategy(++this.failures) === 'number') return;
     this.surrendered = error;

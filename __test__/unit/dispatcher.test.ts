@@ -187,7 +187,6 @@ describe('what a processor throws', () => {
     more?: Partial<DispatcherOptions>,
     extra?: NativeJobExtra,
   ) => {
-     
     const set = stage({ process: () => Promise.reject(error), ...more });
     set.dispatcher.deliver(batch(1, 1, opts, extra));
     await tick();

@@ -50,7 +50,7 @@ local function add_record(item, body, index)
     -- a custom id earlier in this batch is not in the hash yet
     if records[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
       flush_group()
-      emit(1, { 'X', 'duplicated', { id } })
+      emit_job('duplicated', id)
       return
     end
   end

@@ -25,7 +25,7 @@ if what == 'data' then
 else
   vitals.p = value
   store_vitals(id, vitals)
-  emit(1, { 'X', 'progress', { id }, 'data', value })
+  emit_job('progress', id, nil, 'data', value)
   flush_events(now_ms)
 end
 save_state()

@@ -27,11 +27,11 @@ vitals.po, vitals.as = job.active[1], job.active[2]
 if due_ms == 0 then
   vitals.d = nil
   push_front({ id })
-  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+  emit_job('waiting', id, 'active')
 else
   vitals.d = math.max(due_ms - now_ms, 0)
   redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
-  emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+  emit_job('delayed', id, nil, 'delay', whole(due_ms))
 end
 store_vitals(id, vitals)
 wake()

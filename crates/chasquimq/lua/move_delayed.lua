@@ -20,14 +20,14 @@ if not locate(id) then return -1 end
 if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
 if due_ms == 0 then
   append_references({ id })
-  emit(1, { 'X', 'waiting', { id }, 'prev', 'delayed' })
+  emit_job('waiting', id, 'delayed')
 else
   local raw = redis.call('HGET', base .. 'vitals', id)
   local vitals = raw and cmsgpack.unpack(raw) or {}
   vitals.d = due_ms - now_ms
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
-  emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+  emit_job('delayed', id, nil, 'delay', whole(due_ms))
 end
 wake()
 flush_events(now_ms)

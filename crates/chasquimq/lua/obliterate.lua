@@ -1,5 +1,5 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals active delayed prioritized waiting-children
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized waiting-children
 --         completed failed runs events wake stalled logs:<id>)
 -- ARGV    count (records a step), force (1 = active jobs too)
 -- RETURNS 1 call again | 0 done | -1 | -2
@@ -33,7 +33,7 @@ if #fields > 0 then
   return 1
 end
 local keys = {}
-for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'active', 'delayed',
+for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
   'prioritized', 'waiting-children', 'completed', 'failed', 'runs', 'events', 'wake', 'stalled', 'meta' }) do
   keys[#keys + 1] = base .. key
 end

@@ -1,7 +1,7 @@
 -- read_jobs: no change. Gives whole jobs, by id or by state and rank.
--- KEYS    base (also: state jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children front)
+-- KEYS    base (also: state jobs vitals traces active log takes runs holes completed failed delayed prioritized waiting-children front)
 -- ARGV    what (MessagePack: {ids = {id, ...}} or {types = {type, ...}, start, stop, ascending})
--- RETURNS {id, state, body, vitals (MessagePack), due_ms or '', ...} five a job; missing ids are left out
+-- RETURNS {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job; missing ids are left out
 -- ERRORS  none      EVENTS none      COST O(jobs), plus the entries passed over to reach a rank of the waiting line
 -- SOURCE  BullMQ 6.7 Queue#getJob, #getJobs
 local base = KEYS[1]
@@ -31,12 +31,11 @@ local function give(id)
   else
     vitals = frame_vitals(job)
   end
-  local due = job.state == 'delayed' and math.floor(tonumber(redis.call('ZSCORE', base .. 'delayed', id)) / 4096)
   out[#out + 1] = id
   out[#out + 1] = job.state
   out[#out + 1] = job.body or frame_body(job)
   out[#out + 1] = cmsgpack.pack(vitals)
-  out[#out + 1] = due and whole(due) or ''
+  out[#out + 1] = job.record and redis.call('HGET', base .. 'traces', id) or ''
 end
 
 if what.ids then

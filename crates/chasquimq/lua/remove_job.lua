@@ -1,5 +1,5 @@
 -- remove_job: any state but active -> gone.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes gone completed failed delayed prioritized
+-- KEYS    base (also: state meta jobs vitals traces active log front takes frames runs holes gone completed failed delayed prioritized
 --         waiting-children events logs:<id>)
 -- ARGV    now_ms (epoch ms), id
 -- RETURNS 1 removed, or there was no such job | 0 active
@@ -33,7 +33,7 @@ else
   S.completed = S.completed - 1
 end
 if job.record then drop_records({ id }) end
-emit(1, { 'X', 'removed', { id }, 'prev', job.state == 'waiting' and 'wait' or job.state })
+emit_job('removed', id, job.state == 'waiting' and 'wait' or job.state)
 flush_events(now_ms)
 save_state()
 return 1

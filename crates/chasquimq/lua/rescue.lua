@@ -1,5 +1,5 @@
 -- rescue: active -> front of waiting, for the jobs of workers whose lease ran out. One scan an interval for the whole queue.
--- KEYS    base (also: state meta stalled jobs vitals active log front takes frames events wake lease:<owner>)
+-- KEYS    base (also: state meta stalled jobs vitals traces active log front takes frames events wake lease:<owner>)
 -- ARGV    now_ms (epoch ms), interval_ms, max_stalled
 -- RETURNS {id, ...} of the jobs brought back
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)
@@ -66,8 +66,8 @@ if #lost == 0 then return {} end
 push_front(lost)
 wake()
 for _, id in ipairs(lost) do
-  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
-  emit(1, { 'X', 'stalled', { id } })
+  emit_job('waiting', id, 'active')
+  emit_job('stalled', id)
 end
 flush_events(now_ms)
 save_state()

@@ -27,7 +27,7 @@ if reset_started == '1' then vitals.as = nil end
 store_vitals(id, vitals)
 if front == '1' then push_front({ id }) else append_references({ id }) end
 wake()
-emit(1, { 'X', 'waiting', { id }, 'prev', state })
+emit_job('waiting', id, state)
 flush_events(now_ms)
 save_state()
 return 0

@@ -1,5 +1,5 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals active delayed completed runs failed events wake
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed completed runs failed events wake
 --         lease:<owner> memo:<owner>:s logs:<id>)
 -- ARGV    now_ms (epoch ms), owner, number, lease_ms, worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes,
 --         outcomes (MessagePack, lib/finish), keeps (MessagePack, lib/finish)

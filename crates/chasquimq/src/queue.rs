@@ -182,8 +182,8 @@ impl Queue {
         while !reply.is_empty() {
             let (id, state) = (reply.text()?, reply.text()?);
             let body = Body::parse(&reply.bytes()?)?;
-            let vitals = Vitals::parse(&reply.bytes()?)?;
-            reply.text()?;
+            let mut vitals = Vitals::parse(&reply.bytes()?)?;
+            vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
             let delay_ms = match (state.as_str(), vitals.delay_ms) {
                 ("delayed", Some(delay_ms)) => delay_ms,
                 ("delayed", None) => JobOptions::parse(&body.options).map_or(0, |options| options.delay_ms),

@@ -8,12 +8,50 @@
 -- The entry's id is that of its last event; the events before it count down from there, so any event can be resumed from.
 local event_groups, event_count = {}, 0
 
-local function emit(count, group)
+local function write_group(count, group)
   event_groups[#event_groups + 1] = cmsgpack.pack(group)
   event_count = event_count + count
 end
 
+-- The group that the latest job's event may join: event, ids, prev (the same for all), and another field with a value a job.
+local open_group
+
+local function close_group()
+  local g = open_group
+  if not g then return end
+  open_group = nil
+  local group = { 'X', g.event, g.ids }
+  if g.field then
+    group[4], group[5] = g.field, g.values
+  end
+  if g.prev then
+    group[#group + 1] = 'prev'
+    group[#group + 1] = g.prev
+  end
+  write_group(#g.ids, group)
+end
+
+-- A group of `count` events.
+local function emit(count, group)
+  close_group()
+  write_group(count, group)
+end
+
+-- One job's event. Events of a kind that follow each other share a group.
+local function emit_job(event, id, prev, field, value)
+  local g = open_group
+  if not (g and g.event == event and g.prev == prev and g.field == field) then
+    close_group()
+    g = { event = event, ids = {}, prev = prev, field = field, values = {} }
+    open_group = g
+  end
+  local n = #g.ids + 1
+  g.ids[n] = id
+  if field then g.values[n] = value end
+end
+
 local function flush_events(now_ms)
+  close_group()
   if event_count == 0 then return end
   if now_ms > S.event_ms then
     S.event_ms, S.event_seq = now_ms, event_count

@@ -14,19 +14,12 @@ local function promote_due(now_ms)
 end
 
 -- R collects what is taken. items: first, n, blob of a frame, or 0, id, body, vitals, attempts_started of a record; ids: the first
--- two of each; taken (jobs), bytes; rest: what was broken heads the line now; active_ids: records whose event is not written yet.
-local R = { items = {}, ids = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, active_ids = {}, rest = false }
+-- two of each; taken (jobs), bytes; rest: what was broken heads the line now.
+local R = { items = {}, ids = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
 local function append(list, ...)
   local n = #list
   for i = 1, select('#', ...) do list[n + i] = select(i, ...) end
-end
-
--- Records that became active one behind the other share an event group.
-local function flush_active()
-  if #R.active_ids == 0 then return end
-  emit(#R.active_ids, { 'X', 'active', R.active_ids, 'prev', 'waiting' })
-  R.active_ids = {}
 end
 
 local function add_record_taken(id, body, vitals_raw, W)
@@ -35,7 +28,7 @@ local function add_record_taken(id, body, vitals_raw, W)
   append(R.items, 0, id, body, vitals_raw or '', started)
   append(R.ids, 0, id)
   append(R.active_set, id, cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name }))
-  append(R.active_ids, id)
+  emit_job('active', id, 'waiting')
   R.taken = R.taken + 1
   R.bytes = R.bytes + #body
 end
@@ -156,7 +149,6 @@ local function take_entry(entry, want, most, W)
     if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
       break_frame(ms, seq, blob, room, W)
     else
-      flush_active()
       emit(seq, { 'a', ms, seq })
       append(R.items, ms, seq, blob)
       append(R.ids, ms, seq)
@@ -196,7 +188,6 @@ local function fetch(want, surplus, W)
   take_front(want, want + surplus, W)
   take_log(want, want + surplus, W)
   S.active = S.active + R.taken
-  flush_active()
   call_in_chunks('HSET', base .. 'takes', R.takes_set)
   call_in_chunks('HSET', base .. 'active', R.active_set)
   if S.waiting > 0 then wake() end

@@ -10,7 +10,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
 local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, kept = {}, finished = {},
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, dropped = {}, completed_add = {}, failed_add = {},
-  delayed_add = {}, waiting = {}, front = {}, done_ids = {}, done_values = {} }
+  delayed_add = {}, waiting = {}, front = {}, traces_set = {} }
 
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
@@ -83,8 +83,7 @@ end
 local function complete_record(id, keep, returnvalue, W)
   local active, why = leave_active(id, W.owner)
   if not active then return why end
-  F.done_ids[#F.done_ids + 1] = id
-  F.done_values[#F.done_values + 1] = returnvalue == '' and 'null' or returnvalue
+  emit_job('completed', id, 'active', 'returnvalue', returnvalue == '' and 'null' or returnvalue)
   if W.keeps[keep][1] == 0 then
     F.dropped[#F.dropped + 1] = id
     return nil
@@ -155,7 +154,10 @@ local function fail_job(outcome, W)
   vitals.am, vitals.as, vitals.po = attempts_made, active[2], active[1]
   vitals.pb = active[4] ~= '' and active[4] or nil
   vitals.fr = outcome[12] ~= '' and outcome[12] or nil
-  vitals.tr = outcome[13] ~= '' and outcome[13] or nil
+  if outcome[13] ~= '' then
+    F.traces_set[#F.traces_set + 1] = id
+    F.traces_set[#F.traces_set + 1] = outcome[13]
+  end
   vitals.df, vitals.d = nil, nil
   if to == 'failed' then
     vitals.fo = W.now_ms
@@ -163,16 +165,16 @@ local function fail_job(outcome, W)
     table.insert(F.failed_add, id)
     count_finished('failed', keep)
     if W.keeps[keep][1] == 0 then F.dropped[#F.dropped + 1] = id end
-    emit(1, { 'X', 'failed', { id }, 'failedReason', outcome[12], 'prev', 'active' })
-    if outcome[11] == 1 then emit(1, { 'X', 'retries-exhausted', { id }, 'attemptsMade', whole(attempts_made) }) end
+    emit_job('failed', id, 'active', 'failedReason', outcome[12])
+    if outcome[11] == 1 then emit_job('retries-exhausted', id, nil, 'attemptsMade', whole(attempts_made)) end
   elseif to == 'delayed' then
     vitals.d = due_ms - W.now_ms
     table.insert(F.delayed_add, delayed_score(due_ms))
     table.insert(F.delayed_add, id)
-    emit(1, { 'X', 'delayed', { id }, 'delay', whole(due_ms) })
+    emit_job('delayed', id, nil, 'delay', whole(due_ms))
   else
     table.insert(to == 'front' and F.front or F.waiting, id)
-    emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+    emit_job('waiting', id, 'active')
   end
   F.vitals_set[#F.vitals_set + 1] = id
   F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
@@ -189,15 +191,8 @@ local function give_back(outcome, W)
   F.vitals_set[#F.vitals_set + 1] = id
   F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
   table.insert(F.front, id)
-  emit(1, { 'X', 'waiting', { id }, 'prev', 'active' })
+  emit_job('waiting', id, 'active')
   return nil
-end
-
--- Records that completed one behind the other share an event group.
-local function flush_done()
-  if #F.done_ids == 0 then return end
-  emit(#F.done_ids, { 'X', 'completed', F.done_ids, 'returnvalue', F.done_values, 'prev', 'active' })
-  F.done_ids, F.done_values = {}, {}
 end
 
 local function write_finish()
@@ -207,6 +202,7 @@ local function write_finish()
   call_in_chunks('HDEL', base .. 'active', F.active_del)
   call_in_chunks('HSET', base .. 'jobs', F.jobs_set)
   call_in_chunks('HSET', base .. 'vitals', F.vitals_set)
+  call_in_chunks('HSET', base .. 'traces', F.traces_set)
   call_in_chunks('HSET', base .. 'runs', F.runs_set)
   call_in_chunks('ZADD', base .. 'completed', F.completed_add)
   call_in_chunks('ZADD', base .. 'failed', F.failed_add)
@@ -226,7 +222,6 @@ local function finish(outcomes, W)
   load_finish(outcomes)
   for _, outcome in ipairs(outcomes) do
     local kind, why = outcome[1], nil
-    if kind ~= 'r' then flush_done() end
     if kind == 'c' then
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
@@ -244,7 +239,6 @@ local function finish(outcomes, W)
       end
     end
   end
-  flush_done()
   write_finish()
   for _, set in ipairs({ 'completed', 'failed' }) do
     for keep, count in pairs(F[set]) do apply_keep(set, W.keeps[keep], W.now_ms, count) end

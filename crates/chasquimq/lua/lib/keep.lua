@@ -10,6 +10,7 @@ local function drop_records(ids)
     for i = from, to do logs[#logs + 1] = base .. 'logs:' .. ids[i] end
     redis.call('HDEL', base .. 'jobs', unpack(ids, from, to))
     redis.call('HDEL', base .. 'vitals', unpack(ids, from, to))
+    redis.call('HDEL', base .. 'traces', unpack(ids, from, to))
     redis.call('UNLINK', unpack(logs))
   end
 end

@@ -67,6 +67,19 @@ impl Reply {
         }
     }
 
+    /// The next value, a text or nil.
+    /// # Errors
+    /// As [`Reply::array`].
+    pub fn opt_text(&mut self) -> Result<Option<String>> {
+        match self.values.as_slice().first() {
+            Some(Value::Nil) => {
+                self.values.next();
+                Ok(None)
+            }
+            _ => self.text().map(Some),
+        }
+    }
+
     /// The next value, a text.
     /// # Errors
     /// As [`Reply::array`].

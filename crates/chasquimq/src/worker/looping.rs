@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::{
-    fetch::Holdings,
+    fetch::{Batch, Extra, Holdings},
     finish::{Defaults, Flush, Outcomes},
     pace::Pace,
     wait::wait_for_marker,
@@ -333,7 +333,10 @@ impl Loop {
         let was_idle = self.holdings.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let rejected = outcomes.rejected(reply.array()?)?;
-        let jobs = self.holdings.take_in(reply.array()?, now_ms)?;
+        let mut jobs = self.holdings.take_in(reply.array()?, now_ms)?;
+        if let Some(batch) = &mut jobs {
+            self.read_traces(batch).await?;
+        }
         let due_ms = reply.int()?;
         let gated = reply.int()? == 1;
         let taken = jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64);
@@ -363,6 +366,25 @@ impl Loop {
         }
         if gated && self.has_surplus() && !self.asked_back {
             self.ask_back();
+        }
+        Ok(())
+    }
+
+    /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
+    async fn read_traces(&self, batch: &mut Batch) -> Result<()> {
+        let mut failed: Vec<&mut Extra> =
+            batch.extras.iter_mut().filter(|extra| extra.vitals.failed_reason.is_some()).collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.keys.key("traces"));
+        for extra in &failed {
+            command.arg(&extra.id);
+        }
+        let mut traces = Reply::new("stack traces", self.connection.send(&command).await?)?;
+        for extra in &mut failed {
+            extra.vitals.stacktrace = traces.opt_text()?;
         }
         Ok(())
     }
