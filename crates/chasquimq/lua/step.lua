@@ -1,17 +1,23 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed completed runs failed events wake
---         lease:<owner> memo:<owner>:s logs:<id>)
--- ARGV    now_ms (epoch ms), owner, number, lease_ms, worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes,
---         outcomes (MessagePack, lib/finish), keeps (MessagePack, lib/finish)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting}; taken, in the order of the line: first, n, blob of a frame |
+--         lease:<owner> memo:<owner>:<slot> logs:<id>)
+-- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_ms), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+--         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
+--         keeps (MessagePack, lib/finish), offset_ms (the caller's clock minus the server's: a step behind a wait is carried out
+--         when nobody can send the time)
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_ms}; taken, in the order of the line: first, n, blob of a frame |
 --         0, id, body, vitals, attempts_started of a record
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
 local base = KEYS[1]
-local now_ms, owner, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local want, surplus, max_bytes = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local outcomes, keeps = cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
+local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local outcomes, keeps, offset_ms = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
+
+local time = redis.call('TIME')
+local server_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+if now_ms == 0 then now_ms = server_ms + offset_ms end
 
 -- @include lib/memo
 -- @include lib/state
@@ -25,26 +31,31 @@ local outcomes, keeps = cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
 
 redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
 
--- The reply of a step that was carried out before: what it took is read again.
+-- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(known)
   local taken = {}
-  for i = 1, #known[2], 2 do
-    local first, id = known[2][i], known[2][i + 1]
-    if first > 0 then
-      local blob = load_take(first) and frame_blob(first, id)
-      if blob then append(taken, first, id, blob) end
-    else
-      local raw = redis.call('HGET', base .. 'active', id)
-      local body = redis.call('HGET', base .. 'jobs', id)
-      if raw and body then
-        append(taken, 0, id, body, redis.call('HGET', base .. 'vitals', id) or '', cmsgpack.unpack(raw)[2])
-      end
+  local function replay_record(id)
+    local raw, body = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'jobs', id)
+    local active = raw and cmsgpack.unpack(raw)
+    if active and active[3] == owner and body then
+      append(taken, 0, id, body, redis.call('HGET', base .. 'vitals', id) or '', active[2])
     end
   end
-  return { known[1], taken, known[3], known[4], S.waiting }
+  for i = 1, #known[2], 2 do
+    local first, id = known[2][i], known[2][i + 1]
+    if first == 0 then
+      replay_record(id)
+    elseif load_take(first) then
+      append(taken, first, id, frame_blob(first, id))
+    else
+      -- every job of the frame was given a record since, or left
+      for job = first, first + id - 1 do replay_record(whole(job)) end
+    end
+  end
+  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_ms }
 end
 
-local known = recall(owner, 's', number)
+local known = recall(owner, slot, number)
 if known then return replay(known) end
 
 local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes }
@@ -77,11 +88,14 @@ if want >= 0 then
   end
   if R.taken < want then due = next_due() end
 end
+-- somebody who waits must hear of what this worker put back, or delayed, and does not look after itself
+local room_for_others = not paused and (concurrency == 0 or S.active < concurrency)
+if (S.waiting > 0 and room_for_others and (want < 0 or gated == 1)) or (#F.delayed_add > 0 and not due) then wake() end
 if #outcomes > 0 and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
   emit(1, { 'E', 'drained' })
 end
 flush_events(now_ms)
 save_state()
 
-remember(owner, 's', number, { rejected, R.ids, due or -1, gated })
-return { rejected, R.items, due or -1, gated, S.waiting }
+remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms })
+return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_ms }

@@ -181,6 +181,19 @@ impl Connection {
         }
     }
 
+    /// Sends commands in one go, once. An answer may be an error of its own.
+    /// # Errors
+    /// As [`Connection::send_once`].
+    pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
+        let (mut connection, generation) = self.connected().await?;
+        self.until_closed(connection.send_packed_commands(pipeline, 0, count)).await?.map_err(|error| {
+            if is_broken(&error) {
+                self.lose(generation);
+            }
+            to_error(&error, &self.shared.options)
+        })
+    }
+
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
     pub fn close(&self) {
         self.shared.closed.send_replace(true);
@@ -216,6 +229,13 @@ impl Connection {
         let options = self.shared.options.clone();
         let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&options)).await;
         opened.unwrap_or(Err(Error::Closed)).map(Some)
+    }
+
+    /// Breaks the connection off on purpose, with all that is under way on it; nobody is told.
+    pub fn discard_connection(&self) {
+        if let Ok(mut current) = self.shared.current.lock() {
+            current.connection = None;
+        }
     }
 
     fn current(&self) -> (Option<MultiplexedConnection>, u64) {

@@ -70,6 +70,11 @@ impl Script {
         self.command("EVALSHA", self.sha, base, args).get_packed_command()
     }
 
+    /// The script as one command by its hash, for a pipeline.
+    pub fn by_hash(&self, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
+        self.command("EVALSHA", self.sha, base, args)
+    }
+
     fn command(&self, how: &str, script: &str, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
         let mut command = redis::cmd(how);
         command.arg(script).arg(1).arg(base);

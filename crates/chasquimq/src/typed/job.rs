@@ -56,8 +56,6 @@ impl<T> TypedJob<T> {
 pub(super) struct Delivered {
     /// The engine's name for it.
     pub(super) handle: u32,
-    /// Its id.
-    pub(super) id: String,
     batch: Arc<Batch>,
     at: usize,
     name: Range<usize>,
@@ -79,16 +77,21 @@ impl Delivered {
             end = data.end;
             Self {
                 handle: batch.base.wrapping_add(at as u32),
-                id: match job.extra {
-                    Some(extra) => batch.extras[extra as usize].id.clone(),
-                    None => job.number.to_string(),
-                },
                 batch: batch.clone(),
                 at,
                 name: name.clone(),
                 data,
             }
         })
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> String {
+        let job = &self.batch.jobs[self.at];
+        match job.extra {
+            Some(extra) => self.batch.extras[extra as usize].id.clone(),
+            None => job.number.to_string(),
+        }
     }
 
     /// What happened to the job so far; `None`: this is its first start.
@@ -103,7 +106,7 @@ impl Delivered {
     }
 
     /// The handler's view of the job. Data of another type fails it for good: no further try would read it better.
-    pub(super) fn read<T: DeserializeOwned>(self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
+    pub(super) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
         let data = serde_json::from_str(&self.batch.text[self.data.clone()])
             .map_err(|error| Outcome::unrecoverable(format!("the data is not readable: {error}")))?;
         let first_start = || Vitals {
@@ -117,7 +120,7 @@ impl Delivered {
             timestamp: self.batch.jobs[self.at].timestamp,
             processed_on: self.batch.processed_on,
             vitals: self.vitals().cloned().unwrap_or_else(first_start),
-            id: self.id,
+            id: self.id(),
             queue,
         })
     }
@@ -166,22 +169,17 @@ mod tests {
             ..Batch::default()
         };
         let jobs: Vec<Delivered> = Delivered::each(batch).collect();
-        let seen: Vec<(u32, &str, &str, &str)> = jobs
+        let seen: Vec<(u32, String, &str, &str)> = jobs
             .iter()
             .map(|job| {
                 let text = &job.batch.text;
-                (
-                    job.handle,
-                    job.id.as_str(),
-                    &text[job.name.clone()],
-                    &text[job.data.clone()],
-                )
+                (job.handle, job.id(), &text[job.name.clone()], &text[job.data.clone()])
             })
             .collect();
         let expected = [
-            (u32::MAX, "1", "mail", r#""a""#),
-            (0, "2", "mail", r#""b""#),
-            (1, "mine", "call", r#""c""#),
+            (u32::MAX, "1".into(), "mail", r#""a""#),
+            (0, "2".into(), "mail", r#""b""#),
+            (1, "mine".into(), "call", r#""c""#),
         ];
         assert_eq!(seen, expected);
         assert_eq!(jobs[2].vitals().map(|vitals| vitals.attempts_made), Some(2));

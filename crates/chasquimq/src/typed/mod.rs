@@ -10,6 +10,7 @@ pub mod job;
 pub mod options;
 pub mod outcome;
 pub mod queue;
+mod report;
 mod run;
 pub mod worker;
 

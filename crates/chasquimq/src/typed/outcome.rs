@@ -103,11 +103,11 @@ pub(super) enum Outcome {
     /// Its try failed.
     Failed {
         reason: String,
-        trace: Option<String>,
+        trace: String,
         retry_after: Option<Duration>,
     },
     /// It failed for good.
-    Unrecoverable { reason: String, trace: Option<String> },
+    Unrecoverable { reason: String, trace: String },
     /// It was moved to where it waits for its next start.
     Moved,
     /// It never started.
@@ -123,18 +123,21 @@ impl Outcome {
         }
     }
 
-    /// A failed try that left no trace.
+    /// A failed try whose only trace is its message.
     pub(super) fn failed(reason: String) -> Self {
         Outcome::Failed {
+            trace: reason.clone(),
             reason,
-            trace: None,
             retry_after: None,
         }
     }
 
-    /// A failure for good that left no trace.
+    /// A failure for good whose only trace is its message.
     pub(super) fn unrecoverable(reason: String) -> Self {
-        Outcome::Unrecoverable { reason, trace: None }
+        Outcome::Unrecoverable {
+            trace: reason.clone(),
+            reason,
+        }
     }
 }
 

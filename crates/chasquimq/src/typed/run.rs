@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{de::DeserializeOwned, Deserialize, Serialize};
+use serde::{de::DeserializeOwned, Serialize};
 use tokio::{
     sync::mpsc,
     task::{Id, JoinError, JoinSet},
@@ -21,13 +21,14 @@ use tokio::{
 use super::{
     job::{Delivered, TypedJob},
     outcome::{JobError, Outcome},
+    report::{Report, Told},
     worker::{OnEvent, TypedWorkerOptions, WorkerEvent},
 };
 use crate::{
     clock::system_now_ms,
     queue::Queue,
     server::conn::ConnectionEvent,
-    worker::{Completed, Ending, Failure, Flush, Message, Outcome as EndedOtherwise, Rejected, Worker},
+    worker::{Message, Worker},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -54,11 +55,10 @@ where
 {
     let handler = Arc::new(handler);
     let worker_id: Arc<str> = worker_id.into();
-    Arc::new(move |job| {
+    Arc::new(move |delivered| {
         let (handler, queue, worker_id) = (handler.clone(), queue.clone(), worker_id.clone());
         Box::pin(async move {
-            let id = job.id.clone();
-            let job = match job.read(queue.clone()) {
+            let job = match delivered.read(queue.clone()) {
                 Ok(job) => job,
                 Err(unreadable) => return unreadable,
             };
@@ -70,14 +70,11 @@ where
                     retry_after,
                 }) => Outcome::Failed {
                     reason,
-                    trace: Some(trace),
+                    trace,
                     retry_after,
                 },
-                Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable {
-                    reason,
-                    trace: Some(trace),
-                },
-                Err(JobError::Delayed { pause }) => delay(&queue, &id, pause, &worker_id).await,
+                Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable { reason, trace },
+                Err(JobError::Delayed { pause }) => delay(&queue, &delivered.id(), pause, &worker_id).await,
             }
         })
     })
@@ -111,19 +108,6 @@ pub(super) struct Runner {
     paused: bool,
 }
 
-#[derive(Default)]
-struct Report {
-    flush: Flush,
-    told: Told,
-}
-
-/// Jobs of a flush whose end is told as an event, by handle.
-#[derive(Default)]
-struct Told {
-    completed: Vec<(u32, String)>,
-    failed: HashMap<u32, (String, String)>,
-}
-
 impl Runner {
     pub(super) fn new(
         core: Worker,
@@ -132,6 +116,7 @@ impl Runner {
         messages: mpsc::UnboundedReceiver<Message>,
         queue: Arc<Queue>,
     ) -> Self {
+        let is_told = options.on_event.is_some();
         Self {
             core: Arc::new(core),
             slots: options.worker.concurrency as usize,
@@ -143,7 +128,7 @@ impl Runner {
             running: JoinSet::new(),
             jobs: HashMap::new(),
             flushes: 0,
-            ended: Report::default(),
+            ended: Report::new(is_told),
             reported: None,
             paused: false,
         }
@@ -207,7 +192,9 @@ impl Runner {
         }
         if message.flushed.is_some_and(|number| number >= self.flushes) {
             if let Some(told) = self.reported.take() {
-                self.tell_ended(told, message.rejected, message.failures);
+                for event in told.events(message.rejected, message.failures) {
+                    self.tell(event);
+                }
             }
         }
         if message.drained {
@@ -229,7 +216,7 @@ impl Runner {
 
     fn give_back(&mut self) {
         for job in std::mem::take(&mut self.waiting) {
-            self.end(&job, Outcome::Returned);
+            self.ended.end(&job, Outcome::Returned);
         }
     }
 
@@ -238,7 +225,7 @@ impl Runner {
             let Some(job) = self.waiting.pop_front() else { return };
             // somebody decided while it waited that it must not run
             if let Some(reason) = job.vitals().and_then(|vitals| vitals.deferred_failure.clone()) {
-                self.end(&job, Outcome::unrecoverable(reason));
+                self.ended.end(&job, Outcome::unrecoverable(reason));
                 continue;
             }
             let task = self.running.spawn((self.handler)(job.clone()));
@@ -254,113 +241,24 @@ impl Runner {
                 Err(error) => (error.id(), Outcome::failed(panic_message(error))),
             };
             if let Some(job) = self.jobs.remove(&id) {
-                self.end(&job, outcome);
+                self.ended.end(&job, outcome);
             }
             next = self.running.try_join_next_with_id();
         }
     }
 
-    /// Notes how a job ended.
-    fn end(&mut self, job: &Delivered, outcome: Outcome) {
-        match outcome {
-            Outcome::Completed(result) => self.completed(job, &result),
-            Outcome::Failed {
-                reason,
-                trace,
-                retry_after,
-            } => self.failed(job, reason, trace, retry_after, false),
-            Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
-            Outcome::Moved => self.other(job, Ending::Moved),
-            Outcome::Returned => self.other(job, Ending::Returned),
-        }
-    }
-
-    fn completed(&mut self, job: &Delivered, result: &str) {
-        let Report { flush, told } = &mut self.ended;
-        // what has no result needs no room for it
-        let result = (result != "null").then(|| {
-            let from = flush.text.len() as u32;
-            flush.text.push_str(result);
-            (from, flush.text.len() as u32)
-        });
-        flush.completed.push(Completed {
-            handle: job.handle,
-            result,
-        });
-        if self.on_event.is_some() {
-            told.completed.push((job.handle, job.id.clone()));
-        }
-    }
-
-    fn failed(
-        &mut self,
-        job: &Delivered,
-        reason: String,
-        trace: Option<String>,
-        retry_after: Option<Duration>,
-        unrecoverable: bool,
-    ) {
-        if self.on_event.is_some() {
-            let told = (job.id.clone(), reason.clone());
-            self.ended.told.failed.insert(job.handle, told);
-        }
-        let ending = Ending::Failed {
-            reason: Some(reason),
-            stacktrace: trace.and_then(|trace| add_trace(job, trace)),
-            unrecoverable,
-            delay_ms: retry_after.map(|pause| pause.as_millis() as f64),
-        };
-        self.other(job, ending);
-    }
-
-    fn other(&mut self, job: &Delivered, ending: Ending) {
-        let handle = job.handle;
-        self.ended.flush.others.push(EndedOtherwise { handle, ending });
-    }
-
     /// Reports what ended, unless a flush is under way.
     fn flush(&mut self) {
-        let flush = &self.ended.flush;
-        if self.reported.is_none() && !(flush.completed.is_empty() && flush.others.is_empty()) {
+        if self.reported.is_none() && !self.ended.is_empty() {
             self.send_flush();
         }
     }
 
     fn send_flush(&mut self) {
-        let Report { flush, told } = std::mem::take(&mut self.ended);
         self.flushes += 1;
+        let (flush, told) = self.ended.take(self.flushes, system_now_ms());
+        self.core.finish(flush);
         self.reported = Some(told);
-        self.core.finish(Flush {
-            number: self.flushes,
-            now_ms: system_now_ms(),
-            ..flush
-        });
-    }
-
-    fn tell_ended(&self, mut told: Told, rejected: Vec<Rejected>, failures: Vec<Failure>) {
-        for Rejected { handle, error } in rejected {
-            let completed = told.completed.iter().position(|(at, _)| *at == handle);
-            let id = match completed {
-                Some(at) => Some(told.completed.swap_remove(at).1),
-                None => told.failed.remove(&handle).map(|(id, _)| id),
-            };
-            if let Some(id) = id {
-                self.tell(WorkerEvent::Rejected { id, error });
-            }
-        }
-        for (_, id) in told.completed {
-            self.tell(WorkerEvent::Completed { id });
-        }
-        for failure in failures {
-            if let Some((id, reason)) = told.failed.remove(&failure.handle) {
-                self.tell(WorkerEvent::Failed {
-                    id,
-                    reason,
-                    state: failure.state,
-                    attempts_made: failure.attempts_made,
-                });
-            }
-        }
     }
 
     fn tell(&self, event: WorkerEvent) {
@@ -400,10 +298,8 @@ impl Runner {
     async fn record_the_last(&mut self) {
         let mut asked = false;
         loop {
-            let flush = &self.ended.flush;
-            let nothing_ended = flush.completed.is_empty() && flush.others.is_empty();
             if self.reported.is_none() {
-                if asked && nothing_ended {
+                if asked && self.ended.is_empty() {
                     return;
                 }
                 self.send_flush();
@@ -417,29 +313,6 @@ impl Runner {
     }
 }
 
-/// A job's stack traces with one more, oldest first, as many as its options allow. JSON array of texts.
-fn add_trace(job: &Delivered, trace: String) -> Option<String> {
-    let known = job.vitals().and_then(|vitals| vitals.stacktrace.as_deref());
-    let mut traces: Vec<String> = known
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    traces.push(trace);
-    if let Some(limit) = stack_trace_limit(&job.options().text) {
-        traces.drain(..traces.len().saturating_sub(limit));
-    }
-    serde_json::to_string(&traces).ok()
-}
-
-fn stack_trace_limit(options: &str) -> Option<usize> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Limited {
-        stack_trace_limit: Option<f64>,
-    }
-    let limited: Limited = serde_json::from_str(options).ok()?;
-    limited.stack_trace_limit.map(|limit| limit.max(0.0) as usize)
-}
-
 fn panic_message(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else {
         return "the handler was dropped".into();
@@ -449,51 +322,4 @@ fn panic_message(error: JoinError) -> String {
         Err(panic) => panic.downcast_ref::<&str>().copied().unwrap_or("").to_owned(),
     };
     format!("the handler panicked: {message}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        job::Vitals,
-        options::JobOptions,
-        worker::{Batch, BatchJob, Extra},
-    };
-
-    fn job(options: &str, stacktrace: Option<&str>) -> Delivered {
-        let extra = Extra {
-            id: "1".into(),
-            vitals: Vitals {
-                stacktrace: stacktrace.map(str::to_owned),
-                ..Vitals::default()
-            },
-        };
-        let job = BatchJob {
-            number: 0,
-            name_len: Some(0),
-            data_len: 0,
-            options: 0,
-            timestamp: 0,
-            extra: Some(0),
-        };
-        let batch = Batch {
-            jobs: vec![job],
-            options: vec![Arc::new(JobOptions::none(options))],
-            extras: vec![extra],
-            ..Batch::default()
-        };
-        Delivered::each(batch).next().expect("a job")
-    }
-
-    #[test]
-    fn traces_are_kept_oldest_first_up_to_the_limit() {
-        let traces = |options, known| add_trace(&job(options, known), "new".into()).expect("traces");
-        assert_eq!(traces("{}", None), r#"["new"]"#);
-        assert_eq!(traces("{}", Some(r#"["a","b"]"#)), r#"["a","b","new"]"#);
-        assert_eq!(
-            traces(r#"{"stackTraceLimit":2}"#, Some(r#"["a","b"]"#)),
-            r#"["b","new"]"#
-        );
-        assert_eq!(traces(r#"{"stackTraceLimit":0}"#, Some(r#"["a"]"#)), "[]");
-    }
 }

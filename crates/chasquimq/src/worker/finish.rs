@@ -1,6 +1,6 @@
 //! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
 
-use super::fetch::{Held, Holdings};
+use super::fetch::{Batch, Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
@@ -24,6 +24,21 @@ pub struct Flush {
     pub text: String,
     /// Jobs that ended any other way.
     pub others: Vec<Outcome>,
+}
+
+impl Flush {
+    /// Hands a whole batch back unstarted.
+    pub(super) fn returning(batch: &Batch, now_ms: u64) -> Self {
+        let returned = |at| Outcome {
+            handle: batch.base + at,
+            ending: Ending::Returned,
+        };
+        Self {
+            now_ms,
+            others: (0..batch.jobs.len() as u32).map(returned).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// A job that completed.

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use redis::Value;
 use tokio::sync::mpsc;
 
 use super::{
     fetch::{Batch, Extra, Holdings},
     finish::{Defaults, Flush, Outcomes},
     pace::Pace,
-    wait::wait_for_marker,
+    wait::{Pending, Waiter, Woken},
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
@@ -29,21 +30,22 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Loop {
     connection: Connection,
-    waiting: Option<(Connection, mpsc::Sender<bool>, mpsc::Receiver<Duration>)>,
+    waiter: Waiter,
     keys: Keys,
     options: WorkerOptions,
     sink: Sink,
     commands: mpsc::UnboundedReceiver<Command>,
-    ask_to_wait: mpsc::Sender<Duration>,
-    woken: mpsc::Receiver<bool>,
     holdings: Holdings,
     pace: Pace,
     flushes: Vec<Flush>,
     step_number: i64,
+    // steps sent behind a wait are counted apart: they may be carried out after later ones
+    wait_number: i64,
+    // the caller's clock minus the server's, ms, for steps that are carried out at a time nobody knows yet
+    clock_offset_ms: i64,
     fetching: bool,
     // the last fetch found less than it wanted: the marker tells when there is more
     hungry: bool,
-    waiter_is_busy: bool,
     look_again: bool,
     next_due: Option<Instant>,
     drained: bool,
@@ -52,7 +54,19 @@ pub(super) struct Loop {
     foreign_clock: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
+    // the concurrency changed while a step lies behind a wait
+    room_changed: bool,
     closing: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+/// What a step asks for.
+struct Asked {
+    slot: &'static str,
+    number: i64,
+    // 0: the caller's clock at the moment the step is carried out
+    now_ms: u64,
+    want: i64,
+    surplus: i64,
 }
 
 impl Loop {
@@ -64,24 +78,22 @@ impl Loop {
         sink: Sink,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Self {
-        let (ask_to_wait, asked) = mpsc::channel(1);
-        let (wake, woken) = mpsc::channel(1);
+        let waiter = Waiter::start(waiting, &keys);
         Self {
             connection,
-            waiting: Some((waiting, wake, asked)),
+            waiter,
             keys,
             options,
             sink,
             commands,
-            ask_to_wait,
-            woken,
             holdings: Holdings::default(),
             pace: Pace::new(),
             flushes: Vec::new(),
             step_number: 0,
+            wait_number: 0,
+            clock_offset_ms: 0,
             fetching: false,
             hungry: false,
-            waiter_is_busy: false,
             look_again: false,
             next_due: None,
             drained: false,
@@ -89,14 +101,12 @@ impl Loop {
             foreign_clock: false,
             next_renewal: None,
             next_scan: None,
+            room_changed: false,
             closing: Vec::new(),
         }
     }
 
     pub(super) async fn run(mut self) {
-        if let Some((connection, woken, asked)) = self.waiting.take() {
-            tokio::spawn(wait_for_marker(connection, self.keys.clone(), asked, woken));
-        }
         while self.turn().await {}
         // whoever closed waits for this
         for done in self.closing.drain(..) {
@@ -114,13 +124,7 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            Some(came) = self.woken.recv(), if self.waiter_is_busy => {
-                self.waiter_is_busy = false;
-                self.look_again = self.fetching;
-                if came && !self.fetching {
-                    self.pass_marker_on().await;
-                }
-            }
+            (woken, number) = self.waiter.woken(), if self.waiter.pending != Pending::Nothing => self.wake(woken, number).await,
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
         }
         while let Ok(command) = self.commands.try_recv() {
@@ -129,7 +133,12 @@ impl Loop {
         if self.connection.is_closed() {
             return false;
         }
-        if !self.flushes.is_empty() || (self.fetching && self.look_again) {
+        if self.must_break_off() {
+            let (woken, number) = self.waiter.break_off().await;
+            self.wake(woken, number).await;
+        }
+        let steps = matches!(self.waiter.pending, Pending::Step(_));
+        if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
             self.step().await;
         }
         if !self.closing.is_empty() && self.flushes.is_empty() {
@@ -156,6 +165,7 @@ impl Loop {
                 self.next_scan = None;
             }
             Command::Concurrency(concurrency) => {
+                self.room_changed = true;
                 self.look_again |= concurrency > self.options.concurrency;
                 self.options.concurrency = concurrency;
             }
@@ -180,7 +190,9 @@ impl Loop {
 
     fn next_timer(&self) -> Option<Instant> {
         let surplus = (self.has_surplus() && !self.asked_back).then(|| self.pace.patience_ends());
-        let due = self.next_due.filter(|_| self.fetching && self.hungry);
+        // a step behind a wait looks by itself when something is due
+        let steps = matches!(self.waiter.pending, Pending::Step(_));
+        let due = self.next_due.filter(|_| self.fetching && self.hungry && !steps);
         let renewal = self.next_renewal.filter(|_| self.holdings.jobs() > 0);
         [surplus, due, renewal, self.next_scan].into_iter().flatten().min()
     }
@@ -298,27 +310,27 @@ impl Loop {
         }
     }
 
-    async fn take_step(&mut self, mut outcomes: Outcomes) -> Result<()> {
+    async fn take_step(&mut self, outcomes: Outcomes) -> Result<()> {
         self.pace.ended(outcomes.jobs);
-        let (want, surplus) = self.pace.ask(self.holdings.jobs(), self.options.concurrency);
-        let want = if self.fetching { i64::from(want) } else { -1 };
+        let (want, surplus) = self.room();
         self.step_number += 1;
-        let (now_ms, lease_ms) = (outcomes.now_ms, self.options.lock_duration.as_millis() as i64);
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(self.options.id.as_str()),
-            Arg::Int(self.step_number),
-            Arg::Int(lease_ms),
-            Arg::from(self.options.name.as_str()),
-            Arg::Int(want),
-            Arg::Int(i64::from(surplus)),
-            Arg::Int(MAX_BYTES),
-            Arg::from(outcomes.blob.as_slice()),
-            Arg::from(outcomes.keeps.as_slice()),
-        ];
-        let reply = loop {
+        let asked = Asked {
+            slot: "s",
+            number: self.step_number,
+            now_ms: outcomes.now_ms,
+            want,
+            surplus,
+        };
+        let reply = self.send_step(&asked, &outcomes).await?;
+        self.absorb(reply, want, outcomes).await
+    }
+
+    /// Sends a step until the server takes it.
+    async fn send_step(&self, asked: &Asked, outcomes: &Outcomes) -> Result<Value> {
+        let args = self.step_args(asked, outcomes);
+        loop {
             match STEP.run(&self.connection, &self.keys.base, &args).await {
-                Ok(reply) => break reply,
+                Ok(reply) => return Ok(reply),
                 Err(Error::Closed) => return Err(Error::Closed),
                 // what ended must be recorded: it is tried until the server takes it
                 Err(error) => {
@@ -329,28 +341,61 @@ impl Loop {
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }
-        };
+        }
+    }
+
+    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> [Arg<'a>; 12] {
+        [
+            Arg::Int(asked.now_ms as i64),
+            Arg::from(self.options.id.as_str()),
+            Arg::from(asked.slot),
+            Arg::Int(asked.number),
+            Arg::Int(self.options.lock_duration.as_millis() as i64),
+            Arg::from(self.options.name.as_str()),
+            Arg::Int(asked.want),
+            Arg::Int(asked.surplus),
+            Arg::Int(MAX_BYTES),
+            Arg::from(outcomes.blob.as_slice()),
+            Arg::from(outcomes.keeps.as_slice()),
+            Arg::Int(self.clock_offset_ms),
+        ]
+    }
+
+    /// Jobs to take now, and as surplus; -1 = none at all.
+    fn room(&self) -> (i64, i64) {
+        let (want, surplus) = self.pace.ask(self.holdings.jobs(), self.options.concurrency);
+        (if self.fetching { i64::from(want) } else { -1 }, i64::from(surplus))
+    }
+
+    /// Takes in the answer to a step.
+    async fn absorb(&mut self, reply: Value, want: i64, mut outcomes: Outcomes) -> Result<()> {
         let was_idle = self.holdings.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let rejected = outcomes.rejected(reply.array()?)?;
-        let mut jobs = self.holdings.take_in(reply.array()?, now_ms)?;
+        let taken = reply.array()?;
+        let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
+        let (now_ms, server_ms) = (reply.int()? as u64, reply.int()?);
+        self.clock_offset_ms = system_now_ms() as i64 - server_ms;
+        let mut jobs = self.holdings.take_in(taken, now_ms)?;
         if let Some(batch) = &mut jobs {
             self.read_traces(batch).await?;
         }
-        let due_ms = reply.int()?;
-        let gated = reply.int()? == 1;
         let taken = jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64);
         self.after_fetch(want, taken, due_ms, now_ms);
         if was_idle && taken > 0 {
             self.pace.delivered_to_idle();
         }
-        if self.next_renewal.is_none() || outcomes.flushed.is_some() || taken > 0 {
-            // the step itself renewed the lease
-            self.next_renewal = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
-        }
+        // the step itself renewed the lease
+        self.next_renewal = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
         let drained = want > 0 && taken == 0 && !self.drained;
         if want > 0 {
             self.drained = taken == 0;
+        }
+        if !self.closing.is_empty() {
+            // nobody is left to run them
+            if let Some(batch) = jobs.take() {
+                self.flushes.push(Flush::returning(&batch, now_ms));
+            }
         }
         let message = Message {
             jobs,
@@ -406,9 +451,71 @@ impl Loop {
     }
 
     fn wait_if_hungry(&mut self) {
-        if self.fetching && self.hungry && !self.waiter_is_busy && !self.look_again {
-            self.waiter_is_busy = self.ask_to_wait.try_send(self.options.drain_delay).is_ok();
+        if !self.fetching || !self.hungry || self.waiter.pending != Pending::Nothing || self.look_again {
+            return;
         }
+        let until_due = self.next_due.map(|due| due.saturating_duration_since(Instant::now()));
+        let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
+        // a caller's clock of its own cannot be told to the server beforehand
+        if self.holdings.jobs() > 0 || self.foreign_clock {
+            self.waiter.wait(time, None);
+            return;
+        }
+        self.wait_number += 1;
+        let (want, surplus) = self.room();
+        let asked = Asked {
+            slot: "w",
+            number: self.wait_number,
+            now_ms: 0,
+            want,
+            surplus,
+        };
+        let step = STEP.by_hash(&self.keys.base, &self.step_args(&asked, &Outcomes::none(0)));
+        self.waiter.wait(time, Some((self.wait_number, step)));
+    }
+
+    /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else.
+    fn must_break_off(&self) -> bool {
+        matches!(self.waiter.pending, Pending::Step(_))
+            && (!self.fetching || !self.flushes.is_empty() || self.room_changed || self.foreign_clock)
+    }
+
+    /// A wait ended.
+    async fn wake(&mut self, woken: Woken, number: i64) {
+        self.room_changed = false;
+        let absorbed = match woken {
+            Woken::Marker(came) => {
+                self.look_again = self.fetching;
+                if came && !self.fetching {
+                    self.pass_marker_on().await;
+                }
+                Ok(())
+            }
+            Woken::Stepped(reply) => {
+                let (want, _) = self.room();
+                self.absorb(reply, want, Outcomes::none(0)).await
+            }
+            Woken::Lost => self.send_again(number).await,
+        };
+        if let Err(error) = absorbed {
+            self.report(error);
+        }
+    }
+
+    /// Learns what became of a step behind a wait, by sending it again: what it took is taken in; if it never was carried out, it is now.
+    async fn send_again(&mut self, number: i64) -> Result<()> {
+        // a caller's clock of its own has to be asked for first
+        let (want, surplus) = if self.foreign_clock { (-1, 0) } else { self.room() };
+        self.look_again = self.fetching && self.foreign_clock;
+        let asked = Asked {
+            slot: "w",
+            number,
+            now_ms: system_now_ms(),
+            want,
+            surplus,
+        };
+        let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
+        self.absorb(reply, want, Outcomes::none(0)).await
     }
 
     /// A worker that does not fetch was woken: somebody else should be.

@@ -70,7 +70,7 @@ fn a_repeated_id_adds_nothing() {
          state: id=4 waiting=2 references=2
          wake: set",
     );
-    queue.events_are("[B [y] [a] waiting] [X duplicated [x]] [X duplicated [y]]");
+    queue.events_are("[B [y] [a] waiting] [X duplicated [x y]]");
 }
 
 #[test]

@@ -56,7 +56,9 @@ impl Fail {
 pub struct Step {
     now_ms: u64,
     owner: String,
+    slot: &'static str,
     number: Option<u64>,
+    offset_ms: i64,
     name: String,
     want: i64,
     surplus: u64,
@@ -71,7 +73,9 @@ impl Step {
         Self {
             now_ms: 1000,
             owner: owner.to_owned(),
+            slot: "s",
             number: None,
+            offset_ms: 0,
             name: String::new(),
             want: -1,
             surplus: 0,
@@ -88,6 +92,11 @@ impl Step {
 
     pub fn number(self, number: u64) -> Self {
         Self { number: Some(number), ..self }
+    }
+
+    /// In the slot of steps behind a wait, with the caller's clock minus the server's.
+    pub fn behind_wait(self, offset_ms: i64) -> Self {
+        Self { now_ms: 0, slot: "w", offset_ms, ..self }
     }
 
     pub fn named(self, name: &str) -> Self {
@@ -185,6 +194,7 @@ impl Step {
         }
         call.arg(self.now_ms)
             .arg(&self.owner)
+            .arg(self.slot)
             .arg(self.number.unwrap_or(next_number))
             .arg(60_000)
             .arg(&self.name)
@@ -192,6 +202,7 @@ impl Step {
             .arg(self.surplus)
             .arg(self.max_bytes)
             .arg(outcomes.0)
-            .arg(keeps.0);
+            .arg(keeps.0)
+            .arg(self.offset_ms);
     }
 }

@@ -204,9 +204,11 @@ fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     for id in snapshot.hash("jobs").keys() {
         wrong.unless(places.contains_key(id), || format!("record {id} is nowhere"));
     }
-    for id in snapshot.hash("vitals").keys() {
-        let has_record = snapshot.hash("jobs").contains_key(id);
-        wrong.unless(has_record, || format!("vitals of {id}, which has no record"));
+    for hash in ["vitals", "traces"] {
+        for id in snapshot.hash(hash).keys() {
+            let has_record = snapshot.hash("jobs").contains_key(id);
+            wrong.unless(has_record, || format!("{hash} of {id}, which has no record"));
+        }
     }
 }
 

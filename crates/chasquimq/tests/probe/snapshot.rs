@@ -26,8 +26,8 @@ pub const STATE_FIELDS: [&str; 13] = [
     "max_events",
 ];
 
-const HASHES: [&str; 9] = [
-    "meta", "takes", "frames", "holes", "gone", "jobs", "vitals", "active", "runs",
+const HASHES: [&str; 10] = [
+    "meta", "takes", "frames", "holes", "gone", "jobs", "vitals", "traces", "active", "runs",
 ];
 const SETS: [&str; 5] = ["completed", "failed", "delayed", "prioritized", "waiting-children"];
 

@@ -36,7 +36,7 @@ impl Drive {
         self.same(&found, &expected);
     }
 
-    /// Every id that ever was: its job's state, data, vitals and due time, or nothing.
+    /// Every id that ever was: its job's state, data and vitals, or nothing.
     fn compare_jobs(&mut self) {
         let mut what = Packer::default();
         // a map of one pair
@@ -49,18 +49,15 @@ impl Drive {
         let mut found = found.chunks_exact(5);
         for id in &self.ids {
             let Some(job) = self.model.jobs.get(id) else { continue };
-            let Some([found_id, state, body, vitals, due_ms]) = found.next() else { panic!("too few jobs") };
+            let Some([found_id, state, body, vitals, traces]) = found.next() else { panic!("too few jobs") };
             let body = Body::parse(&bytes(body)).expect("body");
             let mut vitals = Vitals::parse(&bytes(vitals)).expect("vitals");
             if job.is_start_unknown {
                 vitals.processed_on = job.vitals.processed_on;
             }
-            let expected_due = match job.state {
-                State::Delayed { due_ms } => due_ms.to_string(),
-                _ => "''".to_owned(),
-            };
-            let found = [show_reply(found_id), show_reply(state), body.data, format!("{vitals:?}"), show_reply(due_ms)];
-            let expected = [id.clone(), job.state.name().to_owned(), job.data.clone(), format!("{:?}", job.vitals), expected_due];
+            vitals.stacktrace = Some(show_reply(traces)).filter(|traces| traces != "''");
+            let found = [show_reply(found_id), show_reply(state), body.data, format!("{vitals:?}")];
+            let expected = [id.clone(), job.state.name().to_owned(), job.data.clone(), format!("{:?}", job.vitals)];
             self.same(&found.join(" "), &expected.join(" "));
         }
         assert!(found.next().is_none(), "jobs that are none");

@@ -35,11 +35,13 @@ pub struct Drive {
     pub held: BTreeMap<&'static str, Vec<Belief>>,
     /// Ids that were a job's once.
     pub ids: Vec<String>,
-    /// Numbers that steps used, and each worker's last step.
-    pub steps: BTreeMap<&'static str, redis::Cmd>,
+    /// Each worker's last step, and what it took.
+    pub steps: BTreeMap<&'static str, (redis::Cmd, Vec<String>)>,
     pub step_number: u64,
     /// Finished states whose jobs were trimmed, and what is left of them, in an order in which ties do not count.
     pub drops: Vec<(&'static str, Vec<String>)>,
+    /// The due time that a step answered: its worker needs no waking for it.
+    told_due: Option<u64>,
     seed: u64,
     history: Vec<String>,
 }
@@ -58,6 +60,7 @@ impl Drive {
             steps: BTreeMap::new(),
             step_number: 1 << 20,
             drops: Vec::new(),
+            told_due: None,
             seed,
             history: Vec::new(),
         }
@@ -66,6 +69,9 @@ impl Drive {
     pub fn operate(&mut self) {
         // several operations share a millisecond now and then
         self.model.now_ms += self.random.below(3);
+        let (line, due_ms) = (self.model.line(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
+        self.told_due = None;
+        self.queue.command("DEL", "wake", &[]);
         match self.random.below(100) {
             0..=17 => self.add(),
             18..=64 => self.step(),
@@ -81,7 +87,39 @@ impl Drive {
             97 => self.set_concurrency(),
             _ => self.pass_time(),
         }
+        self.compare_wake(&line, due_ms);
         self.compare();
+    }
+
+    /// What comes into the line, or is due sooner than anything was, wakes a worker that may be waiting.
+    fn compare_wake(&mut self, line: &[String], due_ms: Option<u64>) {
+        let is_longer = self.model.line().iter().any(|id| !line.contains(id));
+        let next_due = self.model.delayed.first().map(|(due_ms, _)| *due_ms);
+        let is_sooner = next_due.is_some_and(|next| due_ms.is_none_or(|before| next < before)) && next_due != self.told_due;
+        let concurrency = self.model.concurrency as usize;
+        let is_gated = self.model.paused || (concurrency > 0 && self.model.count("active") >= concurrency);
+        if ((is_longer && !is_gated) || is_sooner) && !self.queue.probe.snapshot().wake {
+            panic!("nobody was woken: line is longer {is_longer}, something is due sooner {is_sooner}");
+        }
+    }
+
+    /// An id that has a job, most of the time.
+    fn any_id(&mut self) -> String {
+        let living: Vec<&String> = self.model.jobs.keys().collect();
+        if living.is_empty() || self.random.once_in(5) {
+            return self.random.pick(&self.ids).clone();
+        }
+        (*self.random.pick(&living)).clone()
+    }
+
+    /// An id of a job in this state, most of the time.
+    fn id_in(&mut self, state: &str) -> String {
+        let there: Vec<&String> =
+            self.model.jobs.iter().filter(|(_, job)| job.state.name() == state).map(|(id, _)| id).collect();
+        if there.is_empty() || self.random.once_in(4) {
+            return self.any_id();
+        }
+        (*self.random.pick(&there)).clone()
     }
 
     pub fn note(&mut self, operation: String) {
@@ -178,19 +216,24 @@ impl Drive {
         let Value::Array(parts) = &value else { panic!("{value:?}") };
         self.accept(owner, &parts[0], &rejected);
         let waiting = self.model.line().len();
-        let tail: Vec<String> = parts[2..].iter().map(show_reply).collect();
+        let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
         self.same(&tail.join(" "), &format!("{due_ms} {gated} {waiting}"));
+        self.told_due = u64::try_from(due_ms).ok();
         self.drop_finished();
         self.hold(owner, &parts[1], &taken);
         if self.random.once_in(8) {
             self.note("  sent again".to_owned());
             let keys = self.queue.show();
             let again = self.queue.carry_out_value(&call);
-            self.same(&show_reply(&again), &show_reply(&value));
+            let same_but_time = |value: &Value| match value {
+                Value::Array(parts) => show_reply(&Value::Array(parts[..6].to_vec())),
+                other => panic!("{other:?}"),
+            };
+            self.same(&same_but_time(&again), &same_but_time(&value));
             let after = self.queue.show();
             self.same(&after, &keys);
         }
-        self.steps.insert(owner, call);
+        self.steps.insert(owner, (call, taken));
     }
 
     /// Compares what a step took with what it had to take.
@@ -233,18 +276,43 @@ impl Drive {
     /// An old copy of a step arrives late. It may show the worker alive, and must do nothing else.
     fn step_again(&mut self) {
         let owner = *self.random.pick(&OWNERS);
-        let Some(step) = self.steps.get(owner).cloned() else { return };
+        let Some((step, taken)) = self.steps.get(owner).cloned() else { return };
         self.note(format!("late copy of the last step of {owner}"));
         let without_leases = |keys: String| keys.lines().filter(|line| !line.starts_with("lease:")).collect::<String>();
         let keys = without_leases(self.queue.show());
-        self.queue.carry_out_value(&step);
+        let value = self.queue.carry_out_value(&step);
         self.model.leases.insert(owner.to_owned());
+        self.compare_replay(owner, &value, &taken);
         let after = without_leases(self.queue.show());
         self.same(&after, &keys);
     }
 
+    /// A worker that did not get its answer the first time must hear of every job it holds by then, and of no record it does not.
+    fn compare_replay(&self, owner: &str, value: &Value, taken: &[String]) {
+        let Value::Array(parts) = value else { panic!("{value:?}") };
+        let Value::Array(items) = &parts[1] else { panic!("{value:?}") };
+        let mut found = BTreeSet::new();
+        let mut items = items.iter();
+        while let Some(first) = items.next() {
+            let first = redis::from_redis_value::<u64>(first.clone()).expect("number");
+            let id = items.next().map_or_else(String::new, show_reply);
+            if first > 0 {
+                let n: u64 = id.parse().expect("number of jobs");
+                found.extend((first..first + n).map(|number| number.to_string()));
+                items.next();
+            } else {
+                assert!(self.model.is_held_by(&id, owner), "a step sent again gives {id} to {owner}");
+                found.insert(id);
+                items.nth(2);
+            }
+        }
+        for id in taken.iter().filter(|id| self.model.is_held_by(id, owner)) {
+            assert!(found.contains(id), "a step sent again does not give {id}, which {owner} holds");
+        }
+    }
+
     fn remove(&mut self) {
-        let id = self.random.pick(&self.ids).clone();
+        let id = self.any_id();
         let expected = match self.model.state(&id) {
             Some(State::Active { owner }) if self.model.leases.contains(owner) => "0",
             _ => "1",
@@ -258,7 +326,7 @@ impl Drive {
     }
 
     fn amend(&mut self) {
-        let id = self.random.pick(&self.ids).clone();
+        let id = self.any_id();
         let exists = self.model.state(&id).is_some();
         let now_ms = self.model.now_ms;
         let expected = if exists { "0" } else { "-1" };
@@ -288,8 +356,8 @@ impl Drive {
     }
 
     fn retry(&mut self) {
-        let id = self.random.pick(&self.ids).clone();
         let state = *self.random.pick(&["failed", "completed"]);
+        let id = self.id_in(state);
         let [front, made, started] = [0; 3].map(|_| self.random.below(2));
         self.note(format!("retry {id} if {state}, front {front}"));
         let expected = match self.model.state(&id) {
@@ -318,9 +386,7 @@ impl Drive {
     }
 
     fn move_delayed(&mut self) {
-        let delayed: Vec<String> = self.model.delayed.iter().map(|(_, id)| id.clone()).collect();
-        let id = if delayed.is_empty() || self.random.once_in(4) { self.random.pick(&self.ids) } else { self.random.pick(&delayed) };
-        let id = id.clone();
+        let id = self.id_in("delayed");
         let now_ms = self.model.now_ms;
         let due_ms = if self.random.once_in(2) { 0 } else { now_ms + self.random.below(20) };
         self.note(format!("move delayed {id} to {due_ms}"));
@@ -344,10 +410,7 @@ impl Drive {
     }
 
     fn move_active(&mut self) {
-        let active = self.model.jobs.iter().filter(|(_, job)| job.state.name() == "active");
-        let active: Vec<String> = active.map(|(id, _)| id.clone()).collect();
-        let id = if active.is_empty() || self.random.once_in(4) { self.random.pick(&self.ids) } else { self.random.pick(&active) };
-        let id = id.clone();
+        let id = self.id_in("active");
         let by = *self.random.pick(&["", "w0", "w1"]);
         let now_ms = self.model.now_ms;
         let due_ms = if self.random.once_in(2) { 0 } else { now_ms + self.random.below(20) };

@@ -21,10 +21,11 @@ impl Drive {
     pub fn end_some(&mut self, owner: &'static str, keep: Keep, step: Step) -> (Step, Vec<Rejected>) {
         let mut ended = Vec::new();
         let mut kept = Vec::new();
-        let all = self.random.once_in(3);
+        // runs of completed jobs are long when most jobs complete
+        let (all, mostly_completed) = (self.random.once_in(2), self.random.once_in(2));
         for belief in self.held.remove(owner).unwrap_or_default() {
             if all || self.random.once_in(2) {
-                let ending = self.ending(&belief);
+                let ending = self.ending(&belief, mostly_completed);
                 ended.push((belief, ending));
             } else {
                 kept.push(belief);
@@ -82,13 +83,13 @@ impl Drive {
         (step, rejected)
     }
 
-    fn ending(&mut self, belief: &Belief) -> Ending {
+    fn ending(&mut self, belief: &Belief, mostly_completed: bool) -> Ending {
         let now_ms = self.model.now_ms;
-        match self.random.below(10) {
-            0..=5 => Ending::Completed {
+        match self.random.below(if mostly_completed { 100 } else { 8 }) {
+            4.. => Ending::Completed {
                 result: if self.random.once_in(3) { format!("\"r{}\"", belief.id) } else { String::new() },
             },
-            6 | 7 => Ending::Failed {
+            0 | 1 => Ending::Failed {
                 to: *self.random.pick(&["failed", "delayed", "waiting", "front"]),
                 due_ms: now_ms + 1 + self.random.below(20),
                 attempts_made: belief.attempts_made + 1,

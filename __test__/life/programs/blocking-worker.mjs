@@ -1,0 +1,36 @@
+// A worker with one slow handler: QUEUE, LOCK_DURATION (ms), BLOCK_MS, HOW (sleep or spin: blocks the event loop for
+// BLOCK_MS; await: until it is told `go`).
+// Says: running, ended (of the handler); completed, stalled, error (of the worker). Closes when it is told `close`.
+import { createInterface } from 'node:readline';
+import { Worker } from 'chasquimq';
+
+const { QUEUE, REDIS_URL, LOCK_DURATION, BLOCK_MS, HOW } = process.env;
+
+const orders = createInterface(process.stdin);
+const order = (wanted) => new Promise((resolve) => orders.on('line', (line) => line === wanted && resolve()));
+
+const ways = {
+  sleep: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(BLOCK_MS)),
+  spin() {
+    for (const since = performance.now(); performance.now() - since < Number(BLOCK_MS); );
+  },
+  await: () => order('go'),
+};
+
+const worker = new Worker(
+  QUEUE,
+  async (job) => {
+    console.log('running', job.id);
+    await ways[HOW]();
+    console.log('ended', job.id);
+    return 'first';
+  },
+  { connection: { url: REDIS_URL }, lockDuration: Number(LOCK_DURATION), stalledInterval: 100 },
+);
+worker.on('completed', (job) => console.log('completed', job.id));
+worker.on('stalled', (id) => console.log('stalled', id));
+worker.on('error', (error) => console.log('error', error.message));
+
+await order('close');
+await worker.close();
+orders.close();

@@ -1,0 +1,75 @@
+// A worker keeps its jobs as long as its process lives, whatever its handlers do to the event loop (issue 2, "Leases").
+import { describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { Program } from '../support/program.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+const LOCK_MS = 300;
+
+/** Looks for lost workers more often than a lease lasts. */
+const RESCUER = { lockDuration: LOCK_MS, stalledInterval: 100, drainDelay: 1 };
+
+/** A lease and two scans take 500 ms; the rest is for slow machines. */
+const RECOVERY_MS = 10_000;
+
+describe('worker.lease', () => {
+  const stage = useStage(chasquimq);
+
+  function otherProcess(how: 'sleep' | 'spin' | 'await'): Program {
+    const env = { QUEUE: stage.queueName, LOCK_DURATION: LOCK_MS, BLOCK_MS: 3 * LOCK_MS, HOW: how };
+    return stage.keep(Program.start('blocking-worker.mjs', { env }));
+  }
+
+  /** A second worker, in this process, that takes over what a lost one leaves. */
+  function rescuer(): EventLog {
+    const worker = stage.worker(async () => 'second', RESCUER);
+    return new EventLog(worker, ['active', 'stalled', 'completed', 'failed']);
+  }
+
+  it.each([
+    ['asleep', 'sleep'],
+    ['busy', 'spin'],
+  ] as const)('a handler that blocks the event loop (%s) for three lease times completes once', async (_, how) => {
+    const queue = stage.queue();
+    const global = stage.globalLog();
+    const program = otherProcess(how);
+    await queue.add('blocking', {});
+    await program.said('running');
+    const second = rescuer();
+    await program.said('completed');
+    program.tell('close');
+    expect(await program.end()).toEqual({ code: 0, signal: null });
+
+    expect(program.lines).toEqual(['running 1', 'ended 1', 'completed 1']);
+    expect(second.names).toEqual([]);
+    await global.get('drained');
+    expect(global.names).toEqual(['added', 'waiting', 'active', 'completed', 'drained']);
+    const job = await fetchJob(queue, '1');
+    expect([job.returnvalue, job.attemptsStarted, job.attemptsMade, job.stalledCounter]).toEqual(['first', 1, 1, 0]);
+  });
+
+  // The same scan does find a process that stands still with its engine, so the tests above prove something.
+  it('a process that stands still loses its job, and its outcome is refused afterwards', async () => {
+    const queue = stage.queue();
+    const global = stage.globalLog();
+    const program = otherProcess('await');
+    await queue.add('held', {});
+    await program.said('running');
+    process.kill(program.pid, 'SIGSTOP');
+    const second = rescuer();
+    await second.get('completed', 1, RECOVERY_MS);
+    expect(second.names).toEqual(['stalled', 'active', 'completed']);
+
+    process.kill(program.pid, 'SIGCONT');
+    program.tell('go');
+    await program.said('ended');
+    program.tell('close');
+    expect(await program.end()).toEqual({ code: 0, signal: null });
+    expect(program.lines.filter((line) => !line.startsWith('error'))).toEqual(['running 1', 'ended 1']);
+    expect(program.lines).toContain('error Missing lock for job 1. moveToFinished');
+    const job = await fetchJob(queue, '1');
+    expect([job.returnvalue, job.attemptsStarted, job.attemptsMade, job.stalledCounter]).toEqual(['second', 2, 1, 1]);
+    expect(global.all('completed')).toHaveLength(1);
+  });
+});

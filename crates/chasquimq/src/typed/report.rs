@@ -1,0 +1,234 @@
+//! What ended since the last flush, in the engine's form, and the events to be told once it is recorded.
+
+use std::{collections::HashMap, time::Duration};
+
+use serde::Deserialize;
+
+use super::{job::Delivered, outcome::Outcome, worker::WorkerEvent};
+use crate::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
+
+/// A flush being filled.
+#[derive(Debug)]
+pub(super) struct Report {
+    flush: Flush,
+    told: Told,
+    is_told: bool,
+}
+
+/// Jobs whose end is told as an event, by handle.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    completed: Vec<(u32, String)>,
+    failed: HashMap<u32, (String, String)>,
+}
+
+impl Report {
+    /// An empty report. `is_told`: somebody hears the events.
+    pub(super) fn new(is_told: bool) -> Self {
+        Self {
+            flush: Flush::default(),
+            told: Told::default(),
+            is_told,
+        }
+    }
+
+    /// True when nothing ended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.flush.completed.is_empty() && self.flush.others.is_empty()
+    }
+
+    /// The flush, ready to be sent, and what to tell when it is recorded. Leaves an empty report.
+    pub(super) fn take(&mut self, number: u32, now_ms: u64) -> (Flush, Told) {
+        let Report { flush, told, .. } = std::mem::replace(self, Self::new(self.is_told));
+        let flush = Flush {
+            number,
+            now_ms,
+            ..flush
+        };
+        (flush, told)
+    }
+
+    /// Notes how a job ended.
+    pub(super) fn end(&mut self, job: &Delivered, outcome: Outcome) {
+        match outcome {
+            Outcome::Completed(result) => self.completed(job, &result),
+            Outcome::Failed {
+                reason,
+                trace,
+                retry_after,
+            } => self.failed(job, reason, trace, retry_after, false),
+            Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
+            Outcome::Moved => self.other(job, Ending::Moved),
+            Outcome::Returned => self.other(job, Ending::Returned),
+        }
+    }
+
+    fn completed(&mut self, job: &Delivered, result: &str) {
+        let flush = &mut self.flush;
+        // what has no result needs no room for it
+        let result = (result != "null").then(|| {
+            let from = flush.text.len() as u32;
+            flush.text.push_str(result);
+            (from, flush.text.len() as u32)
+        });
+        flush.completed.push(Completed {
+            handle: job.handle,
+            result,
+        });
+        if self.is_told {
+            self.told.completed.push((job.handle, job.id()));
+        }
+    }
+
+    fn failed(
+        &mut self,
+        job: &Delivered,
+        reason: String,
+        trace: String,
+        retry_after: Option<Duration>,
+        unrecoverable: bool,
+    ) {
+        if self.is_told {
+            self.told.failed.insert(job.handle, (job.id(), reason.clone()));
+        }
+        let ending = Ending::Failed {
+            reason: Some(reason),
+            stacktrace: add_trace(job, trace),
+            unrecoverable,
+            delay_ms: retry_after.map(|pause| pause.as_millis() as f64),
+        };
+        self.other(job, ending);
+    }
+
+    fn other(&mut self, job: &Delivered, ending: Ending) {
+        let handle = job.handle;
+        self.flush.others.push(Other { handle, ending });
+    }
+}
+
+impl Told {
+    /// The events, now that it is known what became of the jobs.
+    pub(super) fn events(mut self, rejected: Vec<Rejected>, failures: Vec<Failure>) -> Vec<WorkerEvent> {
+        let mut events = Vec::with_capacity(self.completed.len() + self.failed.len());
+        for Rejected { handle, error } in rejected {
+            let completed = self.completed.iter().position(|(at, _)| *at == handle);
+            let id = match completed {
+                Some(at) => Some(self.completed.remove(at).1),
+                None => self.failed.remove(&handle).map(|(id, _)| id),
+            };
+            events.extend(id.map(|id| WorkerEvent::Rejected { id, error }));
+        }
+        events.extend(self.completed.into_iter().map(|(_, id)| WorkerEvent::Completed { id }));
+        for failure in failures {
+            let failed = self.failed.remove(&failure.handle);
+            events.extend(failed.map(|(id, reason)| WorkerEvent::Failed {
+                id,
+                reason,
+                state: failure.state,
+                attempts_made: failure.attempts_made,
+            }));
+        }
+        events
+    }
+}
+
+/// A job's stack traces with one more, oldest first, as many as its options allow. JSON array of texts.
+fn add_trace(job: &Delivered, trace: String) -> Option<String> {
+    let known = job.vitals().and_then(|vitals| vitals.stacktrace.as_deref());
+    let mut traces: Vec<String> = known
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    traces.push(trace);
+    if let Some(limit) = stack_trace_limit(&job.options().text) {
+        traces.drain(..traces.len().saturating_sub(limit));
+    }
+    serde_json::to_string(&traces).ok()
+}
+
+fn stack_trace_limit(options: &str) -> Option<usize> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Limited {
+        stack_trace_limit: Option<f64>,
+    }
+    let limited: Limited = serde_json::from_str(options).ok()?;
+    limited.stack_trace_limit.map(|limit| limit.max(0.0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        error::Error,
+        job::Vitals,
+        options::JobOptions,
+        worker::{Batch, BatchJob, Extra, FailureState},
+    };
+
+    fn job(options: &str, stacktrace: Option<&str>) -> Delivered {
+        let extra = Extra {
+            id: "1".into(),
+            vitals: Vitals {
+                stacktrace: stacktrace.map(str::to_owned),
+                ..Vitals::default()
+            },
+        };
+        let job = BatchJob {
+            number: 0,
+            name_len: Some(0),
+            data_len: 0,
+            options: 0,
+            timestamp: 0,
+            extra: Some(0),
+        };
+        let batch = Batch {
+            jobs: vec![job],
+            options: vec![Arc::new(JobOptions::none(options))],
+            extras: vec![extra],
+            ..Batch::default()
+        };
+        Delivered::each(batch).next().expect("a job")
+    }
+
+    #[test]
+    fn traces_are_kept_oldest_first_up_to_the_limit() {
+        let traces = |options, known| add_trace(&job(options, known), "new".into()).expect("traces");
+        assert_eq!(traces("{}", None), r#"["new"]"#);
+        assert_eq!(traces("{}", Some(r#"["a","b"]"#)), r#"["a","b","new"]"#);
+        assert_eq!(
+            traces(r#"{"stackTraceLimit":2}"#, Some(r#"["a","b"]"#)),
+            r#"["b","new"]"#
+        );
+        assert_eq!(traces(r#"{"stackTraceLimit":0}"#, Some(r#"["a"]"#)), "[]");
+    }
+
+    #[test]
+    fn what_was_refused_is_told_as_refused_and_nothing_else() {
+        let told = Told {
+            completed: vec![(1, "a".into()), (2, "b".into())],
+            failed: HashMap::from([(3, ("c".into(), "no".into())), (4, ("d".into(), "no".into()))]),
+        };
+        let rejected = [1, 3].map(|handle| Rejected {
+            handle,
+            error: Error::Closed,
+        });
+        let failures = [3, 4].map(|handle| Failure {
+            handle,
+            state: FailureState::Failed,
+            attempts_made: 1,
+        });
+        let events: Vec<String> = told
+            .events(rejected.into(), failures.into())
+            .iter()
+            .map(|event| match event {
+                WorkerEvent::Rejected { id, .. } => format!("{id} rejected"),
+                WorkerEvent::Completed { id } => format!("{id} completed"),
+                WorkerEvent::Failed { id, .. } => format!("{id} failed"),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(events, ["a rejected", "c rejected", "b completed", "d failed"]);
+    }
+}
