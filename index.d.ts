@@ -349,8 +349,6 @@ export interface NativeTls {
   cert?: string
   /** Client key. */
   key?: string
-  /** Server name, when it is not the host. */
-  servername?: string
 }
 
 /** What a worker is made from. */

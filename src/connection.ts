@@ -221,7 +221,6 @@ function toNativeTls(tls: unknown): NativeTls {
   for (const [key, value] of Object.entries(tls)) {
     if (value === undefined || value === null) continue;
     if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
-    else if (key === 'servername' && typeof value === 'string') native.servername = value;
     else if ((TLS_TEXTS as readonly string[]).includes(key))
       native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
     else throw new NotSupportedError(`the connection option "tls.${key}"`);

@@ -60,8 +60,8 @@ export class Program {
   }
 
   /** Starts a program given by its text. It finds packages as a program in the package's folder does. */
-  static startText(text: string, options: ProgramOptions = {}): Program {
-    return new Program(['--input-type=module', '--eval', text], options);
+  static startText(text: string, options: ProgramOptions & { kind?: 'module' | 'commonjs' } = {}): Program {
+    return new Program([`--input-type=${options.kind ?? 'module'}`, '--eval', text], options);
   }
 
   get pid(): number {

@@ -15,14 +15,14 @@ use napi::{
 };
 use tokio::sync::watch;
 
+#[cfg(unix)]
+use crate::lane::{call_back, Lane, LaneOwner};
 use crate::{
     convert::Pieces,
     error::NativeError,
     queue::{NativeAdded, NativeAddedException, QueueMessage},
     sink::Sink,
 };
-#[cfg(unix)]
-use crate::lane::{call_back, Lane, LaneOwner};
 
 const CACHED_OPTIONS: usize = 256;
 
@@ -361,7 +361,9 @@ impl LaneOwner for Owner {
             })
             .collect();
         adds.pending.send_modify(|pending| pending.all -= count);
-        let function = adds.lane.with(|slot| slot.function.borrow_back(&env).map(|function| function.raw()));
+        let function = adds
+            .lane
+            .with(|slot| slot.function.borrow_back(&env).map(|function| function.raw()));
         if let Some(Ok(function)) = function {
             // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
             unsafe {

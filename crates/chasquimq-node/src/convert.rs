@@ -41,8 +41,6 @@ pub struct NativeTls {
     pub cert: Option<String>,
     /// Client key.
     pub key: Option<String>,
-    /// Server name, when it is not the host.
-    pub servername: Option<String>,
 }
 
 impl NativeConnection {

@@ -43,7 +43,9 @@ impl Uv {
         // SAFETY: the names are libuv's public functions, whose signatures its 1.x ABI fixes
         unsafe {
             Some(Self {
-                handle_size: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> usize>(symbol(c"uv_handle_size")?),
+                handle_size: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> usize>(symbol(
+                    c"uv_handle_size",
+                )?),
                 poll_init: std::mem::transmute::<
                     *mut c_void,
                     unsafe extern "C" fn(*mut c_void, *mut c_void, c_int) -> c_int,
@@ -221,7 +223,11 @@ unsafe extern "C" fn ready(handle: *mut c_void, status: c_int, events: c_int) {
         let alive = status == 0 && (*state).turn(events, &mut answers);
         let owner = (*state).owner.clone();
         let env = (*state).env;
-        let unanswered: Vec<_> = if alive { Vec::new() } else { (*state).waiting.drain(..).collect() };
+        let unanswered: Vec<_> = if alive {
+            Vec::new()
+        } else {
+            (*state).waiting.drain(..).collect()
+        };
         let mut scope = ptr::null_mut();
         sys::napi_open_handle_scope(env, &mut scope);
         if !alive {

@@ -378,7 +378,10 @@ impl NativeQueue {
     }
 
     /// Puts a finished job back in line.
-    #[allow(clippy::too_many_arguments, reason = "one argument each of BullMQ's call; the macro's copy has fewer")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one argument each of BullMQ's call; the macro's copy has fewer"
+    )]
     #[napi(ts_return_type = "Promise<void>")]
     pub fn retry_job<'env>(
         &self,

@@ -330,6 +330,7 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
         lock_renew_time: (options.skip_lock_renewal != Some(true)).then(|| ms(options.lock_renew_time)),
         stalled_interval: (options.skip_stalled_check != Some(true)).then(|| ms(options.stalled_interval)),
         max_stalled_count: options.max_stalled_count,
+        max_started_attempts: options.max_started_attempts,
         drain_delay: ms(options.drain_delay * 1000.0),
         remove_on_complete: keep(&options.remove_on_complete),
         remove_on_fail: keep(&options.remove_on_fail),

@@ -1,6 +1,6 @@
 -- log_job: any state -> the same state. Adds a row to a job's log.
 -- KEYS    base (also: state jobs vitals active log takes frames runs holes completed failed delayed prioritized
---         waiting-children logs:<id>)
+--         waiting-children logged logs:<id>)
 -- ARGV    id, row, keep (newest rows kept; 0 = all)
 -- RETURNS rows now stored | -1
 -- ERRORS  -1 missing job      EVENTS none      COST O(log n), O(frame) for a job of a frame
@@ -19,6 +19,7 @@ if not job then return -1 end
 detach(job)
 save_state()
 local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
+if rows == 1 then redis.call('SADD', base .. 'logged', id) end
 if keep > 0 and rows > keep then
   redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1)
   rows = keep

@@ -1,4 +1,4 @@
--- release: a worker leaves. Gives up its lease and its memory, and wakes another worker if jobs wait.
+-- release: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait.
 -- KEYS    base (also: state wake lease:<owner> memo:<owner>:<slot>)
 -- ARGV    owner
 -- RETURNS 0
@@ -6,11 +6,14 @@
 -- SOURCE  BullMQ 6.7 Worker#close (differs: a lease is a worker's)
 local base = KEYS[1]
 local owner = ARGV[1]
+local MEMO_TTL_MS = 60000
 
 -- @include lib/state
 -- @include lib/line
 
-redis.call('DEL', base .. 'lease:' .. owner, base .. 'memo:' .. owner .. ':s', base .. 'memo:' .. owner .. ':w')
+redis.call('DEL', base .. 'lease:' .. owner)
+-- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
+for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
 -- the marker may have been handed to this worker's wait
 if S.waiting > 0 then wake() end
 return 0

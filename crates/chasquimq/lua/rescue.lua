@@ -20,21 +20,19 @@ local function is_alive(owner)
   return alive[owner]
 end
 
-local lost = {}
+local lost, started_ms = {}, {}
 local function lose(id, active, vitals)
   vitals.st = (vitals.st or 0) + 1
   vitals.as, vitals.po = active[2], active[1]
   if vitals.st > max_stalled then vitals.df = 'job stalled more than allowable limit' end
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   S.active = S.active - 1
-  lost[#lost + 1] = id
+  lost[#lost + 1], started_ms[id] = id, active[1]
 end
 
-local takes, flat = {}, redis.call('HGETALL', base .. 'takes')
-for i = 1, #flat, 2 do takes[#takes + 1] = { tonumber(flat[i]), cmsgpack.unpack(flat[i + 1]) } end
-table.sort(takes, function(a, b) return a[1] < b[1] end)
-for _, pair in ipairs(takes) do
-  local first, take = pair[1], pair[2]
+local takes = redis.call('HGETALL', base .. 'takes')
+for i = 1, #takes, 2 do
+  local first, take = tonumber(takes[i]), cmsgpack.unpack(takes[i + 1])
   if not is_alive(take[3]) then
     local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
     local n = tonumber(entry[1]:match('%-(%d+)$'))
@@ -63,6 +61,12 @@ for i = 1, #records, 2 do
 end
 
 if #lost == 0 then return {} end
+-- in the order in which they left the line
+table.sort(lost, function(a, b)
+  if started_ms[a] ~= started_ms[b] then return started_ms[a] < started_ms[b] end
+  if number_of(a) ~= number_of(b) then return number_of(a) < number_of(b) end
+  return a < b
+end)
 push_front(lost)
 wake()
 for _, id in ipairs(lost) do

@@ -1,6 +1,6 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed completed runs failed events wake
---         lease:<owner> memo:<owner>:<slot> logs:<id>)
+--         lease:<owner> memo:<owner>:<slot> logged logs:<id>)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_ms), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_ms (the caller's clock minus the server's: a step behind a wait is carried out
@@ -62,7 +62,7 @@ local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = k
 local settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency')
 local paused, concurrency = settings[1], tonumber(settings[2] or 0)
 
-local rejected = {}
+local rejected, was_active = {}, S.active > 0
 if #outcomes > 0 then
   -- jobs that are due stand before jobs that are tried again
   for _, outcome in ipairs(outcomes) do
@@ -91,7 +91,7 @@ end
 -- somebody who waits must hear of what this worker put back, or delayed, and does not look after itself
 local room_for_others = not paused and (concurrency == 0 or S.active < concurrency)
 if (S.waiting > 0 and room_for_others and (want < 0 or gated == 1)) or (#F.delayed_add > 0 and not due) then wake() end
-if #outcomes > 0 and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
+if was_active and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
   emit(1, { 'E', 'drained' })
 end
 flush_events(now_ms)

@@ -8,11 +8,11 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase", default)]
 struct RawJobOptions {
     job_id: Option<String>,
-    timestamp: Option<f64>,
-    delay: Option<f64>,
-    attempts: Option<f64>,
+    timestamp: Option<Value>,
+    delay: Option<Value>,
+    attempts: Option<Value>,
     backoff: Option<Value>,
-    lifo: Option<bool>,
+    lifo: Option<Value>,
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
 }
@@ -50,11 +50,15 @@ impl JobOptions {
         Ok(Self {
             text: text.to_owned(),
             job_id: raw.job_id.filter(|id| !id.is_empty()),
-            timestamp: raw.timestamp.map(|ms| ms.max(0.0) as u64),
-            delay_ms: raw.delay.map_or(0, |ms| ms.max(0.0) as u64),
-            attempts: raw.attempts.map_or(0, |attempts| attempts.max(0.0) as u32),
+            timestamp: raw.timestamp.as_ref().and_then(number).map(|ms| ms.max(0.0) as u64),
+            delay_ms: raw.delay.as_ref().and_then(number).map_or(0, |ms| ms.max(0.0) as u64),
+            attempts: raw
+                .attempts
+                .as_ref()
+                .and_then(number)
+                .map_or(0, |attempts| attempts.max(0.0) as u32),
             backoff: raw.backoff.as_ref().and_then(Backoff::from_json),
-            lifo: raw.lifo.unwrap_or(false),
+            lifo: raw.lifo.is_some_and(|lifo| lifo == Value::Bool(true)),
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
         })
@@ -78,6 +82,15 @@ impl JobOptions {
     /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line.
     pub fn is_plain(&self) -> bool {
         self.job_id.is_none() && self.delay_ms == 0 && !self.lifo
+    }
+}
+
+/// A number, or a text that is one, as JavaScript takes it; anything else says nothing.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
+        _ => None,
     }
 }
 

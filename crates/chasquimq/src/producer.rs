@@ -215,7 +215,11 @@ impl Producer {
     /// try might add the jobs twice; [`Error::Server`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
         let args = self.args(call);
-        let reply = tokio::time::timeout(CONFIRM_WITHIN, call.script().run(&self.connection, &self.keys.base, &args)).await;
+        let reply = tokio::time::timeout(
+            CONFIRM_WITHIN,
+            call.script().run(&self.connection, &self.keys.base, &args),
+        )
+        .await;
         read_added(reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??)
     }
 

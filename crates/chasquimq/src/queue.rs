@@ -15,8 +15,8 @@ use crate::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
         reply::{int, Reply},
         script::{
-            Arg, Script, AMEND_JOB, CONFIGURE, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE,
-            READ_JOBS, REMOVE_JOB, RETRY_JOB,
+            Arg, Script, AMEND_JOB, CONFIGURE, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE,
+            PAUSE, READ_JOBS, REMOVE_JOB, RETRY_JOB,
         },
     },
 };

@@ -22,12 +22,28 @@ local function append(list, ...)
   for i = 1, select('#', ...) do list[n + i] = select(i, ...) end
 end
 
+-- Active entries of records taken in one step differ in their count of starts only.
+local active_entries = {}
+
+local function active_entry(started, W)
+  local entry = active_entries[started]
+  if not entry then
+    entry = cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name })
+    active_entries[started] = entry
+  end
+  return entry
+end
+
 local function add_record_taken(id, body, vitals_raw, W)
   local started = 1
   if vitals_raw then started = (cmsgpack.unpack(vitals_raw).as or 0) + 1 end
-  append(R.items, 0, id, body, vitals_raw or '', started)
-  append(R.ids, 0, id)
-  append(R.active_set, id, cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name }))
+  local items, ids, set = R.items, R.ids, R.active_set
+  local n = #items
+  items[n + 1], items[n + 2], items[n + 3], items[n + 4], items[n + 5] = 0, id, body, vitals_raw or '', started
+  n = #ids
+  ids[n + 1], ids[n + 2] = 0, id
+  n = #set
+  set[n + 1], set[n + 2] = id, active_entry(started, W)
   emit_job('active', id, 'waiting')
   R.taken = R.taken + 1
   R.bytes = R.bytes + #body
@@ -58,7 +74,7 @@ end
 local function take_records(ids, W)
   if #ids == 0 then return end
   local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids))
-  local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
+  local vitals = redis.call('EXISTS', base .. 'vitals') == 1 and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
   for i, id in ipairs(ids) do
     S.waiting = S.waiting - 1
     if bodies[i] then add_record_taken(id, bodies[i], vitals[i], W) end
@@ -150,9 +166,10 @@ local function take_entry(entry, want, most, W)
       break_frame(ms, seq, blob, room, W)
     else
       emit(seq, { 'a', ms, seq })
-      append(R.items, ms, seq, blob)
-      append(R.ids, ms, seq)
-      append(R.takes_set, whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name }))
+      local items, ids, set = R.items, R.ids, R.takes_set
+      items[#items + 1], items[#items + 2], items[#items + 3] = ms, seq, blob
+      ids[#ids + 1], ids[#ids + 2] = ms, seq
+      set[#set + 1], set[#set + 2] = whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name })
       R.taken = R.taken + seq
       R.bytes = R.bytes + #blob
       S.waiting = S.waiting - seq

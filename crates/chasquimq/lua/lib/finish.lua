@@ -1,16 +1,30 @@
 -- finish: active -> completed | failed | delayed | waiting, for a batch of outcomes of one worker.
 -- An outcome (an array) starts with its kind and where the job is: frame first and n (0 0 = a record), offset.
 --   {c, first, n, offset, count, keep, results}                      completed jobs of a frame, one behind the other
---   {r, 0, 0, 0, id, keep, returnvalue}                              a completed record ('' = undefined)
+--   {r, 0, 0, 0, ids, keep, results}                                 completed records
+--        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
 --   {f, first, n, offset, id, body, to, keep, due_ms, attempts_made, exhausted, reason, trace}   a failed try
 --        to: failed | delayed | waiting | front; delay is due_ms - now_ms; body only for jobs of a frame
 --   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished
+--   {m, first, n, offset, id, body}                                  let go: its handler said that it moved the job elsewhere
 -- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once.
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
-local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, kept = {}, finished = {},
-  jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, dropped = {}, completed_add = {}, failed_add = {},
+local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {},
+  jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
   delayed_add = {}, waiting = {}, front = {}, traces_set = {} }
+
+-- Records that were taken together have equal active entries.
+local unpacked_entries = {}
+
+local function unpack_active(raw)
+  local entry = unpacked_entries[raw]
+  if not entry then
+    entry = cmsgpack.unpack(raw)
+    unpacked_entries[raw] = entry
+  end
+  return entry
+end
 
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
@@ -22,10 +36,13 @@ local function load_finish(outcomes)
         F.takes[first] = { n = outcome[3] }
         firsts[#firsts + 1] = whole(first)
       end
+    elseif kind == 'r' then
+      for _, id in ipairs(outcome[5]) do ids[#ids + 1] = id end
     else
       ids[#ids + 1] = outcome[5]
     end
   end
+  local has_vitals = #ids > 0 and redis.call('EXISTS', base .. 'vitals') == 1
   for from = 1, #firsts, 4000 do
     local to = math.min(from + 3999, #firsts)
     for i, raw in ipairs(redis.call('HMGET', base .. 'takes', unpack(firsts, from, to))) do
@@ -35,22 +52,32 @@ local function load_finish(outcomes)
   for from = 1, #ids, 4000 do
     local to = math.min(from + 3999, #ids)
     local active = redis.call('HMGET', base .. 'active', unpack(ids, from, to))
-    local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))
+    local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
     for i = 1, #active do
-      F.active[ids[from + i - 1]] = active[i] and cmsgpack.unpack(active[i])
+      F.active[ids[from + i - 1]] = active[i] and unpack_active(active[i])
       F.vitals[ids[from + i - 1]] = vitals[i] and cmsgpack.unpack(vitals[i])
     end
   end
 end
 
+local ACTIVE = 49 -- '1'
+
 -- Lets jobs of a frame leave their take; false when this worker does not hold all of them.
 local function leave_take(first, offset, count, owner, char)
   local entry = F.takes[first]
-  local take = entry.take
+  local take, n = entry.take, entry.n
   if not take or take[3] ~= owner then return false end
-  local chars = take[2] == '' and string.rep('1', entry.n) or take[2]
-  if chars:sub(offset + 1, offset + count) ~= string.rep('1', count) then return false end
-  take[2] = replace_chars(chars, offset, string.rep(char, count))
+  if count == n and take[2] == '' and not entry.bytes then
+    take[2] = string.rep(char, n)
+  else
+    local bytes = entry.bytes or { (take[2] == '' and string.rep('1', n) or take[2]):byte(1, -1) }
+    entry.bytes = bytes
+    for i = offset + 1, offset + count do
+      if bytes[i] ~= ACTIVE then return false end
+    end
+    local byte = char:byte()
+    for i = offset + 1, offset + count do bytes[i] = byte end
+  end
   entry.left = true
   S.active = S.active - count
   return true
@@ -61,7 +88,7 @@ local function leave_active(id, owner)
   local active = F.active[id]
   if active == nil then
     local raw = redis.call('HGET', base .. 'active', id)
-    active = raw and cmsgpack.unpack(raw)
+    active = raw and unpack_active(raw)
     local vitals = redis.call('HGET', base .. 'vitals', id)
     F.vitals[id] = vitals and cmsgpack.unpack(vitals)
   end
@@ -102,6 +129,15 @@ local function complete_record(id, keep, returnvalue, W)
   return nil
 end
 
+local function complete_records(outcome, W)
+  local ids, keep = outcome[5], outcome[6]
+  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7])
+  for i, id in ipairs(ids) do
+    local why = complete_record(id, keep, results and results[i] or '', W)
+    if why then table.insert(F.rejected, { 0, id, why }) end
+  end
+end
+
 local function complete_jobs(outcome, W)
   local first, n, offset, count, keep, results = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6], outcome[7]
   local removed = W.keeps[keep][1] == 0
@@ -136,7 +172,7 @@ end
 
 -- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
 local function take_out(outcome, W)
-  local first, n, offset, id, body = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
+  local first, offset, id, body = outcome[2], outcome[4], outcome[5], outcome[6]
   if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
     F.jobs_set[#F.jobs_set + 1] = id
     F.jobs_set[#F.jobs_set + 1] = body
@@ -195,11 +231,28 @@ local function give_back(outcome, W)
   return nil
 end
 
+-- A job that was let go and not moved belongs to nobody: the next scan brings it back as stalled.
+local NOBODY = '-'
+
+local function let_go(outcome, W)
+  local id = outcome[5]
+  local active = take_out(outcome, W)
+  if not active then return end
+  if outcome[2] == 0 then F.active_del[#F.active_del] = nil end
+  S.active = S.active + 1
+  F.active_set[#F.active_set + 1] = id
+  F.active_set[#F.active_set + 1] = cmsgpack.pack({ active[1], active[2], NOBODY, active[4] })
+end
+
 local function write_finish()
   for first, entry in pairs(F.takes) do
-    if entry.left then store_take(first, entry.n, entry.take) end
+    if entry.left then
+      if entry.bytes then entry.take[2] = string.char(unpack(entry.bytes)) end
+      store_take(first, entry.n, entry.take)
+    end
   end
   call_in_chunks('HDEL', base .. 'active', F.active_del)
+  call_in_chunks('HSET', base .. 'active', F.active_set)
   call_in_chunks('HSET', base .. 'jobs', F.jobs_set)
   call_in_chunks('HSET', base .. 'vitals', F.vitals_set)
   call_in_chunks('HSET', base .. 'traces', F.traces_set)
@@ -225,9 +278,11 @@ local function finish(outcomes, W)
     if kind == 'c' then
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
-      why = complete_record(outcome[5], outcome[6], outcome[7], W)
+      complete_records(outcome, W)
     elseif kind == 'f' then
       why = fail_job(outcome, W)
+    elseif kind == 'm' then
+      let_go(outcome, W)
     else
       why = give_back(outcome, W)
     end

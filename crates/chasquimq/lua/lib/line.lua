@@ -2,9 +2,13 @@
 -- A reference entry's id is <last job number>-<2^40 + count>: above every frame of that number, below the next one.
 local REFERENCE_SEQ = 1099511627776
 
+-- An entry holds what one call takes as arguments (Lua's stack is small).
 local function append_references(ids, number)
-  S.references = S.references + 1
-  redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + S.references), 'r', cmsgpack.pack(ids))
+  for from = 1, #ids, 1000 do
+    S.references = S.references + 1
+    redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + S.references), 'r',
+      cmsgpack.pack(#ids <= 1000 and ids or { unpack(ids, from, math.min(from + 999, #ids)) }))
+  end
   S.waiting = S.waiting + #ids
 end
 

@@ -100,7 +100,7 @@ local function active_ids()
   end
   local records = redis.call('HGETALL', base .. 'active')
   for i = 1, #records, 2 do
-    jobs[#jobs + 1] = { cmsgpack.unpack(records[i + 1])[1], tonumber(records[i]) or math.huge, records[i] }
+    jobs[#jobs + 1] = { cmsgpack.unpack(records[i + 1])[1], number_of(records[i]), records[i] }
   end
   table.sort(jobs, function(a, b)
     if a[1] ~= b[1] then return a[1] < b[1] end

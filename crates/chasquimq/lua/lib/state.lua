@@ -25,6 +25,11 @@ local function whole(number)
   return string.format('%d', number)
 end
 
+-- The number of a numbered job, for sorting; other ids come last. tonumber alone reads more than numbers, nan for one.
+local function number_of(id)
+  return id:match('^%d+$') and tonumber(id) or math.huge
+end
+
 local function entry_id(ms, seq)
   return string.format('%d-%d', ms, seq)
 end

@@ -186,12 +186,14 @@ impl Connection {
     /// As [`Connection::send_once`].
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
         let (mut connection, generation) = self.connected().await?;
-        self.until_closed(connection.send_packed_commands(pipeline, 0, count)).await?.map_err(|error| {
-            if is_broken(&error) {
-                self.lose(generation);
-            }
-            to_error(&error, &self.shared.options)
-        })
+        self.until_closed(connection.send_packed_commands(pipeline, 0, count))
+            .await?
+            .map_err(|error| {
+                if is_broken(&error) {
+                    self.lose(generation);
+                }
+                to_error(&error, &self.shared.options)
+            })
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].

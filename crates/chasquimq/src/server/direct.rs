@@ -44,7 +44,9 @@ impl DirectSocket {
             outbox: Vec::new(),
             inbox: Vec::new(),
         };
-        socket.set_timeout(Some(options.connect_timeout)).map_err(|error| lost(&error))?;
+        socket
+            .set_timeout(Some(options.connect_timeout))
+            .map_err(|error| lost(&error))?;
         socket.log_in(options)?;
         socket.set_timeout(None).map_err(|error| lost(&error))?;
         socket.set_nonblocking().map_err(|error| lost(&error))?;
@@ -53,7 +55,9 @@ impl DirectSocket {
 
     fn log_in(&mut self, options: &ConnectOptions) -> Result<()> {
         for command in login(options) {
-            self.stream.write_all(&command.get_packed_command()).map_err(|error| lost(&error))?;
+            self.stream
+                .write_all(&command.get_packed_command())
+                .map_err(|error| lost(&error))?;
             let answer = loop {
                 if let Some(answer) = self.next_reply() {
                     break answer;
@@ -256,7 +260,10 @@ mod tests {
         }
         let (value, len) = parse(reply).expect("whole");
         let inner = Value::Array(vec![Value::Int(0), Value::BulkString(b"abc".to_vec())]);
-        assert_eq!((value.expect("value"), len), (Value::Array(vec![Value::Int(7), inner]), reply.len()));
+        assert_eq!(
+            (value.expect("value"), len),
+            (Value::Array(vec![Value::Int(7), inner]), reply.len())
+        );
     }
 
     #[test]
@@ -269,6 +276,9 @@ mod tests {
     fn a_refusal_keeps_the_servers_words() {
         let (refusal, len) = parse(b"-NOSCRIPT No matching script.\r\n+OK\r\n").expect("whole");
         assert_eq!(len, 31);
-        assert_eq!(refusal.expect_err("refusal").to_string(), "NOSCRIPT No matching script.");
+        assert_eq!(
+            refusal.expect_err("refusal").to_string(),
+            "NOSCRIPT No matching script."
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     frame::Frame,
     job::{Body, Vitals},
     options::JobOptions,
@@ -72,6 +72,7 @@ pub(super) enum Held {
     Record {
         id: String,
         attempts_made: u32,
+        attempts_started: u32,
         options: Arc<JobOptions>,
     },
 }
@@ -121,27 +122,33 @@ impl Holdings {
         }
     }
 
-    /// Takes in what a step took, in the order of the line.
-    pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> Result<Option<Batch>> {
+    /// Takes in what a step took, in the order of the line. What cannot be read is left out, and said.
+    pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
         let mut batch = Batch {
             base: self.next_handle,
             processed_on,
             ..Batch::default()
         };
+        let mut unreadable = Vec::new();
         while !taken.is_empty() {
-            match taken.int()? {
-                0 => self.take_record(&mut taken, &mut batch)?,
-                first => self.take_frame(first as u64, &mut taken, &mut batch)?,
-            }
+            let read = match taken.int() {
+                Ok(0) => self.take_record(&mut taken, &mut batch),
+                Ok(first) => self.take_frame(first as u64, &mut taken, &mut batch),
+                Err(error) => Err(error),
+            };
+            unreadable.extend(read.err());
         }
         self.jobs += batch.jobs.len() as u32;
-        Ok((!batch.jobs.is_empty()).then_some(batch))
+        ((!batch.jobs.is_empty()).then_some(batch), unreadable)
     }
 
     fn take_frame(&mut self, first: u64, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
         let n = taken.int()? as u32;
         let blob = taken.bytes()?;
+        // all of it is readable, or none of it is taken in
         let mut frame = Frame::parse(&blob)?;
+        let mut check = Frame::parse(&blob)?;
+        while check.next_job()?.is_some() {}
         let options = self.options_of(frame.options);
         let options_index = batch.options_index(&options);
         let mut number = first;
@@ -173,10 +180,11 @@ impl Holdings {
     }
 
     fn take_record(&mut self, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
-        let id = taken.text()?;
-        let body = Body::parse(&taken.bytes()?)?;
-        let mut vitals = Vitals::parse(&taken.bytes()?)?;
-        vitals.attempts_started = taken.int()? as u32;
+        let (id, body, vitals) = (taken.text()?, taken.bytes()?, taken.bytes()?);
+        let attempts_started = taken.int()? as u32;
+        let body = Body::parse(&body)?;
+        let mut vitals = Vitals::parse(&vitals)?;
+        vitals.attempts_started = attempts_started;
         let options = self.options_of(&body.options);
         batch.text.push_str(&body.name);
         batch.text.push_str(&body.data);
@@ -192,6 +200,7 @@ impl Holdings {
         let held = Held::Record {
             id: id.clone(),
             attempts_made: vitals.attempts_made,
+            attempts_started,
             options,
         };
         batch.extras.push(Extra { id, vitals });

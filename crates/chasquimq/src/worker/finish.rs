@@ -142,6 +142,7 @@ enum Sent {
 pub(super) struct Defaults {
     pub(super) remove_on_complete: Keep,
     pub(super) remove_on_fail: Keep,
+    pub(super) max_started_attempts: Option<u32>,
 }
 
 impl Outcomes {
@@ -294,19 +295,45 @@ impl Packing {
                     holdings.release(handle, run as u32);
                     at += run;
                 }
-                Held::Record { id, options, .. } => {
-                    let id = id.clone();
-                    let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
-                    let keep = self.keep(keep);
-                    self.items.array(7).str("r").int(0).int(0).int(0).str(&id).int(keep);
-                    self.items.str(result_text(&completed[at], &flush.text));
-                    self.count += 1;
-                    self.out.sent.push(Sent::Record { id, handle });
-                    holdings.release(handle, 1);
-                    at += 1;
-                }
+                Held::Record { .. } => at += self.completed_records(&completed[at..], &flush.text, holdings, defaults),
             }
         }
+    }
+
+    /// Records that completed one behind the other, under one retention rule, become one operation. Gives their number.
+    fn completed_records(
+        &mut self,
+        completed: &[Completed],
+        text: &str,
+        holdings: &mut Holdings,
+        defaults: &Defaults,
+    ) -> usize {
+        let mut ids = Packer::default();
+        let mut rule = None;
+        let mut count = 0;
+        for job in completed {
+            let Some((_, Held::Record { id, options, .. })) = holdings.find(job.handle) else {
+                break;
+            };
+            let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
+            if *rule.get_or_insert(keep) != keep {
+                break;
+            }
+            ids.str(id);
+            self.out.sent.push(Sent::Record {
+                id: id.clone(),
+                handle: job.handle,
+            });
+            holdings.release(job.handle, 1);
+            count += 1;
+        }
+        let keep = self.keep(rule.unwrap_or(defaults.remove_on_complete));
+        self.items.array(7).str("r").int(0).int(0).int(0).array(count);
+        self.items.0.extend_from_slice(&ids.0);
+        self.items.int(keep);
+        self.results(&completed[..count], text);
+        self.count += 1;
+        count
     }
 
     fn results(&mut self, jobs: &[Completed], text: &str) {
@@ -341,11 +368,13 @@ impl Packing {
                 id: (*first + u64::from(offset)).to_string(),
                 body: body_in_frame(blob, offset as usize)?,
                 attempts_made: 0,
+                attempts_started: 1,
                 options: options.clone(),
             },
             Held::Record {
                 id,
                 attempts_made,
+                attempts_started,
                 options,
             } => Place {
                 first: 0,
@@ -354,12 +383,16 @@ impl Packing {
                 id: id.clone(),
                 body: Vec::new(),
                 attempts_made: *attempts_made,
+                attempts_started: *attempts_started,
                 options: options.clone(),
             },
         };
         holdings.release(handle, 1);
         match ending {
-            Ending::Moved => return Ok(()),
+            Ending::Moved => {
+                self.items.array(6).str("m");
+                self.place(&place);
+            }
             Ending::Returned | Ending::RateLimited => {
                 self.items.array(7).str("b");
                 self.place(&place);
@@ -411,6 +444,10 @@ impl Packing {
         defaults: &Defaults,
     ) {
         let attempts_made = place.attempts_made + 1;
+        let worn_out = defaults
+            .max_started_attempts
+            .is_some_and(|most| most > 0 && place.attempts_started >= most);
+        let unrecoverable = unrecoverable || worn_out;
         let retry = backoff::decide(&place.options, attempts_made, unrecoverable, delay_ms, random_unit());
         let keep = self.keep(place.options.remove_on_fail.unwrap_or(defaults.remove_on_fail));
         let (to, due_ms, state) = match retry {
@@ -445,6 +482,7 @@ struct Place {
     id: String,
     body: Vec<u8>,
     attempts_made: u32,
+    attempts_started: u32,
     options: std::sync::Arc<JobOptions>,
 }
 

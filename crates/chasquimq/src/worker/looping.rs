@@ -294,6 +294,7 @@ impl Loop {
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
             remove_on_fail: self.options.remove_on_fail,
+            max_started_attempts: self.options.max_started_attempts,
         };
         let outcomes = if flushes.is_empty() {
             Ok(Outcomes::none(system_now_ms()))
@@ -376,9 +377,14 @@ impl Loop {
         let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
         let (now_ms, server_ms) = (reply.int()? as u64, reply.int()?);
         self.clock_offset_ms = system_now_ms() as i64 - server_ms;
-        let mut jobs = self.holdings.take_in(taken, now_ms)?;
+        let (mut jobs, unreadable) = self.holdings.take_in(taken, now_ms);
+        for error in unreadable {
+            self.report(error);
+        }
         if let Some(batch) = &mut jobs {
-            self.read_traces(batch).await?;
+            if let Err(error) = self.read_traces(batch).await {
+                self.report(error);
+            }
         }
         let taken = jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64);
         self.after_fetch(want, taken, due_ms, now_ms);
@@ -417,8 +423,11 @@ impl Loop {
 
     /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
     async fn read_traces(&self, batch: &mut Batch) -> Result<()> {
-        let mut failed: Vec<&mut Extra> =
-            batch.extras.iter_mut().filter(|extra| extra.vitals.failed_reason.is_some()).collect();
+        let mut failed: Vec<&mut Extra> = batch
+            .extras
+            .iter_mut()
+            .filter(|extra| extra.vitals.failed_reason.is_some())
+            .collect();
         if failed.is_empty() {
             return Ok(());
         }

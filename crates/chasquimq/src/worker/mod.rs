@@ -44,6 +44,8 @@ pub struct WorkerOptions {
     pub stalled_interval: Option<Duration>,
     /// Times a job may be brought back before it fails.
     pub max_stalled_count: u32,
+    /// A job that was started so often is not tried again when it fails.
+    pub max_started_attempts: Option<u32>,
     /// Longest wait before an idle worker looks again.
     pub drain_delay: Duration,
     /// Retention of completed jobs that say nothing themselves.
@@ -62,6 +64,7 @@ impl Default for WorkerOptions {
             lock_renew_time: Some(Duration::from_secs(15)),
             stalled_interval: Some(Duration::from_secs(30)),
             max_stalled_count: 1,
+            max_started_attempts: None,
             drain_delay: Duration::from_secs(5),
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,

@@ -56,7 +56,13 @@ impl Waiter {
         let (ask, asked) = mpsc::channel(1);
         let (wake, woken) = mpsc::channel(1);
         let cancel = Arc::new(Notify::new());
-        tokio::spawn(wait_when_asked(connection, keys.key("wake"), asked, wake, cancel.clone()));
+        tokio::spawn(wait_when_asked(
+            connection,
+            keys.key("wake"),
+            asked,
+            wake,
+            cancel.clone(),
+        ));
         Self {
             ask,
             woken,
@@ -67,7 +73,9 @@ impl Waiter {
 
     /// Starts to wait. Call it only when nothing is pending.
     pub(super) fn wait(&mut self, time: Duration, step: Option<(i64, Cmd)>) {
-        let pending = step.as_ref().map_or(Pending::Marker, |(number, _)| Pending::Step(*number));
+        let pending = step
+            .as_ref()
+            .map_or(Pending::Marker, |(number, _)| Pending::Step(*number));
         let step = step.map(|(_, command)| command);
         if self.ask.try_send(Ask { time, step }).is_ok() {
             self.pending = pending;
@@ -113,7 +121,11 @@ async fn wait_when_asked(
         }
         let result = result.unwrap_or_else(|_| {
             connection.drop_connection();
-            if behind { Woken::Lost } else { Woken::Marker(false) }
+            if behind {
+                Woken::Lost
+            } else {
+                Woken::Marker(false)
+            }
         });
         if woken.send(result).await.is_err() {
             return;

@@ -1,6 +1,6 @@
 //! new -> waiting | delayed
 
-use crate::{
+use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
 };
@@ -8,7 +8,10 @@ use crate::{
 #[test]
 fn a_frame_takes_consecutive_numbers() {
     let mut queue = TestQueue::fresh();
-    assert_eq!(queue.add(1000, Plan::new().frame(3).named_frame(&["b", "b", "c"])), "[1 []]");
+    assert_eq!(
+        queue.add(1000, Plan::new().frame(3).named_frame(&["b", "b", "c"])),
+        "[1 []]"
+    );
     queue.keys_are(
         "log: 1-3 4-3
          state: id=6 waiting=6
@@ -63,7 +66,10 @@ fn only_a_job_that_is_due_sooner_wakes_a_worker() {
 fn a_repeated_id_adds_nothing() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.skip_events();
-    assert_eq!(queue.add(1000, Plan::new().record("y").record("x").record("y")), "[2 [0 y 1 x 2 y]]");
+    assert_eq!(
+        queue.add(1000, Plan::new().record("y").record("x").record("y")),
+        "[2 [0 y 1 x 2 y]]"
+    );
     queue.keys_are(
         "jobs: x=[7 {} a 1] y=[7 {} a 1]
          log: 1-r1(x) 2-r2(y)

@@ -1,11 +1,28 @@
 //! One module a script of `lua/`: a state is built, one script runs, its reply, all keys and its events are compared.
 //! After every call `probe::check` compares each key with the others.
 
-mod plan;
+mod given;
 #[path = "../probe/mod.rs"]
 mod probe;
-mod queue;
-mod step;
 
 mod add;
+mod add_frame;
+mod amend_job;
+mod configure;
+mod count_jobs;
+mod job_state;
+mod log_job;
+mod move_active;
+mod move_delayed;
+mod obliterate;
+mod pause;
+mod read_jobs;
+mod release;
+mod remove_job;
+mod rescue;
+mod retry_job;
+mod step;
+
+mod events;
+mod lint;
 mod model;

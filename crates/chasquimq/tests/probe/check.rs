@@ -35,7 +35,9 @@ impl Wrong {
     }
 
     fn unless_equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, stored: T, counted: T) {
-        self.unless(stored == counted, || format!("{what}: stored {stored:?}, counted {counted:?}"));
+        self.unless(stored == counted, || {
+            format!("{what}: stored {stored:?}, counted {counted:?}")
+        });
     }
 }
 
@@ -59,12 +61,18 @@ fn log(snapshot: &Snapshot, wrong: &mut Wrong) -> BTreeMap<u64, u64> {
             Content::References(ids) => {
                 wrong.unless(entry.ms + 1 >= next_number, || format!("{name} lies inside a frame"));
                 let count = entry.seq.saturating_sub(REFERENCE_SEQ);
-                wrong.unless((1..=snapshot.state("references")).contains(&count), || format!("{name}: sequence"));
+                wrong.unless((1..=snapshot.state("references")).contains(&count), || {
+                    format!("{name}: sequence")
+                });
                 wrong.unless(!ids.is_empty(), || format!("{name} is empty"));
-                wrong.unless((entry.ms, entry.seq) > snapshot.cursor(), || format!("{name} was read and is still there"));
+                wrong.unless((entry.ms, entry.seq) > snapshot.cursor(), || {
+                    format!("{name} was read and is still there")
+                });
             }
         }
-        wrong.unless(entry.ms <= snapshot.state("id"), || format!("{name} is above the last job number"));
+        wrong.unless(entry.ms <= snapshot.state("id"), || {
+            format!("{name} is above the last job number")
+        });
     }
     frames
 }
@@ -88,16 +96,24 @@ fn holes(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     wrong.unless_equal("holes", snapshot.state("holes"), holes.len() as u64);
     for (first, chars) in &holes {
         let n = frames.get(first).copied().unwrap_or(0);
-        wrong.unless(n > 0 && is_waiting(snapshot, *first, n), || format!("holes of {first}, which is no waiting frame"));
+        wrong.unless(n > 0 && is_waiting(snapshot, *first, n), || {
+            format!("holes of {first}, which is no waiting frame")
+        });
         wrong.unless_equal(&format!("length of the holes of {first}"), chars.len() as u64, n);
-        wrong.unless(chars.contains(['0', 'r']), || format!("holes of {first} without a hole"));
+        wrong.unless(chars.contains(['0', 'r']), || {
+            format!("holes of {first} without a hole")
+        });
     }
     for (first, n) in frames.iter().filter(|(first, n)| is_waiting(snapshot, **first, **n)) {
         for offset in 0..*n {
             let char = holes.get(first).map_or(b'1', |chars| chars.as_bytes()[offset as usize]);
             let has_record = snapshot.hash("jobs").contains_key(&(first + offset).to_string());
             wrong.unless(has_record == (char == b'r'), || {
-                format!("job {} has a record: {has_record}, its frame says {}", first + offset, char as char)
+                format!(
+                    "job {} has a record: {has_record}, its frame says {}",
+                    first + offset,
+                    char as char
+                )
             });
         }
     }
@@ -110,11 +126,16 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     let completed: BTreeSet<&String> = snapshot.set("completed").iter().map(|(member, _)| member).collect();
     for (start, run) in snapshot.runs() {
         let name = format!("run {start}+{} of {}-{}", run.count, run.first, run.n);
-        wrong.unless(frames.get(&run.first) == Some(&run.n), || format!("{name}: there is no such frame"));
-        wrong.unless(run.count > 0 && start >= run.first && start + run.count <= run.first + run.n, || {
-            format!("{name} is not inside its frame")
+        wrong.unless(frames.get(&run.first) == Some(&run.n), || {
+            format!("{name}: there is no such frame")
         });
-        wrong.unless(completed.contains(&start.to_string()), || format!("{name} is not in the completed set"));
+        wrong.unless(
+            run.count > 0 && start >= run.first && start + run.count <= run.first + run.n,
+            || format!("{name} is not inside its frame"),
+        );
+        wrong.unless(completed.contains(&start.to_string()), || {
+            format!("{name} is not in the completed set")
+        });
         if let Some(results) = &run.results {
             wrong.unless_equal(&format!("{name}: results"), results.len() as u64, run.count);
         }
@@ -133,8 +154,14 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
         let count = counts.get(&first.to_string());
         match takes.get(first) {
             Some(take) => {
-                wrong.unless(count.is_none(), || format!("frame {first} is held and has a kept number"));
-                let chars = if take.chars.is_empty() { "1".repeat(*n as usize) } else { take.chars.clone() };
+                wrong.unless(count.is_none(), || {
+                    format!("frame {first} is held and has a kept number")
+                });
+                let chars = if take.chars.is_empty() {
+                    "1".repeat(*n as usize)
+                } else {
+                    take.chars.clone()
+                };
                 wrong.unless_equal(&format!("length of take {first}"), chars.len() as u64, *n);
                 wrong.unless(chars.contains('1'), || format!("take {first} holds no job: {chars}"));
                 let marked: BTreeSet<u64> = chars
@@ -148,11 +175,16 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
                 wrong.unless(!kept.is_empty(), || format!("frame {first} is not needed any more"));
                 let stored = count.copied().unwrap_or(*n);
                 wrong.unless_equal(&format!("kept jobs of frame {first}"), stored, kept.len() as u64);
-                wrong.unless(count != Some(n), || format!("frame {first} has a kept number though all are kept"));
+                wrong.unless(count != Some(n), || {
+                    format!("frame {first} has a kept number though all are kept")
+                });
             }
         }
     }
-    for first in takes.keys().filter(|first| frames.get(first).is_some_and(|n| is_waiting(snapshot, **first, *n))) {
+    for first in takes
+        .keys()
+        .filter(|first| frames.get(first).is_some_and(|n| is_waiting(snapshot, **first, *n)))
+    {
         wrong.0.push(format!("take {first} is of a waiting frame"));
     }
     for first in kept.keys() {
@@ -170,7 +202,9 @@ fn gone(snapshot: &Snapshot, wrong: &mut Wrong) {
             Content::Frame(_) => None,
         });
         let references: u64 = references.sum();
-        wrong.unless(*count > 0 && *count <= references, || format!("gone {id}: {count}, references {references}"));
+        wrong.unless(*count > 0 && *count <= references, || {
+            format!("gone {id}: {count}, references {references}")
+        });
     }
 }
 
@@ -195,7 +229,9 @@ fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     }
     let plain = plain_jobs(snapshot, frames);
     for (id, places) in &places {
-        wrong.unless(places.len() == 1, || format!("job {id} is in several places: {places:?}"));
+        wrong.unless(places.len() == 1, || {
+            format!("job {id} is in several places: {places:?}")
+        });
         let has_record = snapshot.hash("jobs").contains_key(id);
         wrong.unless(has_record != plain.contains(id), || {
             format!("job {id} ({}): has a record: {has_record}", places[0])
@@ -209,6 +245,11 @@ fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
             let has_record = snapshot.hash("jobs").contains_key(id);
             wrong.unless(has_record, || format!("{hash} of {id}, which has no record"));
         }
+    }
+    for id in &snapshot.logged {
+        wrong.unless(snapshot.hash("jobs").contains_key(id), || {
+            format!("a log of {id}, which has no record")
+        });
     }
 }
 
@@ -250,11 +291,17 @@ fn events(snapshot: &Snapshot, wrong: &mut Wrong) {
             Some((ms, _)) => id.0 > ms && id.1 == count,
             None => id.1 >= count,
         };
-        wrong.unless(fits, || format!("event entry {id:?} of {count} events comes after {before:?}"));
+        wrong.unless(fits, || {
+            format!("event entry {id:?} of {count} events comes after {before:?}")
+        });
         before = Some(*id);
     }
     if let Some(last) = before {
-        wrong.unless_equal("last event", (snapshot.state("event_ms"), snapshot.state("event_seq")), last);
+        wrong.unless_equal(
+            "last event",
+            (snapshot.state("event_ms"), snapshot.state("event_seq")),
+            last,
+        );
     }
 }
 

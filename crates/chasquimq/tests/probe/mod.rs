@@ -4,12 +4,32 @@ pub mod check;
 pub mod snapshot;
 pub mod tree;
 
-use chasquimq::{unique_id, Keys};
+use chasquimq::{unique_id, ConnectOptions, Keys};
+use redis::ConnectionAddr;
 use snapshot::Snapshot;
 
 /// Where the test server is.
 pub fn server_url() -> String {
     std::env::var("REDIS_URL").expect("REDIS_URL must name the Redis server to test on, such as redis://127.0.0.1:6379")
+}
+
+/// The test server, as the engine connects to it.
+pub fn connect_options() -> ConnectOptions {
+    let client = redis::Client::open(server_url()).expect("REDIS_URL");
+    let info = client.get_connection_info();
+    let login = info.redis_settings();
+    let mut options = ConnectOptions {
+        username: login.username().map(str::to_owned),
+        password: login.password().map(str::to_owned),
+        db: login.db(),
+        ..ConnectOptions::default()
+    };
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => (options.host, options.port) = (host.clone(), *port),
+        ConnectionAddr::Unix(path) => options.path = Some(path.clone()),
+        other => panic!("tests know no way to {other}"),
+    }
+    options
 }
 
 /// A fresh queue. Its keys are deleted at the end.
@@ -46,10 +66,13 @@ impl Probe {
     pub fn suffixes(&mut self) -> Vec<String> {
         let base = self.keys.base.clone();
         let mut scan = redis::cmd("SCAN");
-        scan.cursor_arg(0).arg("MATCH").arg(format!("{base}*")).arg("COUNT").arg(1000);
+        scan.cursor_arg(0)
+            .arg("MATCH")
+            .arg(format!("{base}*"))
+            .arg("COUNT")
+            .arg(1000);
         let found = scan.iter::<String>(&mut self.connection).expect("scan");
-        let mut suffixes: Vec<String> =
-            found.map(|key| key.expect("key")[base.len()..].to_owned()).collect();
+        let mut suffixes: Vec<String> = found.map(|key| key.expect("key")[base.len()..].to_owned()).collect();
         suffixes.sort();
         suffixes.dedup();
         suffixes
@@ -60,7 +83,9 @@ impl Drop for Probe {
     fn drop(&mut self) {
         for suffix in self.suffixes() {
             // what is left behind harms nobody: the next test uses another name
-            let _ = redis::cmd("UNLINK").arg(self.keys.key(&suffix)).exec(&mut self.connection);
+            let _ = redis::cmd("UNLINK")
+                .arg(self.keys.key(&suffix))
+                .exec(&mut self.connection);
         }
     }
 }

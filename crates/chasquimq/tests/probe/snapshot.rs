@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chasquimq::frame::Frame;
 use redis::Value;
 
 use super::tree::Tree;
@@ -72,8 +73,9 @@ pub struct Snapshot {
     pub front: Vec<String>,
     /// Id and packed groups of each entry.
     pub events: Vec<((u64, u64), Vec<u8>)>,
+    /// Ids of jobs with a log.
+    pub logged: Vec<String>,
     pub wake: bool,
-    pub stalled: bool,
 }
 
 impl Snapshot {
@@ -87,7 +89,7 @@ impl Snapshot {
         pipe.cmd("XRANGE").arg(key("events")).arg("-").arg("+");
         pipe.cmd("LRANGE").arg(key("front")).arg(0).arg(-1);
         pipe.cmd("EXISTS").arg(key("wake"));
-        pipe.cmd("EXISTS").arg(key("stalled"));
+        pipe.cmd("SMEMBERS").arg(key("logged"));
         for hash in HASHES {
             pipe.cmd("HGETALL").arg(key(hash));
         }
@@ -112,9 +114,9 @@ impl Snapshot {
                 })
                 .collect(),
             events: entries(next()).into_iter().map(|(id, _, value)| (id, value)).collect(),
-            front: list(next()).into_iter().map(|id| text(&id)).collect(),
+            front: ids(next()),
             wake: next() == Value::Int(1),
-            stalled: next() == Value::Int(1),
+            logged: ids(next()),
             hashes: HASHES.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
             sets: SETS.iter().map(|set| (*set, parse_set(next()))).collect(),
         }
@@ -161,8 +163,7 @@ impl Snapshot {
                 count: items[0].number(),
                 first: items[1].number(),
                 n: items[2].number(),
-                results: (!results.is_empty())
-                    .then(|| Tree::one(results).items().iter().map(Tree::string).collect()),
+                results: (!results.is_empty()).then(|| Tree::one(results).items().iter().map(Tree::string).collect()),
             }
         };
         numbered(self.hash("runs"), run)
@@ -175,7 +176,10 @@ impl Snapshot {
     /// Numbers in a hash of counts.
     pub fn counts(&self, hash: &str) -> BTreeMap<String, u64> {
         let parse = |raw: &Vec<u8>| text(raw).parse().expect("count");
-        self.hash(hash).iter().map(|(field, raw)| (field.clone(), parse(raw))).collect()
+        self.hash(hash)
+            .iter()
+            .map(|(field, raw)| (field.clone(), parse(raw)))
+            .collect()
     }
 
     /// Ids that wait, in order: the front list, then the log behind the cursor.
@@ -188,7 +192,11 @@ impl Snapshot {
                 Content::Frame(_) => {
                     let holes = holes.get(&entry.ms);
                     let is_there = |offset: &u64| holes.is_none_or(|holes| holes.as_bytes()[*offset as usize] != b'0');
-                    line.extend((0..entry.seq).filter(is_there).map(|offset| (entry.ms + offset).to_string()));
+                    line.extend(
+                        (0..entry.seq)
+                            .filter(is_there)
+                            .map(|offset| (entry.ms + offset).to_string()),
+                    );
                 }
                 Content::References(ids) => {
                     for id in ids {
@@ -203,11 +211,28 @@ impl Snapshot {
         line
     }
 
+    /// Data of the jobs of waiting frames, JSON texts.
+    pub fn waiting_data(&self) -> Vec<String> {
+        let mut data = Vec::new();
+        for entry in self.log.iter().filter(|entry| (entry.ms, entry.seq) > self.cursor()) {
+            let Content::Frame(blob) = &entry.content else { continue };
+            let mut frame = Frame::parse(blob).expect("a frame");
+            while let Some((_, job)) = frame.next_job().expect("a job") {
+                data.push(job.to_owned());
+            }
+        }
+        data
+    }
+
     /// Ids that are held, in no order.
     pub fn active(&self) -> Vec<String> {
         let mut active: Vec<String> = self.hash("active").keys().cloned().collect();
         for (first, take) in self.takes() {
-            let chars = if take.chars.is_empty() { "1".repeat(self.jobs_of_frame(first)) } else { take.chars };
+            let chars = if take.chars.is_empty() {
+                "1".repeat(self.jobs_of_frame(first))
+            } else {
+                take.chars
+            };
             let is_active = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
             active.extend(chars.bytes().zip(first..).filter_map(is_active));
         }
@@ -215,7 +240,10 @@ impl Snapshot {
     }
 
     fn jobs_of_frame(&self, first: u64) -> usize {
-        let frame = self.log.iter().find(|entry| entry.ms == first && entry.seq < REFERENCE_SEQ);
+        let frame = self
+            .log
+            .iter()
+            .find(|entry| entry.ms == first && entry.seq < REFERENCE_SEQ);
         frame.map_or(0, |frame| frame.seq as usize)
     }
 
@@ -224,7 +252,11 @@ impl Snapshot {
         let runs = self.runs();
         let mut ids = Vec::new();
         for (member, _) in self.set("completed") {
-            match member.parse().ok().and_then(|number: u64| Some((number, runs.get(&number)?))) {
+            match member
+                .parse()
+                .ok()
+                .and_then(|number: u64| Some((number, runs.get(&number)?)))
+            {
                 Some((number, run)) => ids.extend((number..number + run.count).map(|number| number.to_string())),
                 None => ids.push(member.clone()),
             }
@@ -254,6 +286,10 @@ fn list(value: Value) -> Vec<Vec<u8>> {
     redis::from_redis_value(value).expect("list")
 }
 
+fn ids(value: Value) -> Vec<String> {
+    list(value).iter().map(|id| text(id)).collect()
+}
+
 fn parse_hash(value: Value) -> Hash {
     let mut fields = list(value).into_iter();
     let mut hash = Hash::new();
@@ -278,7 +314,11 @@ fn entries(value: Value) -> Vec<((u64, u64), String, Vec<u8>)> {
             let (ms, seq) = id.split_once('-').expect("entry id");
             assert_eq!(fields.len(), 2, "fields of an entry");
             let value = fields.remove(1);
-            ((ms.parse().expect("ms"), seq.parse().expect("seq")), text(&fields[0]), value)
+            (
+                (ms.parse().expect("ms"), seq.parse().expect("seq")),
+                text(&fields[0]),
+                value,
+            )
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use super::{
     drive::Drive,
     state::{Job, State},
 };
-use crate::queue::{run, show_reply};
+use crate::given::queue::{run, show_reply};
 
 const STATES: [&str; 5] = ["waiting", "active", "completed", "failed", "delayed"];
 
@@ -16,7 +16,10 @@ impl Drive {
         let counts = STATES.map(|state| self.model.count(state));
         let [waiting, active, completed, failed, delayed] = counts;
         let found = run!(self.queue, COUNT_JOBS);
-        self.same(&found, &format!("[{waiting} {active} {completed} {failed} {delayed} 0 0]"));
+        self.same(
+            &found,
+            &format!("[{waiting} {active} {completed} {failed} {delayed} 0 0]"),
+        );
         self.compare_jobs();
         for state in STATES {
             self.compare_ranks(state);
@@ -25,10 +28,18 @@ impl Drive {
         let found = run!(self.queue, JOB_STATE, &id);
         let expected = match self.model.jobs.get(&id) {
             None => "[unknown '']".to_owned(),
-            Some(Job { state: State::Completed, vitals, .. }) => {
+            Some(Job {
+                state: State::Completed,
+                vitals,
+                ..
+            }) => {
                 format!("[completed {}]", vitals.returnvalue.as_deref().unwrap_or("null"))
             }
-            Some(Job { state: State::Failed, vitals, .. }) => {
+            Some(Job {
+                state: State::Failed,
+                vitals,
+                ..
+            }) => {
                 format!("[failed {}]", vitals.failed_reason.as_deref().unwrap_or("''"))
             }
             Some(job) => format!("[{} '']", job.state.name()),
@@ -49,15 +60,27 @@ impl Drive {
         let mut found = found.chunks_exact(5);
         for id in &self.ids {
             let Some(job) = self.model.jobs.get(id) else { continue };
-            let Some([found_id, state, body, vitals, traces]) = found.next() else { panic!("too few jobs") };
+            let Some([found_id, state, body, vitals, traces]) = found.next() else {
+                panic!("too few jobs")
+            };
             let body = Body::parse(&bytes(body)).expect("body");
             let mut vitals = Vitals::parse(&bytes(vitals)).expect("vitals");
             if job.is_start_unknown {
                 vitals.processed_on = job.vitals.processed_on;
             }
             vitals.stacktrace = Some(show_reply(traces)).filter(|traces| traces != "''");
-            let found = [show_reply(found_id), show_reply(state), body.data, format!("{vitals:?}")];
-            let expected = [id.clone(), job.state.name().to_owned(), job.data.clone(), format!("{:?}", job.vitals)];
+            let found = [
+                show_reply(found_id),
+                show_reply(state),
+                body.data,
+                format!("{vitals:?}"),
+            ];
+            let expected = [
+                id.clone(),
+                job.state.name().to_owned(),
+                job.data.clone(),
+                format!("{:?}", job.vitals),
+            ];
             self.same(&found.join(" "), &expected.join(" "));
         }
         assert!(found.next().is_none(), "jobs that are none");
@@ -67,14 +90,26 @@ impl Drive {
         let expected = match state {
             "waiting" => self.model.line(),
             "delayed" => self.model.delayed.iter().map(|(_, id)| id.clone()).collect(),
-            "active" => self.active(),
+            "active" => self.model.active(),
             // which of the jobs that ended in one millisecond comes first is the script's choice
             _ => self.model.finished(state),
         };
         let all = self.ids_of(state, 0, -1, true);
-        let times = |ids: &[String]| ids.iter().map(|id| (self.model.state(id) == None, self.model.jobs.get(id).and_then(|job| job.vitals.finished_on))).collect::<Vec<_>>();
+        let times = |ids: &[String]| {
+            ids.iter()
+                .map(|id| {
+                    (
+                        self.model.state(id) == None,
+                        self.model.jobs.get(id).and_then(|job| job.vitals.finished_on),
+                    )
+                })
+                .collect::<Vec<_>>()
+        };
         if matches!(state, "completed" | "failed") {
-            self.same(&format!("{state} {:?}", times(&all)), &format!("{state} {:?}", times(&expected)));
+            self.same(
+                &format!("{state} {:?}", times(&all)),
+                &format!("{state} {:?}", times(&expected)),
+            );
         } else {
             self.same(&format!("{state} {all:?}"), &format!("{state} {expected:?}"));
         }
@@ -96,22 +131,23 @@ impl Drive {
         }
     }
 
-    fn active(&self) -> Vec<String> {
-        let active = self.model.jobs.iter().filter(|(_, job)| job.state.name() == "active");
-        let mut ranks: Vec<(Option<u64>, u64, &String)> = active
-            .map(|(id, job)| (job.vitals.processed_on, id.parse().unwrap_or(u64::MAX), id))
-            .collect();
-        ranks.sort();
-        ranks.into_iter().map(|(_, _, id)| id.clone()).collect()
-    }
-
     fn ids_of(&mut self, state: &str, start: i64, stop: i64, ascending: bool) -> Vec<String> {
         let mut what = Packer::default();
         // a map of four pairs
         what.0.push(0x84);
-        what.str("types").array(1).str(state).str("start").int(start).str("stop").int(stop).str("ascending");
+        what.str("types")
+            .array(1)
+            .str(state)
+            .str("start")
+            .int(start)
+            .str("stop")
+            .int(stop)
+            .str("ascending");
         what.0.push(if ascending { 0xc3 } else { 0xc2 });
-        self.read(&what).chunks_exact(5).map(|job| show_reply(&job[0])).collect()
+        self.read(&what)
+            .chunks_exact(5)
+            .map(|job| show_reply(&job[0]))
+            .collect()
     }
 
     fn read(&mut self, what: &Packer) -> Vec<Value> {

@@ -9,7 +9,7 @@ use super::{
     random::Random,
     state::{Keep, Model, State},
 };
-use crate::{
+use crate::given::{
     plan::Plan,
     queue::{run, show_reply, TestQueue},
     step::{Place, Step},
@@ -18,7 +18,14 @@ use crate::{
 pub const OWNERS: [&str; 3] = ["w0", "w1", "w2"];
 const CUSTOM_IDS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "x5"];
 /// Rules under which jobs are kept: all, none, some, for a while.
-const KEEPS: [Keep; 6] = [(-1, -1, 1000), (0, -1, 1000), (3, -1, 1000), (20, -1, 1000), (-1, 0, 2), (5, 1, 3)];
+const KEEPS: [Keep; 6] = [
+    (-1, -1, 1000),
+    (0, -1, 1000),
+    (3, -1, 1000),
+    (20, -1, 1000),
+    (-1, 0, 2),
+    (5, 1, 3),
+];
 
 /// A job that a worker believes it holds.
 #[derive(Debug, Clone)]
@@ -95,7 +102,8 @@ impl Drive {
     fn compare_wake(&mut self, line: &[String], due_ms: Option<u64>) {
         let is_longer = self.model.line().iter().any(|id| !line.contains(id));
         let next_due = self.model.delayed.first().map(|(due_ms, _)| *due_ms);
-        let is_sooner = next_due.is_some_and(|next| due_ms.is_none_or(|before| next < before)) && next_due != self.told_due;
+        let is_sooner =
+            next_due.is_some_and(|next| due_ms.is_none_or(|before| next < before)) && next_due != self.told_due;
         let concurrency = self.model.concurrency as usize;
         let is_gated = self.model.paused || (concurrency > 0 && self.model.count("active") >= concurrency);
         if ((is_longer && !is_gated) || is_sooner) && !self.queue.probe.snapshot().wake {
@@ -114,8 +122,13 @@ impl Drive {
 
     /// An id of a job in this state, most of the time.
     fn id_in(&mut self, state: &str) -> String {
-        let there: Vec<&String> =
-            self.model.jobs.iter().filter(|(_, job)| job.state.name() == state).map(|(id, _)| id).collect();
+        let there: Vec<&String> = self
+            .model
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.state.name() == state)
+            .map(|(id, _)| id)
+            .collect();
         if there.is_empty() || self.random.once_in(4) {
             return self.any_id();
         }
@@ -134,11 +147,17 @@ impl Drive {
         let mut note = format!("add from {first}:");
         for _ in 0..=self.random.below(4) {
             if self.random.once_in(2) {
-                let jobs = if self.random.once_in(8) { 64 } else { 1 + self.random.below(10) };
+                let jobs = if self.random.once_in(8) {
+                    64
+                } else {
+                    1 + self.random.below(10)
+                };
                 note += &format!(" frame of {jobs}");
                 plan = plan.frame(jobs);
                 self.model.wait_last(std::mem::take(&mut group));
-                let ids: Vec<String> = (1..=jobs).map(|offset| (self.model.last_number + offset).to_string()).collect();
+                let ids: Vec<String> = (1..=jobs)
+                    .map(|offset| (self.model.last_number + offset).to_string())
+                    .collect();
                 for (id, data) in ids.iter().zip(1..) {
                     self.model.create(id, &format!("{data}"));
                 }
@@ -148,8 +167,16 @@ impl Drive {
                 continue;
             }
             self.model.last_number += 1;
-            let custom = if self.random.once_in(3) { "" } else { *self.random.pick(&CUSTOM_IDS) };
-            let id = if custom.is_empty() { self.model.last_number.to_string() } else { custom.to_owned() };
+            let custom = if self.random.once_in(3) {
+                ""
+            } else {
+                *self.random.pick(&CUSTOM_IDS)
+            };
+            let id = if custom.is_empty() {
+                self.model.last_number.to_string()
+            } else {
+                custom.to_owned()
+            };
             if !custom.is_empty() {
                 expected.push(format!("{} {id}", self.model.last_number - first));
             }
@@ -182,7 +209,11 @@ impl Drive {
         let owner = *self.random.pick(&OWNERS);
         let keep = *self.random.pick(&KEEPS);
         self.step_number += 1;
-        let mut step = Step::by(owner).at(self.model.now_ms).number(self.step_number).keep(keep.0, keep.1 as f64, keep.2);
+        let mut step =
+            Step::by(owner)
+                .at(self.model.now_ms)
+                .number(self.step_number)
+                .keep(keep.0, keep.1 as f64, keep.2);
         self.note(format!("step of {owner}, keep {keep:?}"));
         self.model.leases.insert(owner.to_owned());
         let mut rejected = Vec::new();
@@ -192,8 +223,16 @@ impl Drive {
 
         let (mut taken, mut due_ms, mut gated) = (Vec::new(), -1, 0);
         if !self.random.once_in(5) {
-            let want = if self.random.once_in(3) { self.random.below(100) } else { self.random.below(6) };
-            let surplus = if self.random.once_in(3) { self.random.below(80) } else { 0 };
+            let want = if self.random.once_in(3) {
+                self.random.below(100)
+            } else {
+                self.random.below(6)
+            };
+            let surplus = if self.random.once_in(3) {
+                self.random.below(80)
+            } else {
+                0
+            };
             step = step.want(want as i64).surplus(surplus);
             self.model.promote_due();
             let (mut want, mut surplus) = (want as usize, surplus as usize);
@@ -213,7 +252,9 @@ impl Drive {
         }
         let call = self.queue.step_call(&step);
         let value = self.queue.carry_out_value(&call);
-        let Value::Array(parts) = &value else { panic!("{value:?}") };
+        let Value::Array(parts) = &value else {
+            panic!("{value:?}")
+        };
         self.accept(owner, &parts[0], &rejected);
         let waiting = self.model.line().len();
         let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
@@ -238,13 +279,17 @@ impl Drive {
 
     /// Compares what a step took with what it had to take.
     fn hold(&mut self, owner: &'static str, taken: &Value, expected: &[String]) {
-        let Value::Array(taken) = taken else { panic!("{taken:?}") };
+        let Value::Array(taken) = taken else {
+            panic!("{taken:?}")
+        };
         let mut beliefs = Vec::new();
         let mut taken = taken.iter();
         while let Some(first) = taken.next() {
             let first = redis::from_redis_value::<u64>(first.clone()).expect("number");
             if first > 0 {
-                let n = taken.next().map_or(0, |n| redis::from_redis_value::<u64>(n.clone()).expect("number"));
+                let n = taken
+                    .next()
+                    .map_or(0, |n| redis::from_redis_value::<u64>(n.clone()).expect("number"));
                 taken.next();
                 beliefs.extend((0..n).map(|offset| Belief {
                     id: (first + offset).to_string(),
@@ -253,13 +298,21 @@ impl Drive {
                 }));
                 continue;
             }
-            let mut bytes = || taken.next().map(|raw| redis::from_redis_value::<Vec<u8>>(raw.clone()).expect("bytes")).unwrap_or_default();
+            let mut bytes = || {
+                taken
+                    .next()
+                    .map(|raw| redis::from_redis_value::<Vec<u8>>(raw.clone()).expect("bytes"))
+                    .unwrap_or_default()
+            };
             let (id, body, vitals) = (bytes(), bytes(), bytes());
             let started = taken.next().map_or_else(String::new, show_reply);
             let id = String::from_utf8(id).expect("UTF-8");
             let vitals = Vitals::parse(&vitals).expect("vitals");
             let job = self.model.job(&id);
-            let expected = format!("{} {} {:?}", job.data, job.vitals.attempts_started, job.vitals.deferred_failure);
+            let expected = format!(
+                "{} {} {:?}",
+                job.data, job.vitals.attempts_started, job.vitals.deferred_failure
+            );
             let data = Body::parse(&body).expect("body").data;
             self.same(&format!("{data} {started} {:?}", vitals.deferred_failure), &expected);
             beliefs.push(Belief {
@@ -276,9 +329,15 @@ impl Drive {
     /// An old copy of a step arrives late. It may show the worker alive, and must do nothing else.
     fn step_again(&mut self) {
         let owner = *self.random.pick(&OWNERS);
-        let Some((step, taken)) = self.steps.get(owner).cloned() else { return };
+        let Some((step, taken)) = self.steps.get(owner).cloned() else {
+            return;
+        };
         self.note(format!("late copy of the last step of {owner}"));
-        let without_leases = |keys: String| keys.lines().filter(|line| !line.starts_with("lease:")).collect::<String>();
+        let without_leases = |keys: String| {
+            keys.lines()
+                .filter(|line| !line.starts_with("lease:"))
+                .collect::<String>()
+        };
         let keys = without_leases(self.queue.show());
         let value = self.queue.carry_out_value(&step);
         self.model.leases.insert(owner.to_owned());
@@ -289,8 +348,12 @@ impl Drive {
 
     /// A worker that did not get its answer the first time must hear of every job it holds by then, and of no record it does not.
     fn compare_replay(&self, owner: &str, value: &Value, taken: &[String]) {
-        let Value::Array(parts) = value else { panic!("{value:?}") };
-        let Value::Array(items) = &parts[1] else { panic!("{value:?}") };
+        let Value::Array(parts) = value else {
+            panic!("{value:?}")
+        };
+        let Value::Array(items) = &parts[1] else {
+            panic!("{value:?}")
+        };
         let mut found = BTreeSet::new();
         let mut items = items.iter();
         while let Some(first) = items.next() {
@@ -301,13 +364,19 @@ impl Drive {
                 found.extend((first..first + n).map(|number| number.to_string()));
                 items.next();
             } else {
-                assert!(self.model.is_held_by(&id, owner), "a step sent again gives {id} to {owner}");
+                assert!(
+                    self.model.is_held_by(&id, owner),
+                    "a step sent again gives {id} to {owner}"
+                );
                 found.insert(id);
                 items.nth(2);
             }
         }
         for id in taken.iter().filter(|id| self.model.is_held_by(id, owner)) {
-            assert!(found.contains(id), "a step sent again does not give {id}, which {owner} holds");
+            assert!(
+                found.contains(id),
+                "a step sent again does not give {id}, which {owner} holds"
+            );
         }
     }
 
@@ -365,13 +434,27 @@ impl Drive {
             Some(found) if found.name() == state => "0",
             Some(_) => "-3",
         };
-        let reply = run!(self.queue, RETRY_JOB, self.model.now_ms, &id, state, front, made, started);
+        let reply = run!(
+            self.queue,
+            RETRY_JOB,
+            self.model.now_ms,
+            &id,
+            state,
+            front,
+            made,
+            started
+        );
         self.same(&reply, expected);
         if expected != "0" {
             return;
         }
         let vitals = &mut self.model.job(&id).vitals;
-        (vitals.failed_reason, vitals.finished_on, vitals.processed_on, vitals.returnvalue) = (None, None, None, None);
+        (
+            vitals.failed_reason,
+            vitals.finished_on,
+            vitals.processed_on,
+            vitals.returnvalue,
+        ) = (None, None, None, None);
         if made == 1 {
             vitals.attempts_made = 0;
         }
@@ -388,7 +471,11 @@ impl Drive {
     fn move_delayed(&mut self) {
         let id = self.id_in("delayed");
         let now_ms = self.model.now_ms;
-        let due_ms = if self.random.once_in(2) { 0 } else { now_ms + self.random.below(20) };
+        let due_ms = if self.random.once_in(2) {
+            0
+        } else {
+            now_ms + self.random.below(20)
+        };
         self.note(format!("move delayed {id} to {due_ms}"));
         let expected = match self.model.state(&id) {
             None => "-1",
@@ -413,7 +500,11 @@ impl Drive {
         let id = self.id_in("active");
         let by = *self.random.pick(&["", "w0", "w1"]);
         let now_ms = self.model.now_ms;
-        let due_ms = if self.random.once_in(2) { 0 } else { now_ms + self.random.below(20) };
+        let due_ms = if self.random.once_in(2) {
+            0
+        } else {
+            now_ms + self.random.below(20)
+        };
         self.note(format!("move active {id} of '{by}' to {due_ms}"));
         let expected = match self.model.state(&id) {
             None => "-1",
@@ -451,10 +542,8 @@ impl Drive {
         call.arg(self.model.now_ms).arg(60_000).arg(1);
         let reply = self.queue.carry_out_unchecked(&call);
         let order: Vec<String> = redis::from_redis_value(reply).expect("ids");
-        // jobs that were lost together come back in any order
-        let found: BTreeSet<String> = order.iter().cloned().collect();
-        self.same(&format!("{found:?}"), &format!("{lost:?}"));
-        self.model.rescue(&order, 1);
+        self.same(&format!("{order:?}"), &format!("{lost:?}"));
+        self.model.rescue(&lost, 1);
     }
 
     fn set_paused(&mut self) {
@@ -464,7 +553,11 @@ impl Drive {
     }
 
     fn set_concurrency(&mut self) {
-        self.model.concurrency = if self.random.once_in(2) { 0 } else { 1 + self.random.below(30) };
+        self.model.concurrency = if self.random.once_in(2) {
+            0
+        } else {
+            1 + self.random.below(30)
+        };
         self.note(format!("concurrency {}", self.model.concurrency));
         let text = self.model.concurrency.to_string();
         self.queue.command("HSET", "meta", &["concurrency", &text]);

@@ -8,7 +8,7 @@ use super::{
     drive::{Belief, Drive},
     state::{Ending, Keep, State},
 };
-use crate::{
+use crate::given::{
     queue::show_reply,
     step::{Fail, Place, Step},
 };
@@ -38,7 +38,10 @@ impl Drive {
             (Ending::Completed { .. }, Place::Record(_)) => (1, 0, 0),
             _ => (2, 0, 0),
         });
-        if ended.iter().any(|(_, ending)| matches!(ending, Ending::Failed { to: "waiting", .. })) {
+        if ended
+            .iter()
+            .any(|(_, ending)| matches!(ending, Ending::Failed { to: "waiting", .. }))
+        {
             self.model.promote_due();
         }
         let step = pack(&ended, step);
@@ -49,6 +52,10 @@ impl Drive {
             let id = &belief.id;
             self.note(format!("  {id} {:?} ends {ending:?}", belief.place));
             if !self.model.is_held_by(id, owner) {
+                // that a job was let go is no claim
+                if matches!(ending, Ending::LetGo) {
+                    continue;
+                }
                 let codes = match self.model.state(id) {
                     _ if just_ended.contains(id) => vec![-1, -2],
                     Some(State::Active { .. }) => vec![-6],
@@ -87,15 +94,26 @@ impl Drive {
         let now_ms = self.model.now_ms;
         match self.random.below(if mostly_completed { 100 } else { 8 }) {
             4.. => Ending::Completed {
-                result: if self.random.once_in(3) { format!("\"r{}\"", belief.id) } else { String::new() },
+                result: if self.random.once_in(3) {
+                    format!("\"r{}\"", belief.id)
+                } else {
+                    String::new()
+                },
             },
             0 | 1 => Ending::Failed {
                 to: *self.random.pick(&["failed", "delayed", "waiting", "front"]),
                 due_ms: now_ms + 1 + self.random.below(20),
                 attempts_made: belief.attempts_made + 1,
-                reason: if self.random.once_in(4) { String::new() } else { "boom".to_owned() },
+                reason: if self.random.once_in(4) {
+                    String::new()
+                } else {
+                    "boom".to_owned()
+                },
             },
-            _ => Ending::Back { started: self.random.once_in(2) },
+            2 if self.random.once_in(3) => Ending::LetGo,
+            _ => Ending::Back {
+                started: self.random.once_in(2),
+            },
         }
     }
 
@@ -104,7 +122,10 @@ impl Drive {
         let (by_age, by_count) = self.model.excess(state, keep, ended);
         let finished = self.model.finished(state);
         let oldest_kept = self.model.now_ms as i64 - keep.1 * 1000;
-        let expired = finished.iter().filter(|id| self.model.finished_on(id) as i64 <= oldest_kept).count();
+        let expired = finished
+            .iter()
+            .filter(|id| self.model.finished_on(id) as i64 <= oldest_kept)
+            .count();
         // the newest of the expired jobs go first, then the oldest of what is left
         let mut left = finished;
         if by_age > 0 {
@@ -126,7 +147,10 @@ impl Drive {
             let times = |ids: &[String]| ids.iter().map(|id| self.model.finished_on(id)).collect::<Vec<_>>();
             let expected = times(&left);
             let dropped = before.extract_if(.., |id| !found.contains(id)).collect::<Vec<_>>();
-            self.same(&format!("{state} {:?}", times(&before)), &format!("{state} {expected:?}"));
+            self.same(
+                &format!("{state} {:?}", times(&before)),
+                &format!("{state} {expected:?}"),
+            );
             for id in dropped {
                 self.model.remove(&id);
             }
@@ -135,16 +159,21 @@ impl Drive {
 
     /// Compares the refusals of a reply.
     pub fn accept(&mut self, owner: &str, reply: &Value, expected: &[Rejected]) {
-        let Value::Array(refusals) = reply else { panic!("{reply:?}") };
+        let Value::Array(refusals) = reply else {
+            panic!("{reply:?}")
+        };
         let found: Vec<(String, i64)> = refusals
             .iter()
             .map(|refusal| {
-                let Value::Array(parts) = refusal else { panic!("{refusal:?}") };
+                let Value::Array(parts) = refusal else {
+                    panic!("{refusal:?}")
+                };
                 let place = format!("{} {}", show_reply(&parts[0]), show_reply(&parts[1]));
                 (place, redis::from_redis_value(parts[2].clone()).expect("code"))
             })
             .collect();
-        let is_same = |((place, code), (expected, codes)): (&(String, i64), &Rejected)| place == expected && codes.contains(code);
+        let is_same =
+            |((place, code), (expected, codes)): (&(String, i64), &Rejected)| place == expected && codes.contains(code);
         if found.len() != expected.len() || !found.iter().zip(expected).all(is_same) {
             panic!("refused to {owner}: {found:?}, expected {expected:?}");
         }
@@ -165,7 +194,22 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
         let (belief, ending) = &ended[at];
         let mut next = at + 1;
         step = match (ending, &belief.place) {
-            (Ending::Completed { result }, Place::Record(id)) => step.done_record(id, result),
+            (Ending::Completed { .. }, Place::Record(_)) => {
+                let mut records = Vec::new();
+                while let Some((
+                    Belief {
+                        place: Place::Record(id),
+                        ..
+                    },
+                    Ending::Completed { result },
+                )) = ended.get(next - 1)
+                {
+                    records.push((id.as_str(), result.as_str()));
+                    next += 1;
+                }
+                next -= 1;
+                step.done_records(&records)
+            }
             (Ending::Completed { .. }, Place::Frame(first, n, offset)) => {
                 let follows = |i: usize| match ended.get(i) {
                     Some((other, Ending::Completed { .. })) => {
@@ -185,7 +229,15 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
                     .collect();
                 step.done_with(*first, *n, *offset, &results)
             }
-            (Ending::Failed { to, due_ms, attempts_made, reason }, place) => step.fail(
+            (
+                Ending::Failed {
+                    to,
+                    due_ms,
+                    attempts_made,
+                    reason,
+                },
+                place,
+            ) => step.fail(
                 place,
                 &Fail {
                     due_ms: *due_ms,
@@ -195,6 +247,7 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
                 },
             ),
             (Ending::Back { started }, place) => step.back(place, *started),
+            (Ending::LetGo, place) => step.let_go(place),
         };
         at = next;
     }

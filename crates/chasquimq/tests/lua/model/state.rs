@@ -37,10 +37,23 @@ pub struct Job {
 /// How a job ended, as a worker reports it.
 #[derive(Debug, Clone)]
 pub enum Ending {
-    Completed { result: String },
-    Failed { to: &'static str, due_ms: u64, attempts_made: u32, reason: String },
-    Back { started: bool },
+    Completed {
+        result: String,
+    },
+    Failed {
+        to: &'static str,
+        due_ms: u64,
+        attempts_made: u32,
+        reason: String,
+    },
+    Back {
+        started: bool,
+    },
+    LetGo,
 }
+
+/// Who holds a job that its worker let go.
+const NOBODY: &str = "-";
 
 /// A retention rule: count, age in seconds, limit.
 pub type Keep = (i64, i64, u64);
@@ -158,7 +171,9 @@ impl Model {
         let now_ms = self.now_ms;
         for id in &taken {
             let job = self.job(id);
-            job.state = State::Active { owner: owner.to_owned() };
+            job.state = State::Active {
+                owner: owner.to_owned(),
+            };
             job.vitals.attempts_started += 1;
             job.vitals.processed_on = Some(now_ms);
             job.is_start_unknown = false;
@@ -180,7 +195,12 @@ impl Model {
                 vitals.delay_ms = None;
                 None
             }
-            Ending::Failed { to, due_ms, attempts_made, reason } => {
+            Ending::Failed {
+                to,
+                due_ms,
+                attempts_made,
+                reason,
+            } => {
                 vitals.attempts_made = *attempts_made;
                 vitals.failed_reason = (!reason.is_empty()).then(|| reason.clone());
                 vitals.stacktrace = Some("[\"trace\"]".to_owned());
@@ -203,6 +223,12 @@ impl Model {
                     }
                 }
             }
+            Ending::LetGo => {
+                job.state = State::Active {
+                    owner: NOBODY.to_owned(),
+                };
+                None
+            }
             Ending::Back { started } => {
                 if !started {
                     vitals.attempts_started -= 1;
@@ -221,7 +247,12 @@ impl Model {
     /// Ids of a finished state, oldest first.
     pub fn finished(&self, state: &str) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
-        ids.extend(self.jobs.iter().filter(|(_, job)| job.state.name() == state).map(|(id, _)| id.clone()));
+        ids.extend(
+            self.jobs
+                .iter()
+                .filter(|(_, job)| job.state.name() == state)
+                .map(|(id, _)| id.clone()),
+        );
         ids.sort_by_key(|id| self.finished_on(id));
         ids
     }
@@ -231,27 +262,50 @@ impl Model {
         let (count, age, limit) = keep;
         let finished = self.finished(state);
         let oldest_kept = self.now_ms as i64 - age * 1000;
-        let expired = finished.iter().filter(|id| self.finished_on(id) as i64 <= oldest_kept).count();
-        let by_age = if age >= 0 { expired.min((limit * ended) as usize) } else { 0 };
+        let expired = finished
+            .iter()
+            .filter(|id| self.finished_on(id) as i64 <= oldest_kept)
+            .count();
+        let by_age = if age >= 0 {
+            expired.min((limit * ended) as usize)
+        } else {
+            0
+        };
         let left = finished.len() - by_age;
-        let by_count = if count > 0 { left.saturating_sub(count as usize) } else { 0 };
+        let by_count = if count > 0 {
+            left.saturating_sub(count as usize)
+        } else {
+            0
+        };
         (by_age, by_count)
     }
 
-    /// Brings back what owners without a lease hold. `order`: the ids as they head the line now.
-    pub fn rescue(&mut self, order: &[String], max_stalled: u32) {
-        for id in order {
+    /// Brings back what owners without a lease hold.
+    pub fn rescue(&mut self, lost: &[String], max_stalled: u32) {
+        for id in lost {
             let job = self.job(id);
             job.vitals.stalled_counter += 1;
             if job.vitals.stalled_counter > max_stalled {
                 job.vitals.deferred_failure = Some("job stalled more than allowable limit".to_owned());
             }
         }
-        self.wait_first(order);
+        self.wait_first(lost);
     }
 
-    pub fn lost(&self) -> BTreeSet<String> {
-        let is_lost = |job: &Job| matches!(&job.state, State::Active { owner } if !self.leases.contains(owner));
-        self.jobs.iter().filter(|(_, job)| is_lost(job)).map(|(id, _)| id.clone()).collect()
+    /// Jobs whose owner has no lease, in the order in which they became active.
+    pub fn lost(&self) -> Vec<String> {
+        let is_alive =
+            |id: &String| matches!(self.state(id), Some(State::Active { owner }) if self.leases.contains(owner));
+        self.active().into_iter().filter(|id| !is_alive(id)).collect()
+    }
+
+    /// Active jobs in the order in which they became active; those of one moment by number, then by id.
+    pub fn active(&self) -> Vec<String> {
+        let active = self.jobs.iter().filter(|(_, job)| job.state.name() == "active");
+        let mut ranks: Vec<(Option<u64>, u64, &String)> = active
+            .map(|(id, job)| (job.vitals.processed_on, id.parse().unwrap_or(u64::MAX), id))
+            .collect();
+        ranks.sort();
+        ranks.into_iter().map(|(_, _, id)| id.clone()).collect()
     }
 }

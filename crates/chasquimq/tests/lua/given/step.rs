@@ -2,7 +2,7 @@
 
 use chasquimq::{frame::record_body, pack::Packer};
 
-use crate::plan::TIMESTAMP;
+use super::plan::TIMESTAMP;
 
 /// Where a worker holds a job.
 #[derive(Debug, Clone)]
@@ -91,16 +91,27 @@ impl Step {
     }
 
     pub fn number(self, number: u64) -> Self {
-        Self { number: Some(number), ..self }
+        Self {
+            number: Some(number),
+            ..self
+        }
     }
 
     /// In the slot of steps behind a wait, with the caller's clock minus the server's.
     pub fn behind_wait(self, offset_ms: i64) -> Self {
-        Self { now_ms: 0, slot: "w", offset_ms, ..self }
+        Self {
+            now_ms: 0,
+            slot: "w",
+            offset_ms,
+            ..self
+        }
     }
 
     pub fn named(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
+        Self {
+            name: name.to_owned(),
+            ..self
+        }
     }
 
     pub fn want(self, jobs: i64) -> Self {
@@ -117,7 +128,10 @@ impl Step {
 
     /// The retention rule of every outcome.
     pub fn keep(self, count: i64, age: f64, limit: u64) -> Self {
-        Self { keeps: vec![(count, age, limit)], ..self }
+        Self {
+            keeps: vec![(count, age, limit)],
+            ..self
+        }
     }
 
     /// `count` jobs of a frame completed, with undefined results.
@@ -127,21 +141,38 @@ impl Step {
 
     /// Jobs of a frame completed with these results, JSON texts; an empty one is undefined.
     pub fn done_with(self, first: u64, n: u64, offset: u64, results: &[&str]) -> Self {
-        let mut packed = Packer::default();
-        packed.array(results.len());
-        for result in results {
-            packed.str(result);
-        }
-        self.completed(first, n, offset, results.len() as u64, &packed.0)
+        self.completed(
+            first,
+            n,
+            offset,
+            results.len() as u64,
+            &pack_texts(results.iter().copied()),
+        )
     }
 
     fn completed(mut self, first: u64, n: u64, offset: u64, count: u64, results: &[u8]) -> Self {
-        self.outcome(7, "c", first, n, offset).int(count as i64).int(1).bytes(results);
+        self.outcome(7, "c", first, n, offset)
+            .int(count as i64)
+            .int(1)
+            .bytes(results);
         self
     }
 
-    pub fn done_record(mut self, id: &str, result: &str) -> Self {
-        self.outcome(7, "r", 0, 0, 0).str(id).int(1).str(result);
+    pub fn done_record(self, id: &str, result: &str) -> Self {
+        self.done_records(&[(id, result)])
+    }
+
+    /// Records completed, each with its result; an empty one is undefined.
+    pub fn done_records(mut self, records: &[(&str, &str)]) -> Self {
+        let packed = if records.iter().all(|(_, result)| result.is_empty()) {
+            Vec::new()
+        } else {
+            pack_texts(records.iter().map(|(_, result)| *result))
+        };
+        let ids = pack_texts(records.iter().map(|(id, _)| *id));
+        let outcome = self.outcome(7, "r", 0, 0, 0);
+        outcome.0.extend_from_slice(&ids);
+        outcome.int(1).bytes(&packed);
         self
     }
 
@@ -163,11 +194,19 @@ impl Step {
         self
     }
 
+    /// Lets a job go whose handler moved it elsewhere.
+    pub fn let_go(mut self, place: &Place) -> Self {
+        self.placed(6, "m", place);
+        self
+    }
+
     fn placed(&mut self, len: usize, kind: &str, place: &Place) -> &mut Packer {
         match place {
             Place::Frame(first, n, offset) => {
                 let body = record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string());
-                self.outcome(len, kind, *first, *n, *offset).str(&place.id()).bytes(&body)
+                self.outcome(len, kind, *first, *n, *offset)
+                    .str(&place.id())
+                    .bytes(&body)
             }
             Place::Record(id) => self.outcome(len, kind, 0, 0, 0).str(id).str(""),
         }
@@ -205,4 +244,13 @@ impl Step {
             .arg(keeps.0)
             .arg(self.offset_ms);
     }
+}
+
+fn pack_texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<u8> {
+    let mut packed = Packer::default();
+    packed.array(texts.len());
+    for text in texts {
+        packed.str(text);
+    }
+    packed.0
 }

@@ -1,18 +1,19 @@
 //! A queue in the hands of a script test: runs one script at a time, and shows the keys and events it left as text.
 
-use std::collections::BTreeSet;
+use std::{sync::Arc, time::Duration};
 
-use chasquimq::server::script::{Script, ADD, STEP};
+use chasquimq::{
+    server::script::{Script, ADD, STEP},
+    Event, EventMessage, EventReader, Keys,
+};
 use redis::Value;
 
-use crate::{
-    plan::Plan,
-    probe::{
-        snapshot::{Content, Snapshot, REFERENCE_SEQ},
-        tree::{show_all, show_bytes, Tree},
-        Probe,
-    },
-    step::Step,
+use super::{plan::Plan, step::Step};
+use crate::probe::{
+    connect_options,
+    snapshot::{Content, Snapshot, REFERENCE_SEQ},
+    tree::{show_all, show_bytes, Tree},
+    Probe,
 };
 
 /// Runs a script on a queue with these arguments, checks every key, and gives the reply as text.
@@ -30,7 +31,6 @@ pub struct TestQueue {
     pub probe: Probe,
     told: (u64, u64),
     number: u64,
-    loaded: BTreeSet<&'static str>,
 }
 
 impl TestQueue {
@@ -39,7 +39,6 @@ impl TestQueue {
             probe: Probe::fresh(),
             told: (0, 0),
             number: 0,
-            loaded: BTreeSet::new(),
         }
     }
 
@@ -50,13 +49,10 @@ impl TestQueue {
         queue
     }
 
-    pub fn call(&mut self, script: &Script) -> redis::Cmd {
-        if self.loaded.insert(script.sha) {
-            let load = redis::cmd("SCRIPT").arg("LOAD").arg(script.text).query(&mut self.probe.connection);
-            assert_eq!(load, Ok(script.sha.to_owned()), "hash of {}", script.name);
-        }
-        let mut call = redis::cmd("EVALSHA");
-        call.arg(script.sha).arg(1).arg(&self.probe.keys.base);
+    // by its text, not its hash: another test may empty the server's script cache at any time
+    pub fn call(&self, script: &Script) -> redis::Cmd {
+        let mut call = redis::cmd("EVAL");
+        call.arg(script.text).arg(1).arg(&self.probe.keys.base);
         call
     }
 
@@ -129,7 +125,10 @@ impl TestQueue {
     pub fn key_is(&mut self, name: &str, expected: &str) {
         let prefix = format!("{name}: ");
         let all = self.show();
-        let found = all.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("(none)");
+        let found = all
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .unwrap_or("(none)");
         assert_eq!(found, expected, "key {name}\n{all}");
     }
 
@@ -148,6 +147,14 @@ impl TestQueue {
         assert_eq!(entries.join(" | "), expected);
     }
 
+    /// The events since the last look, as a reader hears them.
+    pub fn told(&mut self) -> Vec<Event> {
+        let Some((last, _)) = self.probe.checked().events.last().cloned() else { return Vec::new() };
+        let events = read_events(self.probe.keys.clone(), self.told, last);
+        self.told = last;
+        events
+    }
+
     /// Forgets the events so far.
     pub fn skip_events(&mut self) {
         if let Some((last, _)) = self.probe.snapshot().events.last() {
@@ -160,8 +167,12 @@ impl TestQueue {
         let snapshot = self.probe.checked();
         let mut lines = Vec::new();
         for suffix in self.probe.suffixes() {
-            if suffix != "events" && !suffix.starts_with("memo:") {
-                let content = self.show_key(&snapshot, &suffix);
+            if suffix == "events" || suffix.starts_with("memo:") {
+                continue;
+            }
+            let content = self.show_key(&snapshot, &suffix);
+            // a stream stays when its last entry is gone
+            if !content.is_empty() {
                 lines.push(format!("{suffix}: {content}"));
             }
         }
@@ -173,9 +184,12 @@ impl TestQueue {
             "state" => show_state(snapshot),
             "log" => show_log(snapshot),
             "front" => snapshot.front.join(" "),
-            "takes" | "jobs" | "vitals" | "active" | "runs" => {
-                show_hash(snapshot, suffix, |raw| Tree::one(raw).show())
+            "logged" => {
+                let mut ids = snapshot.logged.clone();
+                ids.sort();
+                ids.join(" ")
             }
+            "takes" | "jobs" | "vitals" | "active" | "runs" => show_hash(snapshot, suffix, |raw| Tree::one(raw).show()),
             "meta" | "frames" | "holes" | "gone" | "traces" => {
                 show_hash(snapshot, suffix, |raw| String::from_utf8_lossy(raw).into_owned())
             }
@@ -193,6 +207,32 @@ impl TestQueue {
             _ => "set".to_owned(),
         }
     }
+}
+
+fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
+        let sink = Arc::new(move |message| {
+            if let EventMessage::Events(events) = message {
+                // the reader outlives the test's interest
+                let _ = sender.send(events);
+            }
+        });
+        let reader = Arc::new(EventReader::new(connect_options(), keys, sink.clone()));
+        let reading = reader.clone();
+        let from = format!("{}-{}", after.0, after.1);
+        let task = tokio::spawn(async move { reading.run(&from, Duration::from_secs(1), sink).await });
+        let mut events: Vec<Event> = Vec::new();
+        let end = format!("{}-{}", last.0, last.1);
+        while events.last().is_none_or(|event| event.id != end) {
+            let more = tokio::time::timeout(Duration::from_secs(10), received.recv()).await;
+            events.extend(more.expect("events in time").expect("a reader"));
+        }
+        reader.close();
+        task.await.expect("a reader that ends");
+        events
+    })
 }
 
 fn show_state(snapshot: &Snapshot) -> String {
@@ -230,13 +270,21 @@ fn show_log(snapshot: &Snapshot) -> String {
 
 fn show_hash(snapshot: &Snapshot, name: &str, show: impl Fn(&[u8]) -> String) -> String {
     let mut fields: Vec<(&String, &Vec<u8>)> = snapshot.hash(name).iter().collect();
-    fields.sort_by_key(|(field, _)| (field.parse::<u64>().ok().map_or(u64::MAX, |number| number), (*field).clone()));
+    fields.sort_by_key(|(field, _)| {
+        (
+            field.parse::<u64>().ok().map_or(u64::MAX, |number| number),
+            (*field).clone(),
+        )
+    });
     let fields = fields.into_iter().map(|(field, raw)| format!("{field}={}", show(raw)));
     fields.collect::<Vec<_>>().join(" ")
 }
 
 fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> String {
-    let members = snapshot.set(name).iter().map(|(member, score)| format!("{member}@{}", show(*score)));
+    let members = snapshot
+        .set(name)
+        .iter()
+        .map(|(member, score)| format!("{member}@{}", show(*score)));
     members.collect::<Vec<_>>().join(" ")
 }
 
@@ -253,5 +301,9 @@ pub fn show_reply(value: &Value) -> String {
 }
 
 fn unindent(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -1,0 +1,20 @@
+// As closes.mjs, in CommonJS: QUEUE.
+const { Queue, QueueEvents, Worker } = require('chasquimq');
+
+const { QUEUE, REDIS_URL } = process.env;
+const connection = { url: REDIS_URL };
+
+async function main() {
+  const queue = new Queue(QUEUE, { connection });
+  const events = new QueueEvents(QUEUE, { connection });
+  const worker = new Worker(QUEUE, async (job) => job.data * 2, { connection });
+  await events.waitUntilReady();
+  const job = await queue.add('job', 21);
+  console.log('result', await job.waitUntilFinished(events));
+  await worker.close();
+  await events.close();
+  await queue.close();
+  console.log('closed');
+}
+
+main();

@@ -1,0 +1,152 @@
+//! A connection that breaks at any moment: nothing is lost, nothing is done twice.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use chasquimq::{Queue, WorkerOptions};
+
+use crate::{
+    probe::connect_options,
+    proxy::Proxy,
+    runner::{End, Runner},
+    world::{add_to, until, World},
+};
+
+const JOBS: usize = 100_000;
+const JOBS_A_BATCH: usize = 500;
+const BATCHES_AT_ONCE: usize = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_thousand_jobs_are_added_once_each() {
+    let proxy = Proxy::start(10).await;
+    let world = World::behind(proxy.connect_options());
+    let numbers = add_in_parallel(&world.queue).await;
+    assert!(proxy.cuts() > 20, "cut {} times only", proxy.cuts());
+    proxy.calm();
+
+    let mut numbers: Vec<u64> = numbers;
+    numbers.sort_unstable();
+    let expected = (0..JOBS / JOBS_A_BATCH).map(|batch| (batch * JOBS_A_BATCH) as u64 + 1);
+    assert!(numbers.iter().copied().eq(expected), "numbers of the batches: {numbers:?}");
+    assert_eq!(world.counts().await.waiting, JOBS as u64);
+    let mut seen = vec![0; JOBS];
+    let snapshot = world.end();
+    for data in snapshot.waiting_data() {
+        seen[data.parse::<usize>().expect("number")] += 1;
+    }
+    assert!(seen.iter().all(|times| *times == 1));
+}
+
+/// Adds `JOBS` jobs whose data counts up. Gives the first number of each batch.
+async fn add_in_parallel(queue: &Arc<Queue>) -> Vec<u64> {
+    let tasks: Vec<_> = (0..BATCHES_AT_ONCE)
+        .map(|task| {
+            let queue = queue.clone();
+            tokio::spawn(async move {
+                let mut numbers = Vec::new();
+                for batch in (task..JOBS / JOBS_A_BATCH).step_by(BATCHES_AT_ONCE) {
+                    let data = (0..JOBS_A_BATCH).map(|job| (batch * JOBS_A_BATCH + job).to_string());
+                    numbers.push(add_to(&queue, "{}", data).await.first);
+                }
+                numbers
+            })
+        })
+        .collect();
+    let mut numbers = Vec::new();
+    for task in tasks {
+        numbers.extend(task.await.expect("additions"));
+    }
+    numbers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_complete_once_each() {
+    const JOBS: usize = 20_000;
+    let world = World::behind(connect_options());
+    let proxy = Proxy::start(25).await;
+    let runs: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+    let workers: Vec<Runner> = (0..3)
+        .map(|_| {
+            let runs = runs.clone();
+            let options = WorkerOptions {
+                concurrency: 20,
+                ..WorkerOptions::default()
+            };
+            Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
+                *runs.lock().expect("runs").entry(job.id).or_default() += 1;
+                async { End::Completed(Some("1".to_owned())) }
+            })
+        })
+        .collect();
+    // records and frames, in many batches, so that workers wait and wake in between
+    for batch in 0..JOBS / 100 {
+        let options = if batch % 4 == 0 { r#"{"delay":1}"# } else { "{}" };
+        world.add(options, (0..100).map(|job| job.to_string())).await;
+    }
+    until("all jobs to complete", || async {
+        world.counts().await.completed == JOBS as u64
+    })
+    .await;
+    let cuts = proxy.cuts();
+    proxy.calm();
+    for worker in workers {
+        let seen = worker.close().await;
+        assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
+    }
+    assert!(cuts > 20, "cut {cuts} times only");
+    let runs = runs.lock().expect("runs");
+    assert_eq!(runs.len(), JOBS);
+    assert!(runs.values().all(|times| *times == 1));
+    drop(runs);
+    assert_eq!(world.end().completed().len(), JOBS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_to_end_survives_a_broken_connection() {
+    const JOBS: usize = 2000;
+    let world = World::behind(connect_options());
+    let proxy = Proxy::start(10).await;
+    let runs: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+    let counted = runs.clone();
+    let options = WorkerOptions {
+        concurrency: 50,
+        ..WorkerOptions::default()
+    };
+    let worker = Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
+        let run = {
+            let mut runs = counted.lock().expect("runs");
+            let run = runs.entry(job.id.clone()).or_default();
+            *run += 1;
+            *run
+        };
+        // a third completes at once, a third on its second try, a third never
+        let kind = job.data.parse::<usize>().expect("number") % 3;
+        async move {
+            match kind {
+                0 => End::DONE,
+                1 if run == 2 => End::DONE,
+                _ => End::Failed("boom"),
+            }
+        }
+    });
+    for options in [r#"{"attempts":2}"#, r#"{"attempts":2,"backoff":{"type":"fixed","delay":5}}"#] {
+        world.add(options, (0..JOBS / 2).map(|job| job.to_string())).await;
+    }
+    until("all jobs to end", || async {
+        let counts = world.counts().await;
+        counts.completed + counts.failed == JOBS as u64
+    })
+    .await;
+    proxy.calm();
+    let counts = world.counts().await;
+    let seen = worker.close().await;
+    assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
+    let never = 2 * (0..JOBS / 2).filter(|job| job % 3 == 2).count();
+    assert_eq!((counts.completed, counts.failed), ((JOBS - never) as u64, never as u64));
+    let total: usize = runs.lock().expect("runs").values().sum();
+    let at_once = 2 * (0..JOBS / 2).filter(|job| job % 3 == 0).count();
+    assert_eq!(total, at_once + 2 * (JOBS - at_once));
+    world.end();
+}

@@ -1,0 +1,18 @@
+//! Whole lives of jobs, with workers, producers and readers on a real server. Each test has a queue of its own; when it is over every
+//! key is compared with the others.
+
+#[path = "../probe/mod.rs"]
+mod probe;
+mod proxy;
+mod runner;
+mod world;
+
+mod add;
+mod close;
+mod delays;
+mod events;
+mod fairness;
+mod faults;
+mod leases;
+mod reconnect;
+mod retries;

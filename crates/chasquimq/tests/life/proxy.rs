@@ -1,0 +1,147 @@
+//! A connection to the server that breaks: before a request arrives, in the middle of it, between request and reply, in a reply.
+
+use std::{
+    io,
+    net::Ipv4Addr,
+    sync::{
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc,
+    },
+};
+
+use chasquimq::ConnectOptions;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use crate::probe::connect_options;
+
+/// Where a piece of the conversation is cut.
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    Before,
+    Inside,
+    Behind,
+}
+
+struct Faults {
+    /// One piece in so many is cut; 0 = none.
+    one_in: AtomicU64,
+    pieces: AtomicU64,
+    cuts: AtomicUsize,
+}
+
+impl Faults {
+    /// Chance, different in each run: what is tested holds for any place of the cuts.
+    fn cut(&self) -> Option<Cut> {
+        let one_in = self.one_in.load(Ordering::Relaxed);
+        if one_in == 0 {
+            return None;
+        }
+        let piece = self.pieces.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let mut bits = (piece ^ (piece >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        if !bits.is_multiple_of(one_in) {
+            return None;
+        }
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        Some(match (bits >> 32) % 3 {
+            0 => Cut::Before,
+            1 => Cut::Inside,
+            _ => Cut::Behind,
+        })
+    }
+}
+
+pub struct Proxy {
+    port: u16,
+    faults: Arc<Faults>,
+    task: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// A way to the test server on which one piece in `one_in` is cut.
+    pub async fn start(one_in: u64) -> Self {
+        let server = connect_options();
+        assert!(server.path.is_none(), "faults need a server that is reached by TCP");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let seed = u64::from_str_radix(&chasquimq::unique_id()[..16], 16).expect("hexadecimal");
+        let faults = Arc::new(Faults {
+            one_in: AtomicU64::new(one_in),
+            pieces: AtomicU64::new(seed),
+            cuts: AtomicUsize::new(0),
+        });
+        let task = tokio::spawn(accept(listener, (server.host, server.port), faults.clone()));
+        Self { port, faults, task }
+    }
+
+    pub fn connect_options(&self) -> ConnectOptions {
+        ConnectOptions {
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port: self.port,
+            ..connect_options()
+        }
+    }
+
+    /// Number of connections that were cut.
+    pub fn cuts(&self) -> usize {
+        self.faults.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Cuts nothing any more.
+    pub fn calm(&self) {
+        self.faults.one_in.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let (server, faults) = (server.clone(), faults.clone());
+        // it ends with its connections, which end with the test
+        tokio::spawn(async move {
+            if let Ok(server) = TcpStream::connect(server).await {
+                let (mut requests, mut answers) = client.into_split();
+                let (mut replies, mut orders) = server.into_split();
+                // when either way ends, both connections are closed
+                tokio::select! {
+                    _ = pass_on(&mut requests, &mut orders, &faults) => {}
+                    _ = pass_on(&mut replies, &mut answers, &faults) => {}
+                }
+            }
+        });
+    }
+}
+
+async fn pass_on(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    faults: &Faults,
+) -> io::Result<()> {
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let len = from.read(&mut piece).await?;
+        if len == 0 {
+            return Ok(());
+        }
+        let cut = faults.cut();
+        let passed = match cut {
+            Some(Cut::Before) => 0,
+            Some(Cut::Inside) => len / 2,
+            Some(Cut::Behind) | None => len,
+        };
+        to.write_all(&piece[..passed]).await?;
+        if cut.is_some() {
+            return Ok(());
+        }
+    }
+}

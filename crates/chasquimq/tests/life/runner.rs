@@ -1,0 +1,244 @@
+//! A worker and whoever runs its jobs: each job a task, as many at once as the worker's concurrency, outcomes flushed together.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use chasquimq::{
+    system_now_ms,
+    worker::{Completed, Ending, Flush, Message, Outcome, Worker},
+    ConnectOptions, Keys, Vitals, WorkerOptions,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::{JoinHandle, JoinSet},
+};
+
+/// A job in its handler's hands.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub id: String,
+    pub data: String,
+    pub vitals: Vitals,
+    handle: u32,
+}
+
+/// How a handler ends.
+#[derive(Debug)]
+pub enum End {
+    /// With a result, JSON text.
+    Completed(Option<String>),
+    Failed(&'static str),
+    Other(Ending),
+}
+
+impl End {
+    pub const DONE: End = End::Completed(None);
+}
+
+/// What a worker told beside its jobs.
+#[derive(Debug, Default, Clone)]
+pub struct Seen {
+    pub stalled: Vec<String>,
+    pub rejected: Vec<String>,
+    pub errors: Vec<String>,
+    pub drained: usize,
+    pub lease_lost: bool,
+}
+
+type Running = Pin<Box<dyn Future<Output = End> + Send>>;
+
+pub struct Runner {
+    worker: Arc<Worker>,
+    seen: Arc<Mutex<Seen>>,
+    close: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Runner {
+    pub fn start<F>(
+        connect: ConnectOptions,
+        keys: Keys,
+        options: WorkerOptions,
+        handler: impl Fn(Job) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = End> + Send + 'static,
+    {
+        let (sender, messages) = mpsc::unbounded_channel();
+        // a message for a runner that is gone is for nobody
+        let sink = Arc::new(move |message| drop(sender.send(message)));
+        let slots = options.concurrency as usize;
+        let worker = Arc::new(Worker::new(connect, keys, options, sink));
+        let seen = Arc::new(Mutex::default());
+        let (close, closing) = oneshot::channel();
+        let running = Loop {
+            worker: worker.clone(),
+            slots,
+            handler: Box::new(move |job| Box::pin(handler(job))),
+            seen: seen.clone(),
+            waiting: VecDeque::new(),
+            running: JoinSet::new(),
+            handles: HashMap::new(),
+            ended: Vec::new(),
+            flushes: 0,
+            recorded: 0,
+        };
+        worker.run(system_now_ms());
+        Self {
+            worker,
+            seen,
+            close: Some(close),
+            task: tokio::spawn(running.run(messages, closing)),
+        }
+    }
+
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().expect("seen").clone()
+    }
+
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Waits for what runs, gives back what does not, and closes.
+    pub async fn close(mut self) -> Seen {
+        if let Some(close) = self.close.take() {
+            let _ = close.send(());
+        }
+        self.task.await.expect("a runner");
+        let seen = self.seen.lock().expect("seen").clone();
+        seen
+    }
+
+    /// Ends like a process that is killed: nothing more is run, reported or given up.
+    pub async fn kill(self) {
+        self.task.abort();
+        self.worker.close(true).await;
+    }
+}
+
+struct Loop {
+    worker: Arc<Worker>,
+    slots: usize,
+    handler: Box<dyn Fn(Job) -> Running + Send>,
+    seen: Arc<Mutex<Seen>>,
+    waiting: VecDeque<Job>,
+    running: JoinSet<End>,
+    handles: HashMap<tokio::task::Id, u32>,
+    ended: Vec<(u32, End)>,
+    flushes: u32,
+    recorded: u32,
+}
+
+impl Loop {
+    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, mut closing: oneshot::Receiver<()>) {
+        let mut is_closing = false;
+        while !is_closing || !self.running.is_empty() || !self.ended.is_empty() || self.recorded < self.flushes {
+            tokio::select! {
+                _ = &mut closing, if !is_closing => {
+                    is_closing = true;
+                    self.worker.pause();
+                    self.give_back();
+                }
+                Some(message) = messages.recv() => {
+                    self.hear(message);
+                    if is_closing {
+                        self.give_back();
+                    }
+                }
+                Some(done) = self.running.join_next_with_id() => {
+                    let (task, end) = done.expect("a handler");
+                    let handle = self.handles.remove(&task).expect("its job");
+                    self.ended.push((handle, end));
+                }
+            }
+            self.start();
+            if self.recorded == self.flushes && !self.ended.is_empty() {
+                self.flush();
+            }
+        }
+        self.worker.close(false).await;
+    }
+
+    fn hear(&mut self, message: Message) {
+        if let Some(batch) = message.jobs {
+            let mut text = batch.text.as_str();
+            for (job, handle) in batch.jobs.iter().zip(batch.base..) {
+                let (_, rest) = text.split_at(job.name_len.unwrap_or(0) as usize);
+                let (data, rest) = rest.split_at(job.data_len as usize);
+                text = rest;
+                let extra = job.extra.map(|at| &batch.extras[at as usize]);
+                self.waiting.push_back(Job {
+                    id: extra.map_or_else(|| job.number.to_string(), |extra| extra.id.clone()),
+                    data: data.to_owned(),
+                    vitals: extra.map_or_else(Vitals::default, |extra| extra.vitals.clone()),
+                    handle,
+                });
+            }
+        }
+        if message.give_back {
+            self.give_back();
+        }
+        self.recorded = message.flushed.unwrap_or(self.recorded);
+        let mut seen = self.seen.lock().expect("seen");
+        seen.stalled.extend(message.stalled);
+        seen.rejected.extend(message.rejected.iter().map(|rejected| rejected.error.to_string()));
+        seen.errors.extend(message.error.iter().map(|error| error.to_string()));
+        seen.drained += usize::from(message.drained);
+        seen.lease_lost |= message.lease_lost;
+    }
+
+    fn start(&mut self) {
+        while self.running.len() < self.slots {
+            let Some(job) = self.waiting.pop_front() else { return };
+            let handle = job.handle;
+            // a job that stalled too often is failed, not run
+            let running = match job.vitals.deferred_failure {
+                Some(_) => Box::pin(std::future::ready(End::Failed("job stalled more than allowable limit"))),
+                None => (self.handler)(job),
+            };
+            let task = self.running.spawn(running);
+            self.handles.insert(task.id(), handle);
+        }
+    }
+
+    fn give_back(&mut self) {
+        let returned = self.waiting.drain(..).map(|job| (job.handle, End::Other(Ending::Returned)));
+        self.ended.extend(returned);
+    }
+
+    fn flush(&mut self) {
+        self.flushes += 1;
+        let mut flush = Flush {
+            number: self.flushes,
+            now_ms: system_now_ms(),
+            ..Flush::default()
+        };
+        for (handle, end) in self.ended.drain(..) {
+            let ending = match end {
+                End::Completed(result) => {
+                    let from = flush.text.len() as u32;
+                    let result = result.map(|text| {
+                        flush.text.push_str(&text);
+                        (from, flush.text.len() as u32)
+                    });
+                    flush.completed.push(Completed { handle, result });
+                    continue;
+                }
+                End::Failed(reason) => Ending::Failed {
+                    reason: Some(reason.to_owned()),
+                    stacktrace: None,
+                    unrecoverable: false,
+                    delay_ms: None,
+                },
+                End::Other(ending) => ending,
+            };
+            flush.others.push(Outcome { handle, ending });
+        }
+        self.worker.finish(flush);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a life test stands in: a fresh queue, ways to add to it, and waiting for what must come.
+
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use chasquimq::{
+    system_now_ms, AddBatch, Added, ConnectOptions, Counts, JobOptions, Keys, NewJob, Queue, WorkerOptions,
+};
+
+use crate::{
+    probe::{connect_options, Probe},
+    runner::{End, Job, Runner},
+};
+
+/// Longer than anything here takes, on a machine that is busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A queue, and everything a test needs around it.
+pub struct World {
+    pub queue: Arc<Queue>,
+    pub keys: Keys,
+    probe: Probe,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::behind(connect_options())
+    }
+
+    /// A world whose queue reaches the server this way.
+    pub fn behind(connect: ConnectOptions) -> Self {
+        let probe = Probe::fresh();
+        let keys = probe.keys.clone();
+        Self {
+            queue: Arc::new(Queue::new(connect, keys.clone(), |_| {})),
+            keys,
+            probe,
+        }
+    }
+
+    /// Starts a worker; what it calls for each job is `handler`.
+    pub fn worker<F>(&self, options: WorkerOptions, handler: impl Fn(Job) -> F + Send + Sync + 'static) -> Runner
+    where
+        F: Future<Output = End> + Send + 'static,
+    {
+        Runner::start(connect_options(), self.keys.clone(), options, handler)
+    }
+
+    /// Adds jobs named `a`, one for each data (JSON text), with these options (JSON text).
+    pub async fn add(&self, options: &str, data: impl IntoIterator<Item = String>) -> Added {
+        add_to(&self.queue, options, data).await
+    }
+
+    /// Adds `jobs` plain jobs with the data 0, 1, ...
+    pub async fn add_plain(&self, jobs: usize) -> Added {
+        self.add("{}", (0..jobs).map(|number| number.to_string())).await
+    }
+
+    pub async fn counts(&self) -> Counts {
+        self.queue.counts().await.expect("counts")
+    }
+
+    /// Waits until so many jobs have completed.
+    pub async fn completed(&self, jobs: u64) {
+        until("jobs to complete", || async { self.counts().await.completed >= jobs }).await;
+    }
+
+    pub async fn state(&self, id: &str) -> String {
+        self.queue.state(id).await.expect("state").0
+    }
+
+    /// Runs a plain command on one of the queue's keys.
+    pub fn command(&mut self, name: &str, suffix: &str) -> redis::Value {
+        let key = self.keys.key(suffix);
+        redis::cmd(name).arg(key).query(&mut self.probe.connection).expect("command")
+    }
+
+    /// Runs a command of the server.
+    pub fn server<T: redis::FromRedisValue>(&mut self, command: &[&str]) -> T {
+        redis::cmd(command[0]).arg(&command[1..]).query(&mut self.probe.connection).expect("command")
+    }
+
+    /// Ends a test: compares the keys with each other.
+    pub fn end(mut self) -> crate::probe::snapshot::Snapshot {
+        self.queue.close();
+        self.probe.checked()
+    }
+}
+
+pub async fn add_to(queue: &Queue, options: &str, data: impl IntoIterator<Item = String>) -> Added {
+    let options = JobOptions::parse(options).expect("options");
+    let data: Vec<String> = data.into_iter().collect();
+    let jobs = data.iter().map(|data| NewJob {
+        name: "a",
+        data,
+        options: &options,
+    });
+    let batch = AddBatch::pack(system_now_ms(), jobs);
+    queue.add(&batch).await.expect("an addition")
+}
+
+/// Waits for a condition.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let started = Instant::now();
+    while !is_so().await {
+        assert!(started.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        // the server gives no signal of what is asked here
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

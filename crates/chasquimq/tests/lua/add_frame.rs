@@ -1,0 +1,65 @@
+//! new -> waiting, for one frame of plain jobs
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+};
+
+fn add_frame(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> String {
+    let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+    call.arg(now_ms).arg("c").arg(0).arg(number);
+    plan.append_frame_to(&mut call);
+    queue.carry_out(&call)
+}
+
+#[test]
+fn a_frame_takes_consecutive_numbers() {
+    let mut queue = TestQueue::fresh();
+    assert_eq!(add_frame(&mut queue, 1000, 1, &Plan::new().frame(3)), "[1 []]");
+    assert_eq!(add_frame(&mut queue, 1001, 2, &Plan::new().named_frame(&["b", "c"])), "[4 []]");
+    queue.keys_are(
+        "log: 1-3 4-2
+         state: id=5 waiting=5
+         wake: set",
+    );
+    queue.events_are("[A 1 3 a] | [A 4 2 [b c]]");
+}
+
+#[test]
+fn it_leaves_what_add_leaves() {
+    let mut one = TestQueue::fresh();
+    let mut other = TestQueue::fresh();
+    // more than one time, and back: events count on
+    for (now_ms, number) in [(1000, 1), (1000, 2), (900, 3), (1001, 4), (1_700_000_000_000, 5)] {
+        let plan = if number % 2 == 0 { Plan::new().frame(64) } else { Plan::new().named_frame(&["a", "b"]) };
+        let reply = add_frame(&mut one, now_ms, number, &plan);
+        assert_eq!(reply, other.add_numbered(now_ms, number, &plan));
+    }
+    let keys = one.show();
+    other.keys_are(&keys);
+    let [one, other] = [one, other].map(|mut queue| queue.probe.snapshot());
+    assert_eq!(one.events, other.events);
+    assert_eq!(one.state, other.state);
+}
+
+#[test]
+fn a_frame_sent_again_is_added_once() {
+    let mut queue = TestQueue::fresh();
+    let plan = Plan::new().frame(3);
+    assert_eq!(add_frame(&mut queue, 1000, 9, &plan), "[1 []]");
+    let keys = queue.show();
+    queue.skip_events();
+    assert_eq!(add_frame(&mut queue, 1005, 9, &plan), "[1 []]");
+    queue.keys_are(&keys);
+    queue.events_are("");
+    assert_eq!(run!(queue, COUNT_JOBS), "[3 0 0 0 0 0 0]");
+}
+
+#[test]
+fn both_scripts_share_the_memory_of_a_slot() {
+    let mut queue = TestQueue::fresh();
+    let plan = Plan::new().frame(3);
+    add_frame(&mut queue, 1000, 9, &plan);
+    assert_eq!(queue.add_numbered(1000, 9, &plan), "[1 []]");
+    queue.key_is("state", "id=3 waiting=3");
+}

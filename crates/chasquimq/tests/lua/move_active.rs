@@ -1,0 +1,100 @@
+//! active -> delayed | front of waiting, by the one who holds the job
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::Step,
+};
+
+fn active() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(3).record("x").frame(1));
+    queue.step(Step::by("w").named("bob").want(4));
+    queue.command("DEL", "wake", &[]);
+    queue.skip_events();
+    queue
+}
+
+#[test]
+fn a_job_of_a_frame_heads_the_line() {
+    let mut queue = active();
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "2", "w", 0), "0");
+    queue.keys_are(
+        "active: x=[1000 1 w bob]
+         front: 2
+         jobs: 2=[7 {} a 2] x=[7 {} a 1]
+         lease:w: set
+         log: 1-3 5-1
+         state: cursor=4-r1 id=5 waiting=2 active=3 references=1
+         takes: 1=[1000 101 w bob]
+         vitals: 2={as:1 pb:bob po:1000}
+         wake: set",
+    );
+    queue.events_are("[X waiting [2] prev active]");
+}
+
+#[test]
+fn a_record_is_delayed_from_now() {
+    let mut queue = active();
+    run!(queue, AMEND_JOB, 1005, "x", "progress", "1");
+    queue.skip_events();
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w", 1500), "0");
+    queue.keys_are(
+        "delayed: x@1500+0
+         jobs: x=[7 {} a 1]
+         lease:w: set
+         log: 1-3 5-1
+         state: cursor=4-r1 id=5 waiting=1 active=3 references=1
+         takes: 1=[1000 '' w bob]
+         vitals: x={as:1 d:490 p:1 po:1000}
+         wake: set",
+    );
+    queue.events_are("[X delayed [x] delay [1500]]");
+}
+
+#[test]
+fn a_time_that_has_passed_is_no_delay() {
+    let mut queue = active();
+    run!(queue, MOVE_ACTIVE, 1010, "x", "w", 5);
+    queue.key_is("delayed", "x@5+0");
+    queue.key_is("vitals", "x={as:1 d:0 po:1000}");
+}
+
+#[test]
+fn anybody_may_move_a_job_without_naming_its_holder() {
+    let mut queue = active();
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "1", "", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "", 0), "0");
+    queue.key_is("front", "x 1");
+}
+
+#[test]
+fn a_job_that_is_missing_is_not_moved() {
+    let mut queue = active();
+    let keys = queue.show();
+    for owner in ["", "w"] {
+        assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "9", owner, 0), "-1");
+    }
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn a_job_that_is_not_active_is_not_moved() {
+    let mut queue = active();
+    let keys = queue.show();
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 0), "-3");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "w", 0), "-2");
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn a_job_of_another_worker_is_not_moved() {
+    let mut queue = active();
+    let keys = queue.show();
+    for id in ["1", "x"] {
+        assert_eq!(run!(queue, MOVE_ACTIVE, 1010, id, "v", 5000), "-6");
+    }
+    queue.keys_are(&keys);
+    queue.events_are("");
+}

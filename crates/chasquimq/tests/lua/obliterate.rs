@@ -1,0 +1,75 @@
+//! A paused queue -> nothing.
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{at, Fail, Step},
+};
+
+fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
+    let mut call = queue.call(&chasquimq::server::script::OBLITERATE);
+    call.arg(count).arg(force);
+    queue.carry_out_unchecked(&call)
+}
+
+/// Jobs in every state, some with logs.
+fn full() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(5).frame(3).record("x").front("z").delayed("d", 5000));
+    queue.step(Step::by("w").want(6));
+    queue.step(Step::by("w").done_record("z", "").done(1, 5, 0, 2).fail(&at(1, 5, 4), &Fail::to("failed")));
+    for id in ["2", "3", "7", "x", "d"] {
+        run!(queue, LOG_JOB, id, "row", 0);
+    }
+    run!(queue, REMOVE_JOB, 1001, "8");
+    queue
+}
+
+#[test]
+fn a_queue_that_is_not_paused_stays() {
+    let mut queue = full();
+    let keys = queue.show();
+    assert_eq!(obliterate(&mut queue, 10, 1), Value::Int(-1));
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn active_jobs_stay_unless_forced() {
+    let mut queue = full();
+    run!(queue, PAUSE, 1002, 1);
+    let keys = queue.show();
+    assert_eq!(obliterate(&mut queue, 10, 0), Value::Int(-2));
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn everything_goes_in_steps() {
+    let mut queue = full();
+    run!(queue, PAUSE, 1002, 1);
+    let mut steps = 0;
+    while obliterate(&mut queue, 2, 1) == Value::Int(1) {
+        steps += 1;
+        assert!(steps < 100, "no end");
+    }
+    assert!(steps > 0);
+    // leases and memories end by themselves, and workers still use them
+    assert_eq!(queue.probe.suffixes(), ["lease:w", "memo:c:0", "memo:w:s"]);
+}
+
+#[test]
+fn an_obliterated_queue_starts_again() {
+    let mut queue = full();
+    run!(queue, PAUSE, 1002, 1);
+    while obliterate(&mut queue, 1000, 1) == Value::Int(1) {}
+    assert_eq!(queue.add(1003, Plan::new().frame(1)), "[1 []]");
+    assert_eq!(queue.step(Step::by("v").want(1)), "[[] [1 1 <7 {} a 1>] -1 0 0]");
+}
+
+#[test]
+fn a_queue_without_records_goes_at_once() {
+    let mut queue = TestQueue::with(Plan::new().frame(5));
+    run!(queue, PAUSE, 1002, 1);
+    assert_eq!(obliterate(&mut queue, 1, 0), Value::Int(0));
+    assert_eq!(queue.probe.suffixes(), ["memo:c:0"]);
+}

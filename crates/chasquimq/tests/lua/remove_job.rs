@@ -1,0 +1,167 @@
+//! Any state but active -> gone.
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{of, Fail, Step},
+};
+
+#[test]
+fn a_job_that_is_missing_counts_as_removed() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    let keys = queue.show();
+    queue.skip_events();
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn a_waiting_job_of_a_frame_leaves_a_hole() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.skip_events();
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    queue.keys_are(
+        "holes: 1=101
+         log: 1-3
+         state: id=3 waiting=2 holes=1
+         wake: set",
+    );
+    queue.events_are("[X removed [2] prev wait]");
+    // again: there is no such job
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    queue.events_are("");
+}
+
+#[test]
+fn an_amended_waiting_job_goes_with_all_it_has() {
+    let mut queue = TestQueue::with(Plan::new().frame(2));
+    run!(queue, AMEND_JOB, 1001, "2", "progress", "1");
+    run!(queue, LOG_JOB, "2", "row", 0);
+    run!(queue, REMOVE_JOB, 1002, "2");
+    queue.keys_are(
+        "holes: 1=10
+         log: 1-2
+         state: id=2 waiting=1 holes=1
+         wake: set",
+    );
+}
+
+#[test]
+fn a_reference_becomes_stale() {
+    let mut queue = TestQueue::with(Plan::new().record("x").record("").record("y"));
+    for id in ["x", "2"] {
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "1");
+    }
+    queue.keys_are(
+        "gone: 2=1 x=1
+         jobs: y=[7 {} a 1]
+         log: 3-r1(x 2 y)
+         state: id=3 waiting=1 references=1 gone=2
+         wake: set",
+    );
+    // the same id may come and go again
+    queue.add(1002, Plan::new().record("x"));
+    run!(queue, REMOVE_JOB, 1003, "x");
+    queue.key_is("gone", "2=1 x=2");
+    assert_eq!(queue.step(Step::by("w").want(5)), "[[] [0 y <[7 {} a 1]> '' 1] -1 0 0]");
+    queue.key_is("gone", "x=1");
+}
+
+#[test]
+fn a_job_of_the_front_list_leaves_it() {
+    let mut queue = TestQueue::with(Plan::new().front("x").front("y").frame(3));
+    queue.step(Step::by("w").want(3));
+    queue.step(Step::by("w").back(&of("x"), false));
+    queue.key_is("front", "x 4 5");
+    for id in ["x", "5"] {
+        run!(queue, REMOVE_JOB, 1001, id);
+    }
+    queue.key_is("front", "4");
+    queue.key_is("gone", "(none)");
+}
+
+#[test]
+fn an_active_job_stays() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
+    queue.step(Step::by("w").want(3));
+    let keys = queue.show();
+    queue.skip_events();
+    for id in ["1", "x"] {
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "0");
+    }
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn an_active_job_of_a_dead_worker_goes() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
+    queue.step(Step::by("w").want(3));
+    queue.end_lease("w");
+    queue.skip_events();
+    for id in ["1", "x"] {
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "1");
+    }
+    queue.keys_are(
+        "log: 1-2
+         state: cursor=3-r1 id=3 active=1 references=1
+         takes: 1=[1000 01 w '']
+         wake: set",
+    );
+    queue.events_are("[X removed [1] prev active] | [X removed [x] prev active]");
+}
+
+#[test]
+fn a_completed_job_leaves_its_run() {
+    for (id, runs, completed) in [
+        ("1", "2=[3 1 4 1000 '' <[20 30 40]>]", "2@1010"),
+        ("2", "1=[1 1 4 1000 '' <[10]>] 3=[2 1 4 1000 '' <[30 40]>]", "1@1010 3@1010"),
+        ("4", "1=[3 1 4 1000 '' <[10 20 30]>]", "1@1010"),
+    ] {
+        let mut queue = TestQueue::with(Plan::new().frame(4));
+        queue.step(Step::by("w").want(4));
+        queue.step(Step::by("w").at(1010).done_with(1, 4, 0, &["10", "20", "30", "40"]));
+        queue.skip_events();
+        assert_eq!(run!(queue, REMOVE_JOB, 1020, id), "1");
+        queue.keys_are(&format!(
+            "completed: {completed}
+             frames: 1=3
+             lease:w: set
+             log: 1-4
+             runs: {runs}
+             state: cursor=1-4 id=4 completed=3
+             wake: set"
+        ));
+        queue.events_are(&format!("[X removed [{id}] prev completed]"));
+    }
+}
+
+#[test]
+fn a_completed_job_leaves_the_run_of_a_frame_still_held() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.step(Step::by("w").want(3));
+    queue.step(Step::by("w").at(1010).done(1, 3, 0, 2));
+    run!(queue, REMOVE_JOB, 1020, "1");
+    queue.key_is("takes", "1=[1000 0k1 w '']");
+    queue.key_is("runs", "2=[1 1 3 1000 '' '']");
+}
+
+#[test]
+fn records_leave_the_set_they_are_in() {
+    let mut queue = TestQueue::with(Plan::new().record("x").record("y").delayed("d", 5000));
+    queue.step(Step::by("w").want(2));
+    queue.step(Step::by("w").done_record("x", "1").fail(&of("y"), &Fail::to("failed")));
+    queue.skip_events();
+    for id in ["x", "y", "d"] {
+        assert_eq!(run!(queue, REMOVE_JOB, 1020, id), "1");
+    }
+    queue.keys_are(
+        "lease:w: set
+         state: cursor=2-r1 id=3 references=1
+         wake: set",
+    );
+    queue.events_are(
+        "[X removed [x] prev completed] | [X removed [y] prev failed] | [X removed [d] prev delayed]",
+    );
+}

@@ -1,0 +1,113 @@
+//! active -> front of waiting, for the jobs of workers whose lease ran out
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{at, of, Step},
+};
+
+/// `dead` holds the frame 1..4 and the record x, and completed job 2; `alive` holds 6.
+fn queue() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(4).record("x").frame(1).frame(1));
+    queue.step(Step::by("dead").named("bob").want(5));
+    queue.step(Step::by("alive").want(1));
+    queue.step(Step::by("dead").at(1010).done(1, 4, 1, 1));
+    queue.command("DEL", "wake", &[]);
+    queue.skip_events();
+    queue
+}
+
+#[test]
+fn jobs_of_living_workers_stay() {
+    let mut queue = queue();
+    let keys = queue.show();
+    assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[]");
+    queue.keys_are(&keys.replace("state:", "stalled: set\nstate:"));
+    queue.events_are("");
+}
+
+#[test]
+fn unfinished_jobs_of_a_dead_worker_head_the_line() {
+    let mut queue = queue();
+    queue.end_lease("dead");
+    assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[1 3 4 x]");
+    queue.keys_are(
+        "completed: 2@1010
+         frames: 1=1
+         front: 1 3 4 x
+         jobs: 1=[7 {} a 1] 3=[7 {} a 3] 4=[7 {} a 4] x=[7 {} a 1]
+         lease:alive: set
+         log: 1-4 6-1 7-1
+         runs: 2=[1 1 4 1000 bob '']
+         stalled: set
+         state: cursor=6-1 id=7 waiting=5 active=1 completed=1 references=1
+         takes: 6=[1000 '' alive '']
+         vitals: 1={as:1 po:1000 st:1} 3={as:1 po:1000 st:1} 4={as:1 po:1000 st:1} x={as:1 po:1000 st:1}
+         wake: set",
+    );
+    let ids: Vec<String> = queue.told().iter().map(|event| format!("{} {}", event.name, event.fields[0].1)).collect();
+    let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    ids.sort_unstable();
+    assert_eq!(
+        ids,
+        ["stalled 1", "stalled 3", "stalled 4", "stalled x", "waiting 1", "waiting 3", "waiting 4", "waiting x"]
+    );
+}
+
+#[test]
+fn a_job_brought_back_counts_its_starts() {
+    let mut queue = queue();
+    queue.end_lease("dead");
+    run!(queue, RESCUE, 1020, 60_000, 1);
+    let reply = queue.step(Step::by("v").at(1030).want(1));
+    assert_eq!(reply, "[[] [0 1 <[7 {} a 1]> <{as:1 po:1000 st:1}> 2] -1 0 4]");
+}
+
+#[test]
+fn a_job_that_stalled_too_often_carries_its_failure() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    for _ in 0..2 {
+        queue.step(Step::by("dead").want(1));
+        queue.end_lease("dead");
+        queue.command("DEL", "stalled", &[]);
+        run!(queue, RESCUE, 1020, 60_000, 1);
+    }
+    queue.key_is("vitals", "1={as:2 df:job stalled more than allowable limit po:1000 st:2}");
+    queue.key_is("front", "1");
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    queue.step(Step::by("dead").want(1));
+    queue.end_lease("dead");
+    run!(queue, RESCUE, 1020, 60_000, 0);
+    queue.key_is("vitals", "x={as:1 df:job stalled more than allowable limit po:1000 st:1}");
+}
+
+#[test]
+fn one_scan_an_interval_is_enough() {
+    let mut queue = queue();
+    assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[]");
+    queue.end_lease("dead");
+    let keys = queue.show();
+    assert_eq!(run!(queue, RESCUE, 1021, 60_000, 1), "[]");
+    queue.keys_are(&keys);
+    queue.command("DEL", "stalled", &[]);
+    assert_eq!(run!(queue, RESCUE, 1022, 60_000, 1), "[1 3 4 x]");
+}
+
+#[test]
+fn a_frame_that_nobody_finished_leaves_the_log() {
+    let mut queue = TestQueue::with(Plan::new().frame(2));
+    queue.step(Step::by("dead").want(2));
+    queue.end_lease("dead");
+    run!(queue, RESCUE, 1020, 60_000, 1);
+    queue.key_is("log", "(none)");
+    queue.key_is("takes", "(none)");
+}
+
+#[test]
+fn a_job_that_was_let_go_and_not_moved_is_brought_back() {
+    let mut queue = TestQueue::with(Plan::new().frame(1).record("x"));
+    queue.step(Step::by("w").want(2));
+    queue.step(Step::by("w").let_go(&at(1, 1, 0)).let_go(&of("x")));
+    queue.key_is("active", "1=[1000 1 - ''] x=[1000 1 - '']");
+    assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[1 x]");
+}

@@ -1,0 +1,99 @@
+//! A step that is sent again after its answer was lost changes nothing, and brings what the worker holds by then.
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, show_reply, TestQueue},
+    step::{at, Fail, Step},
+};
+
+fn with_jobs() -> TestQueue {
+    TestQueue::with(Plan::new().frame(2).record("x").frame(3).delayed("later", 5000))
+}
+
+fn six_parts(value: &Value) -> String {
+    match value {
+        // the server's clock goes on
+        Value::Array(parts) => show_reply(&Value::Array(parts[..6].to_vec())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_answer_is_the_same_and_nothing_changes() {
+    let mut queue = with_jobs();
+    let calls = [
+        queue.step_call(&Step::by("w").want(4)),
+        queue.step_call(
+            &Step::by("w")
+                .at(1010)
+                .done(1, 2, 0, 1)
+                .fail(&at(1, 2, 1), &Fail::to("waiting"))
+                .want(10),
+        ),
+        queue.step_call(&Step::by("w").at(1020).done_record("x", "").done(99, 1, 0, 1).want(1)),
+    ];
+    for call in calls {
+        let reply = queue.carry_out_value(&call);
+        let keys = queue.show();
+        queue.skip_events();
+        let again = queue.carry_out_value(&call);
+        assert_eq!(six_parts(&again), six_parts(&reply));
+        queue.keys_are(&keys);
+        queue.events_are("");
+    }
+    // the last one was refused something, and is so again
+    queue.key_is("completed", "1@1010 x@1020");
+}
+
+#[test]
+fn a_late_copy_of_an_older_step_changes_nothing() {
+    let mut queue = with_jobs();
+    let old = queue.step_call(&Step::by("w").want(1));
+    queue.carry_out_value(&old);
+    queue.step(Step::by("w").done_record("1", "").want(5));
+    let keys = queue.show();
+    queue.carry_out_value(&old);
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn steps_behind_a_wait_are_counted_apart() {
+    let mut queue = with_jobs();
+    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(1).want(1));
+    queue.carry_out_value(&wait);
+    queue.step(Step::by("w").number(1).want(1));
+    queue.key_is("state", "cursor=1-2 id=7 waiting=5 active=2 references=2");
+    let keys = queue.show();
+    queue.carry_out_value(&wait);
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn jobs_that_became_records_meanwhile_are_still_brought() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).frame(1).record("x"));
+    let call = queue.step_call(&Step::by("w").want(4));
+    queue.carry_out_value(&call);
+    for id in ["2", "3"] {
+        run!(queue, AMEND_JOB, 1001, id, "progress", "1");
+    }
+    let again = queue.carry_out_value(&call);
+    assert_eq!(
+        six_parts(&again),
+        "[[] [1 2 <7 {} a 1 - 2> 0 3 <[7 {} a 1]> <{as:1 p:1 po:1000}> 1 0 x <[7 {} a 1]> '' 1] -1 0 0 1000]"
+    );
+}
+
+#[test]
+fn jobs_that_went_elsewhere_meanwhile_are_not_brought() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).record("x").record("y"));
+    let call = queue.step_call(&Step::by("w").want(4));
+    queue.carry_out_value(&call);
+    queue.end_lease("w");
+    run!(queue, RESCUE, 1001, 1, 1);
+    queue.step(Step::by("v").want(3));
+    let again = queue.carry_out_value(&call);
+    assert_eq!(six_parts(&again), "[[] [] -1 0 1 1000]");
+    queue.key_is("state", "cursor=4-r1 id=4 waiting=1 active=3 references=1");
+}

@@ -1,0 +1,75 @@
+//! delayed -> waiting, for what is due when a worker looks.
+
+use crate::given::{
+    plan::Plan,
+    queue::TestQueue,
+    step::{of, Fail, Step},
+};
+
+#[test]
+fn a_job_starts_when_it_is_due_and_not_before() {
+    let mut queue = TestQueue::with(Plan::new().delayed("x", 2000));
+    assert_eq!(queue.step(Step::by("w").at(1999).want(1)), "[[] [] 2000 0 0]");
+    queue.skip_events();
+    assert_eq!(
+        queue.step(Step::by("w").at(2000).want(1)),
+        "[[] [0 x <[7 {} a 1]> '' 1] -1 0 0]"
+    );
+    queue.events_are("[X waiting [x] prev delayed] [X active [x] prev waiting]");
+}
+
+#[test]
+fn due_jobs_wait_behind_the_others_in_the_order_of_their_times() {
+    let plan = Plan::new()
+        .delayed("c", 1500)
+        .delayed("a", 1400)
+        .delayed("d", 1500)
+        .delayed("b", 1500)
+        .frame(1);
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").at(1500).want(0));
+    queue.keys_are(
+        "jobs: a=[7 {} a 1] b=[7 {} a 1] c=[7 {} a 1] d=[7 {} a 1]
+         lease:w: set
+         log: 5-1 5-r1(a c d b)
+         state: id=5 waiting=5 references=1
+         wake: set",
+    );
+}
+
+#[test]
+fn the_next_due_time_is_told_when_there_was_room_for_more() {
+    let mut queue = TestQueue::with(Plan::new().frame(1).delayed("x", 3000).delayed("y", 2000));
+    assert_eq!(queue.step(Step::by("w").want(1)), "[[] [1 1 <7 {} a 1>] -1 0 0]");
+    assert_eq!(queue.step(Step::by("w").want(1)), "[[] [] 2000 0 0]");
+    assert_eq!(
+        queue.step(Step::by("w").at(2000).want(2)),
+        "[[] [0 y <[7 {} a 1]> '' 1] 3000 0 0]"
+    );
+}
+
+#[test]
+fn a_thousand_due_jobs_are_promoted_at_once_and_the_rest_next_time() {
+    let mut plan = Plan::new();
+    for _ in 0..1001 {
+        plan = plan.delayed("", 2000);
+    }
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").at(2000).want(0));
+    queue.key_is("delayed", "1001@2000+1000");
+    queue.step(Step::by("w").at(2000).want(0));
+    queue.key_is("delayed", "(none)");
+    queue.key_is("state", "id=1001 waiting=1001 references=2");
+}
+
+#[test]
+fn a_retry_falls_in_line_with_what_is_due_at_the_same_time() {
+    let mut queue = TestQueue::with(Plan::new().record("x").delayed("y", 2000).delayed("z", 2001));
+    queue.step(Step::by("w").want(1));
+    let fail = Fail {
+        due_ms: 2000,
+        ..Fail::to("delayed")
+    };
+    queue.step(Step::by("w").fail(&of("x"), &fail));
+    queue.key_is("delayed", "y@2000+0 x@2000+1 z@2001+0");
+}

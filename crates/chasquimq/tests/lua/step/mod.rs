@@ -1,0 +1,11 @@
+//! Finishes what is done, fetches what can start.
+
+mod again;
+mod delayed;
+mod fail;
+mod fetch;
+mod finish;
+mod frames;
+mod gate;
+mod refused;
+mod retention;

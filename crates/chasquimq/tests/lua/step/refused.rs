@@ -1,0 +1,99 @@
+//! Outcomes of jobs that the worker does not hold (any more) are refused, and change nothing.
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{at, of, Fail, Step},
+};
+
+/// A frame 1..3 and a record x, held by `w` until its lease ended, and brought back.
+fn rescued() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
+    queue.step(Step::by("w").want(4));
+    queue.end_lease("w");
+    assert_eq!(run!(queue, RESCUE, 1001, 60_000, 1), "[1 2 3 x]");
+    queue.skip_events();
+    queue
+}
+
+/// All ways to end the jobs of `rescued`.
+fn endings() -> Vec<Step> {
+    let fail = Fail::to("failed");
+    vec![
+        Step::by("w").done_with(1, 3, 0, &["1", "2", "3"]).done_record("x", "4"),
+        Step::by("w")
+            .fail(&at(1, 3, 0), &fail)
+            .fail(&at(1, 3, 1), &fail)
+            .fail(&at(1, 3, 2), &fail)
+            .fail(&of("x"), &fail),
+        Step::by("w")
+            .back(&at(1, 3, 0), false)
+            .back(&at(1, 3, 1), true)
+            .back(&at(1, 3, 2), false)
+            .back(&of("x"), true),
+    ]
+}
+
+#[test]
+fn nobody_holds_a_job_that_waits() {
+    for ending in endings() {
+        let mut queue = rescued();
+        let keys = queue.show();
+        assert_eq!(queue.step(ending), "[[[1 0 -2] [1 1 -2] [1 2 -2] [0 x -2]] [] -1 0 4]");
+        queue.keys_are(&keys.replace("stalled:", "lease:w: set\nstalled:"));
+        queue.events_are("");
+    }
+}
+
+#[test]
+fn a_job_that_another_worker_holds_is_not_ended() {
+    for ending in endings() {
+        let mut queue = rescued();
+        queue.step(Step::by("v").want(4));
+        queue.skip_events();
+        let active = "1=[1000 2 v ''] 2=[1000 2 v ''] 3=[1000 2 v ''] x=[1000 2 v '']";
+        queue.key_is("active", active);
+        assert_eq!(queue.step(ending), "[[[1 0 -6] [1 1 -6] [1 2 -6] [0 x -6]] [] -1 0 0]");
+        queue.key_is("active", active);
+        queue.events_are("");
+    }
+}
+
+#[test]
+fn a_job_that_is_gone_is_not_ended() {
+    for ending in endings() {
+        let mut queue = rescued();
+        for id in ["1", "2", "3", "x"] {
+            run!(queue, REMOVE_JOB, 1002, id);
+        }
+        queue.skip_events();
+        assert_eq!(queue.step(ending), "[[[1 0 -1] [1 1 -1] [1 2 -1] [0 x -1]] [] -1 0 0]");
+        queue.key_is("state", "cursor=4-r1 id=4 references=1");
+        queue.events_are("");
+    }
+}
+
+#[test]
+fn the_others_of_a_frame_are_ended_all_the_same() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.step(Step::by("w").want(3));
+    run!(queue, MOVE_ACTIVE, 1001, "2", "", 5000);
+    queue.skip_events();
+    assert_eq!(queue.step(Step::by("w").done(1, 3, 0, 3)), "[[[1 1 -2]] [] -1 0 0]");
+    queue.key_is("completed", "1@1000 3@1000");
+    queue.key_is("delayed", "2@5000+0");
+    queue.events_are("[C 1 1 ''] [C 3 1 ''] [E drained]");
+}
+
+#[test]
+fn a_job_taken_twice_by_one_worker_ends_once() {
+    let mut queue = TestQueue::with(Plan::new().frame(2));
+    queue.step(Step::by("w").want(2));
+    run!(queue, MOVE_ACTIVE, 1001, "2", "", 0);
+    queue.step(Step::by("w").want(1));
+    assert_eq!(
+        queue.step(Step::by("w").done(1, 2, 0, 2).done_record("2", "")),
+        "[[[0 2 -2]] [] -1 0 0]"
+    );
+    queue.key_is("state", "cursor=1-2 id=2 completed=2");
+}
