@@ -40,7 +40,8 @@ describe('server.restart', () => {
       while (adding) note(await queue.add('job', made++));
     };
     const inBulk = async () => {
-      while (adding) (await queue.addBulk(Array.from({ length: 7 }, () => ({ name: 'job', data: made++ })))).forEach(note);
+      while (adding)
+        (await queue.addBulk(Array.from({ length: 7 }, () => ({ name: 'job', data: made++ })))).forEach(note);
     };
     const adders = [singly(), singly(), singly(), inBulk()];
 

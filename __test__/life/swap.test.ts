@@ -12,7 +12,7 @@ const IMPORT = "from 'bullmq'";
 /** The same program as users of CommonJS write it. */
 function asCommonJs(esm: string): string {
   const [imports = '', body = ''] = esm.split(/(?<=from '\w+';\n)/);
-  const required = imports.replace('import {', 'const {').replace(/ from ('\w+');/, " = require($1);");
+  const required = imports.replace('import {', 'const {').replace(/ from ('\w+');/, ' = require($1);');
   return `${required}(async () => {\n${body}\n})();`;
 }
 

@@ -56,7 +56,9 @@ export class Authority {
     try {
       execFileSync('openssl', args, { cwd: this.#folder, stdio: 'pipe' });
     } catch (cause) {
-      throw new Error('the TLS tests make their certificates with openssl, which is not on PATH or has failed', { cause });
+      throw new Error('the TLS tests make their certificates with openssl, which is not on PATH or has failed', {
+        cause,
+      });
     }
   }
 
@@ -82,7 +84,7 @@ export class TlsFront {
     const clients = clientCa === undefined ? {} : { ca: clientCa, requestCert: true };
     this.#listener = createServer({ ...certificate, ...clients }, (client) => {
       this.#sockets.add(client);
-      if (clientCa !== undefined) this.clientSubjects.push(client.getPeerCertificate()?.subject?.CN ?? '');
+      if (clientCa !== undefined) this.clientSubjects.push(String(client.getPeerCertificate().subject?.CN));
       if (client.servername) this.names.push(client.servername);
       const upstream = connect(server.port, server.host);
       client.on('error', () => undefined).on('close', () => upstream.destroy());

@@ -12,7 +12,7 @@ const order = (wanted) => new Promise((resolve) => orders.on('line', (line) => l
 const ways = {
   sleep: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(BLOCK_MS)),
   spin() {
-    for (const since = performance.now(); performance.now() - since < Number(BLOCK_MS); );
+    for (const since = performance.now(); performance.now() - since < Number(BLOCK_MS););
   },
   await: () => order('go'),
 };

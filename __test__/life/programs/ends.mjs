@@ -51,7 +51,10 @@ const cases = {
 
   async amidAdding() {
     const opened = open(server, async () => {});
-    const adding = [...bulk(200).map(({ name, data }) => opened.queue.add(name, data)), opened.queue.addBulk(bulk(5_000))];
+    const adding = [
+      ...bulk(200).map(({ name, data }) => opened.queue.add(name, data)),
+      opened.queue.addBulk(bulk(5_000)),
+    ];
     await closeAll(opened);
     const outcomes = await Promise.allSettled(adding);
     console.log('added', outcomes.filter(({ status }) => status === 'fulfilled').length);

@@ -45,7 +45,7 @@ function look() {
   console.log('memory', completed, heapUsed, rss, external);
 }
 
-for (let added = 0; added < jobs; ) {
+for (let added = 0; added < jobs;) {
   const bulk = Array.from({ length: BULK }, (_, i) => ({ name: 'job', data: { i, text: `number ${added + i}` } }));
   if (odd) await Promise.all(bulk.map(({ name, data }, i) => queue.add(name, data, { jobId: `own-${added + i}` })));
   else await queue.addBulk(bulk);

@@ -23,7 +23,17 @@ const orderEvents = new QueueEvents(ORDERS, { connection, lastEventId: '0' });
 const mailEvents = new QueueEvents(MAILS, { connection, lastEventId: '0' });
 await Promise.all([orderEvents, mailEvents].map((events) => events.waitUntilReady()));
 
-const EVENTS = ['added', 'waiting', 'delayed', 'active', 'progress', 'completed', 'failed', 'retries-exhausted', 'duplicated'];
+const EVENTS = [
+  'added',
+  'waiting',
+  'delayed',
+  'active',
+  'progress',
+  'completed',
+  'failed',
+  'retries-exhausted',
+  'duplicated',
+];
 for (const name of EVENTS) {
   orderEvents.on(name, ({ jobId, ...args }) => {
     // The delays of retries and the ids of events depend on the clock.
@@ -45,11 +55,18 @@ const mailWorker = new Worker(
 const orderWorker = new Worker(
   ORDERS,
   async (job, token) => {
-    note(`run of order ${job.id}`, job.name, job.data, `try ${job.attemptsStarted} of ${job.opts.attempts}`, typeof token);
+    note(
+      `run of order ${job.id}`,
+      job.name,
+      job.data,
+      `try ${job.attemptsStarted} of ${job.opts.attempts}`,
+      typeof token,
+    );
     await job.updateProgress(10);
     await job.log(`looked at by try ${job.attemptsMade + 1}`);
     if (job.data.amount < 0) throw new UnrecoverableError(`bad amount ${job.data.amount}`);
-    if (job.data.failures > job.attemptsMade) throw new RangeError(`failure ${job.attemptsMade + 1} of ${job.data.failures}`);
+    if (job.data.failures > job.attemptsMade)
+      throw new RangeError(`failure ${job.attemptsMade + 1} of ${job.data.failures}`);
     await job.updateData({ ...job.data, paid: true });
     await job.updateProgress({ percent: 100, step: 'paid' });
     await mails.add('receipt', { to: job.data.customer });
@@ -86,11 +103,25 @@ note('results', await later.waitUntilFinished(orderEvents));
 
 for (const { id } of [plain, flaky, broken, bad, later]) {
   const job = await Job.fromId(orders, id);
-  const { name, data, opts, progress, returnvalue, failedReason, attemptsMade, attemptsStarted, delay, processedBy } = job;
-  note(`stored ${id}`, { name, data, progress, returnvalue, failedReason, attemptsMade, attemptsStarted, delay, processedBy });
+  const { name, data, opts, progress, returnvalue, failedReason, attemptsMade, attemptsStarted, delay, processedBy } =
+    job;
+  note(`stored ${id}`, {
+    name,
+    data,
+    progress,
+    returnvalue,
+    failedReason,
+    attemptsMade,
+    attemptsStarted,
+    delay,
+    processedBy,
+  });
   // In an order of our own: BullMQ's server sorts them as it pleases.
   note(`stored ${id}`, JSON.stringify(opts, ['attempts', 'backoff', 'delay', 'jobId', 'type']));
-  note(`stored ${id}`, job.stacktrace.map((trace) => trace.split('\n')[0]));
+  note(
+    `stored ${id}`,
+    job.stacktrace.map((trace) => trace.split('\n')[0]),
+  );
   note(`stored ${id}`, await job.getState(), await job.isCompleted(), await job.isFailed());
   note(`stored ${id}`, job.timestamp <= job.processedOn && job.processedOn <= job.finishedOn);
   note(`stored ${id}`, await orders.getJobLogs(id));

@@ -1,11 +1,11 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed completed runs failed events wake
 --         lease:<owner> memo:<owner>:<slot> logged logs:<id>)
--- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_ms), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+-- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
---         keeps (MessagePack, lib/finish), offset_ms (the caller's clock minus the server's: a step behind a wait is carried out
+--         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
 --         when nobody can send the time)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_ms}; taken, in the order of the line: first, n, blob of a frame |
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us}; taken, in the order of the line: first, n, blob of a frame |
 --         0, id, body, vitals, attempts_started of a record
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
@@ -13,11 +13,11 @@
 local base = KEYS[1]
 local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local outcomes, keeps, offset_ms = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
+local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
 
 local time = redis.call('TIME')
-local server_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-if now_ms == 0 then now_ms = server_ms + offset_ms end
+local server_us = time[1] * 1000000 + time[2]
+if now_ms == 0 then now_ms = math.floor((server_us + offset_us) / 1000) end
 
 -- @include lib/memo
 -- @include lib/state
@@ -52,7 +52,7 @@ local function replay(known)
       for job = first, first + id - 1 do replay_record(whole(job)) end
     end
   end
-  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_ms }
+  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us }
 end
 
 local known = recall(owner, slot, number)
@@ -98,4 +98,4 @@ flush_events(now_ms)
 save_state()
 
 remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms })
-return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_ms }
+return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_us }

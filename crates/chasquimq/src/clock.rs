@@ -12,6 +12,20 @@ pub fn system_now_ms() -> u64 {
         .map_or(0, |since| since.as_millis() as u64)
 }
 
+// what two readings of one clock differ by at most, when a message lies between them
+const SAME_CLOCK_US: i64 = 2_000;
+
+/// How far this machine's clock is ahead of a server's that was read as `server_us` meanwhile; 0 when they cannot be told apart.
+pub fn offset_us(server_us: i64) -> i64 {
+    let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+    let offset_us = now_us - server_us;
+    if (0..SAME_CLOCK_US).contains(&offset_us) {
+        0
+    } else {
+        offset_us
+    }
+}
+
 /// True when a caller's clock, read just now, is not this machine's: a fake clock in a test, for instance.
 pub fn is_foreign(caller_now_ms: u64) -> bool {
     system_now_ms().abs_diff(caller_now_ms) > FOREIGN_AFTER_MS

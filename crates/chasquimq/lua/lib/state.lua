@@ -10,6 +10,16 @@ do
     S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
       S.event_weight, S.holes, S.gone, S.max_events = struct.unpack('<ddddddddddddd', raw)
   else
+    -- a queue that is used for the first time: what lies under its names must not be somebody else's
+    for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
+      gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset',
+      ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', wake = 'zset',
+      stalled = 'string', logged = 'set' }) do
+      local found = redis.call('TYPE', base .. suffix).ok
+      if found ~= 'none' and found ~= kind then
+        error({ err = 'WRONGTYPE Key ' .. base .. suffix .. ' holds a ' .. found .. ', which is not of this queue' })
+      end
+    end
     S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
       S.event_weight, S.holes, S.gone, S.max_events = 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 10000
   end

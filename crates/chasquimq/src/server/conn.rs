@@ -150,12 +150,9 @@ impl Connection {
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
         loop {
             let (mut connection, generation) = self.connected().await?;
-            match self.until_closed(connection.send_packed_command(command)).await? {
-                Ok(value) => {
-                    return value
-                        .extract_error()
-                        .map_err(|error| to_error(&error, &self.shared.options))
-                }
+            let answer = self.until_closed(connection.send_packed_command(command)).await?;
+            match answer.and_then(Value::extract_error) {
+                Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => tokio::time::sleep(FIRST_RETRY).await,
                 Err(error) if is_broken(&error) => self.lose(generation),
                 Err(error) => return Err(to_error(&error, &self.shared.options)),
@@ -168,10 +165,9 @@ impl Connection {
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
         let (mut connection, generation) = self.connected().await?;
-        match self.until_closed(connection.send_packed_command(command)).await? {
-            Ok(value) => value
-                .extract_error()
-                .map_err(|error| to_error(&error, &self.shared.options)),
+        let answer = self.until_closed(connection.send_packed_command(command)).await?;
+        match answer.and_then(Value::extract_error) {
+            Ok(value) => Ok(value),
             Err(error) => {
                 if is_broken(&error) {
                     self.lose(generation);
@@ -377,7 +373,8 @@ fn client(options: &ConnectOptions) -> Result<Client> {
 }
 
 async fn check_version(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<()> {
-    let info = match connection.send_packed_command(redis::cmd("INFO").arg("server")).await {
+    let answer = connection.send_packed_command(redis::cmd("INFO").arg("server")).await;
+    let info = match answer.and_then(Value::extract_error) {
         Ok(value) => redis::from_redis_value::<String>(value).unwrap_or_default(),
         // a server may forbid INFO to this user: then nothing can be said about its version
         Err(error) if error.code() == Some("NOPERM") => return Ok(()),
@@ -416,6 +413,12 @@ fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
         Some(path) => path.display().to_string(),
         None => format!("{}:{}", options.host, options.port),
     };
+    if options.path.as_ref().is_some_and(|path| !path.exists()) {
+        return Error::Connection {
+            message: format!("connect ENOENT {place}"),
+            code: Some("ENOENT"),
+        };
+    }
     if error.is_connection_refusal() || error.to_string().contains("Connection refused") {
         return Error::Connection {
             message: format!("connect ECONNREFUSED {place}"),

@@ -65,7 +65,8 @@ pub(super) enum Held {
     Frame {
         first: u64,
         n: u32,
-        left: u32,
+        // one bit a job that has not ended
+        left: u64,
         blob: Arc<Vec<u8>>,
         options: Arc<JobOptions>,
     },
@@ -103,7 +104,7 @@ impl Holdings {
         (offset < n).then_some((offset, held))
     }
 
-    /// Jobs of a group ended.
+    /// Jobs of a group ended, one behind the other.
     pub(super) fn release(&mut self, handle: u32, jobs: u32) {
         self.jobs = self.jobs.saturating_sub(jobs);
         let Some((base, held)) = self.groups.range_mut(..=handle).next_back() else {
@@ -112,7 +113,7 @@ impl Holdings {
         let base = *base;
         let over = match held {
             Held::Frame { left, .. } => {
-                *left = left.saturating_sub(jobs);
+                *left &= !(all_of(jobs) << (handle - base));
                 *left == 0
             }
             Held::Record { .. } => true,
@@ -120,6 +121,19 @@ impl Holdings {
         if over {
             self.groups.remove(&base);
         }
+    }
+
+    /// Handles of every job held.
+    pub(super) fn handles(&self) -> Vec<u32> {
+        let mut handles = Vec::with_capacity(self.jobs as usize);
+        for (base, held) in &self.groups {
+            let left = match held {
+                Held::Frame { left, .. } => *left,
+                Held::Record { .. } => 1,
+            };
+            handles.extend((0..64).filter(|bit| left >> bit & 1 == 1).map(|bit| base + bit));
+        }
+        handles
     }
 
     /// Takes in what a step took, in the order of the line. What cannot be read is left out, and said.
@@ -170,7 +184,7 @@ impl Holdings {
         let held = Held::Frame {
             first,
             n,
-            left: n,
+            left: all_of(n),
             blob: Arc::new(blob),
             options,
         };
@@ -221,6 +235,11 @@ impl Holdings {
         self.options.insert(text.to_owned(), options.clone());
         options
     }
+}
+
+/// The lowest `jobs` bits. A frame has 64 jobs at most.
+fn all_of(jobs: u32) -> u64 {
+    u64::MAX >> (64 - jobs.clamp(1, 64))
 }
 
 impl Batch {

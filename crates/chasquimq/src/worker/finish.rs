@@ -1,6 +1,6 @@
 //! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
 
-use super::fetch::{Batch, Held, Holdings};
+use super::fetch::{Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
@@ -27,15 +27,15 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// Hands a whole batch back unstarted.
-    pub(super) fn returning(batch: &Batch, now_ms: u64) -> Self {
-        let returned = |at| Outcome {
-            handle: batch.base + at,
+    /// Hands jobs back unstarted.
+    pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
+        let returned = |handle| Outcome {
+            handle,
             ending: Ending::Returned,
         };
         Self {
             now_ms,
-            others: (0..batch.jobs.len() as u32).map(returned).collect(),
+            others: handles.into_iter().map(returned).collect(),
             ..Self::default()
         }
     }

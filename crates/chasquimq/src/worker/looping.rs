@@ -13,7 +13,7 @@ use super::{
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
-    clock::{is_foreign, system_now_ms},
+    clock::{is_foreign, offset_us, system_now_ms},
     error::{Error, Result},
     keys::Keys,
     server::{
@@ -41,8 +41,8 @@ pub(super) struct Loop {
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
-    // the caller's clock minus the server's, ms, for steps that are carried out at a time nobody knows yet
-    clock_offset_ms: i64,
+    // the caller's clock minus the server's, for steps that are carried out at a time nobody knows yet
+    clock_offset_us: i64,
     fetching: bool,
     // the last fetch found less than it wanted: the marker tells when there is more
     hungry: bool,
@@ -91,7 +91,7 @@ impl Loop {
             flushes: Vec::new(),
             step_number: 0,
             wait_number: 0,
-            clock_offset_ms: 0,
+            clock_offset_us: 0,
             fetching: false,
             hungry: false,
             look_again: false,
@@ -142,8 +142,15 @@ impl Loop {
             self.step().await;
         }
         if !self.closing.is_empty() && self.flushes.is_empty() {
-            self.release().await;
-            return false;
+            // whoever closes gracefully has let its running jobs end: what is still held never started
+            let held = self.holdings.handles();
+            if held.is_empty() {
+                self.release().await;
+                return false;
+            }
+            self.flushes.push(Flush::returning(held, system_now_ms()));
+            self.step().await;
+            return true;
         }
         self.wait_if_hungry();
         true
@@ -358,7 +365,7 @@ impl Loop {
             Arg::Int(MAX_BYTES),
             Arg::from(outcomes.blob.as_slice()),
             Arg::from(outcomes.keeps.as_slice()),
-            Arg::Int(self.clock_offset_ms),
+            Arg::Int(self.clock_offset_us),
         ]
     }
 
@@ -375,8 +382,8 @@ impl Loop {
         let rejected = outcomes.rejected(reply.array()?)?;
         let taken = reply.array()?;
         let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
-        let (now_ms, server_ms) = (reply.int()? as u64, reply.int()?);
-        self.clock_offset_ms = system_now_ms() as i64 - server_ms;
+        let (now_ms, server_us) = (reply.int()? as u64, reply.int()?);
+        self.clock_offset_us = offset_us(server_us);
         let (mut jobs, unreadable) = self.holdings.take_in(taken, now_ms);
         for error in unreadable {
             self.report(error);
@@ -400,7 +407,8 @@ impl Loop {
         if !self.closing.is_empty() {
             // nobody is left to run them
             if let Some(batch) = jobs.take() {
-                self.flushes.push(Flush::returning(&batch, now_ms));
+                let handles = batch.base..batch.base + batch.jobs.len() as u32;
+                self.flushes.push(Flush::returning(handles, now_ms));
             }
         }
         let message = Message {

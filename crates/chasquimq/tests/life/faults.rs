@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use chasquimq::{Queue, WorkerOptions};
+use chasquimq::{frame::Frame, Queue, WorkerOptions};
 
 use crate::{
-    probe::connect_options,
+    probe::{connect_options, snapshot::Content},
     proxy::Proxy,
     runner::{End, Runner},
     world::{add_to, until, World},
@@ -33,8 +33,12 @@ async fn a_hundred_thousand_jobs_are_added_once_each() {
     assert_eq!(world.counts().await.waiting, JOBS as u64);
     let mut seen = vec![0; JOBS];
     let snapshot = world.end();
-    for data in snapshot.waiting_data() {
-        seen[data.parse::<usize>().expect("number")] += 1;
+    for entry in &snapshot.log {
+        let Content::Frame(blob) = &entry.content else { panic!("a plain job is in a frame") };
+        let mut frame = Frame::parse(blob).expect("a frame");
+        while let Some((_, data)) = frame.next_job().expect("a job") {
+            seen[data.parse::<usize>().expect("number")] += 1;
+        }
     }
     assert!(seen.iter().all(|times| *times == 1));
 }

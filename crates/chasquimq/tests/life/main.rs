@@ -1,6 +1,7 @@
 //! Whole lives of jobs, with workers, producers and readers on a real server. Each test has a queue of its own; when it is over every
 //! key is compared with the others.
 
+#[expect(dead_code, reason = "the script tests look at more than these")]
 #[path = "../probe/mod.rs"]
 mod probe;
 mod proxy;

@@ -13,7 +13,7 @@ use chasquimq::ConnectOptions;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
 };
 
 use crate::probe::connect_options;
@@ -98,6 +98,13 @@ impl Proxy {
     }
 }
 
+impl Proxy {
+    /// Ends every connection, and accepts no more.
+    pub fn cut_off(self) {
+        drop(self);
+    }
+}
+
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
@@ -105,10 +112,11 @@ impl Drop for Proxy {
 }
 
 async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults>) {
+    // its connections end with it
+    let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         let (server, faults) = (server.clone(), faults.clone());
-        // it ends with its connections, which end with the test
-        tokio::spawn(async move {
+        connections.spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
                 let (mut requests, mut answers) = client.into_split();
                 let (mut replies, mut orders) = server.into_split();

@@ -114,6 +114,11 @@ impl Runner {
         seen
     }
 
+    /// Ends like a program that forgets its worker.
+    pub fn abandon(self) {
+        self.task.abort();
+    }
+
     /// Ends like a process that is killed: nothing more is run, reported or given up.
     pub async fn kill(self) {
         self.task.abort();

@@ -99,7 +99,7 @@ pub async fn add_to(queue: &Queue, options: &str, data: impl IntoIterator<Item =
         options: &options,
     });
     let batch = AddBatch::pack(system_now_ms(), jobs);
-    queue.add(&batch).await.expect("an addition")
+    queue.add(batch).await.expect("an addition")
 }
 
 /// Waits for a condition.

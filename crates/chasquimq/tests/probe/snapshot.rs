@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::frame::Frame;
 use redis::Value;
 
 use super::tree::Tree;
@@ -209,19 +208,6 @@ impl Snapshot {
             }
         }
         line
-    }
-
-    /// Data of the jobs of waiting frames, JSON texts.
-    pub fn waiting_data(&self) -> Vec<String> {
-        let mut data = Vec::new();
-        for entry in self.log.iter().filter(|entry| (entry.ms, entry.seq) > self.cursor()) {
-            let Content::Frame(blob) = &entry.content else { continue };
-            let mut frame = Frame::parse(blob).expect("a frame");
-            while let Some((_, job)) = frame.next_job().expect("a job") {
-                data.push(job.to_owned());
-            }
-        }
-        data
     }
 
     /// Ids that are held, in no order.

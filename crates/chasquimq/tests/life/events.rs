@@ -1,0 +1,112 @@
+//! The event log, as a reader hears it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chasquimq::{Event, EventMessage, EventReader, WorkerOptions};
+
+use crate::{
+    probe::connect_options,
+    runner::End,
+    world::{until, World},
+};
+
+/// A reader under way, and what it heard.
+struct Listener {
+    reader: Arc<EventReader>,
+    events: Arc<Mutex<Vec<Event>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Listener {
+    fn from(world: &World, place: &str) -> Self {
+        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let heard = events.clone();
+        let sink = Arc::new(move |message| {
+            if let EventMessage::Events(more) = message {
+                heard.lock().expect("events").extend(more);
+            }
+        });
+        let reader = Arc::new(EventReader::new(connect_options(), world.keys.clone(), sink.clone()));
+        let (reading, place) = (reader.clone(), place.to_owned());
+        let task = tokio::spawn(async move { reading.run(&place, Duration::from_secs(1), sink).await });
+        Self { reader, events, task }
+    }
+
+    fn heard(&self) -> Vec<Event> {
+        self.events.lock().expect("events").clone()
+    }
+
+    async fn until(&self, events: usize) -> Vec<Event> {
+        until("events to be heard", || async { self.heard().len() >= events }).await;
+        self.heard()
+    }
+
+    async fn close(self) {
+        self.reader.close();
+        self.task.await.expect("a reader that ends");
+    }
+}
+
+fn shown(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| format!("{} {}", event.name, event.fields[0].1)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_tells_its_whole_life() {
+    let world = World::new();
+    let listener = Listener::from(&world, "0-0");
+    let worker = world.worker(WorkerOptions::default(), |job| {
+        std::future::ready(if job.vitals.attempts_made == 0 && job.data == "1" { End::Failed("boom") } else { End::DONE })
+    });
+    until("the worker to wait", || async { worker.seen().drained > 0 }).await;
+    world.add(r#"{"attempts":2,"backoff":{"type":"fixed","delay":20}}"#, ["1".to_owned()]).await;
+    world.completed(1).await;
+    let events = listener.until(9).await;
+    assert_eq!(
+        shown(&events),
+        ["added 1", "waiting 1", "active 1", "delayed 1", "waiting 1", "active 1", "completed 1"]
+            .iter()
+            .map(|event| (*event).to_owned())
+            .collect::<Vec<_>>()
+    );
+    worker.close().await;
+    listener.close().await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_resumes_from_any_event() {
+    let world = World::new();
+    world.add_plain(30).await;
+    world.add_plain(30).await;
+    let first = Listener::from(&world, "0-0");
+    let all = first.until(120).await;
+    first.close().await;
+    assert_eq!(all.len(), 120);
+    for from in [1, 59, 60, 61, 119] {
+        let listener = Listener::from(&world, &all[from - 1].id);
+        assert_eq!(listener.until(120 - from).await, all[from..]);
+        listener.close().await;
+    }
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_reader_hears_what_comes_from_now_on() {
+    let world = World::new();
+    world.add_plain(5).await;
+    let listener = Listener::from(&world, "$");
+    // until it has found its place it hears nothing, so it is told something new until it does
+    until("the reader to hear", || async {
+        world.add_plain(1).await;
+        !listener.heard().is_empty()
+    })
+    .await;
+    let id: u64 = listener.heard()[0].fields[0].1.parse().expect("number");
+    assert!(id > 5);
+    listener.close().await;
+    world.end();
+}

@@ -1,0 +1,200 @@
+//! A worker's lease: it lives while its worker does, and then its jobs go to others.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chasquimq::WorkerOptions;
+
+use crate::{
+    runner::{End, Job},
+    world::{until, World},
+};
+
+/// A lease that ends soon after its worker.
+fn short_lease() -> WorkerOptions {
+    WorkerOptions {
+        concurrency: 10,
+        lock_duration: Duration::from_millis(400),
+        lock_renew_time: Some(Duration::from_millis(200)),
+        ..WorkerOptions::default()
+    }
+}
+
+/// Looks for dead workers all the time.
+fn rescuer() -> WorkerOptions {
+    WorkerOptions {
+        stalled_interval: Some(Duration::from_millis(50)),
+        ..short_lease()
+    }
+}
+
+type Ids = Arc<Mutex<Vec<String>>>;
+
+/// A handler that notes its jobs, and the note.
+fn noting() -> (Ids, impl Fn(Job) -> std::future::Ready<End> + Send + Sync + 'static) {
+    let ids = Ids::default();
+    let noted = ids.clone();
+    let handler = move |job: Job| {
+        noted.lock().expect("ids").push(job.id);
+        std::future::ready(End::DONE)
+    };
+    (ids, handler)
+}
+
+fn sorted(ids: &Ids) -> Vec<String> {
+    let mut ids = ids.lock().expect("ids").clone();
+    ids.sort_by_key(|id| id.parse::<u64>().unwrap_or(u64::MAX));
+    ids
+}
+
+/// Completes jobs 1..5 and never ends another.
+async fn complete_half(job: Job) -> End {
+    match job.id.parse::<u64>() {
+        Ok(1..=5) => End::DONE,
+        _ => std::future::pending().await,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_of_a_killed_worker_go_to_others_and_completed_ones_do_not() {
+    let world = World::new();
+    world.add_plain(10).await;
+    world.add(r#"{"jobId":"x"}"#, ["0".to_owned()]).await;
+    let killed = world.worker(
+        WorkerOptions {
+            concurrency: 11,
+            ..short_lease()
+        },
+        complete_half,
+    );
+    world.completed(5).await;
+    until("all jobs to be active", || async { world.counts().await.active == 6 }).await;
+    killed.kill().await;
+    let (ids, handler) = noting();
+    let other = world.worker(rescuer(), handler);
+    world.completed(11).await;
+    assert_eq!(sorted(&ids), ["6", "7", "8", "9", "10", "x"]);
+    let job = world.queue.job("7").await.expect("an answer").expect("the job");
+    assert_eq!((job.vitals.stalled_counter, job.vitals.attempts_started, job.vitals.attempts_made), (1, 2, 1));
+    let job = world.queue.job("3").await.expect("an answer").expect("the job");
+    assert_eq!((job.vitals.stalled_counter, job.vitals.attempts_started), (0, 1));
+    let seen = other.close().await;
+    assert_eq!(seen.stalled, ["6", "7", "8", "9", "10", "x"]);
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_dropped_takes_nothing_any_more() {
+    let world = World::new();
+    let (_, handler) = noting();
+    let dropped = world.worker(WorkerOptions::default(), handler);
+    // it has looked, and waits for jobs
+    until("the queue to be found empty", || async { dropped.seen().drained > 0 }).await;
+    dropped.abandon();
+    world.add_plain(3).await;
+    let (ids, handler) = noting();
+    let other = world.worker(WorkerOptions::default(), handler);
+    world.completed(3).await;
+    assert_eq!(sorted(&ids), ["1", "2", "3"]);
+    other.close().await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_may_block_for_three_lease_times() {
+    let world = World::new();
+    world.add_plain(1).await;
+    let (own, note) = noting();
+    let blocked = world.worker(short_lease(), move |job| {
+        let noted = note(job);
+        async move {
+            // what blocks is the program's thread, not the engine's
+            let blocking = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(1300)));
+            blocking.await.expect("a blocking handler");
+            noted.await
+        }
+    });
+    until("the job to be active", || async { world.counts().await.active == 1 }).await;
+    let (others, handler) = noting();
+    let rescuer = world.worker(rescuer(), handler);
+    world.completed(1).await;
+    let seen = blocked.close().await;
+    assert!(!seen.lease_lost && seen.rejected.is_empty(), "{seen:?}");
+    assert_eq!((sorted(&own), sorted(&others)), (vec!["1".to_owned()], Vec::new()));
+    assert!(rescuer.close().await.stalled.is_empty());
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_completion_that_comes_too_late_is_refused() {
+    let mut world = World::new();
+    world.add_plain(1).await;
+    let (release, released) = tokio::sync::watch::channel(false);
+    let options = WorkerOptions {
+        id: "late".to_owned(),
+        // it does not notice in time
+        lock_renew_time: None,
+        ..short_lease()
+    };
+    let late = world.worker(options, move |_| {
+        let mut released = released.clone();
+        async move {
+            released.wait_for(|released| *released).await.expect("a release");
+            End::Completed(Some("\"late\"".to_owned()))
+        }
+    });
+    until("the job to be active", || async { world.counts().await.active == 1 }).await;
+    world.command("DEL", "lease:late");
+    let other = world.worker(rescuer(), |_| async { End::Completed(Some("\"other\"".to_owned())) });
+    world.completed(1).await;
+    release.send(true).expect("a waiting handler");
+    let seen = late.close().await;
+    assert_eq!(seen.rejected, ["Missing lock for job 1. moveToFinished"]);
+    assert_eq!(world.queue.state("1").await.expect("state"), ("completed".to_owned(), "\"other\"".to_owned()));
+    other.close().await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_kills_its_workers_fails() {
+    let world = World::new();
+    world.add_plain(1).await;
+    for _ in 0..2 {
+        let killed = world.worker(rescuer(), |_| std::future::pending());
+        until("the job to be active", || async { world.counts().await.active == 1 }).await;
+        killed.kill().await;
+    }
+    let (ids, handler) = noting();
+    let last = world.worker(rescuer(), handler);
+    until("the job to fail", || async { world.counts().await.failed == 1 }).await;
+    assert!(sorted(&ids).is_empty());
+    let (state, reason) = world.queue.state("1").await.expect("state");
+    assert_eq!((state.as_str(), reason.as_str()), ("failed", "job stalled more than allowable limit"));
+    last.close().await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_given_up_at_a_graceful_close_only() {
+    let mut world = World::new();
+    for (id, graceful) in [("polite", true), ("killed", false)] {
+        let options = WorkerOptions {
+            id: id.to_owned(),
+            ..WorkerOptions::default()
+        };
+        world.add_plain(1).await;
+        let worker = world.worker(options, |_| async { End::DONE });
+        until("the jobs to complete", || async { world.counts().await.waiting + world.counts().await.active == 0 }).await;
+        let lease = format!("lease:{id}");
+        assert_eq!(world.command("EXISTS", &lease), redis::Value::Int(1));
+        if graceful {
+            worker.close().await;
+        } else {
+            worker.kill().await;
+        }
+        assert_eq!(world.command("EXISTS", &lease), redis::Value::Int(i64::from(!graceful)));
+    }
+    world.end();
+}
