@@ -117,10 +117,19 @@ function checkJobId(jobId: string): void {
   if (jobId.includes(':') && jobId.split(':').length !== 3) throw new Error('Custom Id cannot contain :');
 }
 
-/** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. */
+/** Options that are a number, or a text that is one. */
+const NUMBERS = new Set(['timestamp', 'delay', 'attempts']);
+
+/** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. So would a Date. */
 function checkNumbers(options: Record<string, unknown>, path = ''): void {
   for (const key in options) {
     const value = options[key];
+    if (path === '' && NUMBERS.has(key) && value !== undefined && value !== null) {
+      const isNumber = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '');
+      if (!isNumber || !Number.isFinite(Number(value))) {
+        throw new RangeError(`The job option ${key} must be a finite number`);
+      }
+    }
     if (typeof value === 'number' && !Number.isFinite(value)) {
       throw new RangeError(`The job option ${path}${key} must be a finite number`);
     }

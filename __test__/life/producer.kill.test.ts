@@ -3,12 +3,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
 import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -23,26 +22,30 @@ describe('producer.kill', () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('jobs that were acknowledged are there', async () => {
-    const queue = stage.queue();
-    const redis = stage.keep(closable(new Redis(server)));
+    const own = stage.keep(await OwnServer.start());
+    const admin = own.client();
     const random = new Random(4);
     const file = join(folder, 'ledger');
+    const common = { REDIS_URL: `redis://127.0.0.1:${own.port}`, QUEUE: stage.queueName, LEDGER: file };
     for (let owner = 0; owner < KILLS; owner++) {
       const told = owner % 2 === 1;
-      const env = { QUEUE: stage.queueName, OWNER: owner, LEDGER: file, DIE_AT: 500 + random.next(1_500) };
-      const program = Program.start('ledger-producer.mjs', { env: { ...env, DIE_HOW: told ? 'told' : 'itself' } });
-      stage.keep(program);
+      const env = { ...common, OWNER: owner, DIE_AT: 500 + random.next(1_500), DIE_HOW: told ? 'told' : 'itself' };
+      const program = stage.keep(Program.start('ledger-producer.mjs', { env }));
       if (told) {
         await program.said('reached');
         await program.kill();
       }
       expect(await program.ended, program.errors).toEqual({ code: null, signal: 'SIGKILL' });
       // Redis goes on reading what the process had sent, up to its end.
-      await until('the end of its connections', async () => {
-        return !String(await redis.client.client('LIST')).includes(`${stage.queueName}-${owner}`);
-      });
+      const connections = async () =>
+        String(await admin.client('LIST'))
+          .trimEnd()
+          .split('\n').length;
+      await until('the end of its connections', async () => (await connections()) === 1);
     }
+    await admin.quit();
 
+    const queue = stage.queue({ connection: own.connection });
     const stored = new Map((await queue.getJobs(['waiting'])).map(({ id, data }) => [String(id), String(data)]));
     const acknowledged = readFileSync(file, 'utf8').trimEnd().split('\n');
     expect(acknowledged.length).toBeGreaterThan(500 * KILLS);
@@ -59,7 +62,3 @@ describe('producer.kill', () => {
     expect(await next.getState()).toBe('waiting');
   });
 });
-
-function closable(client: Redis): { client: Redis; close(): Promise<unknown> } {
-  return { client, close: () => client.quit() };
-}

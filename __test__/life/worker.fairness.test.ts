@@ -95,7 +95,8 @@ describe('worker.fairness', () => {
     await until('the second worker to run the rest', () => late.length === 1_000, WINDOW_MS);
     expect([ended, busy]).toEqual([1_000, '1001']);
     expect(late.sort(byValue)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1_002));
-    expect(await queue.getJobCounts('active', 'waiting')).toEqual({ active: 1, waiting: 0 });
+    await until('their completion to be stored', async () => (await queue.getActiveCount()) === 1);
+    expect(await queue.getJobCounts('waiting', 'completed')).toEqual({ waiting: 0, completed: 2_000 });
   });
 });
 

@@ -61,7 +61,7 @@ describe('worker.kill', () => {
     expect(await program.ended, program.errors).toEqual({ code: null, signal: 'SIGKILL' });
     // Redis goes on reading what the process had sent, up to its end.
     await until('the end of its connections', async () => {
-      return !String(await redis.client('LIST')).includes(`${stage.queueName}-${owner}`);
+      return !String(await redis.client('LIST')).includes(` name=${stage.queueName}-${owner} `);
     });
   }
 

@@ -76,8 +76,6 @@ export class TlsFront {
   readonly #listener: Server;
   /** Certificates that clients showed. */
   readonly clientSubjects: string[] = [];
-  /** Names that clients asked for. */
-  readonly names: string[] = [];
 
   /** @param clientCa asks clients for a certificate of that authority */
   constructor(certificate: Certificate, clientCa?: string) {
@@ -85,7 +83,6 @@ export class TlsFront {
     this.#listener = createServer({ ...certificate, ...clients }, (client) => {
       this.#sockets.add(client);
       if (clientCa !== undefined) this.clientSubjects.push(String(client.getPeerCertificate().subject?.CN));
-      if (client.servername) this.names.push(client.servername);
       const upstream = connect(server.port, server.host);
       client.on('error', () => undefined).on('close', () => upstream.destroy());
       upstream.on('error', () => undefined).on('close', () => client.destroy());

@@ -96,8 +96,9 @@ const cases = {
 
   async serverGone() {
     const opened = open(shaky, async () => {});
+    const completed = new Promise((resolve) => opened.worker.once('completed', resolve));
     await opened.queue.add('job', 1);
-    await new Promise((resolve) => opened.worker.once('completed', resolve));
+    await completed;
     console.log('ready');
     await told('close');
     await closeAll(opened);

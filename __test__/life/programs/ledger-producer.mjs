@@ -7,7 +7,7 @@ import { Queue } from 'chasquimq';
 const { QUEUE, REDIS_URL, LEDGER, OWNER, DIE_AT, DIE_HOW } = process.env;
 
 const ledger = openSync(LEDGER, 'a');
-const queue = new Queue(QUEUE, { connection: { url: REDIS_URL, connectionName: `${QUEUE}-${OWNER}` } });
+const queue = new Queue(QUEUE, { connection: { url: REDIS_URL } });
 let made = 0;
 let acknowledged = 0;
 

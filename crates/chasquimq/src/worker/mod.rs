@@ -126,6 +126,13 @@ impl std::fmt::Debug for Worker {
     }
 }
 
+// what waits for jobs must not take them for a worker that nobody hears any more
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.waiting.close();
+    }
+}
+
 impl Worker {
     /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
     pub fn new(connect: ConnectOptions, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {

@@ -20,7 +20,7 @@ const BATCHES_AT_ONCE: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_thousand_jobs_are_added_once_each() {
-    let proxy = Proxy::start(10).await;
+    let proxy = Proxy::start(5).await;
     let world = World::behind(proxy.connect_options());
     let numbers = add_in_parallel(&world.queue).await;
     assert!(proxy.cuts() > 20, "cut {} times only", proxy.cuts());

@@ -18,6 +18,8 @@ fn short_lease() -> WorkerOptions {
         concurrency: 10,
         lock_duration: Duration::from_millis(400),
         lock_renew_time: Some(Duration::from_millis(200)),
+        // one worker's scan is enough for all, until its interval is over
+        stalled_interval: None,
         ..WorkerOptions::default()
     }
 }
@@ -134,6 +136,8 @@ async fn a_completion_that_comes_too_late_is_refused() {
     let (release, released) = tokio::sync::watch::channel(false);
     let options = WorkerOptions {
         id: "late".to_owned(),
+        // without a free slot it cannot take its own job again
+        concurrency: 1,
         // it does not notice in time
         lock_renew_time: None,
         ..short_lease()
@@ -162,8 +166,12 @@ async fn a_job_that_kills_its_workers_fails() {
     let world = World::new();
     world.add_plain(1).await;
     for _ in 0..2 {
-        let killed = world.worker(rescuer(), |_| std::future::pending());
-        until("the job to be active", || async { world.counts().await.active == 1 }).await;
+        let (starts, note) = noting();
+        let killed = world.worker(rescuer(), move |job| {
+            drop(note(job));
+            std::future::pending()
+        });
+        until("the job to start", || async { !sorted(&starts).is_empty() }).await;
         killed.kill().await;
     }
     let (ids, handler) = noting();

@@ -199,12 +199,12 @@ fn a_batch_of_more_references_than_a_call_takes_arguments_is_taken() {
 #[test]
 fn a_step_behind_a_wait_reads_the_clock_itself() {
     let mut queue = TestQueue::with(Plan::new().record("x").delayed("y", 1_000_000));
-    let call = queue.step_call(&Step::by("w").behind_wait(-500_000).want(5));
+    let call = queue.step_call(&Step::by("w").behind_wait(-500_000_000).want(5));
     let Value::Array(parts) = queue.carry_out_value(&call) else {
         panic!("a reply")
     };
-    let [now_ms, server_ms] = [5, 6].map(|i| redis::from_redis_value::<i64>(parts[i].clone()).expect("ms"));
-    assert_eq!(now_ms, server_ms - 500_000);
+    let [now_ms, server_us] = [5, 6].map(|i| redis::from_redis_value::<i64>(parts[i].clone()).expect("a time"));
+    assert_eq!(now_ms, (server_us - 500_000_000).div_euclid(1000));
     // y was due by that clock
     queue.key_is("active", &format!("x=[{now_ms} 1 w ''] y=[{now_ms} 1 w '']"));
 }
