@@ -75,6 +75,25 @@ describe('worker.fairness', () => {
     );
   });
 
+  it('also when one of the short jobs has kept the event loop busy for longer', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const held: number[] = [];
+    const processor: Processor = async (job) => {
+      if (job.name === 'busy') for (const since = performance.now(); performance.now() - since < 60;);
+      if (job.name !== 'slow') return;
+      held.push(Number(job.id));
+      await gate.opened;
+    };
+    stage.worker(processor);
+    await queue.addBulk([...jobs('short', 500), ...jobs('busy', 1), ...jobs('short', 500), ...jobs('slow', 20)]);
+    await until('the first slow job to run', () => held.length === 1);
+    stage.worker(processor, { concurrency: 3 });
+    await until('the second worker to run others', () => held.length === 4, WINDOW_MS);
+    await until('the rest to wait', async () => (await queue.getWaitingCount()) === 16, WINDOW_MS);
+    expect(held.sort(byValue)).toEqual([1_002, 1_003, 1_004, 1_005]);
+  });
+
   it('a worker that comes later finds what a busy one could not start', async () => {
     const queue = stage.queue();
     const gate = stage.gate();

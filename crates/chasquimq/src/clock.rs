@@ -17,7 +17,9 @@ const SAME_CLOCK_US: i64 = 2_000;
 
 /// How far this machine's clock is ahead of a server's that was read as `server_us` meanwhile; 0 when they cannot be told apart.
 pub fn offset_us(server_us: i64) -> i64 {
-    let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+    let now_us = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64);
     let offset_us = now_us - server_us;
     if (0..SAME_CLOCK_US).contains(&offset_us) {
         0

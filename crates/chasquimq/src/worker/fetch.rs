@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    frame::Frame,
+    frame::{Frame, MAX_JOBS},
     job::{Body, Vitals},
     options::JobOptions,
     server::reply::Reply,
@@ -78,6 +78,15 @@ pub(super) enum Held {
     },
 }
 
+impl Held {
+    fn jobs(&self) -> u32 {
+        match self {
+            Held::Frame { n, .. } => *n,
+            Held::Record { .. } => 1,
+        }
+    }
+}
+
 /// Every job this worker holds, by handle.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
@@ -97,11 +106,22 @@ impl Holdings {
     pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Held)> {
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let offset = handle - base;
-        let n = match held {
-            Held::Frame { n, .. } => *n,
-            Held::Record { .. } => 1,
-        };
-        (offset < n).then_some((offset, held))
+        (offset < held.jobs()).then_some((offset, held))
+    }
+
+    /// Where the handles of a batch of up to `most` jobs start. Handles come round, and a job may be held for longer than that takes.
+    fn free_handles(&self, most: u32) -> u32 {
+        let mut base = self.next_handle;
+        loop {
+            let Some(end) = base.checked_add(most) else {
+                base = 0;
+                continue;
+            };
+            match self.groups.range(..end).next_back() {
+                Some((group, held)) if group + held.jobs() > base => base = group + held.jobs(),
+                _ => return base,
+            }
+        }
     }
 
     /// Jobs of a group ended, one behind the other.
@@ -138,6 +158,9 @@ impl Holdings {
 
     /// Takes in what a step took, in the order of the line. What cannot be read is left out, and said.
     pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
+        // a frame is three values
+        let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32;
+        self.next_handle = self.free_handles(most);
         let mut batch = Batch {
             base: self.next_handle,
             processed_on,
@@ -189,7 +212,7 @@ impl Holdings {
             options,
         };
         self.groups.insert(self.next_handle, held);
-        self.next_handle = self.next_handle.wrapping_add(n);
+        self.next_handle += n;
         Ok(())
     }
 
@@ -219,7 +242,7 @@ impl Holdings {
         };
         batch.extras.push(Extra { id, vitals });
         self.groups.insert(self.next_handle, held);
-        self.next_handle = self.next_handle.wrapping_add(1);
+        self.next_handle += 1;
         Ok(())
     }
 
@@ -252,5 +275,41 @@ impl Batch {
         }
         self.options.push(options.clone());
         self.options.len() as u32 - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::*;
+    use crate::frame::FrameBuilder;
+
+    /// Takes in a frame of `jobs` jobs. Gives the batch's first handle.
+    fn take(holdings: &mut Holdings, jobs: u32) -> u32 {
+        let mut frame = FrameBuilder::new(7, "{}");
+        for _ in 0..jobs {
+            frame.push("a", "1");
+        }
+        let values = vec![
+            Value::Int(1),
+            Value::Int(i64::from(jobs)),
+            Value::BulkString(frame.finish().0),
+        ];
+        let reply = Reply::new("a test", Value::Array(values)).expect("reply");
+        holdings.take_in(reply, 7).0.expect("a batch").base
+    }
+
+    #[test]
+    fn handles_come_round_and_pass_over_jobs_still_held() {
+        let mut holdings = Holdings::default();
+        assert_eq!([take(&mut holdings, 10), take(&mut holdings, 5)], [0, 10]);
+        holdings.release(0, 10);
+        holdings.next_handle = u32::MAX - 20;
+        // the frame of 64 would end beyond the last handle, and the jobs from 10 on are still held
+        assert_eq!(take(&mut holdings, 64), 15);
+        assert_eq!(holdings.handles().len(), 69);
+        assert_eq!(holdings.find(12).map(|(offset, _)| offset), Some(2));
+        assert_eq!(holdings.find(78).map(|(offset, _)| offset), Some(63));
     }
 }

@@ -144,13 +144,12 @@ impl Loop {
         if !self.closing.is_empty() && self.flushes.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
             let held = self.holdings.handles();
-            if held.is_empty() {
-                self.release().await;
-                return false;
+            if !held.is_empty() {
+                self.flushes.push(Flush::returning(held, system_now_ms()));
+                self.step().await;
             }
-            self.flushes.push(Flush::returning(held, system_now_ms()));
-            self.step().await;
-            return true;
+            self.release().await;
+            return false;
         }
         self.wait_if_hungry();
         true

@@ -4,33 +4,44 @@ use std::sync::{Arc, Mutex};
 
 use chasquimq::{frame::MAX_BYTES, system_now_ms, WorkerOptions};
 
-use crate::{
-    runner::End,
-    world::World,
-};
+use crate::{runner::End, world::World};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_keeps_what_it_was_given_and_gets_its_result() {
     let world = World::new();
     let before_ms = system_now_ms();
-    let added = world.add(r#"{"attempts":3}"#, [r#"{"to":"ñandú","n":[1,null]}"#.to_owned()]).await;
+    let added = world
+        .add(r#"{"attempts":3}"#, [r#"{"to":"ñandú","n":[1,null]}"#.to_owned()])
+        .await;
     let id = added.id(0);
     assert_eq!(world.state(&id).await, "waiting");
     let options = WorkerOptions {
         name: "bob".to_owned(),
         ..WorkerOptions::default()
     };
-    let worker = world.worker(options, |job| async move { End::Completed(Some(format!("[{}]", job.data))) });
+    let worker = world.worker(
+        options,
+        |job| async move { End::Completed(Some(format!("[{}]", job.data))) },
+    );
     world.completed(1).await;
     let job = world.queue.job(&id).await.expect("an answer").expect("the job");
     assert_eq!(job.state, "completed");
-    assert_eq!((job.body.name.as_str(), job.body.options.as_str()), ("a", r#"{"attempts":3}"#));
+    assert_eq!(
+        (job.body.name.as_str(), job.body.options.as_str()),
+        ("a", r#"{"attempts":3}"#)
+    );
     assert_eq!(job.body.data, r#"{"to":"ñandú","n":[1,null]}"#);
     let vitals = job.vitals;
     assert_eq!((vitals.attempts_made, vitals.attempts_started), (1, 1));
     assert_eq!(vitals.returnvalue.as_deref(), Some(r#"[{"to":"ñandú","n":[1,null]}]"#));
     assert_eq!(vitals.processed_by.as_deref(), Some("bob"));
-    let times = [Some(before_ms), Some(job.body.timestamp), vitals.processed_on, vitals.finished_on, Some(system_now_ms())];
+    let times = [
+        Some(before_ms),
+        Some(job.body.timestamp),
+        vitals.processed_on,
+        vitals.finished_on,
+        Some(system_now_ms()),
+    ];
     assert!(times.is_sorted(), "{times:?}");
     worker.close().await;
     world.end();
@@ -39,8 +50,20 @@ async fn a_job_keeps_what_it_was_given_and_gets_its_result() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_any_size_arrive() {
     let world = World::new();
-    let sizes = [0, 1, 1000, MAX_BYTES, MAX_BYTES + 1, 3 * MAX_BYTES, 10, MAX_BYTES - 50, 40];
-    world.add("{}", sizes.map(|size| format!("\"{}\"", "x".repeat(size)))).await;
+    let sizes = [
+        0,
+        1,
+        1000,
+        MAX_BYTES,
+        MAX_BYTES + 1,
+        3 * MAX_BYTES,
+        10,
+        MAX_BYTES - 50,
+        40,
+    ];
+    world
+        .add("{}", sizes.map(|size| format!("\"{}\"", "x".repeat(size))))
+        .await;
     let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
     let started = seen.clone();
     let worker = world.worker(WorkerOptions::default(), move |job| {
@@ -59,7 +82,9 @@ async fn one_addition_may_hold_very_many_jobs() {
     let world = World::new();
     let added = world.add_plain(JOBS).await;
     assert_eq!((added.first, added.exceptions.len()), (1, 0));
-    let delayed = world.add(r#"{"delay":1}"#, (0..JOBS / 2).map(|job| job.to_string())).await;
+    let delayed = world
+        .add(r#"{"delay":1}"#, (0..JOBS / 2).map(|job| job.to_string()))
+        .await;
     assert_eq!(delayed.first, JOBS as u64 + 1);
     let options = WorkerOptions {
         concurrency: 1000,
@@ -95,7 +120,11 @@ async fn a_custom_id_is_one_job_until_it_is_removed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_are_not_kept_leave_nothing() {
     let world = World::new();
-    let options = [r#"{"removeOnComplete":true}"#, r#"{"removeOnComplete":true,"delay":1}"#, r#"{"removeOnFail":true}"#];
+    let options = [
+        r#"{"removeOnComplete":true}"#,
+        r#"{"removeOnComplete":true,"delay":1}"#,
+        r#"{"removeOnFail":true}"#,
+    ];
     for options in options {
         world.add(options, (0..100).map(|job| job.to_string())).await;
     }

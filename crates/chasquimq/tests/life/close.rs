@@ -17,7 +17,10 @@ use crate::{
 };
 
 /// A handler that counts, and takes so long.
-fn counting(runs: &Arc<AtomicUsize>, time: Duration) -> impl Fn(crate::runner::Job) -> std::pin::Pin<Box<dyn std::future::Future<Output = End> + Send>> {
+fn counting(
+    runs: &Arc<AtomicUsize>,
+    time: Duration,
+) -> impl Fn(crate::runner::Job) -> std::pin::Pin<Box<dyn std::future::Future<Output = End> + Send>> {
     let runs = runs.clone();
     move |_| {
         runs.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +160,11 @@ async fn a_paused_queue_gets_back_what_did_not_start() {
     // long enough for a worker that does not stop to show it
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(world.counts().await, stopped);
-    world.queue.pause(system_now_ms(), false).await.expect("the end of a pause");
+    world
+        .queue
+        .pause(system_now_ms(), false)
+        .await
+        .expect("the end of a pause");
     world.completed(5000).await;
     worker.close().await;
     assert_eq!(runs.load(Ordering::Relaxed), 5000);
@@ -171,7 +178,11 @@ async fn an_obliterated_queue_serves_its_worker_again() {
     let runs = Arc::new(AtomicUsize::new(0));
     let worker = world.worker(WorkerOptions::default(), counting(&runs, Duration::from_millis(1)));
     world.completed(100).await;
-    world.queue.obliterate(system_now_ms(), true, 100).await.expect("the end of a queue");
+    world
+        .queue
+        .obliterate(system_now_ms(), true, 100)
+        .await
+        .expect("the end of a queue");
     world.add_plain(10).await;
     until("the new jobs to complete", || async {
         let counts = world.counts().await;

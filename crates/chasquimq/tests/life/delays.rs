@@ -34,7 +34,12 @@ async fn waits(worker: &Runner) {
 
 async fn delay(world: &World, delay_ms: u64) -> (String, u64) {
     let now_ms = system_now_ms();
-    let added = world.add(&format!(r#"{{"delay":{delay_ms},"timestamp":{now_ms}}}"#), ["0".to_owned()]).await;
+    let added = world
+        .add(
+            &format!(r#"{{"delay":{delay_ms},"timestamp":{now_ms}}}"#),
+            ["0".to_owned()],
+        )
+        .await;
     (added.id(0), now_ms + delay_ms)
 }
 
@@ -44,7 +49,10 @@ fn started_on_time(starts: &Starts, due: &[(String, u64)]) {
     for (id, due_ms) in due {
         let (_, start_ms) = starts.iter().find(|(other, _)| other == id).expect("a start");
         let late_ms = *start_ms as i64 - *due_ms as i64;
-        assert!((0..=LATE_MS as i64).contains(&late_ms), "{id} is late by {late_ms} ms: {starts:?}, due {due:?}");
+        assert!(
+            (0..=LATE_MS as i64).contains(&late_ms),
+            "{id} is late by {late_ms} ms: {starts:?}, due {due:?}"
+        );
     }
 }
 
@@ -60,7 +68,12 @@ async fn jobs_start_on_time_whatever_their_order() {
     world.completed(6).await;
     worker.close().await;
     started_on_time(&starts, &due);
-    let order: Vec<String> = starts.lock().expect("starts").iter().map(|(id, _)| id.clone()).collect();
+    let order: Vec<String> = starts
+        .lock()
+        .expect("starts")
+        .iter()
+        .map(|(id, _)| id.clone())
+        .collect();
     due.sort_by_key(|(_, due_ms)| *due_ms);
     assert!(order.iter().eq(due.iter().map(|(id, _)| id)), "{order:?}");
     world.end();
@@ -102,7 +115,10 @@ async fn a_worker_with_a_job_in_hand_starts_the_next_on_time() {
         }
     });
     world.add("{}", ["\"long\"".to_owned()]).await;
-    until("the long job to be active", || async { world.counts().await.active == 1 }).await;
+    until("the long job to be active", || async {
+        world.counts().await.active == 1
+    })
+    .await;
     let due = [delay(&world, 300).await, delay(&world, 500).await];
     world.completed(3).await;
     worker.close().await;
@@ -121,7 +137,11 @@ async fn a_new_time_counts() {
     }
     let now_ms = system_now_ms();
     world.queue.promote(now_ms, &jobs[0]).await.expect("promotion");
-    world.queue.change_delay(now_ms, &jobs[1], 300).await.expect("another delay");
+    world
+        .queue
+        .change_delay(now_ms, &jobs[1], 300)
+        .await
+        .expect("another delay");
     world.completed(2).await;
     assert_eq!(world.state(&jobs[2]).await, "delayed");
     worker.close().await;

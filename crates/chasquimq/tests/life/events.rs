@@ -51,8 +51,16 @@ impl Listener {
 }
 
 fn shown(events: &[Event]) -> Vec<String> {
-    let job = |event: &Event| event.fields.first().map_or_else(String::new, |(_, id)| format!(" {id}"));
-    events.iter().map(|event| format!("{}{}", event.name, job(event))).collect()
+    let job = |event: &Event| {
+        event
+            .fields
+            .first()
+            .map_or_else(String::new, |(_, id)| format!(" {id}"))
+    };
+    events
+        .iter()
+        .map(|event| format!("{}{}", event.name, job(event)))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,14 +68,30 @@ async fn a_job_tells_its_whole_life() {
     let world = World::new();
     let listener = Listener::from(&world, "0-0");
     let worker = world.worker(WorkerOptions::default(), |job| {
-        std::future::ready(if job.vitals.attempts_made == 0 && job.data == "1" { End::Failed("boom") } else { End::DONE })
+        std::future::ready(if job.vitals.attempts_made == 0 && job.data == "1" {
+            End::Failed("boom")
+        } else {
+            End::DONE
+        })
     });
     until("the worker to wait", || async { worker.seen().drained > 0 }).await;
-    world.add(r#"{"attempts":2,"backoff":{"type":"fixed","delay":20}}"#, ["1".to_owned()]).await;
+    world
+        .add(
+            r#"{"attempts":2,"backoff":{"type":"fixed","delay":20}}"#,
+            ["1".to_owned()],
+        )
+        .await;
     world.completed(1).await;
     let events = listener.until(8).await;
     let expected = [
-        "added 1", "waiting 1", "active 1", "delayed 1", "waiting 1", "active 1", "completed 1", "drained",
+        "added 1",
+        "waiting 1",
+        "active 1",
+        "delayed 1",
+        "waiting 1",
+        "active 1",
+        "completed 1",
+        "drained",
     ];
     assert_eq!(shown(&events), expected);
     worker.close().await;

@@ -33,14 +33,14 @@ async fn ten_workers_share_one_addition_of_slow_jobs() {
         })
         .collect();
     world.add_plain(50).await;
-    until("ten workers to be busy", || async {
-        world.counts().await.active == 10
-    })
-    .await;
+    until("ten workers to be busy", || async { world.counts().await.active == 10 }).await;
     world.completed(50).await;
     let runs: Vec<usize> = runs.iter().map(|runs| runs.load(Ordering::Relaxed)).collect();
     assert_eq!(runs.iter().sum::<usize>(), 50);
-    assert!(runs.iter().all(|runs| (3..=7).contains(runs)), "jobs a worker: {runs:?}");
+    assert!(
+        runs.iter().all(|runs| (3..=7).contains(runs)),
+        "jobs a worker: {runs:?}"
+    );
     for worker in workers {
         worker.close().await;
     }
@@ -81,7 +81,10 @@ async fn jobs_start_in_the_order_in_which_they_were_added() {
     }
     let started = order.clone();
     let worker = world.worker(WorkerOptions::default(), move |job| {
-        started.lock().expect("order").push(job.id.parse::<u64>().expect("number"));
+        started
+            .lock()
+            .expect("order")
+            .push(job.id.parse::<u64>().expect("number"));
         async { End::DONE }
     });
     world.completed(700).await;

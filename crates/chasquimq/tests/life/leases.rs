@@ -79,7 +79,14 @@ async fn jobs_of_a_killed_worker_go_to_others_and_completed_ones_do_not() {
     world.completed(11).await;
     assert_eq!(sorted(&ids), ["6", "7", "8", "9", "10", "x"]);
     let job = world.queue.job("7").await.expect("an answer").expect("the job");
-    assert_eq!((job.vitals.stalled_counter, job.vitals.attempts_started, job.vitals.attempts_made), (1, 2, 1));
+    assert_eq!(
+        (
+            job.vitals.stalled_counter,
+            job.vitals.attempts_started,
+            job.vitals.attempts_made
+        ),
+        (1, 2, 1)
+    );
     let job = world.queue.job("3").await.expect("an answer").expect("the job");
     assert_eq!((job.vitals.stalled_counter, job.vitals.attempts_started), (0, 1));
     let seen = other.close().await;
@@ -156,7 +163,10 @@ async fn a_completion_that_comes_too_late_is_refused() {
     release.send(true).expect("a waiting handler");
     let seen = late.close().await;
     assert_eq!(seen.rejected, ["Missing lock for job 1. moveToFinished"]);
-    assert_eq!(world.queue.state("1").await.expect("state"), ("completed".to_owned(), "\"other\"".to_owned()));
+    assert_eq!(
+        world.queue.state("1").await.expect("state"),
+        ("completed".to_owned(), "\"other\"".to_owned())
+    );
     other.close().await;
     world.end();
 }
@@ -179,7 +189,10 @@ async fn a_job_that_kills_its_workers_fails() {
     until("the job to fail", || async { world.counts().await.failed == 1 }).await;
     assert!(sorted(&ids).is_empty());
     let (state, reason) = world.queue.state("1").await.expect("state");
-    assert_eq!((state.as_str(), reason.as_str()), ("failed", "job stalled more than allowable limit"));
+    assert_eq!(
+        (state.as_str(), reason.as_str()),
+        ("failed", "job stalled more than allowable limit")
+    );
     last.close().await;
     world.end();
 }
@@ -194,7 +207,10 @@ async fn a_lease_is_given_up_at_a_graceful_close_only() {
         };
         world.add_plain(1).await;
         let worker = world.worker(options, |_| async { End::DONE });
-        until("the jobs to complete", || async { world.counts().await.waiting + world.counts().await.active == 0 }).await;
+        until("the jobs to complete", || async {
+            world.counts().await.waiting + world.counts().await.active == 0
+        })
+        .await;
         let lease = format!("lease:{id}");
         assert_eq!(world.command("EXISTS", &lease), redis::Value::Int(1));
         if graceful {

@@ -19,11 +19,14 @@ fn kill_clients(world: &mut World, name: &str) -> usize {
     let clients: String = world.server(&["CLIENT", "LIST"]);
     let named = format!("name={name} ");
     let ids = clients.lines().filter(|line| line.contains(&named)).filter_map(|line| {
-        line.split(' ').find_map(|field| field.strip_prefix("id=").map(str::to_owned))
+        line.split(' ')
+            .find_map(|field| field.strip_prefix("id=").map(str::to_owned))
     });
     let ids: Vec<String> = ids.collect();
     // one may have ended by itself meanwhile
-    ids.iter().map(|id| world.server::<usize>(&["CLIENT", "KILL", "ID", id])).sum()
+    ids.iter()
+        .map(|id| world.server::<usize>(&["CLIENT", "KILL", "ID", id]))
+        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,14 +72,24 @@ async fn killed_connections_and_forgotten_scripts_disturb_nobody() {
     }
     world.completed(20 * ROUNDS as u64).await;
     assert!(killed > ROUNDS, "{killed} connections only");
-    let count = |name: &str| events.lock().expect("events").iter().filter(|(_, other)| other == name).count();
+    let count = |name: &str| {
+        events
+            .lock()
+            .expect("events")
+            .iter()
+            .filter(|(_, other)| other == name)
+            .count()
+    };
     until("all events to be told", || async { count("completed") >= 20 * ROUNDS }).await;
     for event in ["added", "waiting", "active", "completed"] {
         assert_eq!(count(event), 20 * ROUNDS, "{event}");
     }
     assert!(runs.lock().expect("runs").values().all(|times| *times == 1));
     let seen = worker.close().await;
-    assert!(seen.rejected.is_empty() && seen.errors.is_empty() && seen.stalled.is_empty(), "{seen:?}");
+    assert!(
+        seen.rejected.is_empty() && seen.errors.is_empty() && seen.stalled.is_empty(),
+        "{seen:?}"
+    );
     reader.close();
     reading.await.expect("a reader that ends");
     world.end();

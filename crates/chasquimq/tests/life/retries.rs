@@ -21,7 +21,11 @@ fn failing(world: &World, times: usize) -> (Starts, Runner) {
     let worker = world.worker(WorkerOptions::default(), move |_: Job| {
         let mut starts = noted.lock().expect("starts");
         starts.push(system_now_ms());
-        std::future::ready(if starts.len() > times { End::DONE } else { End::Failed("boom") })
+        std::future::ready(if starts.len() > times {
+            End::DONE
+        } else {
+            End::Failed("boom")
+        })
     });
     (starts, worker)
 }
@@ -35,7 +39,10 @@ fn pauses(starts: &Starts) -> Vec<u64> {
 fn are_about(pauses: &[u64], expected: &[u64]) {
     assert_eq!(pauses.len(), expected.len());
     for (pause, expected) in pauses.iter().zip(expected) {
-        assert!((*expected..*expected + 400).contains(pause), "{pauses:?}, expected {expected:?}");
+        assert!(
+            (*expected..*expected + 400).contains(pause),
+            "{pauses:?}, expected {expected:?}"
+        );
     }
 }
 
@@ -43,7 +50,12 @@ fn are_about(pauses: &[u64], expected: &[u64]) {
 async fn a_fixed_pause_stays_the_same() {
     let world = World::new();
     let (starts, worker) = failing(&world, 3);
-    world.add(r#"{"attempts":4,"backoff":{"type":"fixed","delay":100}}"#, ["0".to_owned()]).await;
+    world
+        .add(
+            r#"{"attempts":4,"backoff":{"type":"fixed","delay":100}}"#,
+            ["0".to_owned()],
+        )
+        .await;
     world.completed(1).await;
     are_about(&pauses(&starts), &[100, 100, 100]);
     let job = world.queue.job("1").await.expect("an answer").expect("the job");
@@ -57,7 +69,12 @@ async fn a_fixed_pause_stays_the_same() {
 async fn an_exponential_pause_doubles() {
     let world = World::new();
     let (starts, worker) = failing(&world, 3);
-    world.add(r#"{"attempts":4,"backoff":{"type":"exponential","delay":100}}"#, ["0".to_owned()]).await;
+    world
+        .add(
+            r#"{"attempts":4,"backoff":{"type":"exponential","delay":100}}"#,
+            ["0".to_owned()],
+        )
+        .await;
     world.completed(1).await;
     are_about(&pauses(&starts), &[100, 200, 400]);
     worker.close().await;
@@ -71,8 +88,15 @@ async fn the_last_try_fails_for_good_and_may_be_retried() {
     world.add(r#"{"attempts":2}"#, ["0".to_owned()]).await;
     until("the job to fail", || async { world.counts().await.failed == 1 }).await;
     assert_eq!(starts.lock().expect("starts").len(), 2);
-    assert_eq!(world.queue.state("1").await.expect("state"), ("failed".to_owned(), "boom".to_owned()));
-    world.queue.retry(system_now_ms(), "1", "failed", RetryOptions::default()).await.expect("a retry");
+    assert_eq!(
+        world.queue.state("1").await.expect("state"),
+        ("failed".to_owned(), "boom".to_owned())
+    );
+    world
+        .queue
+        .retry(system_now_ms(), "1", "failed", RetryOptions::default())
+        .await
+        .expect("a retry");
     world.completed(1).await;
     let job = world.queue.job("1").await.expect("an answer").expect("the job");
     assert_eq!((job.vitals.attempts_made, job.vitals.failed_reason), (3, None));
@@ -88,7 +112,11 @@ async fn a_try_without_a_pause_comes_behind_the_others() {
     world.add(r#"{"attempts":2}"#, (0..3).map(|job| job.to_string())).await;
     let worker = world.worker(WorkerOptions::default(), move |job| {
         noted.lock().expect("order").push(job.id.clone());
-        std::future::ready(if job.id == "1" && job.vitals.attempts_made == 0 { End::Failed("boom") } else { End::DONE })
+        std::future::ready(if job.id == "1" && job.vitals.attempts_made == 0 {
+            End::Failed("boom")
+        } else {
+            End::DONE
+        })
     });
     world.completed(3).await;
     worker.close().await;
@@ -149,10 +177,18 @@ async fn an_idle_worker_takes_over_a_retry_of_a_busy_one() {
         }
     };
     // the worker finishes a flaky job and takes a long one in the same step; nobody else is awake
-    world.add(r#"{"attempts":2,"backoff":{"type":"fixed","delay":100}}"#, ["\"flaky\"".to_owned()]).await;
+    world
+        .add(
+            r#"{"attempts":2,"backoff":{"type":"fixed","delay":100}}"#,
+            ["\"flaky\"".to_owned()],
+        )
+        .await;
     world.add("{}", ["\"long\"".to_owned()]).await;
     let busy = world.worker(WorkerOptions::default(), handler.clone());
-    until("the long job to be active", || async { world.state("2").await == "active" }).await;
+    until("the long job to be active", || async {
+        world.state("2").await == "active"
+    })
+    .await;
     let idle = world.worker(WorkerOptions::default(), handler);
     world.completed(2).await;
     are_about(&pauses(&starts), &[100]);

@@ -191,7 +191,8 @@ impl Loop {
         self.recorded = message.flushed.unwrap_or(self.recorded);
         let mut seen = self.seen.lock().expect("seen");
         seen.stalled.extend(message.stalled);
-        seen.rejected.extend(message.rejected.iter().map(|rejected| rejected.error.to_string()));
+        seen.rejected
+            .extend(message.rejected.iter().map(|rejected| rejected.error.to_string()));
         seen.errors.extend(message.error.iter().map(|error| error.to_string()));
         seen.drained += usize::from(message.drained);
         seen.lease_lost |= message.lease_lost;
@@ -212,7 +213,10 @@ impl Loop {
     }
 
     fn give_back(&mut self) {
-        let returned = self.waiting.drain(..).map(|job| (job.handle, End::Other(Ending::Returned)));
+        let returned = self
+            .waiting
+            .drain(..)
+            .map(|job| (job.handle, End::Other(Ending::Returned)));
         self.ended.extend(returned);
     }
 

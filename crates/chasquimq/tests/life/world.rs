@@ -75,12 +75,18 @@ impl World {
     /// Runs a plain command on one of the queue's keys.
     pub fn command(&mut self, name: &str, suffix: &str) -> redis::Value {
         let key = self.keys.key(suffix);
-        redis::cmd(name).arg(key).query(&mut self.probe.connection).expect("command")
+        redis::cmd(name)
+            .arg(key)
+            .query(&mut self.probe.connection)
+            .expect("command")
     }
 
     /// Runs a command of the server.
     pub fn server<T: redis::FromRedisValue>(&mut self, command: &[&str]) -> T {
-        redis::cmd(command[0]).arg(&command[1..]).query(&mut self.probe.connection).expect("command")
+        redis::cmd(command[0])
+            .arg(&command[1..])
+            .query(&mut self.probe.connection)
+            .expect("command")
     }
 
     /// Ends a test: compares the keys with each other.

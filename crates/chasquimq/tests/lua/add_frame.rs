@@ -16,7 +16,10 @@ fn add_frame(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> St
 fn a_frame_takes_consecutive_numbers() {
     let mut queue = TestQueue::fresh();
     assert_eq!(add_frame(&mut queue, 1000, 1, &Plan::new().frame(3)), "[1 []]");
-    assert_eq!(add_frame(&mut queue, 1001, 2, &Plan::new().named_frame(&["b", "c"])), "[4 []]");
+    assert_eq!(
+        add_frame(&mut queue, 1001, 2, &Plan::new().named_frame(&["b", "c"])),
+        "[4 []]"
+    );
     queue.keys_are(
         "log: 1-3 4-2
          state: id=5 waiting=5
@@ -31,7 +34,11 @@ fn it_leaves_what_add_leaves() {
     let mut other = TestQueue::fresh();
     // more than one time, and back: events count on
     for (now_ms, number) in [(1000, 1), (1000, 2), (900, 3), (1001, 4), (1_700_000_000_000, 5)] {
-        let plan = if number % 2 == 0 { Plan::new().frame(64) } else { Plan::new().named_frame(&["a", "b"]) };
+        let plan = if number % 2 == 0 {
+            Plan::new().frame(64)
+        } else {
+            Plan::new().named_frame(&["a", "b"])
+        };
         let reply = add_frame(&mut one, now_ms, number, &plan);
         assert_eq!(reply, other.add_numbered(now_ms, number, &plan));
     }

@@ -15,7 +15,12 @@ fn an_empty_queue_has_none() {
 
 #[test]
 fn every_state_is_counted() {
-    let plan = Plan::new().frame(6).record("x").front("z").delayed("d", 5000).delayed("e", 5000);
+    let plan = Plan::new()
+        .frame(6)
+        .record("x")
+        .front("z")
+        .delayed("d", 5000)
+        .delayed("e", 5000);
     let mut queue = TestQueue::with(plan);
     assert_eq!(run!(queue, COUNT_JOBS), "[8 0 0 0 2 0 0]");
     queue.step(Step::by("w").want(7));

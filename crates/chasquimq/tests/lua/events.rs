@@ -15,7 +15,9 @@ fn shown(events: &[Event]) -> Vec<String> {
             "jobId" => value.clone(),
             _ => format!("{field}={value}"),
         });
-        format!("{} {}", event.name, fields.collect::<Vec<_>>().join(" ")).trim_end().to_owned()
+        format!("{} {}", event.name, fields.collect::<Vec<_>>().join(" "))
+            .trim_end()
+            .to_owned()
     };
     events.iter().map(show).collect()
 }
@@ -23,7 +25,12 @@ fn shown(events: &[Event]) -> Vec<String> {
 #[test]
 fn additions_are_told_one_by_one() {
     let mut queue = TestQueue::fresh();
-    let plan = Plan::new().frame(2).named_frame(&["b", "c"]).record("x").delayed("d", 5000).record("x");
+    let plan = Plan::new()
+        .frame(2)
+        .named_frame(&["b", "c"])
+        .record("x")
+        .delayed("d", 5000)
+        .record("x");
     queue.add(1000, plan);
     assert_eq!(
         shown(&queue.told()),
@@ -65,7 +72,10 @@ fn a_step_tells_what_ended_and_what_started() {
         attempts_made: 3,
         ..Fail::to("failed")
     };
-    let step = Step::by("w").at(1600).done_with(1, 3, 0, &["\"r\"", ""]).fail(&at(1, 3, 2), &failed);
+    let step = Step::by("w")
+        .at(1600)
+        .done_with(1, 3, 0, &["\"r\"", ""])
+        .fail(&at(1, 3, 2), &failed);
     queue.step(step.done_record("x", "7").fail(&of("y"), &Fail::to("waiting")).want(2));
     assert_eq!(
         shown(&queue.told()),
@@ -111,7 +121,9 @@ fn places_count_up_without_a_gap_within_an_entry() {
         queue.add(now_ms, Plan::new().frame(2).record(""));
     }
     let ids: Vec<String> = queue.told().into_iter().map(|event| event.id).collect();
-    let expected: Vec<String> =
-        (1..=18).map(|seq| format!("1000-{seq}")).chain((1..=6).map(|seq| format!("1001-{seq}"))).collect();
+    let expected: Vec<String> = (1..=18)
+        .map(|seq| format!("1000-{seq}"))
+        .chain((1..=6).map(|seq| format!("1001-{seq}")))
+        .collect();
     assert_eq!(ids, expected);
 }

@@ -31,7 +31,11 @@ impl File {
         let header = self.header().join("\n").replace("\n--         ", " ");
         let start = header.find(&format!("{field} "))?;
         let rest = &header[start + field.len()..];
-        let end = FIELDS.iter().filter_map(|other| rest.find(&format!("{other} "))).min().unwrap_or(rest.len());
+        let end = FIELDS
+            .iter()
+            .filter_map(|other| rest.find(&format!("{other} ")))
+            .min()
+            .unwrap_or(rest.len());
         Some(rest[..end].replace("\n--", "").trim().to_owned())
     }
 
@@ -57,7 +61,9 @@ impl File {
     /// The `local` lines right below the header.
     fn bindings(&self) -> String {
         let code = self.text.lines().skip_while(|line| line.starts_with("--"));
-        code.take_while(|line| line.starts_with("local ")).collect::<Vec<_>>().join("\n")
+        code.take_while(|line| line.starts_with("local "))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -71,7 +77,11 @@ fn files(folder: &Path) -> Vec<File> {
         .map(|entry| entry.expect("entry").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "lua"))
         .map(|path| File {
-            name: path.file_stem().and_then(|stem| stem.to_str()).expect("name").to_owned(),
+            name: path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .expect("name")
+                .to_owned(),
             text: fs::read_to_string(&path).expect("text"),
         })
         .collect();
@@ -100,7 +110,8 @@ fn indexes(text: &str, array: &str) -> Vec<usize> {
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|char: char| !char.is_alphanumeric() && char != '_').filter(|word| !word.is_empty())
+    text.split(|char: char| !char.is_alphanumeric() && char != '_')
+        .filter(|word| !word.is_empty())
 }
 
 /// Code without comments and texts.
@@ -168,7 +179,10 @@ fn arguments_are_those_of_the_header_bound_in_its_order() {
             wrong.push(format!("{}: header {promised:?}, bound as {bound:?}", script.name));
         }
         if more != (script.name == BLOBS.0) {
-            wrong.push(format!("{}: only {} has a variable number of arguments", script.name, BLOBS.0));
+            wrong.push(format!(
+                "{}: only {} has a variable number of arguments",
+                script.name, BLOBS.0
+            ));
         }
     }
     nothing_wrong(wrong);
@@ -199,8 +213,17 @@ fn inputs_are_read_in_the_first_lines_only() {
 fn every_local_is_used() {
     let mut wrong = Vec::new();
     let (scripts, libraries) = (scripts(), libraries());
-    let everything: String = scripts.iter().chain(&libraries).flat_map(|file| file.lines()).map(|line| bare(line) + "\n").collect();
-    for (file, is_library) in scripts.iter().map(|file| (file, false)).chain(libraries.iter().map(|file| (file, true))) {
+    let everything: String = scripts
+        .iter()
+        .chain(&libraries)
+        .flat_map(|file| file.lines())
+        .map(|line| bare(line) + "\n")
+        .collect();
+    for (file, is_library) in scripts
+        .iter()
+        .map(|file| (file, false))
+        .chain(libraries.iter().map(|file| (file, true)))
+    {
         let lines: Vec<String> = file.lines().into_iter().map(bare).collect();
         for (at, line) in lines.iter().enumerate() {
             // what a library declares at its top is for the scripts that include it
@@ -209,7 +232,8 @@ fn every_local_is_used() {
                 everything.clone()
             } else {
                 let rest = lines[at..].iter().enumerate();
-                let inside = rest.take_while(|(i, other)| *i == 0 || other.trim().is_empty() || indent(other) >= indent(line));
+                let inside =
+                    rest.take_while(|(i, other)| *i == 0 || other.trim().is_empty() || indent(other) >= indent(line));
                 inside.map(|(_, other)| other.clone() + "\n").collect()
             };
             for name in declared(line) {
@@ -233,15 +257,32 @@ fn declared(line: &str) -> Vec<String> {
     }
     names.extend(parameters(code));
     if let Some(rest) = code.strip_prefix("for ") {
-        names.extend(rest.split(" in ").next().unwrap_or("").split(" = ").next().unwrap_or("").split(','));
+        names.extend(
+            rest.split(" in ")
+                .next()
+                .unwrap_or("")
+                .split(" = ")
+                .next()
+                .unwrap_or("")
+                .split(','),
+        );
     }
     let names = names.into_iter().map(str::trim);
-    names.filter(|name| !name.is_empty() && *name != "_" && *name != "...").map(str::to_owned).collect()
+    names
+        .filter(|name| !name.is_empty() && *name != "_" && *name != "...")
+        .map(str::to_owned)
+        .collect()
 }
 
 fn parameters(code: &str) -> Vec<&str> {
-    let Some(at) = code.find("function") else { return Vec::new() };
-    let list = code[at..].split('(').nth(1).and_then(|rest| rest.split(')').next()).unwrap_or("");
+    let Some(at) = code.find("function") else {
+        return Vec::new();
+    };
+    let list = code[at..]
+        .split('(')
+        .nth(1)
+        .and_then(|rest| rest.split(')').next())
+        .unwrap_or("");
     list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
@@ -282,11 +323,15 @@ fn every_key_in_the_code_is_in_the_header() {
 #[test]
 fn error_codes_are_known_to_the_engine() {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let known = ["error.rs", "queue.rs"].map(|file| fs::read_to_string(engine.join(file)).expect("source")).concat();
+    let known = ["error.rs", "queue.rs"]
+        .map(|file| fs::read_to_string(engine.join(file)).expect("source"))
+        .concat();
     let mut wrong = Vec::new();
     for script in scripts() {
         let errors = script.field("ERRORS").unwrap_or_default();
-        let codes = errors.split([' ', ',']).filter(|word| word.starts_with('-') && word[1..].parse::<u8>().is_ok());
+        let codes = errors
+            .split([' ', ','])
+            .filter(|word| word.starts_with('-') && word[1..].parse::<u8>().is_ok());
         for code in codes {
             if !known.contains(&format!("{code} => ")) {
                 wrong.push(format!("{}: nobody knows the error {code}", script.name));

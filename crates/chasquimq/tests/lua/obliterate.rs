@@ -18,7 +18,12 @@ fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
 fn full() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(5).frame(3).record("x").front("z").delayed("d", 5000));
     queue.step(Step::by("w").want(6));
-    queue.step(Step::by("w").done_record("z", "").done(1, 5, 0, 2).fail(&at(1, 5, 4), &Fail::to("failed")));
+    queue.step(
+        Step::by("w")
+            .done_record("z", "")
+            .done(1, 5, 0, 2)
+            .fail(&at(1, 5, 4), &Fail::to("failed")),
+    );
     for id in ["2", "3", "7", "x", "d"] {
         run!(queue, LOG_JOB, id, "row", 0);
     }

@@ -33,13 +33,22 @@ fn ids(queue: &mut TestQueue, types: &[&str], start: i64, stop: i64, ascending: 
     let mut call = queue.call(&chasquimq::server::script::READ_JOBS);
     call.arg(by_rank(types, start, stop, ascending));
     let reply: Vec<Vec<u8>> = redis::from_redis_value(queue.carry_out_value(&call)).expect("jobs");
-    let ids = reply.chunks_exact(5).map(|job| String::from_utf8_lossy(&job[0]).into_owned());
+    let ids = reply
+        .chunks_exact(5)
+        .map(|job| String::from_utf8_lossy(&job[0]).into_owned());
     ids.collect::<Vec<_>>().join(" ")
 }
 
 /// Every state, in frames and as records: 1 2 completed, 3 active, 4 failed; x active, y completed; 8..10 and z wait.
 fn full() -> TestQueue {
-    let plan = Plan::new().frame(4).record("x").record("y").frame(3).delayed("d", 5000).delayed("e", 4000).front("z");
+    let plan = Plan::new()
+        .frame(4)
+        .record("x")
+        .record("y")
+        .frame(3)
+        .delayed("d", 5000)
+        .delayed("e", 4000)
+        .front("z");
     let mut queue = TestQueue::with(plan);
     queue.add(1001, Plan::new().front("f"));
     queue.step(Step::by("v").named("bob").at(1002).want(1));
@@ -50,7 +59,10 @@ fn full() -> TestQueue {
     queue.step(Step::by("u").at(1004).want(1));
     queue.step(Step::by("w").named("bob").at(1005).want(6));
     queue.step(Step::by("u").at(1006).back(&of("z"), false));
-    let step = Step::by("w").at(1010).done_with(1, 4, 0, &["10", ""]).fail(&at(1, 4, 3), &Fail::to("failed"));
+    let step = Step::by("w")
+        .at(1010)
+        .done_with(1, 4, 0, &["10", ""])
+        .fail(&at(1, 4, 3), &Fail::to("failed"));
     queue.step(step.done_record("y", "\"ok\""));
     queue
 }
@@ -127,8 +139,20 @@ fn ranks_count_jobs_and_not_entries() {
     run!(queue, REMOVE_JOB, 1001, "x");
     run!(queue, AMEND_JOB, 1001, "7", "progress", "1");
     let line = ["1", "3", "y", "6", "7"];
-    for (start, stop, from, to) in [(0, 0, 0, 1), (1, 2, 1, 3), (-2, -1, 3, 5), (3, 99, 3, 5), (-99, 1, 0, 2), (4, 2, 0, 0), (5, 9, 0, 0)] {
-        assert_eq!(ids(&mut queue, &["waiting"], start, stop, true), line[from..to].join(" "), "{start}..{stop}");
+    for (start, stop, from, to) in [
+        (0, 0, 0, 1),
+        (1, 2, 1, 3),
+        (-2, -1, 3, 5),
+        (3, 99, 3, 5),
+        (-99, 1, 0, 2),
+        (4, 2, 0, 0),
+        (5, 9, 0, 0),
+    ] {
+        assert_eq!(
+            ids(&mut queue, &["waiting"], start, stop, true),
+            line[from..to].join(" "),
+            "{start}..{stop}"
+        );
     }
     assert_eq!(ids(&mut queue, &["waiting"], 0, 1, false), "7 6");
     assert_eq!(ids(&mut queue, &["waiting"], -2, -1, false), "3 1");

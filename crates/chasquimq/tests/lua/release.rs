@@ -35,7 +35,10 @@ fn nobody_is_woken_for_nothing() {
 #[test]
 fn a_step_that_arrives_late_takes_nothing() {
     let mut queue = TestQueue::with(Plan::new().frame(1).frame(1));
-    for step in [Step::by("w").number(1).want(1), Step::by("w").behind_wait(0).number(1).want(-1)] {
+    for step in [
+        Step::by("w").number(1).want(1),
+        Step::by("w").behind_wait(0).number(1).want(-1),
+    ] {
         let call = queue.step_call(&step);
         queue.carry_out_value(&call);
         run!(queue, RELEASE, "w");

@@ -116,7 +116,11 @@ fn an_active_job_of_a_dead_worker_goes() {
 fn a_completed_job_leaves_its_run() {
     for (id, runs, completed) in [
         ("1", "2=[3 1 4 1000 '' <[20 30 40]>]", "2@1010"),
-        ("2", "1=[1 1 4 1000 '' <[10]>] 3=[2 1 4 1000 '' <[30 40]>]", "1@1010 3@1010"),
+        (
+            "2",
+            "1=[1 1 4 1000 '' <[10]>] 3=[2 1 4 1000 '' <[30 40]>]",
+            "1@1010 3@1010",
+        ),
         ("4", "1=[3 1 4 1000 '' <[10 20 30]>]", "1@1010"),
     ] {
         let mut queue = TestQueue::with(Plan::new().frame(4));
@@ -161,7 +165,5 @@ fn records_leave_the_set_they_are_in() {
          state: cursor=2-r1 id=3 references=1
          wake: set",
     );
-    queue.events_are(
-        "[X removed [x] prev completed] | [X removed [y] prev failed] | [X removed [d] prev delayed]",
-    );
+    queue.events_are("[X removed [x] prev completed] | [X removed [y] prev failed] | [X removed [d] prev delayed]");
 }

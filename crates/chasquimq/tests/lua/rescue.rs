@@ -45,12 +45,25 @@ fn unfinished_jobs_of_a_dead_worker_head_the_line() {
          vitals: 1={as:1 po:1000 st:1} 3={as:1 po:1000 st:1} 4={as:1 po:1000 st:1} x={as:1 po:1000 st:1}
          wake: set",
     );
-    let ids: Vec<String> = queue.told().iter().map(|event| format!("{} {}", event.name, event.fields[0].1)).collect();
+    let ids: Vec<String> = queue
+        .told()
+        .iter()
+        .map(|event| format!("{} {}", event.name, event.fields[0].1))
+        .collect();
     let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     ids.sort_unstable();
     assert_eq!(
         ids,
-        ["stalled 1", "stalled 3", "stalled 4", "stalled x", "waiting 1", "waiting 3", "waiting 4", "waiting x"]
+        [
+            "stalled 1",
+            "stalled 3",
+            "stalled 4",
+            "stalled x",
+            "waiting 1",
+            "waiting 3",
+            "waiting 4",
+            "waiting x"
+        ]
     );
 }
 
@@ -72,13 +85,19 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
         queue.command("DEL", "stalled", &[]);
         run!(queue, RESCUE, 1020, 60_000, 1);
     }
-    queue.key_is("vitals", "1={as:2 df:job stalled more than allowable limit po:1000 st:2}");
+    queue.key_is(
+        "vitals",
+        "1={as:2 df:job stalled more than allowable limit po:1000 st:2}",
+    );
     queue.key_is("front", "1");
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.step(Step::by("dead").want(1));
     queue.end_lease("dead");
     run!(queue, RESCUE, 1020, 60_000, 0);
-    queue.key_is("vitals", "x={as:1 df:job stalled more than allowable limit po:1000 st:1}");
+    queue.key_is(
+        "vitals",
+        "x={as:1 df:job stalled more than allowable limit po:1000 st:1}",
+    );
 }
 
 #[test]

@@ -75,7 +75,10 @@ fn a_completed_job_leaves_its_run_and_waits_again() {
         queue.key_is("state", "cursor=5-r1 id=5 waiting=1 completed=2 references=2");
         queue.events_are(&format!("[X waiting [{id}] prev completed]"));
         let reply = queue.step(Step::by("w").at(1030).want(1));
-        assert_eq!(reply, format!("[[] [0 {id} <[7 {{}} a {id}]> <{{am:1 as:1 pb:bob}}> 2] -1 0 0]"));
+        assert_eq!(
+            reply,
+            format!("[[] [0 {id} <[7 {{}} a {id}]> <{{am:1 as:1 pb:bob}}> 2] -1 0 0]")
+        );
     }
 }
 

@@ -157,10 +157,10 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
                 wrong.unless(count.is_none(), || {
                     format!("frame {first} is held and has a kept number")
                 });
-                let chars = if take.chars.is_empty() {
+                let chars = if take.is_empty() {
                     "1".repeat(*n as usize)
                 } else {
-                    take.chars.clone()
+                    take.clone()
                 };
                 wrong.unless_equal(&format!("length of take {first}"), chars.len() as u64, *n);
                 wrong.unless(chars.contains('1'), || format!("take {first} holds no job: {chars}"));
@@ -261,8 +261,8 @@ fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<Stri
         let whole = "1".repeat(*n as usize);
         let chars = match takes.get(first) {
             _ if is_waiting(snapshot, *first, *n) => holes.get(first).unwrap_or(&whole),
-            Some(take) if take.chars.is_empty() => &whole,
-            Some(take) => &take.chars,
+            Some(take) if take.is_empty() => &whole,
+            Some(take) => take,
             None => continue,
         };
         let is_plain = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());

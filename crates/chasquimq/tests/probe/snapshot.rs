@@ -45,13 +45,6 @@ pub enum Content {
 }
 
 #[derive(Debug, Clone)]
-pub struct Take {
-    pub processed_on: u64,
-    pub chars: String,
-    pub owner: String,
-}
-
-#[derive(Debug, Clone)]
 pub struct Run {
     pub count: u64,
     pub first: u64,
@@ -138,18 +131,13 @@ impl Snapshot {
         &self.sets[name]
     }
 
-    pub fn takes(&self) -> BTreeMap<u64, Take> {
-        let take = |raw: &Vec<u8>| {
+    /// What each held frame says of its jobs; an empty text: all are active.
+    pub fn takes(&self) -> BTreeMap<u64, String> {
+        numbered(self.hash("takes"), |raw| {
             let tree = Tree::one(raw);
-            let items = tree.items();
-            assert_eq!(items.len(), 4, "a take: {}", tree.show());
-            Take {
-                processed_on: items[0].number(),
-                chars: items[1].string(),
-                owner: items[2].string(),
-            }
-        };
-        numbered(self.hash("takes"), take)
+            assert_eq!(tree.items().len(), 4, "a take: {}", tree.show());
+            tree.items()[1].string()
+        })
     }
 
     pub fn runs(&self) -> BTreeMap<u64, Run> {
@@ -214,10 +202,10 @@ impl Snapshot {
     pub fn active(&self) -> Vec<String> {
         let mut active: Vec<String> = self.hash("active").keys().cloned().collect();
         for (first, take) in self.takes() {
-            let chars = if take.chars.is_empty() {
+            let chars = if take.is_empty() {
                 "1".repeat(self.jobs_of_frame(first))
             } else {
-                take.chars
+                take
             };
             let is_active = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
             active.extend(chars.bytes().zip(first..).filter_map(is_active));

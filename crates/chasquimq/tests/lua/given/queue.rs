@@ -149,7 +149,9 @@ impl TestQueue {
 
     /// The events since the last look, as a reader hears them.
     pub fn told(&mut self) -> Vec<Event> {
-        let Some((last, _)) = self.probe.checked().events.last().cloned() else { return Vec::new() };
+        let Some((last, _)) = self.probe.checked().events.last().cloned() else {
+            return Vec::new();
+        };
         let events = read_events(self.probe.keys.clone(), self.told, last);
         self.told = last;
         events
@@ -210,7 +212,10 @@ impl TestQueue {
 }
 
 fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
         let sink = Arc::new(move |message| {

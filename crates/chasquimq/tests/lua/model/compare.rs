@@ -96,14 +96,8 @@ impl Drive {
         };
         let all = self.ids_of(state, 0, -1, true);
         let times = |ids: &[String]| {
-            ids.iter()
-                .map(|id| {
-                    (
-                        self.model.state(id) == None,
-                        self.model.jobs.get(id).and_then(|job| job.vitals.finished_on),
-                    )
-                })
-                .collect::<Vec<_>>()
+            let time = |id| self.model.jobs.get(id).map(|job| job.vitals.finished_on);
+            ids.iter().map(time).collect::<Vec<_>>()
         };
         if matches!(state, "completed" | "failed") {
             self.same(

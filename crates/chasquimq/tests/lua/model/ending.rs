@@ -100,16 +100,16 @@ impl Drive {
                     String::new()
                 },
             },
-            0 | 1 => Ending::Failed {
-                to: *self.random.pick(&["failed", "delayed", "waiting", "front"]),
-                due_ms: now_ms + 1 + self.random.below(20),
-                attempts_made: belief.attempts_made + 1,
-                reason: if self.random.once_in(4) {
-                    String::new()
-                } else {
-                    "boom".to_owned()
-                },
-            },
+            0 | 1 => {
+                let to = *self.random.pick(&["failed", "delayed", "waiting", "front"]);
+                let reason = if self.random.once_in(4) { "" } else { "boom" };
+                Ending::Failed {
+                    to,
+                    due_ms: now_ms + 1 + self.random.below(20),
+                    attempts_made: belief.attempts_made + 1,
+                    reason: reason.to_owned(),
+                }
+            }
             2 if self.random.once_in(3) => Ending::LetGo,
             _ => Ending::Back {
                 started: self.random.once_in(2),

@@ -1,16 +1,19 @@
 //! Random operations against a model in memory. After each one, whatever can be asked of the queue is compared with the model, and
 //! every key with the others. `MODEL_SEED` and `MODEL_OPERATIONS` repeat a failure or make the search longer.
 
+mod adds;
+mod by_id;
 mod compare;
 mod drive;
 mod ending;
 mod random;
 mod state;
+mod steps;
 
 use drive::Drive;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
-const OPERATIONS: u64 = 150;
+const OPERATIONS: u64 = 120;
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
@@ -25,5 +28,6 @@ fn random_operations_agree_with_the_model() {
         for _ in 0..operations {
             drive.operate();
         }
+        drive.end();
     }
 }

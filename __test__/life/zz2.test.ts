@@ -1,0 +1,110 @@
+// Connections that break at any moment, also between a command and its answer: each job is there exactly once and runs
+// exactly once (issue 2: "100,000 jobs added through a proxy that cuts the connection at random are there exactly once
+// each").
+import { describe, expect, it } from 'vitest';
+import type { Job, Queue } from 'bullmq';
+import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
+import { Proxy } from '../support/proxy.js';
+import { Random } from '../support/random.js';
+import { server } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { sleep, until } from '../support/waiting.js';
+
+const LIMIT_MS = 60_000;
+
+describe('connection.cuts', () => {
+  const stage = useStage(chasquimq);
+
+  /** Adds jobs 0 .. count - 1, by `singles` calls and three bulks of `bulk` at a time; gives their ids. */
+  async function addAll(queue: Queue, count: number, singles: number, bulk: number): Promise<string[]> {
+    const ids: string[] = [];
+    let made = 0;
+    const note = (job: Job) => ids.push(String(job.id));
+    const singly = async () => {
+      while (made < count) note(await queue.add('job', made++));
+    };
+    const inBulk = async () => {
+      while (made < count) {
+        const size = Math.min(bulk, count - made);
+        const jobs = Array.from({ length: size }, () => ({ name: 'job', data: made++ }));
+        (await queue.addBulk(jobs)).forEach(note);
+      }
+    };
+    await Promise.all([...Array.from({ length: singles }, singly), ...Array.from({ length: 3 }, inBulk)]);
+    return ids;
+  }
+
+  /** Breaks something again and again until `work` is done, each time after a moment; gives how often. */
+  async function whileBreaking<T>(work: Promise<T>, seed: number, once: () => Promise<unknown>): Promise<[T, number]> {
+    const random = new Random(seed);
+    let working = true;
+    let times = 0;
+    const breaking = (async () => {
+      while (working) {
+        await once();
+        times++;
+        // The moments have to be many and different; there is nothing to wait for.
+        await sleep(1 + random.next(15));
+      }
+    })();
+    const result = await work.finally(() => (working = false));
+    await breaking;
+    return [result, times];
+  }
+
+  function numbers(count: number): number[] {
+    return Array.from({ length: count }, (_, i) => i);
+  }
+
+  it.each(Array.from({length: 12}, (_, i) => i))('%i 100,000 jobs added while the way to the server is cut at random', { timeout: LIMIT_MS }, async (seed) => {
+    const count = 100_000;
+    const proxy = stage.keep(new Proxy());
+    await proxy.open();
+    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const adding = addAll(queue, count, 20, 20);
+    const [ids, cuts] = await whileBreaking(adding, 1000 + seed, async () => proxy.cut());
+    expect(cuts).toBeGreaterThan(20);
+    stage.takeErrors();
+    await queue.close();
+
+    const direct = stage.queue();
+    expect(new Set(ids).size).toBe(count);
+    expect(await direct.getJobCounts('waiting')).toEqual({ waiting: count });
+    const found: number[] = [];
+    for (let from = 0; from < count; from += 10_000) {
+      for (const job of await direct.getWaiting(from, from + 9_999)) found.push(job.data as number);
+    }
+    expect(found.sort((a, b) => a - b)).toEqual(numbers(count));
+  });
+
+  it.each(Array.from({length: 12}, (_, i) => i))('%i 20,000 jobs added and processed while the server kills all clients and forgets its scripts', async (seed) => {
+    const count = 20_000;
+    const own = stage.keep(await OwnServer.start());
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const runs: number[] = [];
+    const workers = [1, 50].map((concurrency) =>
+      stage.worker(async (job) => runs.push(job.data as number), { connection, concurrency }),
+    );
+    const admin = own.client();
+    const random = new Random(20);
+    const disturb = async () => {
+      if (random.next(2) === 0) await admin.call('SCRIPT', 'FLUSH', 'SYNC');
+      if (random.next(3) > 0) await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    };
+    const all = async () => {
+      const ids = await addAll(queue, count, 4, 5);
+      await until('all jobs to complete', async () => (await queue.getCompletedCount()) === count, LIMIT_MS);
+      return ids;
+    };
+    const [ids, times] = await whileBreaking(all(), 2000 + seed, disturb);
+    await admin.quit();
+    expect(times).toBeGreaterThan(10);
+    expect(new Set(ids).size).toBe(count);
+    expect(runs.sort((a, b) => a - b)).toEqual(numbers(count));
+    expect(await queue.getJobCounts('waiting', 'active', 'failed')).toEqual({ waiting: 0, active: 0, failed: 0 });
+    await Promise.all(workers.map((worker) => worker.close()));
+    stage.takeErrors();
+  });
+});

@@ -1,0 +1,153 @@
+//! What is done to single jobs by their ids, in the queue and in the model.
+
+use super::{drive::Drive, state::State};
+use crate::given::queue::run;
+
+impl Drive {
+    pub fn remove(&mut self) {
+        let id = self.any_id();
+        let expected = match self.model.state(&id) {
+            Some(State::Active { owner }) if self.model.leases.contains(owner) => "0",
+            _ => "1",
+        };
+        self.note(format!("remove {id}"));
+        let reply = run!(self.queue, REMOVE_JOB, self.model.now_ms, &id);
+        self.same(&reply, expected);
+        if expected == "1" && self.model.state(&id).is_some() {
+            self.model.remove(&id);
+        }
+    }
+
+    pub fn amend(&mut self) {
+        let id = self.any_id();
+        let exists = self.model.state(&id).is_some();
+        let now_ms = self.model.now_ms;
+        let expected = if exists { "0" } else { "-1" };
+        match self.random.below(3) {
+            0 => {
+                self.note(format!("amend data of {id}"));
+                let reply = run!(self.queue, AMEND_JOB, now_ms, &id, "data", "\"new\"");
+                self.same(&reply, expected);
+                if exists {
+                    self.model.job(&id).data = "\"new\"".to_owned();
+                }
+            }
+            1 => {
+                self.note(format!("amend progress of {id}"));
+                let reply = run!(self.queue, AMEND_JOB, now_ms, &id, "progress", now_ms.to_string());
+                self.same(&reply, expected);
+                if exists {
+                    self.model.job(&id).vitals.progress = Some(now_ms.to_string());
+                }
+            }
+            _ => {
+                self.note(format!("log {id}"));
+                let reply = run!(self.queue, LOG_JOB, &id, "row", 1);
+                self.same(&reply, if exists { "1" } else { "-1" });
+            }
+        }
+    }
+
+    pub fn retry(&mut self) {
+        let state = *self.random.pick(&["failed", "completed"]);
+        let id = self.id_in(state);
+        let [front, made, started] = [0; 3].map(|_| self.random.below(2));
+        self.note(format!("retry {id} if {state}, front {front}"));
+        let expected = match self.model.state(&id) {
+            None => "-1",
+            Some(found) if found.name() == state => "0",
+            Some(_) => "-3",
+        };
+        let reply = run!(
+            self.queue,
+            RETRY_JOB,
+            self.model.now_ms,
+            &id,
+            state,
+            front,
+            made,
+            started
+        );
+        self.same(&reply, expected);
+        if expected != "0" {
+            return;
+        }
+        let vitals = &mut self.model.job(&id).vitals;
+        (
+            vitals.failed_reason,
+            vitals.finished_on,
+            vitals.processed_on,
+            vitals.returnvalue,
+        ) = (None, None, None, None);
+        if made == 1 {
+            vitals.attempts_made = 0;
+        }
+        if started == 1 {
+            vitals.attempts_started = 0;
+        }
+        if front == 1 {
+            self.model.wait_first(&[id]);
+        } else {
+            self.model.wait_last(vec![id]);
+        }
+    }
+
+    pub fn move_delayed(&mut self) {
+        let id = self.id_in("delayed");
+        let now_ms = self.model.now_ms;
+        let due_ms = if self.random.once_in(2) {
+            0
+        } else {
+            now_ms + self.random.below(20)
+        };
+        self.note(format!("move delayed {id} to {due_ms}"));
+        let expected = match self.model.state(&id) {
+            None => "-1",
+            Some(State::Delayed { .. }) => "0",
+            Some(_) => "-3",
+        };
+        let reply = run!(self.queue, MOVE_DELAYED, now_ms, &id, due_ms);
+        self.same(&reply, expected);
+        if expected != "0" {
+            return;
+        }
+        self.model.take_out(&id);
+        if due_ms == 0 {
+            self.model.wait_last(vec![id]);
+        } else {
+            self.model.job(&id).vitals.delay_ms = Some(due_ms - now_ms);
+            self.model.delay(&id, due_ms);
+        }
+    }
+
+    pub fn move_active(&mut self) {
+        let id = self.id_in("active");
+        let by = *self.random.pick(&["", "w0", "w1"]);
+        let now_ms = self.model.now_ms;
+        let due_ms = if self.random.once_in(2) {
+            0
+        } else {
+            now_ms + self.random.below(20)
+        };
+        self.note(format!("move active {id} of '{by}' to {due_ms}"));
+        let expected = match self.model.state(&id) {
+            None => "-1",
+            Some(State::Active { owner }) if by.is_empty() || by == owner => "0",
+            Some(State::Active { .. }) => "-6",
+            Some(_) if by.is_empty() => "-3",
+            Some(_) => "-2",
+        };
+        let reply = run!(self.queue, MOVE_ACTIVE, now_ms, &id, by, due_ms);
+        self.same(&reply, expected);
+        if expected != "0" {
+            return;
+        }
+        if due_ms == 0 {
+            self.model.job(&id).vitals.delay_ms = None;
+            self.model.wait_first(&[id]);
+        } else {
+            self.model.job(&id).vitals.delay_ms = Some(due_ms - now_ms);
+            self.model.delay(&id, due_ms);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Steps of workers, in the queue and in the model; copies of steps that arrive again.
+
+use std::collections::BTreeSet;
+
+use chasquimq::{Body, Vitals};
+use redis::Value;
+
+use super::{
+    drive::{Belief, Drive, OWNERS},
+    state::Keep,
+};
+use crate::given::{
+    queue::show_reply,
+    step::{Place, Step},
+};
+
+/// Rules under which jobs are kept: all, none, some, for a while.
+const KEEPS: [Keep; 6] = [
+    (-1, -1, 1000),
+    (0, -1, 1000),
+    (3, -1, 1000),
+    (20, -1, 1000),
+    (-1, 0, 2),
+    (5, 1, 3),
+];
+
+impl Drive {
+    pub fn step(&mut self) {
+        let owner = *self.random.pick(&OWNERS);
+        let keep = *self.random.pick(&KEEPS);
+        self.step_number += 1;
+        let mut step =
+            Step::by(owner)
+                .at(self.model.now_ms)
+                .number(self.step_number)
+                .keep(keep.0, keep.1 as f64, keep.2);
+        self.note(format!("step of {owner}, keep {keep:?}"));
+        self.model.leases.insert(owner.to_owned());
+        let mut rejected = Vec::new();
+        if !self.random.once_in(3) {
+            (step, rejected) = self.end_some(owner, keep, step);
+        }
+
+        let (mut taken, mut due_ms, mut gated) = (Vec::new(), -1, 0);
+        if !self.random.once_in(5) {
+            let want = if self.random.once_in(3) {
+                self.random.below(100)
+            } else {
+                self.random.below(6)
+            };
+            let surplus = if self.random.once_in(3) {
+                self.random.below(80)
+            } else {
+                0
+            };
+            step = step.want(want as i64).surplus(surplus);
+            self.model.promote_due();
+            let (mut want, mut surplus) = (want as usize, surplus as usize);
+            if self.model.concurrency > 0 {
+                want = want.min((self.model.concurrency as usize).saturating_sub(self.model.count("active")));
+                surplus = 0;
+            }
+            if self.model.paused || (self.model.concurrency > 0 && want == 0) {
+                gated = 1;
+            } else {
+                taken = self.model.fetch(owner, want, want + surplus);
+            }
+            if taken.len() < want {
+                due_ms = self.model.delayed.first().map_or(-1, |(due_ms, _)| *due_ms as i64);
+            }
+            self.note(format!("  want {want} surplus {surplus} takes {taken:?}"));
+        }
+        let call = self.queue.step_call(&step);
+        let value = self.queue.carry_out_value(&call);
+        let Value::Array(parts) = &value else {
+            panic!("{value:?}")
+        };
+        self.accept(owner, &parts[0], &rejected);
+        let waiting = self.model.line().len();
+        let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
+        self.same(&tail.join(" "), &format!("{due_ms} {gated} {waiting}"));
+        self.told_due = u64::try_from(due_ms).ok();
+        self.drop_finished();
+        self.hold(owner, &parts[1], &taken);
+        if self.random.once_in(8) {
+            self.note("  sent again".to_owned());
+            let keys = self.queue.show();
+            let again = self.queue.carry_out_value(&call);
+            let same_but_time = |value: &Value| match value {
+                Value::Array(parts) => show_reply(&Value::Array(parts[..6].to_vec())),
+                other => panic!("{other:?}"),
+            };
+            self.same(&same_but_time(&again), &same_but_time(&value));
+            let after = self.queue.show();
+            self.same(&after, &keys);
+        }
+        self.steps.insert(owner, (call, taken));
+    }
+
+    /// Compares what a step took with what it had to take.
+    fn hold(&mut self, owner: &'static str, taken: &Value, expected: &[String]) {
+        let Value::Array(taken) = taken else {
+            panic!("{taken:?}")
+        };
+        let mut beliefs = Vec::new();
+        let mut taken = taken.iter();
+        while let Some(first) = taken.next() {
+            let first = redis::from_redis_value::<u64>(first.clone()).expect("number");
+            if first > 0 {
+                let n = taken
+                    .next()
+                    .map_or(0, |n| redis::from_redis_value::<u64>(n.clone()).expect("number"));
+                taken.next();
+                beliefs.extend((0..n).map(|offset| Belief {
+                    id: (first + offset).to_string(),
+                    place: Place::Frame(first, n, offset),
+                    attempts_made: 0,
+                }));
+                continue;
+            }
+            let mut bytes = || {
+                taken
+                    .next()
+                    .map(|raw| redis::from_redis_value::<Vec<u8>>(raw.clone()).expect("bytes"))
+                    .unwrap_or_default()
+            };
+            let (id, body, vitals) = (bytes(), bytes(), bytes());
+            let started = taken.next().map_or_else(String::new, show_reply);
+            let id = String::from_utf8(id).expect("UTF-8");
+            let vitals = Vitals::parse(&vitals).expect("vitals");
+            let job = self.model.job(&id);
+            let expected = format!(
+                "{} {} {:?}",
+                job.data, job.vitals.attempts_started, job.vitals.deferred_failure
+            );
+            let data = Body::parse(&body).expect("body").data;
+            self.same(&format!("{data} {started} {:?}", vitals.deferred_failure), &expected);
+            beliefs.push(Belief {
+                place: Place::Record(id.clone()),
+                attempts_made: vitals.attempts_made,
+                id,
+            });
+        }
+        let found: Vec<&String> = beliefs.iter().map(|belief| &belief.id).collect();
+        self.same(&format!("{found:?}"), &format!("{expected:?}"));
+        self.held.entry(owner).or_default().append(&mut beliefs);
+    }
+
+    /// An old copy of a step arrives late. It may show the worker alive, and must do nothing else.
+    pub fn step_again(&mut self) {
+        let owner = *self.random.pick(&OWNERS);
+        let Some((step, taken)) = self.steps.get(owner).cloned() else {
+            return;
+        };
+        self.note(format!("late copy of the last step of {owner}"));
+        let without_leases = |keys: String| {
+            keys.lines()
+                .filter(|line| !line.starts_with("lease:"))
+                .collect::<String>()
+        };
+        let keys = without_leases(self.queue.show());
+        let value = self.queue.carry_out_value(&step);
+        self.model.leases.insert(owner.to_owned());
+        self.compare_replay(owner, &value, &taken);
+        let after = without_leases(self.queue.show());
+        self.same(&after, &keys);
+    }
+
+    /// A worker that did not get its answer the first time must hear of every job it holds by then, and of no record it does not.
+    fn compare_replay(&self, owner: &str, value: &Value, taken: &[String]) {
+        let Value::Array(parts) = value else {
+            panic!("{value:?}")
+        };
+        let Value::Array(items) = &parts[1] else {
+            panic!("{value:?}")
+        };
+        let mut found = BTreeSet::new();
+        let mut items = items.iter();
+        while let Some(first) = items.next() {
+            let first = redis::from_redis_value::<u64>(first.clone()).expect("number");
+            let id = items.next().map_or_else(String::new, show_reply);
+            if first > 0 {
+                let n: u64 = id.parse().expect("number of jobs");
+                found.extend((first..first + n).map(|number| number.to_string()));
+                items.next();
+            } else {
+                assert!(
+                    self.model.is_held_by(&id, owner),
+                    "a step sent again gives {id} to {owner}"
+                );
+                found.insert(id);
+                items.nth(2);
+            }
+        }
+        for id in taken.iter().filter(|id| self.model.is_held_by(id, owner)) {
+            assert!(
+                found.contains(id),
+                "a step sent again does not give {id}, which {owner} holds"
+            );
+        }
+    }
+}
