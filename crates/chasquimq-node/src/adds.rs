@@ -42,7 +42,8 @@ type Answers = Vec<(u32, chasquimq::Result<Added>)>;
 pub struct Adds {
     queue: Arc<Queue>,
     sink: Sink<ToJs, QueueMessage>,
-    engine: tokio::runtime::Handle,
+    // let go at the close: it holds the engine's files open
+    engine: Mutex<Option<tokio::runtime::Handle>>,
     answers: Mutex<Answers>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
     // adds that were not answered, by either way, and by the engine's; a close waits for the first
@@ -61,7 +62,8 @@ struct Pending {
 struct LaneSlot {
     lane: Option<Lane>,
     wanted: bool,
-    function: FunctionRef<QueueMessage, ()>,
+    // let go at the close: it holds on to everything the function knows, this queue included
+    function: Option<FunctionRef<QueueMessage, ()>>,
 }
 
 /// A value of JavaScript's thread inside something that other threads may hold, but not look into.
@@ -115,7 +117,7 @@ impl Adds {
             Self {
                 queue: Arc::new(make(sink.clone())),
                 sink,
-                engine,
+                engine: Mutex::new(Some(engine)),
                 answers: Mutex::default(),
                 options: Mutex::default(),
                 pending: watch::Sender::new(Pending::default()),
@@ -123,7 +125,7 @@ impl Adds {
                 lane: JsCell::new(LaneSlot {
                     lane: None,
                     wanted: true,
-                    function,
+                    function: Some(function),
                 }),
             }
         });
@@ -189,7 +191,15 @@ impl Adds {
         let count = calls.len() as u64;
         self.pending.send_modify(|pending| pending.engine += count);
         let adds = self.clone();
-        self.engine.spawn(async move {
+        let Some(engine) = self.engine() else {
+            // closed: nobody waits for these any more
+            self.pending.send_modify(|pending| {
+                pending.engine -= count;
+                pending.all -= count;
+            });
+            return;
+        };
+        engine.spawn(async move {
             for (request, call) in calls {
                 let producer = adds.queue.producer();
                 let added = producer.send(&call).await;
@@ -198,6 +208,16 @@ impl Adds {
                 adds.answer(request, added);
             }
         });
+    }
+
+    fn engine(&self) -> Option<tokio::runtime::Handle> {
+        self.engine.lock().ok().and_then(|engine| engine.clone())
+    }
+
+    fn let_engine_go(&self) {
+        if let Ok(mut engine) = self.engine.lock() {
+            engine.take();
+        }
     }
 
     fn answer(&self, request: u32, added: chasquimq::Result<Added>) {
@@ -222,6 +242,7 @@ impl Adds {
         #[cfg(unix)]
         self.sink.send(ToJs::CloseLane);
         self.sink.close();
+        self.let_engine_go();
     }
 
     /// Closes at once; on JavaScript's thread.
@@ -230,6 +251,7 @@ impl Adds {
         #[cfg(unix)]
         self.close_lane();
         self.sink.close();
+        self.let_engine_go();
     }
 
     fn tell(self: &Arc<Self>, env: Env, message: ToJs) -> QueueMessage {
@@ -299,7 +321,8 @@ impl Adds {
 
     fn open_lane(self: &Arc<Self>) {
         let adds = self.clone();
-        self.engine.spawn(async move {
+        let Some(engine) = self.engine() else { return };
+        engine.spawn(async move {
             // without a lane, adds go by the engine; its connection reports what is wrong
             if let Ok(Some(socket)) = adds.queue.open_direct().await {
                 adds.sink.send(ToJs::Direct(Box::new(socket)));
@@ -319,6 +342,7 @@ impl Adds {
     fn close_lane(self: &Arc<Self>) {
         let lane = self.lane.with(|slot| {
             slot.wanted = false;
+            slot.function = None;
             slot.lane.take()
         });
         if let Some(Some(lane)) = lane {
@@ -361,10 +385,11 @@ impl LaneOwner for Owner {
             })
             .collect();
         adds.pending.send_modify(|pending| pending.all -= count);
-        let function = adds
-            .lane
-            .with(|slot| slot.function.borrow_back(&env).map(|function| function.raw()));
-        if let Some(Ok(function)) = function {
+        let function = adds.lane.with(|slot| {
+            let function = slot.function.as_ref()?.borrow_back(&env).ok()?;
+            Some(function.raw())
+        });
+        if let Some(Some(function)) = function {
             // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
             unsafe {
                 if let Ok(message) = QueueMessage::to_napi_value(env.raw(), to_added_message(answers)) {

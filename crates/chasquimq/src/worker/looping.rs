@@ -451,7 +451,8 @@ impl Loop {
     }
 
     fn after_fetch(&mut self, want: i64, taken: i64, due_ms: i64, now_ms: u64) {
-        self.asked_back &= self.has_surplus();
+        // what was delivered after the question has to be asked for again
+        self.asked_back &= self.has_surplus() && taken == 0;
         if want < 0 {
             return;
         }

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{frame::Frame, Queue, WorkerOptions};
+use chasquimq::{Queue, WorkerOptions};
 
 use crate::{
-    probe::{connect_options, snapshot::Content},
+    probe::connect_options,
     proxy::Proxy,
     runner::{End, Runner},
-    world::{add_to, until, World, PATIENCE},
+    world::{add_to, until, waits_once_each, World, PATIENCE},
 };
 
 const JOBS: usize = 100_000;
@@ -35,18 +35,7 @@ async fn a_hundred_thousand_jobs_are_added_once_each() {
         "numbers of the batches: {numbers:?}"
     );
     assert_eq!(world.counts().await.waiting, JOBS as u64);
-    let mut seen = vec![0; JOBS];
-    let snapshot = world.end();
-    for entry in &snapshot.log {
-        let Content::Frame(blob) = &entry.content else {
-            panic!("a plain job is in a frame")
-        };
-        let mut frame = Frame::parse(blob).expect("a frame");
-        while let Some((_, data)) = frame.next_job().expect("a job") {
-            seen[data.parse::<usize>().expect("number")] += 1;
-        }
-    }
-    assert!(seen.iter().all(|times| *times == 1));
+    waits_once_each(&world.end(), JOBS);
 }
 
 /// Adds `JOBS` jobs whose data counts up. Gives the first number of each batch.

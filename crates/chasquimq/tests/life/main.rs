@@ -11,6 +11,8 @@ mod world;
 mod add;
 mod close;
 mod delays;
+#[cfg(unix)]
+mod direct;
 mod events;
 mod fairness;
 mod faults;

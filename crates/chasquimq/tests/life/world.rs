@@ -7,11 +7,16 @@ use std::{
 };
 
 use chasquimq::{
-    system_now_ms, AddBatch, Added, ConnectOptions, Counts, JobOptions, Keys, NewJob, Queue, WorkerOptions,
+    frame::Frame, system_now_ms, AddBatch, Added, ConnectOptions, Counts, JobOptions, Keys, NewJob, Queue,
+    WorkerOptions,
 };
 
 use crate::{
-    probe::{connect_options, Probe},
+    probe::{
+        connect_options,
+        snapshot::{Content, Snapshot},
+        Probe,
+    },
     runner::{End, Job, Runner},
 };
 
@@ -90,7 +95,7 @@ impl World {
     }
 
     /// Ends a test: compares the keys with each other.
-    pub fn end(mut self) -> crate::probe::snapshot::Snapshot {
+    pub fn end(mut self) -> Snapshot {
         self.queue.close();
         self.probe.checked()
     }
@@ -106,6 +111,22 @@ pub async fn add_to(queue: &Queue, options: &str, data: impl IntoIterator<Item =
     });
     let batch = AddBatch::pack(system_now_ms(), jobs);
     queue.add(batch).await.expect("an addition")
+}
+
+/// Compares what waits with plain jobs whose data counts up from 0.
+pub fn waits_once_each(snapshot: &Snapshot, jobs: usize) {
+    let mut seen = vec![0; jobs];
+    for entry in &snapshot.log {
+        let Content::Frame(blob) = &entry.content else {
+            panic!("a plain job is in a frame")
+        };
+        let mut frame = Frame::parse(blob).expect("a frame");
+        while let Some((_, data)) = frame.next_job().expect("a job") {
+            seen[data.parse::<usize>().expect("number")] += 1;
+        }
+    }
+    let wrong: Vec<(usize, i32)> = (0..).zip(seen).filter(|(_, times)| *times != 1).collect();
+    assert!(wrong.is_empty(), "number and times: {wrong:?}");
 }
 
 /// Waits for a condition.

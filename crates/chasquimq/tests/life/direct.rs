@@ -1,0 +1,114 @@
+//! Additions by a bare socket, as the binding makes them: what the socket does not answer is sent again over the connection.
+
+use std::{collections::VecDeque, time::Duration};
+
+use chasquimq::{
+    producer::{read_added, Call},
+    server::direct::DirectSocket,
+    system_now_ms, AddBatch, JobOptions, NewJob, Queue,
+};
+
+use crate::{
+    proxy::Proxy,
+    world::{waits_once_each, World},
+};
+
+const BATCHES: usize = 400;
+const JOBS_A_BATCH: usize = 25;
+const AT_ONCE: usize = 10;
+
+/// Calls on a bare socket, and what they were answered.
+struct Lane<'a> {
+    queue: &'a Queue,
+    socket: Option<DirectSocket>,
+    waiting: VecDeque<Call>,
+    numbers: Vec<u64>,
+    broken: usize,
+}
+
+impl Lane<'_> {
+    async fn add(&mut self, batch: AddBatch) {
+        if self.socket.is_none() {
+            // a connection that breaks while it is made is tried again with the next batch
+            self.socket = self.queue.open_direct().await.unwrap_or(None);
+        }
+        let call = self.queue.producer().begin(batch);
+        let command = self.queue.producer().command(&call);
+        self.waiting.push_back(call);
+        if self.socket.as_mut().is_none_or(|socket| socket.send(&command).is_err()) {
+            self.send_again().await;
+        }
+    }
+
+    /// Waits until every call is answered.
+    async fn drain(&mut self) {
+        while !self.waiting.is_empty() {
+            let mut replies = Vec::new();
+            let mut alive = self
+                .socket
+                .as_mut()
+                .is_some_and(|socket| socket.flush().is_ok() && socket.receive(&mut replies).is_ok());
+            for reply in replies {
+                // a refusal, for instance because the server forgot its scripts
+                let Ok(added) = reply.and_then(read_added) else {
+                    alive = false;
+                    break;
+                };
+                let call = self.waiting.pop_front().expect("a call");
+                self.numbers.push(added.first);
+                self.queue.producer().end(&call, &Ok(added));
+            }
+            if !alive {
+                self.send_again().await;
+            }
+            // nobody watches the socket here
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn send_again(&mut self) {
+        self.broken += 1;
+        self.socket = None;
+        while let Some(call) = self.waiting.pop_front() {
+            let added = self.queue.producer().send(&call).await;
+            self.queue.producer().end(&call, &added);
+            self.numbers.push(added.expect("an addition").first);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_added_once_each_though_the_socket_breaks() {
+    let proxy = Proxy::start(8).await;
+    let world = World::behind(proxy.connect_options());
+    let options = JobOptions::parse("{}").expect("options");
+    let mut lane = Lane {
+        queue: &world.queue,
+        socket: None,
+        waiting: VecDeque::new(),
+        numbers: Vec::new(),
+        broken: 0,
+    };
+    for batch in 0..BATCHES {
+        let data: Vec<String> = (0..JOBS_A_BATCH)
+            .map(|job| (batch * JOBS_A_BATCH + job).to_string())
+            .collect();
+        let jobs = data.iter().map(|data| NewJob {
+            name: "a",
+            data,
+            options: &options,
+        });
+        lane.add(AddBatch::pack(system_now_ms(), jobs)).await;
+        if batch % AT_ONCE == 0 {
+            lane.drain().await;
+        }
+    }
+    lane.drain().await;
+    assert!(lane.broken > 5, "broken {} times only", lane.broken);
+    lane.numbers.sort_unstable();
+    let expected = (0..BATCHES).map(|batch| (batch * JOBS_A_BATCH) as u64 + 1);
+    assert!(lane.numbers.iter().copied().eq(expected), "{:?}", lane.numbers);
+    proxy.calm();
+
+    waits_once_each(&world.end(), BATCHES * JOBS_A_BATCH);
+}
