@@ -72,7 +72,8 @@ export class Commands {
     if (message.added) this.producer.settle(message.added);
     if (message.error) {
       const error = errorFromNative(message.error);
-      this.owner.emit('error', error);
+      // what fails while closing is what closing brings about
+      if (!this.owner.closing) this.owner.emit('error', error);
       this.readiness.failed(error);
     }
     if (message.closed && !this.owner.closing) {

@@ -96,7 +96,8 @@ export class QueueEvents<
     }
     if (message.error) {
       const error = errorFromNative(message.error);
-      this.emit('error', error);
+      // what fails while closing is what closing brings about
+      if (!this.closing) this.emit('error', error);
       this.readiness.failed(error);
     }
     if (message.closed && !this.closing) {

@@ -163,7 +163,8 @@ export class Worker<
     if (message.error) this.emit('error', errorFromNative(message.error));
     if (message.connectionError) {
       const error = errorFromNative(message.connectionError);
-      this.emit('error', error);
+      // what fails while closing is what closing brings about
+      if (!this.closing) this.emit('error', error);
       this.readiness.failed(error);
     }
     if (message.closed && !this.closing) {

@@ -7,5 +7,6 @@ mod fetch;
 mod finish;
 mod frames;
 mod gate;
+mod large;
 mod refused;
 mod retention;
