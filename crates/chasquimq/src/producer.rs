@@ -27,6 +27,8 @@ use crate::{
 // the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
 const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 
+const FORGET_AFTER: Duration = Duration::from_secs(60);
+
 /// A job to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewJob<'a> {
@@ -255,17 +257,20 @@ impl Producer {
         args
     }
 
-    /// Lets the server forget this producer's calls. Call it when none is under way.
+    /// Lets the server forget this producer's calls in a minute instead of an hour. Call it when none is under way: a copy of one may
+    /// still be, on a connection that broke, and must find its answer.
     pub async fn forget(&self) {
         let slots = self.slots.load(Ordering::Relaxed);
-        if slots > 0 && self.connection.is_connected() {
-            let mut command = redis::cmd("UNLINK");
-            for slot in 0..slots {
-                command.arg(self.keys.key(&format!("memo:{}:{slot}", self.client)));
-            }
-            // the server forgets by itself in an hour
-            let _ = self.connection.send_once(&command).await;
+        if slots == 0 || !self.connection.is_connected() {
+            return;
         }
+        let mut pipeline = redis::pipe();
+        for slot in 0..slots {
+            let key = self.keys.key(&format!("memo:{}:{slot}", self.client));
+            pipeline.cmd("PEXPIRE").arg(key).arg(FORGET_AFTER.as_millis() as u64);
+        }
+        // the server forgets by itself in an hour
+        let _ = self.connection.send_pipeline_once(&pipeline, slots as usize).await;
     }
 }
 

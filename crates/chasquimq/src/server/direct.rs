@@ -213,14 +213,17 @@ fn lost(error: &io::Error) -> Error {
 /// library's parser, made for any size and for streams, costs more than the rest of an add on this side.
 fn parse(bytes: &[u8]) -> Option<(Result<Value>, usize)> {
     let line_end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
-    let line = std::str::from_utf8(&bytes[1..line_end]).unwrap_or("");
     let next = line_end + 2;
+    if line_end == 0 {
+        return Some((Err(Error::malformed("a reply", "an empty line")), next));
+    }
+    let line = std::str::from_utf8(&bytes[1..line_end]).unwrap_or("");
     let number = || line.parse::<i64>().ok();
     let value = match (bytes[0], number()) {
         (b'+', _) => Value::SimpleString(line.to_owned()),
         (b'-', _) => return Some((Err(Error::Server(line.to_owned())), next)),
         (b':', Some(number)) => Value::Int(number),
-        (b'$' | b'*', Some(-1)) => Value::Nil,
+        (b'$' | b'*', Some(len)) if len < 0 => Value::Nil,
         (b'$', Some(len)) => {
             let end = next + len as usize;
             if bytes.len() < end + 2 {
