@@ -15,7 +15,10 @@ export interface QueueBaseOptions<ConnectionOptionsType = ConnectionOptions> {
    */
   skipVersionCheck?: boolean;
   telemetry?: Telemetry;
-  /** Has no effect: commands given while the connection is down wait for it, unless the driver's offline queue is off. */
+  /**
+   * With `connection.enableOfflineQueue: false`, commands do not even wait for the first connection: they fail at once.
+   * @defaultValue false
+   */
   skipWaitingForReady?: boolean;
 }
 

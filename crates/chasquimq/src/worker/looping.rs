@@ -25,6 +25,8 @@ use crate::{
 
 /// Bytes of jobs a step takes beyond those that start now.
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
+/// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -457,14 +459,8 @@ impl Loop {
             return;
         }
         self.hungry = want > 0 && taken < want;
-        self.next_due = (self.hungry && due_ms >= 0).then(|| {
-            Instant::now() + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(self.longest_wait())
-        });
-    }
-
-    /// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
-    fn longest_wait(&self) -> Duration {
-        Duration::from_secs(10)
+        self.next_due = (self.hungry && due_ms >= 0)
+            .then(|| Instant::now() + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(LONGEST_WAIT));
     }
 
     fn wait_if_hungry(&mut self) {
