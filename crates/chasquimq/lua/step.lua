@@ -28,6 +28,7 @@ if now_ms == 0 then now_ms = math.floor((server_us + offset_us) / 1000) end
 -- @include lib/keep
 -- @include lib/finish
 -- @include lib/fetch
+-- @include lib/turn
 
 redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
 
@@ -59,43 +60,7 @@ local known = recall(owner, slot, number)
 if known then return replay(known) end
 
 local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes }
-local settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency')
-local paused, concurrency = settings[1], tonumber(settings[2] or 0)
-
-local rejected, was_active = {}, S.active > 0
-if #outcomes > 0 then
-  -- jobs that are due stand before jobs that are tried again
-  for _, outcome in ipairs(outcomes) do
-    if outcome[1] == 'f' and outcome[7] == 'waiting' then
-      promote_due(now_ms)
-      break
-    end
-  end
-  rejected = finish(outcomes, W)
-end
-
-local gated, due = 0, nil
-if want >= 0 then
-  promote_due(now_ms)
-  if concurrency > 0 then
-    want = math.min(want, math.max(concurrency - S.active, 0))
-    surplus = 0
-  end
-  if paused or (concurrency > 0 and want == 0) then
-    gated = 1
-  else
-    fetch(want, surplus, W)
-  end
-  if R.taken < want then due = next_due() end
-end
--- somebody who waits must hear of what this worker put back, or delayed, and does not look after itself
-local room_for_others = not paused and (concurrency == 0 or S.active < concurrency)
-if (S.waiting > 0 and room_for_others and (want < 0 or gated == 1)) or (#F.delayed_add > 0 and not due) then wake() end
-if was_active and R.taken == 0 and gated == 0 and not due and S.waiting == 0 and S.active == 0 then
-  emit(1, { 'E', 'drained' })
-end
-flush_events(now_ms)
-save_state()
+local rejected, due, gated = turn(outcomes, want, surplus, W)
 
 remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms })
 return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_us }
