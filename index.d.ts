@@ -59,6 +59,10 @@ export declare class NativeQueue {
   clearLogs(id: string, keepLogs: number): Promise<void>
   /** 1 removed or not there, 0 held by a worker. */
   remove(id: string, removeChildren: boolean): Promise<number>
+  /** Id of the job that owns a deduplication id. */
+  getDeduplicationJobId(id: string): Promise<string | null>
+  /** Frees a deduplication id, if that job owns it or none is named: 1, or 0. */
+  removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
   /** Puts a finished job back in line. */
   retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
   /** Makes a delayed job wait. */

@@ -3,7 +3,7 @@
  */
 import { Backoffs } from './backoffs.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
-import type { JobsOptions } from './options/job.js';
+import type { DeduplicationOptions, JobsOptions } from './options/job.js';
 
 /** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
 export const PRIORITY_LIMIT = 2 ** 21 - 1;
@@ -19,7 +19,7 @@ const FAILURE_OPTIONS = [
   'ignoreDependencyOnFailure',
 ] as const;
 
-const NOT_YET = ['priority', 'lifo', 'parent', 'deduplication', ...FAILURE_OPTIONS, 'telemetry'] as const;
+const NOT_YET = ['priority', 'lifo', 'parent', ...FAILURE_OPTIONS, 'telemetry'] as const;
 
 /** Short names under which BullMQ stores some options, understood when options are read back. */
 const LONG_NAMES: Record<string, keyof JobsOptions> = {
@@ -99,6 +99,7 @@ function checkOptions(opts: JobsOptions): void {
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (opts.parent) throw new Error('Deduplication and parent options cannot be used together');
+    checkDeduplication(opts.deduplication);
   }
   if (Object.hasOwn(opts, 'debounce')) {
     throw new Error('Debounce option has been removed. Use deduplication option instead');
@@ -115,6 +116,14 @@ function checkOptions(opts: JobsOptions): void {
 function checkJobId(jobId: string): void {
   if (`${parseInt(jobId, 10)}` === jobId) throw new Error('Custom Id cannot be integers');
   if (jobId.includes(':') && jobId.split(':').length !== 3) throw new Error('Custom Id cannot contain :');
+}
+
+/** BullMQ leaves these to its scripts, which fail on them. */
+function checkDeduplication({ id, ttl }: DeduplicationOptions): void {
+  if (typeof id !== 'string' && typeof id !== 'number') throw new TypeError('Deduplication id must be a string');
+  if (ttl !== undefined && ttl !== null && !Number.isInteger(ttl)) {
+    throw new RangeError('The job option deduplication.ttl must be a whole number of milliseconds');
+  }
 }
 
 /** Options that are a number, or a text that is one. */

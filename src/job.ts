@@ -660,6 +660,16 @@ export class Job<
     return waitUntilFinished<ReturnType>(this.queue, this.knownId(), this.name, queueEvents, ttl);
   }
 
+  /**
+   * Frees the job's deduplication id if the job still owns it.
+   * @returns whether it did
+   */
+  async removeDeduplicationKey(): Promise<boolean> {
+    if (!this.deduplicationId) return false;
+    const { native } = this.queue.commands;
+    return (await native.removeDeduplicationKey(String(this.deduplicationId), this.knownId())) === 1;
+  }
+
   private knownId(): string {
     return this.id as string;
   }
@@ -725,10 +735,6 @@ export class Job<
 
   removeUnprocessedChildren(): Promise<void> {
     return notSupported('Job.removeUnprocessedChildren');
-  }
-
-  removeDeduplicationKey(): Promise<boolean> {
-    return notSupported('Job.removeDeduplicationKey');
   }
 }
 

@@ -182,19 +182,20 @@ export class QueueGetters<
     return this.commands.native.getLogs(String(jobId), start, end, asc);
   }
 
+  /** Id of the job that owns a deduplication id, or null. */
+  async getDeduplicationJobId(id: string): Promise<string | null> {
+    return this.commands.native.getDeduplicationJobId(String(id));
+  }
+
+  /** @deprecated Use getDeduplicationJobId. */
+  getDebounceJobId(id: string): Promise<string | null> {
+    return this.getDeduplicationJobId(id);
+  }
+
   // ---- Not there yet
 
   getRateLimitTtl(_maxJobs?: number): Promise<number> {
     return notSupported('Queue.getRateLimitTtl');
-  }
-
-  /** @deprecated Use getDeduplicationJobId. */
-  getDebounceJobId(_id: string): Promise<string | null> {
-    return notSupported('Queue.getDebounceJobId');
-  }
-
-  getDeduplicationJobId(_id: string): Promise<string | null> {
-    return notSupported('Queue.getDeduplicationJobId');
   }
 
   getCountsPerPriority(_priorities: number[]): Promise<{ [index: string]: number }> {

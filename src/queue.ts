@@ -194,6 +194,20 @@ export class Queue<
   }
 
   /**
+   * Frees a deduplication id, whichever job owns it: the next add of that id is added. What an active owner keeps for
+   * later (`keepLastIfActive`) is still added when it has finished.
+   * @returns 1, or 0 when no job owned it
+   */
+  async removeDeduplicationKey(id: string): Promise<number> {
+    return this.commands.native.removeDeduplicationKey(String(id));
+  }
+
+  /** @deprecated Use removeDeduplicationKey. */
+  removeDebounceKey(id: string): Promise<number> {
+    return this.removeDeduplicationKey(id);
+  }
+
+  /**
    * Pauses the queue and removes everything in it, for good.
    * @throws (rejects) Error `Cannot obliterate queue with active jobs` unless forced
    */
@@ -290,15 +304,6 @@ export class Queue<
 
   removeRateLimitKey(): Promise<number> {
     return notSupported('Queue.removeRateLimitKey');
-  }
-
-  removeDeduplicationKey(_id: string): Promise<number> {
-    return notSupported('Queue.removeDeduplicationKey');
-  }
-
-  /** @deprecated Use removeDeduplicationKey. */
-  removeDebounceKey(_id: string): Promise<number> {
-    return notSupported('Queue.removeDebounceKey');
   }
 
   drain(_delayed = false): Promise<void> {

@@ -32,6 +32,7 @@ const GLOBAL_EVENTS = [
   'stalled',
   'removed',
   'duplicated',
+  'deduplicated',
   'drained',
 ];
 

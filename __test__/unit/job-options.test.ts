@@ -63,7 +63,6 @@ describe('an option', () => {
     { priority: 1 },
     { lifo: true },
     { parent: { id: '1', queue: 'bull:q' } },
-    { deduplication: { id: 'a' } },
     { failParentOnFailure: true },
     { telemetry: { omitContext: true } },
   ])('that is not there yet is named: %j', (opts) => {
@@ -81,6 +80,14 @@ describe('an option', () => {
     [{ removeOnComplete: { age: NaN } }, 'removeOnComplete.age'],
   ])('that has no JSON form is refused: %j', (opts, key) => {
     expect(() => check(opts)).toThrow(new RangeError(`The job option ${key} must be a finite number`));
+  });
+
+  it.each([
+    [{ id: true }, 'Deduplication id must be a string'],
+    [{ id: 'a', ttl: 1.5 }, 'The job option deduplication.ttl must be a whole number of milliseconds'],
+    [{ id: 'a', ttl: '5' }, 'The job option deduplication.ttl must be a whole number of milliseconds'],
+  ])('deduplication of another type is refused: %j', (deduplication, message) => {
+    expect(() => check({ deduplication })).toThrow(message);
   });
 
   it.each(['007', '1.5', '1e3', 'a:b:c', '::', ''])('jobId may be %j', (jobId) => {

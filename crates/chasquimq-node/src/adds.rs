@@ -177,7 +177,7 @@ impl Adds {
             return Ok(options.clone());
         }
         let options = Arc::new(JobOptions::parse(text)?);
-        if options.job_id.is_none() {
+        if options.job_id.is_none() && options.deduplication.is_none() {
             if known.len() >= CACHED_OPTIONS {
                 known.clear();
             }

@@ -138,7 +138,7 @@ impl From<Job> for NativeJob {
             processed_by: vitals.processed_by,
             parent_key: None,
             parent: None,
-            deduplication_id: None,
+            deduplication_id: vitals.deduplication_id,
             repeat_job_key: None,
         }
     }
@@ -375,6 +375,30 @@ impl NativeQueue {
         let work = async move { queue.remove(chasquimq::system_now_ms(), &id).await };
         self.runtime()?
             .promise(env, work, |removed| Output::Number(f64::from(u8::from(removed))))
+    }
+
+    /// Id of the job that owns a deduplication id.
+    #[napi(ts_return_type = "Promise<string | null>")]
+    pub fn get_deduplication_job_id<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        self.runtime()?
+            .promise(env, async move { queue.deduplication_owner(&id).await }, |owner| {
+                owner.map_or(Output::Null, Output::Text)
+            })
+    }
+
+    /// Frees a deduplication id, if that job owns it or none is named: 1, or 0.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn remove_deduplication_key<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        job_id: Option<String>,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.free_deduplication(&id, job_id.as_deref()).await };
+        self.runtime()?
+            .promise(env, work, |freed| Output::Number(f64::from(u8::from(freed))))
     }
 
     /// Puts a finished job back in line.

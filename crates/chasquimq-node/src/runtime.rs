@@ -71,6 +71,7 @@ type Resolver = Box<dyn FnOnce(Env) -> Result<Output> + Send>;
 /// What promises give.
 pub enum Output {
     Nothing,
+    Null,
     Number(f64),
     Flag(bool),
     Text(String),
@@ -89,6 +90,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
         unsafe {
             match value {
                 Output::Nothing => <() as ToNapiValue>::to_napi_value(env, ()),
+                Output::Null => napi::bindgen_prelude::Null::to_napi_value(env, napi::bindgen_prelude::Null),
                 Output::Number(number) => f64::to_napi_value(env, number),
                 Output::Flag(flag) => bool::to_napi_value(env, flag),
                 Output::Text(text) => String::to_napi_value(env, text),

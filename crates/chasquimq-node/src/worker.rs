@@ -451,7 +451,7 @@ fn to_extra(extra: chasquimq::worker::Extra) -> NativeJobExtra {
         finished_on: vitals.finished_on.map(|ms| ms as f64),
         parent_key: None,
         parent: None,
-        deduplication_id: None,
+        deduplication_id: vitals.deduplication_id,
         repeat_job_key: None,
     }
 }

@@ -1,9 +1,11 @@
 -- add: new -> waiting | delayed. Adds a batch of jobs, in order, once however often it is sent.
--- KEYS    base (also: state meta log front jobs delayed events wake memo:<client>:<slot>)
+-- KEYS    base (also: state meta log front jobs vitals delayed events wake memo:<client>:<slot>; for deduplicated jobs: de:<id> active
+--         traces logged logs:<id>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob an item of the plan
---         plan item: {n, names} a frame of n jobs | {0, id, name, due_ms, front} a record (id '' = its number; due_ms 0 = waiting)
+--         plan item: {n, names} a frame of n jobs | {0, id, name, due_ms, front, dedup} a record (id '' = its number; due_ms 0 = waiting;
+--         dedup: lib/dedup, or left out)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id
--- ERRORS  none      EVENTS added, waiting, delayed, duplicated      COST O(frames + records * log delayed)
+-- ERRORS  none      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log delayed)
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
 local base = KEYS[1]
 local now_ms, client, slot, number, plan = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -17,10 +19,12 @@ if known then return known end
 -- @include lib/events
 -- @include lib/line
 -- @include lib/delayed
+-- @include lib/records
+-- @include lib/dedup
 
 local first = S.id + 1
 local exceptions = {}
-local records, dues = {}, {}
+local records, vitals, dues, sooner = {}, {}, {}, false
 local references, reference_number = {}, 0
 local group
 
@@ -39,24 +43,55 @@ local function flush_group()
   end
 end
 
-local function add_record(item, body, index)
-  local id, name, due_ms, front = item[2], item[3], item[4], item[5]
+-- Writes what the batch holds so far.
+local function settle()
+  flush_references()
+  flush_group()
+  call_in_chunks('HSET', base .. 'jobs', records)
+  call_in_chunks('HSET', base .. 'vitals', vitals)
+  if #dues > 0 then
+    local before = next_due()
+    call_in_chunks('ZADD', base .. 'delayed', dues)
+    sooner = sooner or not before or next_due() < before
+  end
+  records, vitals, dues = {}, {}, {}
+end
+
+-- A custom id earlier in this batch may not be in the hash yet.
+local function exists(id)
+  return records[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1
+end
+
+-- The id of a record that is to be added, or of the job it yields to and false.
+local function identify(item, body)
+  local id = item[2]
   S.id = S.id + 1
   if id == '' then
     id = whole(S.id)
-  else
+  elseif exists(id) then
+    flush_group()
+    emit_job('duplicated', id)
+    return id, false
+  end
+  local owner = item[6] and deduplicate(item, id, body, settle)
+  return owner or id, not owner
+end
+
+local function add_record(item, body, index)
+  local name, due_ms, front, dedup = item[3], item[4], item[5], item[6]
+  local id, is_new = identify(item, body)
+  if id ~= whole(S.id) then
     exceptions[#exceptions + 1] = index
     exceptions[#exceptions + 1] = id
-    -- a custom id earlier in this batch is not in the hash yet
-    if records[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
-      flush_group()
-      emit_job('duplicated', id)
-      return
-    end
   end
+  if not is_new then return end
   records[#records + 1] = id
   records[#records + 1] = body
   records[id] = true
+  if dedup then
+    vitals[#vitals + 1] = id
+    vitals[#vitals + 1] = cmsgpack.pack({ di = dedup[1] })
+  end
   local event = due_ms > 0 and 'delayed' or 'waiting'
   if group and group[4] ~= event then flush_group() end
   group = group or { 'B', {}, {}, event, due_ms > 0 and {} or nil }
@@ -91,16 +126,7 @@ for i, item in ipairs(cmsgpack.unpack(plan)) do
     index = index + 1
   end
 end
-flush_references()
-flush_group()
-
-if #records > 0 then call_in_chunks('HSET', base .. 'jobs', records) end
-local sooner = false
-if #dues > 0 then
-  local before = next_due()
-  call_in_chunks('ZADD', base .. 'delayed', dues)
-  sooner = not before or next_due() < before
-end
+settle()
 if S.waiting > 0 or sooner then wake() end
 flush_events(now_ms)
 save_state()

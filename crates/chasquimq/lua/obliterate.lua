@@ -1,6 +1,6 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized waiting-children
---         completed failed runs events wake stalled logged logs:<id>)
+--         completed failed runs events wake stalled logged logs:<id> de:<id>)
 -- ARGV    count (records a step), force (1 = active jobs too)
 -- RETURNS 1 call again | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
@@ -9,27 +9,21 @@ local base = KEYS[1]
 local count, force = tonumber(ARGV[1]), ARGV[2]
 
 -- @include lib/state
+-- @include lib/records
 
 if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
 if S.active > 0 and force ~= '1' then return -2 end
 
--- records go in steps because each may have a log; everything else is unlinked whole, which frees memory in the background
+-- records go in steps because each may have a log and a deduplication key; everything else is unlinked whole, which frees memory in the background
 local cursor, fields = '0', {}
 repeat
   local page = redis.call('HSCAN', base .. 'jobs', cursor, 'COUNT', count)
   cursor, fields = page[1], page[2]
 until #fields > 0 or cursor == '0'
 if #fields > 0 then
-  local ids, logs = {}, {}
-  for i = 1, #fields, 2 do
-    ids[#ids + 1] = fields[i]
-    logs[#logs + 1] = base .. 'logs:' .. fields[i]
-  end
-  for from = 1, #ids, 1000 do
-    local to = math.min(from + 999, #ids)
-    redis.call('HDEL', base .. 'jobs', unpack(ids, from, to))
-    redis.call('UNLINK', unpack(logs, from, to))
-  end
+  local ids = {}
+  for i = 1, #fields, 2 do ids[#ids + 1] = fields[i] end
+  drop_records(ids)
   return 1
 end
 local keys = {}

@@ -49,6 +49,9 @@ pub struct Vitals {
     /// Reason to fail the job as soon as a worker has it.
     #[serde(rename = "df")]
     pub deferred_failure: Option<String>,
+    /// Deduplication id.
+    #[serde(rename = "di")]
+    pub deduplication_id: Option<String>,
 }
 
 impl Vitals {

@@ -74,7 +74,7 @@ pub use events::{Event, EventMessage, EventReader};
 pub use id::unique_id;
 pub use job::{Body, Job, Vitals};
 pub use keys::Keys;
-pub use options::{Backoff, JobOptions, Keep};
+pub use options::{Backoff, Deduplication, JobOptions, Keep};
 pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
 pub use queue::{Counts, JobRange, Queue, RetryOptions};
 pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};

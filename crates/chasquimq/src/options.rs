@@ -15,6 +15,7 @@ struct RawJobOptions {
     lifo: Option<Value>,
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
+    deduplication: Option<Value>,
 }
 
 /// Options of a job, parsed.
@@ -38,6 +39,8 @@ pub struct JobOptions {
     pub remove_on_complete: Option<Keep>,
     /// Retention once failed for good; `None` = the worker's.
     pub remove_on_fail: Option<Keep>,
+    /// Yields to a job that exists.
+    pub deduplication: Option<Deduplication>,
 }
 
 impl JobOptions {
@@ -61,6 +64,7 @@ impl JobOptions {
             lifo: raw.lifo.is_some_and(|lifo| lifo == Value::Bool(true)),
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
+            deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
         })
     }
 
@@ -76,12 +80,13 @@ impl JobOptions {
             lifo: false,
             remove_on_complete: None,
             remove_on_fail: None,
+            deduplication: None,
         }
     }
 
     /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line.
     pub fn is_plain(&self) -> bool {
-        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo
+        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.deduplication.is_none()
     }
 }
 
@@ -120,6 +125,74 @@ impl Backoff {
             }),
             _ => None,
         }
+    }
+}
+
+/// Which adds yield to a job that exists: while a job owns the id, others of that id are not added.
+///
+/// Without a `ttl_ms` the job owns the id until it has finished for good or is removed; with one until the time is over or it is
+/// removed. Source: BullMQ `DeduplicationOptions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deduplication {
+    /// What jobs are compared by.
+    pub id: String,
+    /// Milliseconds for which the id is owned, on the server's clock; 0 = until the job has finished.
+    pub ttl_ms: u64,
+    /// An add that yields starts the time anew.
+    pub extend: bool,
+    /// An owner that is still delayed is removed, and the new job added.
+    pub replace: bool,
+    /// An owner that is still delayed becomes due when the new job would have been. Not with `replace`.
+    pub reschedule: bool,
+    /// What is added while the owner is active is kept, the latest only, and added when the owner has finished. There is no
+    /// `ttl_ms` then.
+    pub keep_last_if_active: bool,
+}
+
+impl Deduplication {
+    // a server takes no expiry beyond its own clock's range
+    const MAX_TTL_MS: f64 = 9e15;
+
+    /// Until the job has finished for good, or is removed.
+    pub fn of(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let flag = |name: &str| value.get(name).is_some_and(is_truthy);
+        let id = match value.get("id")? {
+            Value::String(id) => id.clone(),
+            Value::Number(id) => id.to_string(),
+            _ => return None,
+        };
+        let keep_last_if_active = flag("keepLastIfActive");
+        let ttl_ms = value.get("ttl").and_then(Value::as_f64).unwrap_or(0.0);
+        Some(Self {
+            id,
+            ttl_ms: if keep_last_if_active {
+                0
+            } else {
+                ttl_ms.clamp(0.0, Self::MAX_TTL_MS) as u64
+            },
+            extend: flag("extend"),
+            replace: flag("replace"),
+            reschedule: flag("reschedule"),
+            keep_last_if_active,
+        })
+    }
+}
+
+/// As JavaScript sees a value where it wants a truth value.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
     }
 }
 
@@ -204,6 +277,31 @@ mod tests {
         ));
         assert!(!plain(r#"{"jobId":"a"}"#));
         assert!(!plain(r#"{"delay":5}"#));
+        assert!(!plain(r#"{"deduplication":{"id":"a"}}"#));
+    }
+
+    #[test]
+    fn a_deduplication_takes_what_javascript_takes() {
+        let parse = |text: &str| {
+            JobOptions::parse(&format!(r#"{{"deduplication":{text}}}"#)).map(|options| options.deduplication)
+        };
+        assert_eq!(
+            parse(r#"{"id":5,"ttl":-3}"#).expect("options"),
+            Some(Deduplication::of("5"))
+        );
+        let all = parse(r#"{"id":"a","ttl":7,"extend":1,"replace":true,"reschedule":0}"#).expect("options");
+        let expected = Deduplication {
+            ttl_ms: 7,
+            extend: true,
+            replace: true,
+            ..Deduplication::of("a")
+        };
+        assert_eq!(all, Some(expected));
+        let last = parse(r#"{"id":"a","ttl":7,"keepLastIfActive":true}"#).expect("options");
+        assert_eq!(
+            last.map(|last| (last.ttl_ms, last.keep_last_if_active)),
+            Some((0, true))
+        );
     }
 
     #[test]

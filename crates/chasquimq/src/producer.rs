@@ -119,12 +119,19 @@ impl<'a> Packing<'a> {
             } else {
                 0
             };
+            let dedup = job.options.deduplication.as_ref();
             self.items
-                .array(5)
+                .array(5 + usize::from(dedup.is_some()))
                 .int(0)
                 .str(job.options.job_id.as_deref().unwrap_or(""))
                 .str(job.name);
             self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
+            if let Some(dedup) = dedup {
+                self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
+                for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
+                    self.items.int(i64::from(flag));
+                }
+            }
             self.blobs
                 .push(record_body(timestamp, &job.options.text, job.name, job.data));
             return;

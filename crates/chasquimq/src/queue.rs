@@ -16,7 +16,7 @@ use crate::{
         reply::{int, Reply},
         script::{
             Arg, Script, AMEND_JOB, CONFIGURE, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE,
-            PAUSE, READ_JOBS, REMOVE_JOB, RETRY_JOB,
+            PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
         },
     },
 };
@@ -304,6 +304,26 @@ impl Queue {
     pub async fn remove(&self, now_ms: u64, id: &str) -> Result<bool> {
         let reply = self.run(&REMOVE_JOB, &[Arg::Int(now_ms as i64), Arg::from(id)]).await?;
         Ok(int("the answer to remove_job", &reply)? == 1)
+    }
+
+    /// Id of the job that owns a deduplication id.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn deduplication_owner(&self, dedup_id: &str) -> Result<Option<String>> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keys.key(&format!("de:{dedup_id}")));
+        let reply = Value::Array(vec![self.connection.send(&get).await?]);
+        Reply::new("the answer to GET", reply)?.opt_text()
+    }
+
+    /// Frees a deduplication id: whoever owns it, or only if the job `owner` does. False when it was free, or another's. What was kept
+    /// to be added after the owner still is.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
+        let args = [Arg::from(dedup_id), Arg::from(owner.unwrap_or(""))];
+        let reply = self.run(&REMOVE_DEDUP_KEY, &args).await?;
+        Ok(int("the answer to remove_dedup_key", &reply)? == 1)
     }
 
     /// Puts a finished job back in line. `state` is the one it must be in.

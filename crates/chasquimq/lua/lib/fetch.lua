@@ -17,11 +17,6 @@ end
 -- two of each; taken (jobs), bytes; rest: what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
-local function append(list, ...)
-  local n = #list
-  for i = 1, select('#', ...) do list[n + i] = select(i, ...) end
-end
-
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
 

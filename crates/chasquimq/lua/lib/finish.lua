@@ -12,7 +12,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
 local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {},
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
-  delayed_add = {}, waiting = {}, front = {}, traces_set = {} }
+  delayed_add = {}, waiting = {}, front = {}, traces_set = {}, added = {} }
 
 -- Records that were taken together have equal active entries.
 local unpacked_entries = {}
@@ -107,15 +107,51 @@ local function count_finished(set, keep)
   F[set][keep] = (F[set][keep] or 0) + 1
 end
 
+-- What an owner of a deduplication id kept while it was active becomes a job, and the owner. A job of its id may exist by now.
+local function add_next(item, body, W)
+  local id, name, due_ms, front, dedup = item[2], item[3], item[4], item[5], item[6]
+  S.id = S.id + 1
+  if F.added[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+    emit_job('duplicated', id)
+    return false
+  end
+  local fields = cmsgpack.unpack(body)
+  local delay_ms = math.max(due_ms - fields[1], 0)
+  fields[1] = W.now_ms
+  F.added[id] = true
+  append(F.jobs_set, id, cmsgpack.pack(fields))
+  append(F.vitals_set, id, cmsgpack.pack({ di = dedup[1] }))
+  if due_ms > 0 then
+    due_ms = W.now_ms + delay_ms
+    append(F.delayed_add, delayed_score(due_ms), id)
+    emit(2, { 'B', { id }, { name }, 'delayed', { whole(due_ms) } })
+  else
+    append(front == 1 and F.front or F.waiting, id)
+    emit(2, { 'B', { id }, { name }, 'waiting' })
+  end
+  redis.call('SET', base .. 'de:' .. dedup[1], id)
+  return true
+end
+
+-- A deduplicated job has finished for good. Its key goes, unless it has a ttl, or passes to the job that was kept.
+local function finish_key(id, vitals, W)
+  local kept = vitals.nx
+  vitals.nx = nil
+  if kept and add_next(kept[1], kept[2], W) then return end
+  local key = base .. 'de:' .. vitals.di
+  if redis.call('GET', key) == id and redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
+end
+
 local function complete_record(id, keep, returnvalue, W)
   local active, why = leave_active(id, W.owner)
   if not active then return why end
+  local vitals = F.vitals[id] or {}
+  if vitals.di then finish_key(id, vitals, W) end
   emit_job('completed', id, 'active', 'returnvalue', returnvalue == '' and 'null' or returnvalue)
   if W.keeps[keep][1] == 0 then
     F.dropped[#F.dropped + 1] = id
     return nil
   end
-  local vitals = F.vitals[id] or {}
   vitals.am, vitals.as, vitals.po, vitals.fo = (vitals.am or 0) + 1, active[2], active[1], W.now_ms
   vitals.rv = returnvalue ~= '' and returnvalue or nil
   vitals.pb = active[4] ~= '' and active[4] or nil
@@ -196,6 +232,7 @@ local function fail_job(outcome, W)
   end
   vitals.df, vitals.d = nil, nil
   if to == 'failed' then
+    if vitals.di then finish_key(id, vitals, W) end
     vitals.fo = W.now_ms
     table.insert(F.failed_add, W.now_ms)
     table.insert(F.failed_add, id)
@@ -264,7 +301,7 @@ local function write_finish()
     for from = 1, #F.dropped, 1000 do
       redis.call('ZREM', base .. 'failed', unpack(F.dropped, from, math.min(from + 999, #F.dropped)))
     end
-    drop_records(F.dropped)
+    drop_records(F.dropped, true)
   end
   if #F.waiting > 0 then append_references(F.waiting) end
   push_front(F.front)

@@ -3,24 +3,7 @@
 --   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results}
 --              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
 --   failed     sorted set by finishedOn; members are records' ids
---   logged     ids of jobs with a log (list logs:<id>)
--- Fields that few records have are looked for only where there are any.
-local function drop_records(ids)
-  local hashes = { 'jobs' }
-  if redis.call('EXISTS', base .. 'vitals') == 1 then hashes[#hashes + 1] = 'vitals' end
-  if redis.call('EXISTS', base .. 'traces') == 1 then hashes[#hashes + 1] = 'traces' end
-  local logged = redis.call('EXISTS', base .. 'logged') == 1
-  for from = 1, #ids, 1000 do
-    local to = math.min(from + 999, #ids)
-    for _, hash in ipairs(hashes) do redis.call('HDEL', base .. hash, unpack(ids, from, to)) end
-    if logged then
-      local logs = {}
-      for i = from, to do logs[#logs + 1] = base .. 'logs:' .. ids[i] end
-      redis.call('UNLINK', unpack(logs))
-      redis.call('SREM', base .. 'logged', unpack(ids, from, to))
-    end
-  end
-end
+-- @include lib/records
 
 local function store_run(number, run)
   redis.call('HSET', base .. 'runs', whole(number), cmsgpack.pack(run))
@@ -71,7 +54,7 @@ local function drop_finished(set, members, count)
     for from = 1, #records, 1000 do
       redis.call('ZREM', base .. set, unpack(records, from, math.min(from + 999, #records)))
     end
-    drop_records(records)
+    drop_records(records, true)
   end
 end
 

@@ -32,3 +32,8 @@ local function call_in_chunks(command, key, args)
     redis.call(command, key, unpack(args, from, math.min(from + 3999, #args)))
   end
 end
+
+local function append(list, ...)
+  local n = #list
+  for i = 1, select('#', ...) do list[n + i] = select(i, ...) end
+end

@@ -6,7 +6,7 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 
 use crate::{
     error::{Error, Result},
-    options::{Backoff, JobOptions, Keep},
+    options::{Backoff, Deduplication, JobOptions, Keep},
 };
 
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the line, kept for ever.
@@ -48,6 +48,9 @@ pub struct AddOptions {
     /// Retention once failed for good; the worker's by default.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_keep")]
     pub remove_on_fail: Option<Keep>,
+    /// Yields to a job that exists.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_deduplication")]
+    pub deduplication: Option<Deduplication>,
     /// Creation time, epoch ms; now by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<u64>,
@@ -59,10 +62,17 @@ pub struct AddOptions {
 impl AddOptions {
     /// The engine's form.
     /// # Errors
-    /// [`Error::Invalid`], in BullMQ's words, for an id or a jitter that BullMQ refuses.
+    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id or a jitter that BullMQ refuses.
     pub fn to_job_options(&self) -> Result<JobOptions> {
         if let Some(id) = &self.job_id {
             check_id(id)?;
+        }
+        if self
+            .deduplication
+            .as_ref()
+            .is_some_and(|deduplication| deduplication.id.is_empty())
+        {
+            return Err(Error::Invalid("Deduplication id must be provided".into()));
         }
         if let Some(backoff) = &self.backoff {
             if !(0.0..=1.0).contains(&backoff.jitter) {
@@ -148,6 +158,27 @@ fn as_backoff<S: Serializer>(backoff: &Option<Backoff>, to: S) -> std::result::R
     map.end()
 }
 
+fn as_deduplication<S: Serializer>(dedup: &Option<Deduplication>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    let Some(dedup) = dedup else {
+        return to.serialize_none();
+    };
+    let mut map = to.serialize_map(None)?;
+    map.serialize_entry("id", &dedup.id)?;
+    if dedup.ttl_ms > 0 {
+        map.serialize_entry("ttl", &dedup.ttl_ms)?;
+    }
+    let flags = [
+        ("extend", dedup.extend),
+        ("replace", dedup.replace),
+        ("reschedule", dedup.reschedule),
+        ("keepLastIfActive", dedup.keep_last_if_active),
+    ];
+    for (name, _) in flags.iter().filter(|(_, set)| *set) {
+        map.serialize_entry(name, &true)?;
+    }
+    map.end()
+}
+
 fn as_keep<S: Serializer>(keep: &Option<Keep>, to: S) -> std::result::Result<S::Ok, S::Error> {
     let keep = match keep {
         None => return to.serialize_none(),
@@ -201,18 +232,24 @@ mod tests {
             lifo: true,
             remove_on_complete: Some(Keep::newest(10)),
             remove_on_fail: Some(Keep::younger_than(Duration::from_secs(60))),
+            deduplication: Some(Deduplication {
+                ttl_ms: 9,
+                extend: true,
+                ..Deduplication::of("d")
+            }),
             timestamp: Some(7),
             stack_trace_limit: Some(2),
         };
         let parsed = options.to_job_options().expect("options");
         let text = concat!(
             r#"{"jobId":"a","delay":1500,"attempts":3,"backoff":{"type":"exponential","delay":1000,"jitter":0.5},"#,
-            r#""lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"timestamp":7,"stackTraceLimit":2}"#,
+            r#""lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"extend":true},"timestamp":7,"stackTraceLimit":2}"#,
         );
         assert_eq!(parsed.text, text);
         assert_eq!(parsed.backoff, options.backoff);
         assert_eq!(parsed.remove_on_complete, options.remove_on_complete);
         assert_eq!(parsed.remove_on_fail, options.remove_on_fail);
+        assert_eq!(parsed.deduplication, options.deduplication);
     }
 
     #[test]
@@ -240,6 +277,15 @@ mod tests {
         for id in ["a", "007", "7a", "a:b:c"] {
             assert!(with_id(id).to_job_options().is_ok(), "{id}");
         }
+    }
+
+    #[test]
+    fn a_deduplication_without_an_id_is_refused() {
+        let options = AddOptions {
+            deduplication: Some(Deduplication::of("")),
+            ..AddOptions::default()
+        };
+        assert!(options.to_job_options().is_err());
     }
 
     #[test]

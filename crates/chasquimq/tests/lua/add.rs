@@ -1,8 +1,11 @@
 //! new -> waiting | delayed
 
+use chasquimq::Deduplication;
+
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
+    step::Step,
 };
 
 #[test]
@@ -123,4 +126,175 @@ fn events_of_an_earlier_time_follow_the_last_one() {
     }
     let ids: Vec<(u64, u64)> = queue.probe.snapshot().events.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids, [(1000, 4), (1000, 8), (1000, 12), (1001, 4)]);
+}
+
+fn by(id: &str) -> Deduplication {
+    Deduplication::of(id)
+}
+
+#[test]
+fn a_job_yields_to_the_owner_of_its_deduplication_id() {
+    let mut queue = TestQueue::fresh();
+    let plan = Plan::new()
+        .deduplicated("", 0, &by("d"))
+        .deduplicated("", 0, &by("d"))
+        .frame(1)
+        .deduplicated("x", 0, &by("d"));
+    assert_eq!(queue.add(1000, plan), "[1 [1 1 3 1]]");
+    queue.keys_are(
+        "de:d: 1
+         jobs: 1=[7 {} a 1]
+         log: 1-r1(1) 3-1
+         state: id=4 waiting=2 references=1
+         vitals: 1={di:d}
+         wake: set",
+    );
+    queue.events_are(
+        "[B [1] [a] waiting] [X deduplicated [1] deduplicationId d deduplicatedJobId 2] [A 3 1 a] \
+         [X deduplicated [1] deduplicationId d deduplicatedJobId x]",
+    );
+}
+
+#[test]
+fn a_deduplicated_batch_sent_again_is_answered_from_memory() {
+    let mut queue = TestQueue::fresh();
+    let plan = Plan::new().deduplicated("", 0, &by("d")).deduplicated("", 0, &by("d"));
+    let reply = queue.add_numbered(1000, 9, &plan);
+    queue.skip_events();
+    assert_eq!(queue.add_numbered(1000, 9, &plan), reply);
+    queue.events_are("");
+}
+
+#[test]
+fn an_owner_with_a_time_is_owner_as_long() {
+    let mut queue = TestQueue::fresh();
+    let short = Deduplication {
+        ttl_ms: 60_000,
+        ..by("d")
+    };
+    queue.add(1000, Plan::new().deduplicated("x", 0, &short));
+    queue.key_is("de:d", "x...");
+    let longer = Deduplication {
+        ttl_ms: 120_000,
+        extend: true,
+        ..by("d")
+    };
+    queue.add(1000, Plan::new().deduplicated("y", 0, &longer));
+    let left = queue.command("PTTL", "de:d", &[]);
+    assert!(matches!(left, redis::Value::Int(left) if left > 60_000), "{left:?}");
+}
+
+#[test]
+fn an_owner_that_does_not_exist_is_none_unless_it_has_a_time() {
+    let mut queue = TestQueue::fresh();
+    queue.command("SET", "de:d", &["lost"]);
+    queue.command("SET", "de:e", &["gone", "PX", "60000"]);
+    let plan = Plan::new()
+        .deduplicated("x", 0, &by("d"))
+        .deduplicated("y", 0, &by("e"));
+    assert_eq!(queue.add(1000, plan), "[1 [0 x 1 gone]]");
+    queue.key_is("de:d", "x");
+    queue.key_is("jobs", "x=[7 {} a 1]");
+}
+
+#[test]
+fn a_delayed_owner_is_replaced() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated("x", 2000, &by("d")));
+    run!(queue, LOG_JOB, "x", "row", 0);
+    queue.skip_events();
+    let replace = Deduplication {
+        replace: true,
+        ..by("d")
+    };
+    // once more in the same batch: the second gives way to the third
+    let plan = Plan::new()
+        .deduplicated("y", 3000, &replace)
+        .deduplicated("z", 4000, &replace);
+    assert_eq!(queue.add(1000, plan), "[2 [0 y 1 z]]");
+    queue.keys_are(
+        "de:d: z
+         delayed: z@4000+0
+         jobs: z=[7 {} a 1]
+         state: id=3
+         vitals: z={di:d}
+         wake: set",
+    );
+    queue.events_are(
+        "[X removed [x] prev delayed] [X deduplicated [y] deduplicationId d deduplicatedJobId x] [B [y] [a] delayed [3000]] \
+         [X removed [y] prev delayed] [X deduplicated [z] deduplicationId d deduplicatedJobId y] [B [z] [a] delayed [4000]]",
+    );
+}
+
+#[test]
+fn the_time_of_a_replaced_owner_goes_on() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated(
+        "x",
+        2000,
+        &Deduplication {
+            ttl_ms: 60_000,
+            ..by("d")
+        },
+    ));
+    queue.add(
+        1000,
+        Plan::new().deduplicated(
+            "y",
+            2000,
+            &Deduplication {
+                replace: true,
+                ..by("d")
+            },
+        ),
+    );
+    queue.key_is("de:d", "y...");
+    let replace = Deduplication {
+        replace: true,
+        extend: true,
+        ..by("d")
+    };
+    queue.add(1000, Plan::new().deduplicated("z", 2000, &replace));
+    queue.key_is("de:d", "z");
+}
+
+#[test]
+fn a_delayed_owner_is_rescheduled() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated("x", 2000, &by("d")));
+    queue.skip_events();
+    queue.command("DEL", "wake", &[]);
+    let reschedule = Deduplication {
+        reschedule: true,
+        ..by("d")
+    };
+    assert_eq!(
+        queue.add(1000, Plan::new().deduplicated("y", 1500, &reschedule)),
+        "[2 [0 x]]"
+    );
+    queue.keys_are(
+        "de:d: x
+         delayed: x@1500+0
+         jobs: x=[7 {} a 1]
+         state: id=2
+         vitals: x={d:1493 di:d}
+         wake: set",
+    );
+    queue.events_are("[X deduplicated [x] deduplicationId d deduplicatedJobId y] [X delayed [x] delay [1500]]");
+}
+
+#[test]
+fn the_latest_add_stays_with_its_active_owner() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &by("d")));
+    queue.step(Step::by("w").want(1));
+    queue.skip_events();
+    let keep = Deduplication {
+        keep_last_if_active: true,
+        ..by("d")
+    };
+    let plan = Plan::new().deduplicated("y", 0, &keep).deduplicated("", 2000, &keep);
+    assert_eq!(queue.add(1000, plan), "[2 [0 x 1 x]]");
+    queue.key_is("de:d", "x");
+    queue.key_is("jobs", "x=[7 {} a 1]");
+    queue.key_is("delayed", "(none)");
+    queue.events_are(
+        "[X deduplicated [x] deduplicationId d deduplicatedJobId y] [X deduplicated [x] deduplicationId d deduplicatedJobId 3]",
+    );
 }

@@ -18,6 +18,7 @@ mod obliterate;
 mod pause;
 mod read_jobs;
 mod release;
+mod remove_dedup_key;
 mod remove_job;
 mod rescue;
 mod retry_job;

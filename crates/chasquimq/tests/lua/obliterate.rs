@@ -1,5 +1,6 @@
 //! A paused queue -> nothing.
 
+use chasquimq::Deduplication;
 use redis::Value;
 
 use crate::given::{
@@ -17,6 +18,7 @@ fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
 /// Jobs in every state, some with logs.
 fn full() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(5).frame(3).record("x").front("z").delayed("d", 5000));
+    queue.add(1000, Plan::new().deduplicated("u", 5000, &Deduplication::of("u")));
     queue.step(Step::by("w").want(6));
     queue.step(
         Step::by("w")

@@ -1,5 +1,7 @@
 //! Any state but active -> gone.
 
+use chasquimq::Deduplication;
+
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
@@ -166,4 +168,26 @@ fn records_leave_the_set_they_are_in() {
          wake: set",
     );
     queue.events_are("[X removed [x] prev completed] | [X removed [y] prev failed] | [X removed [d] prev delayed]");
+}
+
+#[test]
+fn a_deduplication_id_is_free_when_its_owner_is_removed() {
+    for ttl_ms in [0, 60_000] {
+        let dedup = Deduplication {
+            ttl_ms,
+            ..Deduplication::of("d")
+        };
+        let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &dedup));
+        run!(queue, REMOVE_JOB, 1001, "x");
+        queue.key_is("de:d", "(none)");
+    }
+}
+
+#[test]
+fn a_deduplication_id_of_another_job_stays() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &Deduplication::of("d")));
+    run!(queue, REMOVE_DEDUP_KEY, "d", "");
+    queue.add(1000, Plan::new().deduplicated("y", 0, &Deduplication::of("d")));
+    run!(queue, REMOVE_JOB, 1001, "x");
+    queue.key_is("de:d", "y");
 }

@@ -1,6 +1,6 @@
 //! Adding and looking up.
 
-use chasquimq::{Error, JobRange, Keep};
+use chasquimq::{Deduplication, Error, JobRange, Keep};
 
 use super::*;
 
@@ -84,6 +84,31 @@ async fn a_job_that_failed_for_good_can_be_put_back_in_line() {
     assert!(within(stage.queue.remove(&id)).await.expect("removed"));
     assert!(within(stage.queue.job(&id)).await.expect("looked up").is_none());
     within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_job_yields_to_the_owner_of_its_deduplication_id() {
+    let stage = Stage::new().await;
+    let options = AddOptions {
+        deduplication: Some(Deduplication::of("d")),
+        ..AddOptions::default()
+    };
+    let first = stage.add(1, options.clone()).await;
+    assert_eq!(stage.add(2, options.clone()).await, first);
+    let found = within(stage.queue.job(&first))
+        .await
+        .expect("looked up")
+        .expect("a job");
+    assert_eq!(found.job.vitals.deduplication_id.as_deref(), Some("d"));
+    let queue = stage.queue.untyped();
+    let owner = within(queue.deduplication_owner("d")).await.expect("looked up");
+    assert_eq!(owner.as_deref(), Some(first.as_str()));
+    assert!(!within(queue.free_deduplication("d", Some("other")))
+        .await
+        .expect("asked"));
+    assert!(within(queue.free_deduplication("d", None)).await.expect("freed"));
+    assert_ne!(stage.add(3, options).await, first);
     stage.end().await;
 }
 

@@ -3,6 +3,7 @@
 use chasquimq::{
     frame::{record_body, FrameBuilder},
     pack::Packer,
+    Deduplication,
 };
 
 use crate::probe::tree::Tree;
@@ -56,6 +57,17 @@ impl Plan {
 
     pub fn delayed(self, id: &str, due_ms: u64) -> Self {
         self.single(id, due_ms, false)
+    }
+
+    /// A record that yields to the owner of its deduplication id.
+    pub fn deduplicated(mut self, id: &str, due_ms: u64, dedup: &Deduplication) -> Self {
+        self.items.array(6).int(0).str(id).str("a").int(due_ms as i64).int(0);
+        self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
+        for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
+            self.items.int(i64::from(flag));
+        }
+        self.blobs.push(record_body(TIMESTAMP, "{}", "a", "1"));
+        self
     }
 
     fn single(mut self, id: &str, due_ms: u64, front: bool) -> Self {

@@ -206,8 +206,16 @@ impl TestQueue {
                     redis::from_redis_value(self.command("LRANGE", suffix, &["0", "-1"])).expect("rows");
                 rows.join(" ")
             }
+            _ if suffix.starts_with("de:") => self.show_dedup_key(suffix),
             _ => "set".to_owned(),
         }
+    }
+
+    /// The owner, and `...` if the key expires.
+    fn show_dedup_key(&mut self, suffix: &str) -> String {
+        let owner: String = redis::from_redis_value(self.command("GET", suffix, &[])).expect("owner");
+        let expires = self.command("PTTL", suffix, &[]) != Value::Int(-1);
+        owner + if expires { "..." } else { "" }
     }
 }
 

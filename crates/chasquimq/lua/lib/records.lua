@@ -1,0 +1,32 @@
+-- records: letting go of them, with everything that belongs to them.
+--   logged     ids of jobs with a log (list logs:<id>)
+--   de:<id>    the job that owns a deduplication id; the job's vitals name the id (lib/dedup)
+
+-- A removed job's deduplication key goes with it, whatever time it had left.
+local function release_keys(ids, from, to)
+  for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))) do
+    local di = raw and raw:find('\162di', 1, true) and cmsgpack.unpack(raw).di
+    if di and redis.call('GET', base .. 'de:' .. di) == ids[from + i - 1] then redis.call('DEL', base .. 'de:' .. di) end
+  end
+end
+
+-- Fields that few records have are looked for only where there are any. keys_stay: what the jobs' deduplication keys become was
+-- settled before; a key with a time to live outlives a job that finished and is not kept.
+local function drop_records(ids, keys_stay)
+  local hashes = { 'jobs' }
+  local has_vitals = redis.call('EXISTS', base .. 'vitals') == 1
+  if has_vitals then hashes[#hashes + 1] = 'vitals' end
+  if redis.call('EXISTS', base .. 'traces') == 1 then hashes[#hashes + 1] = 'traces' end
+  local logged = redis.call('EXISTS', base .. 'logged') == 1
+  for from = 1, #ids, 1000 do
+    local to = math.min(from + 999, #ids)
+    if has_vitals and not keys_stay then release_keys(ids, from, to) end
+    for _, hash in ipairs(hashes) do redis.call('HDEL', base .. hash, unpack(ids, from, to)) end
+    if logged then
+      local logs = {}
+      for i = from, to do logs[#logs + 1] = base .. 'logs:' .. ids[i] end
+      redis.call('UNLINK', unpack(logs))
+      redis.call('SREM', base .. 'logged', unpack(ids, from, to))
+    end
+  end
+end
