@@ -1,11 +1,9 @@
 //! A queue's adds: packed on JavaScript's thread, sent by the lane where there is one, else by the engine, answered in batches.
 
 use std::{
-    cell::RefCell,
     collections::HashMap,
     rc::Rc,
     sync::{Arc, Mutex, Weak},
-    thread::ThreadId,
 };
 
 use chasquimq::{producer::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
@@ -15,13 +13,17 @@ use napi::{
 };
 use tokio::sync::watch;
 
-#[cfg(unix)]
-use crate::lane::{call_back, Lane, LaneOwner};
 use crate::{
     convert::Pieces,
     error::NativeError,
     queue::{NativeAdded, NativeAddedException, QueueMessage},
     sink::Sink,
+};
+#[cfg(unix)]
+use crate::{
+    js_cell::JsCell,
+    lane::{Lane, LaneOwner},
+    watch::call_back,
 };
 
 const CACHED_OPTIONS: usize = 256;
@@ -64,34 +66,6 @@ struct LaneSlot {
     wanted: bool,
     // let go at the close: it holds on to everything the function knows, this queue included
     function: Option<FunctionRef<QueueMessage, ()>>,
-}
-
-/// A value of JavaScript's thread inside something that other threads may hold, but not look into.
-struct JsCell<T> {
-    thread: ThreadId,
-    value: RefCell<T>,
-}
-
-// SAFETY: `with` refuses every other thread; the last owner may be another thread, where dropping a lane or a function reference only
-// hands them back to their own thread (napi) or leaks a closed pointer (lane: closed before by `finish` or `stop`)
-unsafe impl<T> Send for JsCell<T> {}
-// SAFETY: as above
-unsafe impl<T> Sync for JsCell<T> {}
-
-impl<T> JsCell<T> {
-    fn new(value: T) -> Self {
-        Self {
-            thread: std::thread::current().id(),
-            value: RefCell::new(value),
-        }
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        if std::thread::current().id() != self.thread {
-            return None;
-        }
-        self.value.try_borrow_mut().ok().map(|mut value| work(&mut value))
-    }
 }
 
 impl Adds {

@@ -5,8 +5,14 @@ mod convert;
 mod error;
 mod events;
 #[cfg(unix)]
+mod js_cell;
+#[cfg(unix)]
 mod lane;
 mod queue;
 mod runtime;
 mod sink;
+#[cfg(unix)]
+mod waits;
+#[cfg(unix)]
+mod watch;
 mod worker;

@@ -1,5 +1,7 @@
 //! `NativeWorker`: the engine's worker loop, with JavaScript running the jobs.
 
+#[cfg(unix)]
+use std::sync::{OnceLock, Weak};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -15,6 +17,8 @@ use napi::{
 };
 use napi_derive::napi;
 
+#[cfg(unix)]
+use crate::waits::Waits;
 use crate::{
     convert::{units_of, NativeConnection, Pieces},
     error::NativeError,
@@ -200,6 +204,8 @@ pub struct NativeWorker {
     worker: Arc<Worker>,
     runtime: Mutex<Option<Arc<Runtime>>>,
     sink: Sink<Message, WorkerMessage>,
+    #[cfg(unix)]
+    waits: Arc<Waits>,
 }
 
 #[napi]
@@ -207,24 +213,17 @@ impl NativeWorker {
     /// Makes a worker that fetches nothing yet.
     #[napi(constructor)]
     pub fn new(
+        env: &Env,
         options: NativeWorkerOptions,
         #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
     ) -> Result<Self> {
-        let sink = Sink::new(&on_message, |message| Ok(to_message(message)))?;
-        let messages = sink.clone();
         let runtime = Runtime::shared()?;
         let handle = runtime.handle();
         let _on_runtime = handle.enter();
-        let worker = Worker::new(
-            options.connection.to_options(options.skip_version_check),
-            Keys::new(&options.prefix, &options.name),
-            to_options(&options),
-            Arc::new(move |message| messages.send(message)),
-        );
-        Ok(Self {
-            worker: Arc::new(worker),
-            runtime: Mutex::new(Some(runtime)),
-            sink,
+        let connect = options.connection.to_options(options.skip_version_check);
+        let keys = Keys::new(&options.prefix, &options.name);
+        Self::start(*env, &on_message, runtime, |sink| {
+            Worker::new(connect, keys, to_options(&options), sink)
         })
     }
 
@@ -305,6 +304,8 @@ impl NativeWorker {
     pub fn close<'env>(&self, env: &'env Env, force: bool) -> Result<Object<'env>> {
         let runtime = Runtime::shared()?;
         let held = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
+        #[cfg(unix)]
+        self.waits.close();
         let (worker, sink) = (self.worker.clone(), self.sink.clone());
         runtime.promise(
             env,
@@ -316,6 +317,63 @@ impl NativeWorker {
             },
             |()| Output::Nothing,
         )
+    }
+}
+
+#[cfg(not(unix))]
+impl NativeWorker {
+    fn start(
+        _env: Env,
+        on_message: &Function<'_, WorkerMessage, ()>,
+        runtime: Arc<Runtime>,
+        make: impl FnOnce(chasquimq::worker::Sink) -> Worker,
+    ) -> Result<Self> {
+        let sink = Sink::new(on_message, |message| Ok(to_message(message)))?;
+        let messages = sink.clone();
+        let worker = make(Arc::new(move |message| messages.send(message)));
+        Ok(Self {
+            worker: Arc::new(worker),
+            runtime: Mutex::new(Some(runtime)),
+            sink,
+        })
+    }
+}
+
+#[cfg(unix)]
+impl NativeWorker {
+    fn start(
+        env: Env,
+        on_message: &Function<'_, WorkerMessage, ()>,
+        runtime: Arc<Runtime>,
+        make: impl FnOnce(chasquimq::worker::Sink) -> Worker,
+    ) -> Result<Self> {
+        let waits = Waits::new(on_message)?;
+        let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
+        let (receiver, worker) = (waits.clone(), made.clone());
+        let sink = Sink::new(on_message, move |mut message: Message| {
+            receiver.received();
+            if let Some(lane) = message.lane.take() {
+                let worker = worker.get().and_then(Weak::upgrade);
+                if let Some(worker) = worker.filter(|_| receiver.watch(env, lane.clone())) {
+                    worker.use_lane(lane);
+                }
+            }
+            Ok(to_message(message))
+        })?;
+        waits.use_sink(sink.clone());
+        let (sender, messages) = (waits.clone(), sink.clone());
+        let worker = Arc::new(make(Arc::new(move |message| {
+            sender.sending();
+            messages.send(message);
+        })));
+        // the sink is heard on this thread, so not before this
+        let _ = made.set(Arc::downgrade(&worker));
+        Ok(Self {
+            worker,
+            runtime: Mutex::new(Some(runtime)),
+            sink,
+            waits,
+        })
     }
 }
 
@@ -334,6 +392,10 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
         drain_delay: ms(options.drain_delay * 1000.0),
         remove_on_complete: keep(&options.remove_on_complete),
         remove_on_fail: keep(&options.remove_on_fail),
+        #[cfg(unix)]
+        watches_lanes: crate::watch::Watch::is_possible(),
+        #[cfg(not(unix))]
+        watches_lanes: false,
     }
 }
 
@@ -355,7 +417,8 @@ fn to_outcome(outcome: NativeOutcome) -> Outcome {
     }
 }
 
-fn to_message(message: Message) -> WorkerMessage {
+/// A message as JavaScript reads it.
+pub fn to_message(message: Message) -> WorkerMessage {
     let finished_on = message.finished_on as f64;
     let (connection_error, closed) = match &message.connection {
         Some(ConnectionEvent::Failed(error)) => (Some(NativeError::from(error)), None),

@@ -28,6 +28,18 @@ pub fn offset_us(server_us: i64) -> i64 {
     }
 }
 
+/// The same offset, measured with an answer that was perhaps read late, against what it was before: the offset that is now certain, and
+/// how late the answer is, or seems to be.
+pub fn offset_and_delay_us(server_us: i64, before_us: i64) -> (i64, i64) {
+    let measured_us = offset_us(server_us);
+    let late_us = measured_us - before_us;
+    // whatever delays an answer makes this clock seem to be ahead
+    (
+        measured_us.min(before_us),
+        if late_us > SAME_CLOCK_US { late_us } else { 0 },
+    )
+}
+
 /// True when a caller's clock, read just now, is not this machine's: a fake clock in a test, for instance.
 pub fn is_foreign(caller_now_ms: u64) -> bool {
     system_now_ms().abs_diff(caller_now_ms) > FOREIGN_AFTER_MS

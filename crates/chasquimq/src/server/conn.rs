@@ -290,11 +290,9 @@ impl Connection {
                 .and_then(Value::extract_error)
                 .map_err(|error| to_error(&error, options))?;
         }
-        if let Some(name) = &options.client_name {
+        if let Some(command) = set_name(options) {
             // a server may forbid CLIENT; the name is a comfort only
-            let _ = connection
-                .send_packed_command(redis::cmd("CLIENT").arg("SETNAME").arg(name))
-                .await;
+            let _ = connection.send_packed_command(&command).await;
         }
         if !options.skip_version_check {
             check_version(&mut connection, options).await?;
@@ -335,6 +333,14 @@ pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
         commands.push(select);
     }
     commands
+}
+
+/// The command that names the connection, if it has a name.
+pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
+    let name = options.client_name.as_ref()?;
+    let mut command = redis::cmd("CLIENT");
+    command.arg("SETNAME").arg(name);
+    Some(command)
 }
 
 fn client(options: &ConnectOptions) -> Result<Client> {

@@ -4,7 +4,7 @@
 
 use std::{
     io::{self, ErrorKind, Read, Write},
-    net::{TcpStream, ToSocketAddrs},
+    net::{Shutdown, TcpStream, ToSocketAddrs},
     os::{
         fd::{AsRawFd, RawFd},
         unix::net::UnixStream,
@@ -12,12 +12,13 @@ use std::{
     time::Duration,
 };
 
-use redis::Value;
+use redis::{Cmd, Value};
 
-use super::conn::{login, ConnectOptions};
+use super::conn::{login, set_name, ConnectOptions};
 use crate::error::{Error, Result};
 
 const READ_AT_ONCE: usize = 4096;
+const READ_AT_MOST: usize = 256 * 1024;
 
 #[derive(Debug)]
 enum Stream {
@@ -55,22 +56,30 @@ impl DirectSocket {
 
     fn log_in(&mut self, options: &ConnectOptions) -> Result<()> {
         for command in login(options) {
-            self.stream
-                .write_all(&command.get_packed_command())
-                .map_err(|error| lost(&error))?;
-            let answer = loop {
-                if let Some(answer) = self.next_reply() {
-                    break answer;
-                }
-                let mut bytes = [0; 512];
-                match self.stream.read(&mut bytes).map_err(|error| lost(&error))? {
-                    0 => return Err(Error::Closed),
-                    n => self.inbox.extend_from_slice(&bytes[..n]),
-                }
-            };
-            answer?;
+            self.ask(&command)??;
+        }
+        if let Some(command) = set_name(options) {
+            // a server may forbid CLIENT; the name is a comfort only
+            let _ = self.ask(&command)?;
         }
         Ok(())
+    }
+
+    /// Sends a command and waits for its answer.
+    fn ask(&mut self, command: &Cmd) -> Result<Result<Value>> {
+        self.stream
+            .write_all(&command.get_packed_command())
+            .map_err(|error| lost(&error))?;
+        loop {
+            if let Some(answer) = self.next_reply() {
+                return Ok(answer);
+            }
+            let mut bytes = [0; 512];
+            match self.stream.read(&mut bytes).map_err(|error| lost(&error))? {
+                0 => return Err(Error::Closed),
+                n => self.inbox.extend_from_slice(&bytes[..n]),
+            }
+        }
     }
 
     /// The descriptor to watch.
@@ -107,16 +116,16 @@ impl DirectSocket {
     /// # Errors
     /// When the connection is broken or closed by the server.
     pub fn receive(&mut self, replies: &mut Vec<Result<Value>>) -> io::Result<()> {
-        let mut bytes = [0; READ_AT_ONCE];
+        let mut room = READ_AT_ONCE;
         loop {
-            match self.stream.read(&mut bytes) {
+            let held = self.inbox.len();
+            self.inbox.resize(held + room, 0);
+            let read = self.stream.read(&mut self.inbox[held..]);
+            self.inbox.truncate(held + read.as_ref().map_or(0, |n| *n));
+            match read {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    self.inbox.extend_from_slice(&bytes[..n]);
-                    if n < READ_AT_ONCE {
-                        break;
-                    }
-                }
+                Ok(n) if n < room => break,
+                Ok(_) => room = (room * 2).min(READ_AT_MOST),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -128,7 +137,20 @@ impl DirectSocket {
         Ok(())
     }
 
+    /// Breaks the connection off; the descriptor stays.
+    pub fn shutdown(&self) {
+        // one that is broken already is no worse for it
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+
     fn next_reply(&mut self) -> Option<Result<Value>> {
+        // a large reply comes in many pieces, and is not parsed as often
+        if self.inbox.len() > READ_AT_ONCE {
+            skip(&self.inbox, 0)?;
+        }
         let (reply, len) = parse(&self.inbox)?;
         self.inbox.drain(..len);
         Some(reply)
@@ -212,7 +234,7 @@ fn lost(error: &io::Error) -> Error {
 /// The first RESP2 reply and its length, or `None` while it is not whole. Replies here are a few numbers and ids, for which the
 /// library's parser, made for any size and for streams, costs more than the rest of an add on this side.
 fn parse(bytes: &[u8]) -> Option<(Result<Value>, usize)> {
-    let line_end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
+    let line_end = line_end(bytes)?;
     let next = line_end + 2;
     if line_end == 0 {
         return Some((Err(Error::malformed("a reply", "an empty line")), next));
@@ -235,6 +257,25 @@ fn parse(bytes: &[u8]) -> Option<(Result<Value>, usize)> {
         _ => return Some((Err(Error::malformed("a reply", line)), next)),
     };
     Some((Ok(value), next))
+}
+
+/// Where the reply at `at` ends, or `None` while it is not whole.
+fn skip(bytes: &[u8], at: usize) -> Option<usize> {
+    let line_end = at + line_end(&bytes[at..])?;
+    let next = line_end + 2;
+    let len = std::str::from_utf8(&bytes[at + 1..line_end.max(at + 1)])
+        .ok()
+        .and_then(|line| line.parse::<usize>().ok());
+    match (bytes[at], len) {
+        (b'$', Some(len)) => (bytes.len() >= next + len + 2).then_some(next + len + 2),
+        (b'*', Some(len)) => (0..len).try_fold(next, |at, _| skip(bytes, at)),
+        _ => Some(next),
+    }
+}
+
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.iter().position(|byte| *byte == b'\r')?;
+    (bytes.len() > end + 1).then_some(end)
 }
 
 fn parse_array(bytes: &[u8], mut at: usize, len: usize) -> Option<(Result<Value>, usize)> {
@@ -267,6 +308,15 @@ mod tests {
             (value.expect("value"), len),
             (Value::Array(vec![Value::Int(7), inner]), reply.len())
         );
+    }
+
+    #[test]
+    fn a_large_reply_is_skipped_over_as_it_is_parsed() {
+        let reply = b"*4\r\n:7\r\n$-1\r\n*0\r\n$3\r\na\r\n\r\n:8\r\n";
+        for end in 0..reply.len() {
+            let parsed = parse(&reply[..end]).map(|(_, len)| len);
+            assert_eq!(skip(&reply[..end], 0), parsed, "{end}");
+        }
     }
 
     #[test]

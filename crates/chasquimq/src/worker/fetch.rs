@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use redis::Value;
+
 use crate::{
     error::{Error, Result},
     frame::{Frame, MAX_JOBS},
@@ -59,6 +61,13 @@ pub struct Extra {
     pub vitals: Vitals,
 }
 
+impl Extra {
+    /// Whether the job failed before: then it has stack traces, which are not in the answer.
+    pub(super) fn has_failed(&self) -> bool {
+        self.vitals.failed_reason.is_some()
+    }
+}
+
 /// What a worker holds under consecutive handles.
 #[derive(Debug)]
 pub(super) enum Held {
@@ -84,6 +93,66 @@ impl Held {
             Held::Frame { n, .. } => *n,
             Held::Record { .. } => 1,
         }
+    }
+}
+
+/// The answer to a step.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Outcomes that were refused.
+    pub(super) rejected: Reply,
+    /// What was taken, unless it was handed on already.
+    pub(super) jobs: Option<Batch>,
+    /// Number of jobs taken.
+    pub(super) taken: i64,
+    /// Whether the worker held nothing before.
+    pub(super) was_idle: bool,
+    /// What was taken and cannot be read.
+    pub(super) unreadable: Vec<Error>,
+    /// When the next job is due, epoch ms; -1 = none is known of.
+    pub(super) due_ms: i64,
+    /// Whether the queue lets nobody take jobs now.
+    pub(super) gated: bool,
+    /// When it was carried out, epoch ms of the caller's clock.
+    pub(super) now_ms: u64,
+    /// The same, in microseconds of the server's clock.
+    pub(super) server_us: i64,
+}
+
+impl Answer {
+    /// Reads a reply; what it took is held from now on.
+    pub(super) fn read(reply: Value, holdings: &mut Holdings) -> Result<Self> {
+        let was_idle = holdings.jobs() == 0;
+        let mut reply = Reply::new("the answer to step", reply)?;
+        let (rejected, taken) = (reply.array()?, reply.array()?);
+        let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
+        let (now_ms, server_us) = (reply.int()? as u64, reply.int()?);
+        let (jobs, unreadable) = holdings.take_in(taken, now_ms);
+        Ok(Self {
+            rejected,
+            taken: jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64),
+            jobs,
+            was_idle,
+            unreadable,
+            due_ms,
+            gated,
+            now_ms,
+            server_us,
+        })
+    }
+
+    /// Whether a reply brings jobs.
+    pub(super) fn has_jobs(reply: &Value) -> bool {
+        let taken = match reply {
+            Value::Array(values) => values.get(1),
+            _ => None,
+        };
+        matches!(taken, Some(Value::Array(taken)) if !taken.is_empty())
+    }
+
+    /// The jobs, if nothing more has to be read about them.
+    pub(super) fn ready_jobs(&mut self) -> Option<Batch> {
+        self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::has_failed))
     }
 }
 

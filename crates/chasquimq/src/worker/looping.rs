@@ -6,14 +6,15 @@ use redis::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    fetch::{Batch, Extra, Holdings},
+    fetch::{Answer, Batch, Extra, Holdings},
     finish::{Defaults, Flush, Outcomes},
+    lane::WaitLane,
     pace::Pace,
-    wait::{Pending, Waiter, Woken},
+    wait::{Behind, Pending, Waiter, Woken},
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
-    clock::{is_foreign, offset_us, system_now_ms},
+    clock::{is_foreign, offset_and_delay_us, offset_us, system_now_ms},
     error::{Error, Result},
     keys::Keys,
     server::{
@@ -32,6 +33,7 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Loop {
     connection: Connection,
+    waiting: Connection,
     waiter: Waiter,
     keys: Keys,
     options: WorkerOptions,
@@ -45,6 +47,8 @@ pub(super) struct Loop {
     wait_number: i64,
     // the caller's clock minus the server's, for steps that are carried out at a time nobody knows yet
     clock_offset_us: i64,
+    // a step was answered so late, or by a clock so different, that the offset is to be measured again
+    clock_doubtful: bool,
     fetching: bool,
     // the last fetch found less than it wanted: the marker tells when there is more
     hungry: bool,
@@ -58,6 +62,8 @@ pub(super) struct Loop {
     next_scan: Option<Instant>,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
+    // a lane to use from the next wait on
+    next_lane: Option<WaitLane>,
     closing: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -80,9 +86,10 @@ impl Loop {
         sink: Sink,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Self {
-        let waiter = Waiter::start(waiting, &keys);
+        let waiter = Waiter::start(waiting.clone(), &keys);
         Self {
             connection,
+            waiting,
             waiter,
             keys,
             options,
@@ -94,6 +101,7 @@ impl Loop {
             step_number: 0,
             wait_number: 0,
             clock_offset_us: 0,
+            clock_doubtful: false,
             fetching: false,
             hungry: false,
             look_again: false,
@@ -104,6 +112,7 @@ impl Loop {
             next_renewal: None,
             next_scan: None,
             room_changed: false,
+            next_lane: None,
             closing: Vec::new(),
         }
     }
@@ -126,7 +135,9 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            (woken, number) = self.waiter.woken(), if self.waiter.pending != Pending::Nothing => self.wake(woken, number).await,
+            (woken, behind) = self.waiter.woken(&mut self.holdings), if self.waiter.pending != Pending::Nothing => {
+                self.wake(woken, behind).await;
+            }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
         }
         while let Ok(command) = self.commands.try_recv() {
@@ -136,8 +147,8 @@ impl Loop {
             return false;
         }
         if self.must_break_off() {
-            let (woken, number) = self.waiter.break_off().await;
-            self.wake(woken, number).await;
+            let (woken, behind) = self.waiter.break_off(&mut self.holdings).await;
+            self.wake(woken, behind).await;
         }
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
@@ -188,6 +199,7 @@ impl Loop {
                     ..Flush::default()
                 });
             }
+            Command::Lane(lane) => self.next_lane = Some(lane),
             Command::Close { done } => {
                 self.fetching = false;
                 self.hungry = false;
@@ -276,6 +288,8 @@ impl Loop {
             }
             Ok::<_, Error>(ids)
         };
+        // what this scan brings back wakes this worker as well, and is `stalled` before it is active
+        self.waiter.hold_back(true);
         match brought_back.await {
             Ok(ids) if ids.is_empty() => {}
             Ok(stalled) => {
@@ -287,6 +301,7 @@ impl Loop {
             }
             Err(error) => self.report(error),
         }
+        self.waiter.hold_back(false);
     }
 
     async fn step(&mut self) {
@@ -377,16 +392,27 @@ impl Loop {
     }
 
     /// Takes in the answer to a step.
-    async fn absorb(&mut self, reply: Value, want: i64, mut outcomes: Outcomes) -> Result<()> {
-        let was_idle = self.holdings.jobs() == 0;
-        let mut reply = Reply::new("the answer to step", reply)?;
-        let rejected = outcomes.rejected(reply.array()?)?;
-        let taken = reply.array()?;
-        let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
-        let (now_ms, server_us) = (reply.int()? as u64, reply.int()?);
-        self.clock_offset_us = offset_us(server_us);
-        let (mut jobs, unreadable) = self.holdings.take_in(taken, now_ms);
-        for error in unreadable {
+    async fn absorb(&mut self, reply: Value, want: i64, outcomes: Outcomes) -> Result<()> {
+        let answer = Answer::read(reply, &mut self.holdings)?;
+        self.clock_offset_us = offset_us(answer.server_us);
+        self.clock_doubtful = false;
+        self.settle(answer, Instant::now(), want, outcomes).await
+    }
+
+    /// Takes in the answer to a step behind a lane's wait, which was read elsewhere, and is perhaps old by now.
+    async fn absorb_late(&mut self, answer: Answer, want: i64) -> Result<()> {
+        let late_us;
+        (self.clock_offset_us, late_us) = offset_and_delay_us(answer.server_us, self.clock_offset_us);
+        self.clock_doubtful |= late_us > 0;
+        let late = Duration::from_micros(late_us as u64);
+        let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
+        self.settle(answer, carried_out, want, Outcomes::none(0)).await
+    }
+
+    async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
+        let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
+        let rejected = outcomes.rejected(answer.rejected)?;
+        for error in answer.unreadable {
             self.report(error);
         }
         if let Some(batch) = &mut jobs {
@@ -394,13 +420,12 @@ impl Loop {
                 self.report(error);
             }
         }
-        let taken = jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64);
-        self.after_fetch(want, taken, due_ms, now_ms);
-        if was_idle && taken > 0 {
+        self.after_fetch(want, taken, answer.due_ms, now_ms, carried_out);
+        if answer.was_idle && taken > 0 {
             self.pace.delivered_to_idle();
         }
         // the step itself renewed the lease
-        self.next_renewal = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
+        self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
         let drained = want > 0 && taken == 0 && !self.drained;
         if want > 0 {
             self.drained = taken == 0;
@@ -424,7 +449,7 @@ impl Loop {
         if message.jobs.is_some() || message.flushed.is_some() || message.drained {
             (self.sink)(message);
         }
-        if gated && self.has_surplus() && !self.asked_back {
+        if answer.gated && self.has_surplus() && !self.asked_back {
             self.ask_back();
         }
         Ok(())
@@ -432,11 +457,7 @@ impl Loop {
 
     /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
     async fn read_traces(&self, batch: &mut Batch) -> Result<()> {
-        let mut failed: Vec<&mut Extra> = batch
-            .extras
-            .iter_mut()
-            .filter(|extra| extra.vitals.failed_reason.is_some())
-            .collect();
+        let mut failed: Vec<&mut Extra> = batch.extras.iter_mut().filter(|extra| extra.has_failed()).collect();
         if failed.is_empty() {
             return Ok(());
         }
@@ -452,7 +473,7 @@ impl Loop {
         Ok(())
     }
 
-    fn after_fetch(&mut self, want: i64, taken: i64, due_ms: i64, now_ms: u64) {
+    fn after_fetch(&mut self, want: i64, taken: i64, due_ms: i64, now_ms: u64, carried_out: Instant) {
         // what was delivered after the question has to be asked for again
         self.asked_back &= self.has_surplus() && taken == 0;
         if want < 0 {
@@ -460,7 +481,7 @@ impl Loop {
         }
         self.hungry = want > 0 && taken < want;
         self.next_due = (self.hungry && due_ms >= 0)
-            .then(|| Instant::now() + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(LONGEST_WAIT));
+            .then(|| carried_out + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(LONGEST_WAIT));
     }
 
     fn wait_if_hungry(&mut self) {
@@ -469,11 +490,15 @@ impl Loop {
         }
         let until_due = self.next_due.map(|due| due.saturating_duration_since(Instant::now()));
         let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
+        if let Some(lane) = self.next_lane.take() {
+            self.waiter.use_lane(Some(lane));
+        }
         // a caller's clock of its own cannot be told to the server beforehand
         if self.holdings.jobs() > 0 || self.foreign_clock {
-            self.waiter.wait(time, None);
+            self.waiter.wait(time);
             return;
         }
+        self.ask_for_lane();
         self.wait_number += 1;
         let (want, surplus) = self.room();
         let asked = Asked {
@@ -483,8 +508,29 @@ impl Loop {
             want,
             surplus,
         };
+        let behind = Behind {
+            number: self.wait_number,
+            want,
+        };
         let step = STEP.by_hash(&self.keys.base, &self.step_args(&asked, &Outcomes::none(0)));
-        self.waiter.wait(time, Some((self.wait_number, step)));
+        let lease = self.options.lock_renew_time.map(|time| time / 2);
+        self.waiter.wait_and_step(time, behind, step, lease, &mut self.holdings);
+    }
+
+    fn ask_for_lane(&mut self) {
+        if !self.options.watches_lanes || !self.waiter.wants_lane() {
+            return;
+        }
+        let (waiting, sink) = (self.waiting.clone(), self.sink.clone());
+        tokio::spawn(async move {
+            // without a lane, waits go by the connection, which reports what is wrong
+            if let Some(lane) = WaitLane::open(&waiting).await {
+                sink(Message {
+                    lane: Some(lane),
+                    ..Message::default()
+                });
+            }
+        });
     }
 
     /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else.
@@ -494,8 +540,9 @@ impl Loop {
     }
 
     /// A wait ended.
-    async fn wake(&mut self, woken: Woken, number: i64) {
+    async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
         self.room_changed = false;
+        let Behind { number, want } = behind.unwrap_or_default();
         let absorbed = match woken {
             Woken::Marker(came) => {
                 self.look_again = self.fetching;
@@ -504,12 +551,13 @@ impl Loop {
                 }
                 Ok(())
             }
-            Woken::Stepped(reply) => {
-                let (want, _) = self.room();
-                self.absorb(reply, want, Outcomes::none(0)).await
-            }
+            Woken::Stepped(reply) => self.absorb(reply, want, Outcomes::none(0)).await,
+            Woken::Read(Ok(answer)) => self.absorb_late(answer, want).await,
+            Woken::Read(Err(error)) => Err(error),
             Woken::Lost => self.send_again(number).await,
         };
+        // the next step behind a wait needs the clock's offset, which a step of its own tells
+        self.look_again |= self.clock_doubtful && self.fetching;
         if let Err(error) = absorbed {
             self.report(error);
         }

@@ -1,20 +1,27 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it, `finish` packs outcomes,
-//! `fetch` reads what was taken, `pace` decides how much to take, `wait` wakes an idle worker.
+//! `fetch` reads what was taken, `pace` decides how much to take, `wait` wakes an idle worker, `lane`
+//! lets the event loop that runs the jobs read what the wait brings.
 
 mod fetch;
 mod finish;
+#[cfg_attr(not(unix), path = "no_lane.rs")]
+mod lane;
 mod looping;
 mod pace;
 mod wait;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, oneshot};
 
 pub use fetch::{Batch, BatchJob, Extra};
 pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
+pub use lane::WaitLane;
 
 use crate::{
     error::{Error, Result},
@@ -52,6 +59,8 @@ pub struct WorkerOptions {
     pub remove_on_complete: Keep,
     /// Retention of failed jobs that say nothing themselves.
     pub remove_on_fail: Keep,
+    /// Whoever hears the messages watches lanes ([`Message::lane`]).
+    pub watches_lanes: bool,
 }
 
 impl Default for WorkerOptions {
@@ -68,6 +77,7 @@ impl Default for WorkerOptions {
             drain_delay: Duration::from_secs(5),
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
+            watches_lanes: false,
         }
     }
 }
@@ -95,6 +105,8 @@ pub struct Message {
     pub clock: bool,
     /// The lease could not be renewed in time.
     pub lease_lost: bool,
+    /// A socket to be watched, and then handed to [`Worker::use_lane`].
+    pub lane: Option<WaitLane>,
     /// Something failed that is not the connection.
     pub error: Option<Error>,
     /// The connection failed or broke.
@@ -110,6 +122,7 @@ pub(crate) enum Command {
     Concurrency(u32),
     Finish(Flush),
     Tick { now_ms: u64 },
+    Lane(WaitLane),
     Close { done: oneshot::Sender<()> },
 }
 
@@ -118,6 +131,7 @@ pub struct Worker {
     commands: mpsc::UnboundedSender<Command>,
     connection: Connection,
     waiting: Connection,
+    lane: Mutex<Option<WaitLane>>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -129,7 +143,7 @@ impl std::fmt::Debug for Worker {
 // what waits for jobs must not take them for a worker that nobody hears any more
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.waiting.close();
+        self.stop_waiting();
     }
 }
 
@@ -151,6 +165,7 @@ impl Worker {
             commands,
             connection,
             waiting,
+            lane: Mutex::default(),
         }
     }
 
@@ -187,6 +202,22 @@ impl Worker {
         self.command(Command::Tick { now_ms });
     }
 
+    /// Waits on a lane from now on, when nothing is held.
+    pub fn use_lane(&self, lane: WaitLane) {
+        if let Ok(mut current) = self.lane.lock() {
+            *current = Some(lane.clone());
+        }
+        self.command(Command::Lane(lane));
+    }
+
+    fn stop_waiting(&self) {
+        self.waiting.close();
+        let lane = self.lane.lock().ok().and_then(|mut lane| lane.take());
+        if let Some(lane) = lane {
+            lane.close();
+        }
+    }
+
     /// Stops. Gracefully: outcomes reported so far are recorded, the lease is given up. With `force`: at once; active jobs stay active
     /// until the lease runs out and another worker's scan brings them back.
     pub async fn close(&self, force: bool) {
@@ -199,7 +230,7 @@ impl Worker {
             }
         }
         self.connection.close();
-        self.waiting.close();
+        self.stop_waiting();
         // a loop that sleeps notices
         self.command(Command::Pause);
     }

@@ -2,19 +2,29 @@
 //!
 //! A worker that holds no job sends its next step right behind the wait, in one pipeline: the server carries it out the moment the
 //! marker comes, and the jobs arrive without another round trip. Such a step is numbered like any other, so when the wait is broken
-//! off or its answer is lost, the loop sends the same step again and learns what became of it.
+//! off or its answer is lost, the loop sends the same step again and learns what became of it. Where there is a [`WaitLane`], such waits
+//! take it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
-use crate::{keys::Keys, server::conn::Connection};
+use super::{
+    fetch::{Answer, Holdings},
+    lane::{End, WaitLane},
+};
+use crate::{error::Result, keys::Keys, server::conn::Connection};
 
 // the server answers a wait within its time; a connection that does not is dead
 const GRACE: Duration = Duration::from_secs(1);
 // a server that refuses is not asked without end
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+// a lane that cannot be opened, or breaks, is not asked for without end
+const LANE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the waiter is asked.
 struct Ask {
@@ -29,8 +39,18 @@ pub(super) enum Woken {
     Marker(bool),
     /// The step behind the wait was carried out.
     Stepped(Value),
+    /// It was carried out, and its answer was read, perhaps a while ago.
+    Read(Result<Answer>),
     /// It is not known whether the step behind the wait was carried out.
     Lost,
+}
+
+/// A step behind a wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Behind {
+    pub(super) number: i64,
+    /// Jobs it asks for.
+    pub(super) want: i64,
 }
 
 /// What is being waited for.
@@ -38,16 +58,35 @@ pub(super) enum Woken {
 pub(super) enum Pending {
     Nothing,
     Marker,
-    /// The marker, with the step of this number behind it.
-    Step(i64),
+    /// The marker, with a step behind it.
+    Step(Behind),
 }
 
-/// The loop's end of the waiting task.
+/// The loop's end of the waiting task, and of the lane.
 pub(super) struct Waiter {
     ask: mpsc::Sender<Ask>,
     woken: mpsc::Receiver<Woken>,
     cancel: Arc<Notify>,
+    marker: String,
     pub(super) pending: Pending,
+    lane: Option<WaitLane>,
+    lane_asked: Option<Instant>,
+    // the pending wait is the lane's
+    by_lane: Option<Watch>,
+}
+
+/// When to look after a wait that an event loop watches.
+struct Watch {
+    over: Instant,
+    look: Instant,
+    every: Duration,
+}
+
+// a step behind a lane's wait takes no jobs for a worker that is gone
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.use_lane(None);
+    }
 }
 
 impl Waiter {
@@ -56,47 +95,144 @@ impl Waiter {
         let (ask, asked) = mpsc::channel(1);
         let (wake, woken) = mpsc::channel(1);
         let cancel = Arc::new(Notify::new());
-        tokio::spawn(wait_when_asked(
-            connection,
-            keys.key("wake"),
-            asked,
-            wake,
-            cancel.clone(),
-        ));
+        let marker = keys.key("wake");
+        tokio::spawn(wait_when_asked(connection, marker.clone(), asked, wake, cancel.clone()));
         Self {
             ask,
             woken,
             cancel,
+            marker,
             pending: Pending::Nothing,
+            lane: None,
+            lane_asked: None,
+            by_lane: None,
         }
     }
 
-    /// Starts to wait. Call it only when nothing is pending.
-    pub(super) fn wait(&mut self, time: Duration, step: Option<(i64, Cmd)>) {
-        let pending = step
-            .as_ref()
-            .map_or(Pending::Marker, |(number, _)| Pending::Step(*number));
-        let step = step.map(|(_, command)| command);
-        if self.ask.try_send(Ask { time, step }).is_ok() {
-            self.pending = pending;
+    /// Whether a lane is worth asking for now. It is said once in a while.
+    pub(super) fn wants_lane(&mut self) -> bool {
+        let usable = self.lane.as_ref().is_some_and(WaitLane::is_usable);
+        if usable || self.lane_asked.is_some_and(|at| at.elapsed() < LANE_PAUSE) {
+            return false;
+        }
+        self.lane_asked = Some(Instant::now());
+        true
+    }
+
+    /// Takes a lane, which is watched by now. Call it only when none is being waited on.
+    pub(super) fn use_lane(&mut self, lane: Option<WaitLane>) {
+        if let Some(old) = std::mem::replace(&mut self.lane, lane) {
+            old.close();
         }
     }
 
-    /// The end of the wait under way, and the number of the step behind it (0 = none).
-    pub(super) async fn woken(&mut self) -> (Woken, i64) {
-        let woken = self.woken.recv().await.unwrap_or(Woken::Marker(false));
-        let number = match self.pending {
-            Pending::Step(number) => number,
-            _ => 0,
+    /// Waits for the marker. Call it only when nothing is pending.
+    pub(super) fn wait(&mut self, time: Duration) {
+        if self.ask.try_send(Ask { time, step: None }).is_ok() {
+            self.pending = Pending::Marker;
+        }
+    }
+
+    /// Waits for the marker, with a step behind. Call it only when nothing is pending and nothing is held; what is held afterwards is
+    /// known when the wait is over. `lease`: jobs that were taken must be known of within this.
+    pub(super) fn wait_and_step(
+        &mut self,
+        time: Duration,
+        behind: Behind,
+        step: Cmd,
+        lease: Option<Duration>,
+        holdings: &mut Holdings,
+    ) {
+        match self.lane.as_ref().filter(|lane| lane.is_usable()) {
+            Some(lane) => {
+                let now = Instant::now();
+                let (over, every) = (now + time + GRACE, lease.unwrap_or(time).min(time) + GRACE / 100);
+                self.by_lane = Some(Watch {
+                    over,
+                    look: now + every,
+                    every,
+                });
+                let mut commands = marker_wait(&self.marker, time).get_packed_command();
+                step.write_packed_command(&mut commands);
+                lane.begin(&commands, std::mem::take(holdings));
+                self.pending = Pending::Step(behind);
+            }
+            None => {
+                let step = Some(step);
+                if self.ask.try_send(Ask { time, step }).is_ok() {
+                    self.pending = Pending::Step(behind);
+                }
+            }
+        }
+    }
+
+    /// Keeps jobs behind what the loop is about to learn, and tells before it gives jobs.
+    pub(super) fn hold_back(&self, held_back: bool) {
+        if let Some(lane) = &self.lane {
+            lane.hold_back(held_back);
+        }
+    }
+
+    /// The end of the wait under way, and the step behind it.
+    pub(super) async fn woken(&mut self, holdings: &mut Holdings) -> (Woken, Option<Behind>) {
+        let woken = match (&self.lane, &mut self.by_lane) {
+            (Some(lane), Some(watch)) => {
+                let end = watch.end(lane).await;
+                read(end, holdings)
+            }
+            _ => self.woken.recv().await.unwrap_or(Woken::Marker(false)),
         };
-        self.pending = Pending::Nothing;
-        (woken, number)
+        (woken, self.over())
     }
 
     /// Breaks the wait off.
-    pub(super) async fn break_off(&mut self) -> (Woken, i64) {
+    pub(super) async fn break_off(&mut self, holdings: &mut Holdings) -> (Woken, Option<Behind>) {
+        if let (Some(lane), Some(_)) = (&self.lane, &self.by_lane) {
+            return (read(lane.break_off(), holdings), self.over());
+        }
         self.cancel.notify_one();
-        self.woken().await
+        self.woken(holdings).await
+    }
+
+    fn over(&mut self) -> Option<Behind> {
+        self.by_lane = None;
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Step(behind) => Some(behind),
+            _ => None,
+        }
+    }
+}
+
+impl Watch {
+    /// The end of a lane's wait. It may be asked for again when this was not waited for.
+    async fn end(&mut self, lane: &WaitLane) -> (End, Holdings) {
+        loop {
+            if let Some(end) = lane.end() {
+                return end;
+            }
+            tokio::select! {
+                () = lane.ended() => {}
+                () = tokio::time::sleep_until(self.look.min(self.over).into()) => {
+                    let now = Instant::now();
+                    self.look = now + self.every;
+                    // an event loop may be too busy to read, and a server may be gone without a word
+                    let end = if now < self.over { lane.look() } else { Some(lane.break_off()) };
+                    if let Some(end) = end {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The end of a lane's wait; what is held is the worker's again.
+fn read((end, held): (End, Holdings), holdings: &mut Holdings) -> Woken {
+    *holdings = held;
+    match end {
+        End::Stepped(reply) => Woken::Read(Answer::read(reply, holdings)),
+        End::Taken(answer) => Woken::Read(answer),
+        End::Lost => Woken::Lost,
     }
 }
 
@@ -134,11 +270,8 @@ async fn wait_when_asked(
 }
 
 async fn wait_once(connection: &Connection, marker: &str, ask: Ask) -> Woken {
-    let mut wait = redis::cmd("BZPOPMIN");
-    // 0 would be for ever
-    wait.arg(marker).arg(ask.time.as_secs_f64().max(0.001));
     let mut pipeline = redis::pipe();
-    pipeline.add_command(wait);
+    pipeline.add_command(marker_wait(marker, ask.time));
     let behind = ask.step.is_some();
     if let Some(step) = ask.step {
         pipeline.add_command(step);
@@ -159,4 +292,11 @@ async fn wait_once(connection: &Connection, marker: &str, ask: Ask) -> Woken {
         // not known to the server yet, or refused: the loop steps itself
         Some(Err(_)) => Woken::Lost,
     }
+}
+
+fn marker_wait(marker: &str, time: Duration) -> Cmd {
+    let mut wait = redis::cmd("BZPOPMIN");
+    // 0 would be for ever
+    wait.arg(marker).arg(time.as_secs_f64().max(0.001));
+    wait
 }

@@ -16,6 +16,8 @@ mod direct;
 mod events;
 mod fairness;
 mod faults;
+#[cfg(unix)]
+mod lanes;
 mod leases;
 mod reconnect;
 mod retries;

@@ -46,6 +46,8 @@ pub struct Seen {
     pub rejected: Vec<String>,
     pub errors: Vec<String>,
     pub drained: usize,
+    /// Batches that came by a lane.
+    pub by_lane: usize,
     pub lease_lost: bool,
 }
 
@@ -70,6 +72,7 @@ impl Runner {
     {
         let (sender, messages) = mpsc::unbounded_channel();
         // a message for a runner that is gone is for nobody
+        let messages_of_lanes = sender.clone();
         let sink = Arc::new(move |message| drop(sender.send(message)));
         let slots = options.concurrency as usize;
         let worker = Arc::new(Worker::new(connect, keys, options, sink));
@@ -77,6 +80,7 @@ impl Runner {
         let (close, closing) = oneshot::channel();
         let running = Loop {
             worker: worker.clone(),
+            messages_of_lanes,
             slots,
             handler: Box::new(move |job| Box::pin(handler(job))),
             seen: seen.clone(),
@@ -128,6 +132,7 @@ impl Runner {
 
 struct Loop {
     worker: Arc<Worker>,
+    messages_of_lanes: mpsc::UnboundedSender<Message>,
     slots: usize,
     handler: Box<dyn Fn(Job) -> Running + Send>,
     seen: Arc<Mutex<Seen>>,
@@ -187,6 +192,11 @@ impl Loop {
         }
         if message.give_back {
             self.give_back();
+        }
+        #[cfg(unix)]
+        if let Some(lane) = message.lane {
+            tokio::spawn(watch(lane.clone(), self.messages_of_lanes.clone(), self.seen.clone()));
+            self.worker.use_lane(lane);
         }
         self.recorded = message.flushed.unwrap_or(self.recorded);
         let mut seen = self.seen.lock().expect("seen");
@@ -249,5 +259,28 @@ impl Loop {
             flush.others.push(Outcome { handle, ending });
         }
         self.worker.finish(flush);
+    }
+}
+
+/// Watches a lane, as an event loop would.
+#[cfg(unix)]
+async fn watch(lane: chasquimq::worker::WaitLane, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
+    #[expect(
+        deprecated,
+        reason = "the lane, which stays, owns the socket, and lends its number only"
+    )]
+    let socket = tokio::io::unix::AsyncFd::with_interest(lane.fd(), tokio::io::Interest::READABLE).expect("a socket");
+    let mut usable = true;
+    while usable {
+        socket.readable().await.expect("readiness").clear_ready();
+        usable = lane.ready(|jobs| {
+            let message = Message {
+                jobs: Some(jobs),
+                ..Message::default()
+            };
+            seen.lock().expect("seen").by_lane += 1;
+            // for a runner that is gone it is for nobody
+            let _ = messages.send(message);
+        });
     }
 }

@@ -1,0 +1,55 @@
+//! This system has no sockets that an event loop of somebody else's could watch: see `lane`.
+
+use redis::Value;
+
+use super::fetch::{Answer, Holdings};
+use crate::{error::Result, server::conn::Connection};
+
+/// There are none.
+#[derive(Debug, Clone)]
+pub enum WaitLane {}
+
+#[derive(Debug)]
+pub(super) enum End {
+    Stepped(Value),
+    Taken(Result<Answer>),
+    Lost,
+}
+
+impl WaitLane {
+    pub(super) async fn open(_connection: &Connection) -> Option<Self> {
+        None
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn begin(&self, _commands: &[u8], _holdings: Holdings) {
+        match *self {}
+    }
+
+    pub(super) fn hold_back(&self, _held_back: bool) {
+        match *self {}
+    }
+
+    pub(super) async fn ended(&self) {
+        match *self {}
+    }
+
+    pub(super) fn end(&self) -> Option<(End, Holdings)> {
+        match *self {}
+    }
+
+    pub(super) fn look(&self) -> Option<(End, Holdings)> {
+        match *self {}
+    }
+
+    pub(super) fn break_off(&self) -> (End, Holdings) {
+        match *self {}
+    }
+
+    pub(super) fn close(&self) {
+        match *self {}
+    }
+}

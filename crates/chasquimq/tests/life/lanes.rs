@@ -1,0 +1,184 @@
+//! Waits on a lane, which an event loop other than the worker's watches.
+
+use std::{
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc,
+    },
+    time::Duration,
+};
+
+use chasquimq::{
+    system_now_ms,
+    worker::{Completed, Flush, Message, Worker},
+    ConnectOptions, WorkerOptions,
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    probe::connect_options,
+    runner::{End, Runner},
+    world::{until, World, PATIENCE},
+};
+
+/// Adds jobs one at a time until the worker, idle in between, has taken some by its lane. Gives their number.
+async fn use_lane(world: &World, worker: &Runner, by_lane: usize) -> u64 {
+    for added in 1.. {
+        world.add_plain(1).await;
+        world.completed(added).await;
+        if worker.seen().by_lane >= by_lane {
+            return added;
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+fn counting(runs: &Arc<AtomicUsize>) -> impl Fn(crate::runner::Job) -> std::future::Ready<End> + Send + Sync + 'static {
+    let runs = runs.clone();
+    move |_| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(End::DONE)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_come_one_at_a_time_take_the_lane_and_run_once_each() {
+    let world = World::new();
+    let runs = Arc::default();
+    let worker = world.worker(WorkerOptions::default(), counting(&runs));
+    let added = use_lane(&world, &worker, 50).await;
+    let seen = worker.close().await;
+    assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
+    assert_eq!(runs.load(Ordering::Relaxed) as u64, added);
+    assert_eq!(world.end().completed().len() as u64, added);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_stops_while_its_lane_waits_takes_nothing_any_more() {
+    let mut world = World::new();
+    let mut done = 0;
+    for stop in ["pause", "close", "abandon", "kill"] {
+        let before = done;
+        let runs = Arc::default();
+        let name = format!("{}-{stop}", world.keys.base.replace(':', "-"));
+        let options = ConnectOptions {
+            client_name: Some(name.clone()),
+            ..connect_options()
+        };
+        let lanes = WorkerOptions {
+            watches_lanes: true,
+            ..WorkerOptions::default()
+        };
+        let worker = Runner::start(options, world.keys.clone(), lanes, counting(&runs));
+        while worker.seen().by_lane < 3 {
+            world.add_plain(1).await;
+            done += 1;
+            world.completed(done).await;
+        }
+        // one of them is the lane's
+        assert_eq!(clients(&mut world, &name), 3);
+        let paused = match stop {
+            "pause" => {
+                // what it takes until it is told to stop, it still runs
+                worker.worker().pause();
+                Some(worker)
+            }
+            "close" => {
+                worker.close().await;
+                None
+            }
+            "abandon" => {
+                worker.abandon();
+                None
+            }
+            _ => {
+                worker.kill().await;
+                None
+            }
+        };
+        while paused.is_none() && clients(&mut world, &name) > 0 {
+            tokio::task::yield_now().await;
+        }
+        world.add_plain(20).await;
+        done += 20;
+        let others = Arc::default();
+        let other = world.worker(WorkerOptions::default(), counting(&others));
+        world.completed(done).await;
+        other.close().await;
+        if let Some(worker) = paused {
+            worker.close().await;
+        }
+        let all = runs.load(Ordering::Relaxed) + others.load(Ordering::Relaxed);
+        assert_eq!(all as u64, done - before, "{stop}");
+    }
+    assert_eq!(world.end().completed().len() as u64, done);
+}
+
+/// Number of the server's clients of this name.
+fn clients(world: &mut World, name: &str) -> usize {
+    let list: String = world.server(&["CLIENT", "LIST"]);
+    let name = format!(" name={name} ");
+    list.lines().filter(|line| line.contains(&name)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
+    let world = World::new();
+    let (sender, mut messages) = mpsc::unbounded_channel();
+    let sink = Arc::new(move |message: Message| drop(sender.send(message)));
+    let options = WorkerOptions {
+        lock_duration: Duration::from_millis(700),
+        lock_renew_time: Some(Duration::from_millis(350)),
+        stalled_interval: None,
+        watches_lanes: true,
+        ..WorkerOptions::default()
+    };
+    let worker = Worker::new(connect_options(), world.keys.clone(), options.clone(), sink);
+    worker.run(system_now_ms());
+    let done = |number, handle| {
+        worker.finish(Flush {
+            number,
+            now_ms: system_now_ms(),
+            completed: vec![Completed { handle, result: None }],
+            ..Flush::default()
+        });
+    };
+    let rescuer = WorkerOptions {
+        stalled_interval: Some(Duration::from_millis(50)),
+        ..options.clone()
+    };
+    let mut stalled = Vec::new();
+    for number in 1..4 {
+        let before = world.counts().await;
+        // the worker waits again, for this one
+        until("the worker to be idle", || async { world.counts().await.active == 0 }).await;
+        world.add_plain(1).await;
+        let handle = tokio::time::timeout(PATIENCE, next_job(&worker, &mut messages))
+            .await
+            .expect("the job");
+        if number == 3 {
+            let other = world.worker(rescuer.clone(), |_| async { End::DONE });
+            tokio::time::sleep(2 * options.lock_duration).await;
+            stalled = other.close().await.stalled;
+        }
+        done(number, handle);
+        world.completed(before.completed + 1).await;
+    }
+    assert!(stalled.is_empty(), "{stalled:?}");
+    worker.close(false).await;
+    world.end();
+}
+
+/// The handle of the next job.
+async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Message>) -> u32 {
+    loop {
+        let message = messages.recv().await.expect("a message");
+        if let Some(lane) = message.lane {
+            // handed over, and never looked at
+            worker.use_lane(lane);
+        }
+        if let Some(batch) = message.jobs {
+            return batch.base;
+        }
+    }
+}
