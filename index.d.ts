@@ -63,6 +63,10 @@ export declare class NativeQueue {
   getDeduplicationJobId(id: string): Promise<string | null>
   /** Frees a deduplication id, if that job owns it or none is named: 1, or 0. */
   removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
+  /** Numbers of jobs in line with each of these priorities. */
+  getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
+  /** Gives a job another priority. */
+  changePriority(id: string, priority: number, lifo: boolean): Promise<void>
   /** Puts a finished job back in line. */
   retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
   /** Makes a delayed job wait. */
@@ -239,7 +243,7 @@ export interface NativeJob {
   deferredFailure?: string
   /** Current delay, ms. */
   delay?: number
-  /** Priority. */
+  /** Priority; 0 = none. */
   priority?: number
   /** Times it became active. */
   attemptsStarted?: number
@@ -279,7 +283,7 @@ export interface NativeJobExtra {
   deferredFailure?: string
   /** Current delay, ms. */
   delay?: number
-  /** Priority. */
+  /** Priority; 0 = none. */
   priority?: number
   /** Times it became active. */
   attemptsStarted?: number

@@ -19,7 +19,7 @@ const FAILURE_OPTIONS = [
   'ignoreDependencyOnFailure',
 ] as const;
 
-const NOT_YET = ['priority', 'lifo', 'parent', ...FAILURE_OPTIONS, 'telemetry'] as const;
+const NOT_YET = ['parent', ...FAILURE_OPTIONS, 'telemetry'] as const;
 
 /** Short names under which BullMQ stores some options, understood when options are read back. */
 const LONG_NAMES: Record<string, keyof JobsOptions> = {
@@ -92,10 +92,7 @@ function checkOptions(opts: JobsOptions): void {
     throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
   }
   if (opts.jobId) checkJobId(opts.jobId);
-  if (opts.priority) {
-    if (Math.trunc(opts.priority) !== opts.priority) throw new Error('Priority should not be float');
-    if (opts.priority > PRIORITY_LIMIT) throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
-  }
+  if (opts.priority) checkPriority(opts.priority);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (opts.parent) throw new Error('Deduplication and parent options cannot be used together');
@@ -110,6 +107,12 @@ function checkOptions(opts: JobsOptions): void {
   }
   checkNumbers(opts as Record<string, unknown>);
   for (const key of NOT_YET) if (opts[key]) throw new NotSupportedError(`the job option "${key}"`);
+}
+
+/** As in BullMQ negative priorities pass: they come before the others. */
+export function checkPriority(priority: number): void {
+  if (Math.trunc(priority) !== priority) throw new Error('Priority should not be float');
+  if (priority > PRIORITY_LIMIT) throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
 }
 
 /** Ids that look like generated ones, or like keys, are refused; ids of three parts are those of job schedulers. */

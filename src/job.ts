@@ -8,7 +8,7 @@
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
-import { NO_OPTIONS, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
+import { NO_OPTIONS, checkPriority, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
 import type { NativeFailure, NativeJob, NativeJobExtra } from './native.js';
 import {
@@ -593,6 +593,18 @@ export class Job<
   }
 
   /**
+   * Gives the job another priority; without one it has none any more. A job in line is put behind those of the same
+   * priority, or before them with `lifo`; a job in another state takes its place when it comes back in line.
+   * @throws (rejects) Error with BullMQ's text for a priority that `add` refuses
+   */
+  async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
+    const priority = Number(opts.priority ?? 0);
+    checkPriority(priority);
+    await this.queue.commands.native.changePriority(this.knownId(), priority, Boolean(opts.lifo));
+    this.priority = priority;
+  }
+
+  /**
    * Takes the job from `active` to `delayed`; the try is not counted. A processor then throws `DelayedError`.
    * @param timestamp when it is due, epoch milliseconds
    * @param token the processor's token; without one the lock is not checked
@@ -604,8 +616,8 @@ export class Job<
   }
 
   /**
-   * Takes the job from `active` to the front of the line; the try is not counted. A processor then throws
-   * `WaitingError`.
+   * Takes the job from `active` to the front of the line, or of its priority; the try is not counted. A processor then
+   * throws `WaitingError`. Without a token a job in another state stays where it is.
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
   async moveToWait(token?: string): Promise<number> {
@@ -675,10 +687,6 @@ export class Job<
   }
 
   // ---- Not there yet
-
-  changePriority(_opts: { priority?: number; lifo?: boolean }): Promise<void> {
-    return notSupported('Job.changePriority');
-  }
 
   moveToCompleted(_returnValue: ReturnType, _token: string, _fetchNext = true): Promise<void | unknown[]> {
     return notSupported('Job.moveToCompleted');

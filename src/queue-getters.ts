@@ -120,6 +120,16 @@ export class QueueGetters<
     return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
   }
 
+  /** Number of jobs in line by priority, for the given ones; 0: those without a priority. */
+  async getCountsPerPriority(priorities: number[]): Promise<{ [index: string]: number }> {
+    const wanted = [...new Set(priorities)];
+    if (!wanted.every((priority) => Number.isFinite(Number(priority)))) {
+      throw new RangeError('Priorities must be finite numbers');
+    }
+    const counts = await this.commands.native.getCountsPerPriority(wanted.map(Number));
+    return Object.fromEntries(wanted.map((priority, i) => [priority, counts[i] ?? 0]));
+  }
+
   getCompletedCount(): Promise<number> {
     return this.getJobCountByTypes('completed');
   }
@@ -196,10 +206,6 @@ export class QueueGetters<
 
   getRateLimitTtl(_maxJobs?: number): Promise<number> {
     return notSupported('Queue.getRateLimitTtl');
-  }
-
-  getCountsPerPriority(_priorities: number[]): Promise<{ [index: string]: number }> {
-    return notSupported('Queue.getCountsPerPriority');
   }
 
   recordJobCountsMetric(..._types: JobType[]): Promise<{ [index: string]: number }> {

@@ -68,7 +68,7 @@ export interface DefaultJobOptions {
   /** Delay between tries; a number is that many milliseconds each time. */
   backoff?: number | BackoffOptions;
   /**
-   * Puts the job at the front of the line.
+   * Puts the job at the front of the line. Says nothing with a priority, nor when a delayed job is due.
    * @defaultValue false
    */
   lifo?: boolean;

@@ -90,8 +90,8 @@ pub struct NativeJob {
     pub deferred_failure: Option<String>,
     /// Current delay, ms.
     pub delay: Option<f64>,
-    /// Priority.
-    pub priority: Option<u32>,
+    /// Priority; 0 = none.
+    pub priority: Option<f64>,
     /// Times it became active.
     pub attempts_started: Option<u32>,
     /// Tries that ended.
@@ -129,7 +129,7 @@ impl From<Job> for NativeJob {
             failed_reason: vitals.failed_reason,
             deferred_failure: vitals.deferred_failure,
             delay: Some(job.delay_ms as f64),
-            priority: None,
+            priority: Some(job.priority as f64),
             attempts_started: Some(vitals.attempts_started),
             attempts_made: Some(vitals.attempts_made),
             stalled_counter: Some(vitals.stalled_counter),
@@ -399,6 +399,24 @@ impl NativeQueue {
         let work = async move { queue.free_deduplication(&id, job_id.as_deref()).await };
         self.runtime()?
             .promise(env, work, |freed| Output::Number(f64::from(u8::from(freed))))
+    }
+
+    /// Numbers of jobs in line with each of these priorities.
+    #[napi(ts_return_type = "Promise<Array<number>>")]
+    pub fn get_counts_per_priority<'env>(&self, env: &'env Env, priorities: Vec<f64>) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.counts_per_priority(&priorities).await };
+        self.runtime()?.promise(env, work, |counts| {
+            Output::Numbers(counts.into_iter().map(|count| count as f64).collect())
+        })
+    }
+
+    /// Gives a job another priority.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn change_priority<'env>(&self, env: &'env Env, id: String, priority: f64, lifo: bool) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.change_priority(&id, priority as i64, lifo).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 
     /// Puts a finished job back in line.

@@ -135,8 +135,8 @@ pub struct NativeJobExtra {
     pub deferred_failure: Option<String>,
     /// Current delay, ms.
     pub delay: Option<f64>,
-    /// Priority.
-    pub priority: Option<u32>,
+    /// Priority; 0 = none.
+    pub priority: Option<f64>,
     /// Times it became active.
     pub attempts_started: Option<u32>,
     /// Tries that ended.
@@ -507,7 +507,7 @@ fn to_extra(extra: chasquimq::worker::Extra) -> NativeJobExtra {
         failed_reason: vitals.failed_reason,
         deferred_failure: vitals.deferred_failure,
         delay: None,
-        priority: None,
+        priority: vitals.priority.map(|priority| priority as f64),
         attempts_started: Some(vitals.attempts_started),
         attempts_made: Some(vitals.attempts_made),
         stalled_counter: Some(vitals.stalled_counter),

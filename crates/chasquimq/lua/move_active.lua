@@ -1,4 +1,4 @@
--- move_active: active -> delayed | front of waiting, by the one who holds the job. Attempts are not counted.
+-- move_active: active -> delayed | front of waiting | front of its priority, by the one who holds the job. Attempts are not counted.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
 --         waiting-children events wake)
 -- ARGV    now_ms (epoch ms), id, owner ('' = anyone), due_ms (0 = to the front)
@@ -11,6 +11,7 @@ local now_ms, id, owner, due_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
 -- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
@@ -18,22 +19,24 @@ local now_ms, id, owner, due_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(
 
 local job = locate(id)
 if not job then return -1 end
-if job.state ~= 'active' then return owner ~= '' and -2 or -3 end
+if job.state ~= 'active' then
+  if owner ~= '' then return -2 end
+  return due_ms > 0 and -3 or 0
+end
 if owner ~= '' and owner ~= (job.record and job.active[3] or job.take[3]) then return -6 end
 local vitals = detach(job)
 redis.call('HDEL', base .. 'active', id)
 S.active = S.active - 1
 vitals.po, vitals.as = job.active[1], job.active[2]
+vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
+store_vitals(id, vitals)
 if due_ms == 0 then
-  vitals.d = nil
-  push_front({ id })
+  enter_front({ id }, { [id] = 'front' })
   emit_job('waiting', id, 'active')
 else
-  vitals.d = math.max(due_ms - now_ms, 0)
   redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
   emit_job('delayed', id, nil, 'delay', whole(due_ms))
 end
-store_vitals(id, vitals)
 wake()
 flush_events(now_ms)
 save_state()

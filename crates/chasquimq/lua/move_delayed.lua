@@ -1,4 +1,4 @@
--- move_delayed: delayed -> waiting (promote), or delayed -> delayed with another due time.
+-- move_delayed: delayed -> waiting | prioritized (promote), or delayed -> delayed with another due time.
 -- KEYS    base (also: state meta jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children
 --         events wake)
 -- ARGV    now_ms (epoch ms), id, due_ms (0 = promote)
@@ -11,6 +11,7 @@ local now_ms, id, due_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
 -- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
@@ -19,7 +20,7 @@ local now_ms, id, due_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 if not locate(id) then return -1 end
 if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
 if due_ms == 0 then
-  append_references({ id })
+  enter_line({ id })
   emit_job('waiting', id, 'delayed')
 else
   local raw = redis.call('HGET', base .. 'vitals', id)

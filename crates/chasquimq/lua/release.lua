@@ -1,5 +1,5 @@
 -- release: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait.
--- KEYS    base (also: state wake lease:<owner> memo:<owner>:<slot>)
+-- KEYS    base (also: state prioritized wake lease:<owner> memo:<owner>:<slot>)
 -- ARGV    owner
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
@@ -15,5 +15,5 @@ redis.call('DEL', base .. 'lease:' .. owner)
 -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
 for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
 -- the marker may have been handed to this worker's wait
-if S.waiting > 0 then wake() end
+if has_work() then wake() end
 return 0

@@ -1,4 +1,4 @@
--- retry_job: failed | completed -> waiting.
+-- retry_job: failed | completed -> waiting | prioritized.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
 --         waiting-children events wake)
 -- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
@@ -11,6 +11,7 @@ local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), A
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
@@ -25,7 +26,7 @@ vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
 if reset_made == '1' then vitals.am = nil end
 if reset_started == '1' then vitals.as = nil end
 store_vitals(id, vitals)
-if front == '1' then push_front({ id }) else append_references({ id }) end
+if front == '1' then enter_front({ id }, {}) else enter_line({ id }) end
 wake()
 emit_job('waiting', id, state)
 flush_events(now_ms)

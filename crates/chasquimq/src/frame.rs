@@ -124,9 +124,25 @@ impl<'a> Frame<'a> {
 
 /// A record's body: everything about a job that was known when it was added.
 pub fn record_body(timestamp: u64, options: &str, name: &str, data: &str) -> Vec<u8> {
-    let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 24);
-    packer.array(4).int(timestamp as i64).str(options).str(name).str(data);
+    body(4, timestamp, options, name, data).0
+}
+
+/// The body of a record with a priority. The scripts read it there (`lua/lib/priority.lua`).
+pub fn prioritized_body(timestamp: u64, options: &str, name: &str, data: &str, priority: i64) -> Vec<u8> {
+    let mut packer = body(5, timestamp, options, name, data);
+    packer.int(priority);
     packer.0
+}
+
+fn body(values: usize, timestamp: u64, options: &str, name: &str, data: &str) -> Packer {
+    let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 32);
+    packer
+        .array(values)
+        .int(timestamp as i64)
+        .str(options)
+        .str(name)
+        .str(data);
+    packer
 }
 
 /// The body of one job of a frame.

@@ -46,6 +46,9 @@ pub struct Vitals {
     /// Pause before the next try or start, ms.
     #[serde(rename = "d")]
     pub delay_ms: Option<u64>,
+    /// Priority, since it was changed.
+    #[serde(rename = "pr")]
+    pub priority: Option<i64>,
     /// Reason to fail the job as soon as a worker has it.
     #[serde(rename = "df")]
     pub deferred_failure: Option<String>,
@@ -111,6 +114,8 @@ pub struct Job {
     pub vitals: Vitals,
     /// Milliseconds of delay, while it is delayed; else 0.
     pub delay_ms: u64,
+    /// Its priority; 0 = none.
+    pub priority: i64,
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ struct RawJobOptions {
     delay: Option<Value>,
     attempts: Option<Value>,
     backoff: Option<Value>,
+    priority: Option<Value>,
     lifo: Option<Value>,
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
@@ -33,6 +34,8 @@ pub struct JobOptions {
     pub attempts: u32,
     /// Pause between tries.
     pub backoff: Option<Backoff>,
+    /// Starts when no job without a priority waits, the lower numbers first; 0 = none.
+    pub priority: i64,
     /// Put the job at the head of the line.
     pub lifo: bool,
     /// Retention once completed; `None` = the worker's.
@@ -61,7 +64,15 @@ impl JobOptions {
                 .and_then(number)
                 .map_or(0, |attempts| attempts.max(0.0) as u32),
             backoff: raw.backoff.as_ref().and_then(Backoff::from_json),
-            lifo: raw.lifo.is_some_and(|lifo| lifo == Value::Bool(true)),
+            priority: raw
+                .priority
+                .as_ref()
+                .and_then(number)
+                .map_or(0, |priority| priority as i64),
+            // as Lua takes it: 0 and texts are true
+            lifo: raw
+                .lifo
+                .is_some_and(|lifo| !matches!(lifo, Value::Null | Value::Bool(false))),
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
             deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
@@ -77,6 +88,7 @@ impl JobOptions {
             delay_ms: 0,
             attempts: 0,
             backoff: None,
+            priority: 0,
             lifo: false,
             remove_on_complete: None,
             remove_on_fail: None,
@@ -84,9 +96,14 @@ impl JobOptions {
         }
     }
 
-    /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line.
+    /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line, without a priority.
     pub fn is_plain(&self) -> bool {
-        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.deduplication.is_none()
+        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
+    }
+
+    /// True for a job that a priority alone keeps out of frames; with one lifo says nothing.
+    pub fn is_only_prioritized(&self) -> bool {
+        self.priority != 0 && self.job_id.is_none() && self.delay_ms == 0 && self.deduplication.is_none()
     }
 }
 
@@ -278,6 +295,8 @@ mod tests {
         assert!(!plain(r#"{"jobId":"a"}"#));
         assert!(!plain(r#"{"delay":5}"#));
         assert!(!plain(r#"{"deduplication":{"id":"a"}}"#));
+        assert!(!plain(r#"{"priority":1}"#));
+        assert!(!plain(r#"{"lifo":true}"#));
     }
 
     #[test]

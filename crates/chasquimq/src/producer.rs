@@ -1,4 +1,4 @@
-//! 1. new -> waiting | delayed. Batches of jobs, each added exactly once.
+//! 1. new -> waiting | prioritized | delayed. Batches of jobs, each added exactly once.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    frame::{record_body, FrameBuilder},
+    frame::{prioritized_body, record_body, FrameBuilder},
     id::unique_id,
     keys::Keys,
     options::JobOptions,
@@ -77,18 +77,18 @@ enum Plan {
 }
 
 impl Batch {
-    /// Packs jobs: plain ones with the same options in frames, the others as records. `now_ms` is the caller's clock.
+    /// Packs jobs: plain ones with the same options in frames, those with only a priority in runs, the others one by one. `now_ms` is the caller's clock.
     pub fn pack<'a>(now_ms: u64, jobs: impl Iterator<Item = NewJob<'a>>) -> Self {
         let mut packing = Packing::default();
         for job in jobs {
             packing.push(now_ms, job);
         }
-        packing.close_frame();
+        packing.close_group();
         let plan = match packing.only_frame {
-            Some((jobs, names)) if packing.blobs.len() == 1 => Plan::Frame { jobs, names },
+            Some((jobs, names)) if packing.count == 1 => Plan::Frame { jobs, names },
             _ => {
                 let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
-                plan.array(packing.blobs.len());
+                plan.array(packing.count);
                 plan.0.extend_from_slice(&packing.items.0);
                 Plan::Items(plan.0)
             }
@@ -104,38 +104,63 @@ impl Batch {
 #[derive(Default)]
 struct Packing<'a> {
     items: Packer,
+    count: usize,
     blobs: Vec<Vec<u8>>,
     frame: Option<(FrameBuilder, &'a JobOptions)>,
     only_frame: Option<(usize, Vec<u8>)>,
+    run: Run<'a>,
+}
+
+/// Jobs with a priority, one behind the other, whose bodies are the latest blobs.
+#[derive(Default)]
+struct Run<'a> {
+    names: Vec<&'a str>,
+    priorities: Packer,
 }
 
 impl<'a> Packing<'a> {
     fn push(&mut self, now_ms: u64, job: NewJob<'a>) {
-        let timestamp = job.options.timestamp.unwrap_or(now_ms);
-        if !job.options.is_plain() {
+        let (timestamp, options) = (job.options.timestamp.unwrap_or(now_ms), job.options);
+        if !options.is_plain() {
             self.close_frame();
-            let due_ms = if job.options.delay_ms > 0 {
-                timestamp + job.options.delay_ms
+            self.blobs.push(if options.priority == 0 {
+                record_body(timestamp, &options.text, job.name, job.data)
+            } else {
+                prioritized_body(timestamp, &options.text, job.name, job.data, options.priority)
+            });
+            if options.is_only_prioritized() {
+                self.run.names.push(job.name);
+                self.run.priorities.int(options.priority);
+                return;
+            }
+            self.close_run();
+            let due_ms = if options.delay_ms > 0 {
+                timestamp + options.delay_ms
             } else {
                 0
             };
-            let dedup = job.options.deduplication.as_ref();
             self.items
-                .array(5 + usize::from(dedup.is_some()))
+                .array(7)
                 .int(0)
-                .str(job.options.job_id.as_deref().unwrap_or(""))
+                .str(options.job_id.as_deref().unwrap_or(""))
                 .str(job.name);
-            self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
-            if let Some(dedup) = dedup {
-                self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
-                for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
-                    self.items.int(i64::from(flag));
+            self.items.int(due_ms as i64).int(i64::from(options.lifo));
+            match &options.deduplication {
+                None => {
+                    self.items.nil();
+                }
+                Some(dedup) => {
+                    self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
+                    for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
+                        self.items.int(i64::from(flag));
+                    }
                 }
             }
-            self.blobs
-                .push(record_body(timestamp, &job.options.text, job.name, job.data));
+            self.items.int(options.priority);
+            self.count += 1;
             return;
         }
+        self.close_run();
         let fits = self.frame.as_ref().is_some_and(|(frame, options)| {
             (std::ptr::eq(*options, job.options) || *options == job.options) && !frame.is_full_for(job.name, job.data)
         });
@@ -148,29 +173,53 @@ impl<'a> Packing<'a> {
         frame.push(job.name, job.data);
     }
 
+    fn close_group(&mut self) {
+        self.close_frame();
+        self.close_run();
+    }
+
     fn close_frame(&mut self) {
         let Some((frame, _)) = self.frame.take() else { return };
         let jobs = frame.jobs();
         let (blob, names) = frame.finish();
-        let mut packed = Packer::default();
-        match names.as_slice() {
-            [only] => {
-                packed.str(only);
-            }
-            names => {
-                packed.array(names.len());
-                for name in names {
-                    packed.str(name);
-                }
-            }
-        }
+        let packed = pack_names(&names);
         self.items.array(2).int(jobs as i64);
-        self.items.0.extend_from_slice(&packed.0);
-        if self.blobs.is_empty() {
-            self.only_frame = Some((jobs, packed.0));
+        self.items.0.extend_from_slice(&packed);
+        if self.count == 0 {
+            self.only_frame = Some((jobs, packed));
         }
+        self.count += 1;
         self.blobs.push(blob);
     }
+
+    fn close_run(&mut self) {
+        let Run { mut names, priorities } = std::mem::take(&mut self.run);
+        let jobs = names.len();
+        if jobs == 0 {
+            return;
+        }
+        if names.iter().all(|name| *name == names[0]) {
+            names.truncate(1);
+        }
+        self.items.array(3).int(-(jobs as i64));
+        self.items.0.extend_from_slice(&pack_names(&names));
+        self.items.array(jobs).0.extend_from_slice(&priorities.0);
+        self.count += 1;
+    }
+}
+
+/// The one name of all jobs, or one a job.
+fn pack_names(names: &[impl AsRef<str>]) -> Vec<u8> {
+    let mut packed = Packer::default();
+    if let [only] = names {
+        packed.str(only.as_ref());
+    } else {
+        packed.array(names.len());
+        for name in names {
+            packed.str(name.as_ref());
+        }
+    }
+    packed.0
 }
 
 /// Adds batches to one queue. Many may be under way at once; each is added exactly once, whatever the connection does.
@@ -328,5 +377,31 @@ mod tests {
         let jobs = (0..130).map(|i| job(if i == 100 { &delayed } else { &plain }));
         // 64, 36, the delayed one, 29
         assert_eq!(Batch::pack(7, jobs).blobs.len(), 4);
+    }
+
+    #[test]
+    fn jobs_with_only_a_priority_are_one_item_of_the_plan() {
+        let options: Vec<JobOptions> = [
+            r#"{"priority":3}"#,
+            r#"{"priority":1,"attempts":2}"#,
+            "{}",
+            r#"{"priority":1}"#,
+            r#"{"priority":1,"jobId":"x"}"#,
+        ]
+        .iter()
+        .map(|text| JobOptions::parse(text).expect("options"))
+        .collect();
+        let jobs = options.iter().map(|options| NewJob {
+            name: "a",
+            data: "1",
+            options,
+        });
+        let batch = Batch::pack(7, jobs);
+        let Plan::Items(plan) = batch.plan else {
+            panic!("records are no frame")
+        };
+        // a run of two, a frame, a run of one, a record of its own
+        assert_eq!(plan[..10], [0x94, 0x93, 0xfe, 0xa1, b'a', 0x92, 3, 1, 0x92, 1]);
+        assert_eq!(batch.blobs.len(), 5);
     }
 }

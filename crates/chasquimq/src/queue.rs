@@ -15,8 +15,8 @@ use crate::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
         reply::{int, Reply},
         script::{
-            Arg, Script, AMEND_JOB, CONFIGURE, COUNT_JOBS, JOB_STATE, LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE,
-            PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
+            Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LOG_JOB,
+            MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
         },
     },
 };
@@ -184,17 +184,20 @@ impl Queue {
             let body = Body::parse(&reply.bytes()?)?;
             let mut vitals = Vitals::parse(&reply.bytes()?)?;
             vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
+            let options = || JobOptions::parse(&body.options).unwrap_or_else(|_| JobOptions::none(&body.options));
             let delay_ms = match (state.as_str(), vitals.delay_ms) {
                 ("delayed", Some(delay_ms)) => delay_ms,
-                ("delayed", None) => JobOptions::parse(&body.options).map_or(0, |options| options.delay_ms),
+                ("delayed", None) => options().delay_ms,
                 _ => 0,
             };
+            let priority = vitals.priority.unwrap_or_else(|| options().priority);
             jobs.push(Job {
                 id,
                 state,
                 body,
                 vitals,
                 delay_ms,
+                priority,
             });
         }
         Ok(jobs)
@@ -215,6 +218,24 @@ impl Queue {
             prioritized: next()?,
             waiting_children: next()?,
         })
+    }
+
+    /// Numbers of jobs in line with each of these priorities; 0: without one.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn counts_per_priority(&self, priorities: &[f64]) -> Result<Vec<u64>> {
+        let mut packed = Packer::default();
+        packed.array(priorities.len());
+        for priority in priorities {
+            packed.float(*priority);
+        }
+        let reply = self.run(&COUNT_PRIORITIES, &[Arg::from(packed.0.as_slice())]).await?;
+        let mut reply = Reply::new("the answer to count_priorities", reply)?;
+        let mut counts = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            counts.push(reply.int()? as u64);
+        }
+        Ok(counts)
     }
 
     /// A job's state (`unknown` if there is no such job), and its return value (JSON text) or the reason it failed.
@@ -366,6 +387,16 @@ impl Queue {
             Arg::Int((now_ms + delay_ms) as i64),
         ];
         self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
+            .await
+            .map(drop)
+    }
+
+    /// Gives a job another priority (0 = none). One in line goes behind those of its new priority, or before them with `lifo`.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
+        let args = [Arg::from(id), Arg::Int(priority), Arg::from(lifo)];
+        self.coded(&CHANGE_PRIORITY, &args, id, "", "changePriority")
             .await
             .map(drop)
     }

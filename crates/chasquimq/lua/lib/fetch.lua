@@ -1,15 +1,15 @@
--- fetch: waiting -> active, for one worker. Order: the front list, then the log.
+-- fetch: waiting | prioritized -> active, for one worker. Order: the front list, the log, then jobs with a priority.
 -- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later. A frame that holds more than there is
 -- room for is broken: its jobs become records, those that fit become active, the rest goes to the front list.
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local PROMOTE_LIMIT = 1000
 
--- delayed -> waiting, for every job that is due.
+-- delayed -> waiting | prioritized, for every job that is due.
 local function promote_due(now_ms)
   local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
   if #due == 0 then return end
   redis.call('ZREM', base .. 'delayed', unpack(due))
-  append_references(due)
+  enter_line(due)
   emit(#due, { 'X', 'waiting', due, 'prev', 'delayed' })
 end
 
@@ -71,7 +71,6 @@ local function take_records(ids, W)
   local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids))
   local vitals = redis.call('EXISTS', base .. 'vitals') == 1 and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
   for i, id in ipairs(ids) do
-    S.waiting = S.waiting - 1
     if bodies[i] then add_record_taken(id, bodies[i], vitals[i], W) end
   end
 end
@@ -84,6 +83,7 @@ local function take_front(want, most, W)
   while R.taken < want do
     local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
     if not ids then return end
+    S.waiting = S.waiting - #ids
     take_records(ids, W)
   end
   while R.taken < most do
@@ -99,6 +99,7 @@ local function take_front(want, most, W)
     end
     if fit == 0 then return end
     redis.call('LPOP', base .. 'front', fit)
+    S.waiting = S.waiting - fit
     take_records({ unpack(ids, 1, fit) }, W)
     if R.rest then return end
   end
@@ -138,8 +139,8 @@ local function break_frame(first, n, blob, room, W)
   end
   if #set > 0 then redis.call('HSET', base .. 'jobs', unpack(set)) end
   for _, job in ipairs(plain) do
+    S.waiting = S.waiting - 1
     if job[2] then
-      S.waiting = S.waiting - 1
       add_record_taken(job[1], job[2], nil, W)
     else
       take_records({ job[1] }, W)
@@ -177,6 +178,7 @@ local function take_entry(entry, want, most, W)
       push_rest(rest)
       for i = #ids, room + 1, -1 do ids[i] = nil end
     end
+    S.waiting = S.waiting - #ids
     take_records(ids, W)
     redis.call('XDEL', base .. 'log', entry[1])
   end
@@ -195,12 +197,29 @@ local function take_log(want, most, W)
   end
 end
 
+-- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
+local function take_prioritized(want, most, W)
+  while R.taken < most do
+    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
+    if room == 0 then return end
+    local count = math.min(room, R.taken < want and 1000 or 64)
+    local popped, ids = redis.call('ZPOPMIN', base .. 'prioritized', count), {}
+    for i = 1, #popped, 2 do ids[#ids + 1] = popped[i] end
+    take_records(ids, W)
+    if #ids < count then
+      S.place = FIRST_PLACE
+      return
+    end
+  end
+end
+
 -- Takes up to `want` jobs, and `surplus` more where that breaks nothing.
 local function fetch(want, surplus, W)
   take_front(want, want + surplus, W)
   take_log(want, want + surplus, W)
+  if S.waiting == 0 and S.place > 0 then take_prioritized(want, want + surplus, W) end
   S.active = S.active + R.taken
   call_in_chunks('HSET', base .. 'takes', R.takes_set)
   call_in_chunks('HSET', base .. 'active', R.active_set)
-  if S.waiting > 0 then wake() end
+  if has_work() then wake() end
 end

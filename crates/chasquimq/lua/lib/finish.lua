@@ -1,4 +1,4 @@
--- finish: active -> completed | failed | delayed | waiting, for a batch of outcomes of one worker.
+-- finish: active -> completed | failed | delayed | waiting | prioritized, for a batch of outcomes of one worker.
 -- An outcome (an array) starts with its kind and where the job is: frame first and n (0 0 = a record), offset.
 --   {c, first, n, offset, count, keep, results}                      completed jobs of a frame, one behind the other
 --   {r, 0, 0, 0, ids, keep, results}                                 completed records
@@ -12,7 +12,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
 local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {},
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
-  delayed_add = {}, waiting = {}, front = {}, traces_set = {}, added = {} }
+  delayed_add = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
 
 -- Records that were taken together have equal active entries.
 local unpacked_entries = {}
@@ -118,6 +118,7 @@ local function add_next(item, body, W)
   local fields = cmsgpack.unpack(body)
   local delay_ms = math.max(due_ms - fields[1], 0)
   fields[1] = W.now_ms
+  if #fields > 4 then expect_priorities() end
   F.added[id] = true
   append(F.jobs_set, id, cmsgpack.pack(fields))
   append(F.vitals_set, id, cmsgpack.pack({ di = dedup[1] }))
@@ -264,6 +265,7 @@ local function give_back(outcome, W)
   F.vitals_set[#F.vitals_set + 1] = id
   F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
   table.insert(F.front, id)
+  F.places[id] = started == 1 and 'front' or 'back'
   emit_job('waiting', id, 'active')
   return nil
 end
@@ -303,8 +305,8 @@ local function write_finish()
     end
     drop_records(F.dropped, true)
   end
-  if #F.waiting > 0 then append_references(F.waiting) end
-  push_front(F.front)
+  enter_line(F.waiting)
+  enter_front(F.front, F.places)
 end
 
 -- Applies the outcomes. W: owner, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.

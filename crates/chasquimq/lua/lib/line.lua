@@ -22,6 +22,11 @@ local function push_front(ids)
   S.waiting = S.waiting + #ids
 end
 
+-- Whether a job could start: in line, or with a priority (lib/priority).
+local function has_work()
+  return S.waiting > 0 or (S.place > 0 and redis.call('EXISTS', base .. 'prioritized') == 1)
+end
+
 local function wake()
   redis.call('ZADD', base .. 'wake', 0, '0')
 end

@@ -156,7 +156,9 @@ local function leave_line(job)
   local number = job.id:match('^[1-9]%d*$') and #job.id <= 15 and tonumber(job.id)
   local first, n = nil, nil
   if number then first, n = frame_of(number) end
-  if first and is_waiting_frame(first, n) then
+  local holes = first and is_waiting_frame(first, n) and redis.call('HGET', base .. 'holes', whole(first))
+  -- one that left its frame before stands elsewhere
+  if holes and holes:sub(number - first + 1, number - first + 1) == 'r' then
     mark_hole({ first = first, n = n, offset = number - first }, '0')
   elseif redis.call('LREM', base .. 'front', 1, job.id) == 0 then
     redis.call('HINCRBY', base .. 'gone', job.id, 1)

@@ -9,6 +9,9 @@ use crate::{
     options::{Backoff, Deduplication, JobOptions, Keep},
 };
 
+/// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
+pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
+
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the line, kept for ever.
 ///
 /// ```
@@ -39,7 +42,10 @@ pub struct AddOptions {
     /// Pause before the next try; none by default.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_backoff")]
     pub backoff: Option<Backoff>,
-    /// Put the job at the head of the line: last in, first out.
+    /// Starts when no job without a priority waits; 1 comes first, [`PRIORITY_LIMIT`] last. 0 is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub priority: u32,
+    /// Put the job at the head of the line: last in, first out. Says nothing with a priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lifo: bool,
     /// Retention once completed; the worker's by default.
@@ -62,7 +68,7 @@ pub struct AddOptions {
 impl AddOptions {
     /// The engine's form.
     /// # Errors
-    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id or a jitter that BullMQ refuses.
+    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses.
     pub fn to_job_options(&self) -> Result<JobOptions> {
         if let Some(id) = &self.job_id {
             check_id(id)?;
@@ -78,6 +84,11 @@ impl AddOptions {
             if !(0.0..=1.0).contains(&backoff.jitter) {
                 return Err(Error::Invalid("Jitter should be between 0 and 1".into()));
             }
+        }
+        if self.priority > PRIORITY_LIMIT {
+            return Err(Error::Invalid(format!(
+                "Priority should be between 0 and {PRIORITY_LIMIT}"
+            )));
         }
         let text = serde_json::to_string(self).map_err(|error| Error::Invalid(format!("job options: {error}")))?;
         JobOptions::parse(&text)
@@ -229,6 +240,7 @@ mod tests {
             delay: Duration::from_millis(1500),
             attempts: 3,
             backoff: Some(Backoff::exponential(Duration::from_secs(1)).with_jitter(0.5)),
+            priority: 7,
             lifo: true,
             remove_on_complete: Some(Keep::newest(10)),
             remove_on_fail: Some(Keep::younger_than(Duration::from_secs(60))),
@@ -243,9 +255,9 @@ mod tests {
         let parsed = options.to_job_options().expect("options");
         let text = concat!(
             r#"{"jobId":"a","delay":1500,"attempts":3,"backoff":{"type":"exponential","delay":1000,"jitter":0.5},"#,
-            r#""lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"extend":true},"timestamp":7,"stackTraceLimit":2}"#,
+            r#""priority":7,"lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"extend":true},"timestamp":7,"stackTraceLimit":2}"#,
         );
-        assert_eq!(parsed.text, text);
+        assert_eq!((parsed.text.as_str(), parsed.priority), (text, 7));
         assert_eq!(parsed.backoff, options.backoff);
         assert_eq!(parsed.remove_on_complete, options.remove_on_complete);
         assert_eq!(parsed.remove_on_fail, options.remove_on_fail);
@@ -286,6 +298,16 @@ mod tests {
             ..AddOptions::default()
         };
         assert!(options.to_job_options().is_err());
+    }
+
+    #[test]
+    fn a_priority_out_of_range_is_refused() {
+        let with_priority = |priority| AddOptions {
+            priority,
+            ..AddOptions::default()
+        };
+        assert!(with_priority(PRIORITY_LIMIT).to_job_options().is_ok());
+        assert!(with_priority(PRIORITY_LIMIT + 1).to_job_options().is_err());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct BatchJob {
 pub struct Extra {
     /// Its id.
     pub id: String,
-    /// What happened to it so far; `attempts_started` counts this start.
+    /// What happened to it so far; `attempts_started` counts this start, `priority` is the one it has.
     pub vitals: Vitals,
 }
 
@@ -303,6 +303,7 @@ impl Holdings {
             extra: Some(batch.extras.len() as u32),
         };
         batch.jobs.push(job);
+        vitals.priority.get_or_insert(options.priority);
         let held = Held::Record {
             id: id.clone(),
             attempts_made: vitals.attempts_made,

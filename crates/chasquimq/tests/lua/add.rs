@@ -1,4 +1,4 @@
-//! new -> waiting | delayed
+//! new -> waiting | prioritized | delayed
 
 use chasquimq::Deduplication;
 
@@ -56,6 +56,38 @@ fn delayed_jobs_keep_their_order_within_a_millisecond() {
 }
 
 #[test]
+fn jobs_with_a_priority_are_ranked_by_it_then_by_arrival() {
+    let mut queue = TestQueue::fresh();
+    let plan = Plan::new().run(&[3, 1, 3]).frame(2).prioritized("x", 1).run(&[-1]);
+    assert_eq!(queue.add(1000, plan), "[1 [5 x]]");
+    queue.keys_are(
+        "jobs: 1=[7 {} a 1 3] 2=[7 {} a 1 1] 3=[7 {} a 1 3] 7=[7 {} a 1 -1] x=[7 {} a 1 1]
+         log: 4-2
+         prioritized: 7@-1+5 2@1+2 x@1+4 1@3+1 3@3+3
+         state: id=7 waiting=2
+         wake: set",
+    );
+    queue.events_are("[A 1 3 a] [A 4 2 a] [B [x] [a] waiting] [A 7 1 a]");
+    queue.add(1000, Plan::new().run(&[1]));
+    queue.key_is("prioritized", "7@-1+5 2@1+2 x@1+4 8@1+6 1@3+1 3@3+3");
+}
+
+#[test]
+fn a_job_with_a_priority_wakes_a_worker() {
+    let mut queue = TestQueue::with(Plan::new().run(&[3]));
+    queue.key_is("wake", "set");
+}
+
+#[test]
+fn jobs_of_a_batch_go_to_the_front_one_after_the_other() {
+    let mut queue = TestQueue::with(Plan::new().front("a").frame(1).front("b"));
+    queue.key_is("front", "b a");
+    queue.add(1000, Plan::new().front("c"));
+    queue.key_is("front", "c b a");
+    queue.key_is("state", "id=4 waiting=4");
+}
+
+#[test]
 fn only_a_job_that_is_due_sooner_wakes_a_worker() {
     let mut queue = TestQueue::with(Plan::new().delayed("a", 2000));
     queue.command("DEL", "wake", &[]);
@@ -85,7 +117,7 @@ fn a_repeated_id_adds_nothing() {
 #[test]
 fn a_batch_sent_again_is_added_once() {
     let mut queue = TestQueue::fresh();
-    let plan = Plan::new().frame(3).record("x").delayed("y", 2000);
+    let plan = Plan::new().frame(3).record("x").delayed("y", 2000).run(&[1]);
     let reply = queue.add_numbered(1000, 9, &plan);
     assert_eq!(reply, "[1 [3 x 4 y]]");
     let keys = queue.show();

@@ -82,10 +82,22 @@ fn a_job_that_is_missing_is_not_moved() {
 fn a_job_that_is_not_active_is_not_moved() {
     let mut queue = active();
     let keys = queue.show();
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 0), "-3");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 2000), "-3");
+    // back to the line without a lock: there is nothing to do
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 0), "0");
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "w", 0), "-2");
     queue.keys_are(&keys);
     queue.events_are("");
+}
+
+#[test]
+fn a_job_with_a_priority_goes_to_the_front_of_it() {
+    let mut queue = TestQueue::with(Plan::new().run(&[2, 2, 1]));
+    queue.step(Step::by("w").want(2));
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "1", "w", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "3", "w", 0), "0");
+    queue.key_is("prioritized", "3@1+front 1@2+front 2@2+2");
+    queue.key_is("front", "(none)");
 }
 
 #[test]

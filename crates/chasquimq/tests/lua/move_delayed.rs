@@ -1,4 +1,4 @@
-//! delayed -> waiting, or delayed -> delayed with another due time
+//! delayed -> waiting | prioritized, or delayed -> delayed with another due time
 
 use crate::given::{
     plan::Plan,
@@ -25,6 +25,14 @@ fn a_promoted_job_waits_behind_the_others() {
          wake: set",
     );
     queue.events_are("[X waiting [y] prev delayed]");
+}
+
+#[test]
+fn a_promoted_job_with_a_priority_waits_behind_those_of_it() {
+    let mut queue = TestQueue::with(Plan::new().delayed_prioritized("x", 2000, 5).run(&[5, 6]));
+    assert_eq!(run!(queue, MOVE_DELAYED, 1500, "x", 0), "0");
+    queue.key_is("prioritized", "2@5+1 x@5+3 3@6+2");
+    queue.key_is("state", "id=3");
 }
 
 #[test]

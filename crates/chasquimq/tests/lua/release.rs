@@ -17,11 +17,13 @@ fn the_lease_is_given_up() {
 
 #[test]
 fn another_worker_is_woken_if_jobs_wait() {
-    let mut queue = TestQueue::with(Plan::new().frame(1));
-    queue.command("DEL", "wake", &[]);
-    let keys = queue.show();
-    assert_eq!(run!(queue, RELEASE, "w"), "0");
-    queue.keys_are(&format!("{keys}\nwake: set"));
+    for plan in [Plan::new().frame(1), Plan::new().run(&[1])] {
+        let mut queue = TestQueue::with(plan);
+        queue.command("DEL", "wake", &[]);
+        let keys = queue.show();
+        assert_eq!(run!(queue, RELEASE, "w"), "0");
+        queue.keys_are(&format!("{keys}\nwake: set"));
+    }
 }
 
 #[test]

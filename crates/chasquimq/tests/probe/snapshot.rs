@@ -9,8 +9,11 @@ use super::tree::Tree;
 /// References lie above this sequence part (`lua/lib/line.lua`).
 pub const REFERENCE_SEQ: u64 = 1 << 40;
 
+/// Places among jobs of one priority count up from here (`lua/lib/priority.lua`).
+pub const FIRST_PLACE: i64 = 1 << 24;
+
 /// Fields of the state string, in order (`lua/lib/state.lua`).
-pub const STATE_FIELDS: [&str; 13] = [
+pub const STATE_FIELDS: [&str; 14] = [
     "id",
     "cursor_ms",
     "cursor_seq",
@@ -24,6 +27,7 @@ pub const STATE_FIELDS: [&str; 13] = [
     "holes",
     "gone",
     "max_events",
+    "place",
 ];
 
 const HASHES: [&str; 10] = [

@@ -43,6 +43,39 @@ async fn a_bulk_keeps_its_order_and_ids() {
 }
 
 #[tokio::test]
+async fn priorities_decide_the_order_once_nothing_else_waits() {
+    let stage = Stage::new().await;
+    let priority = |priority| AddOptions {
+        priority,
+        ..AddOptions::default()
+    };
+    let first = AddOptions {
+        lifo: true,
+        ..AddOptions::default()
+    };
+    for (copies, options) in [priority(2), priority(1), priority(0), first].into_iter().enumerate() {
+        stage.add(copies as u32, options).await;
+    }
+    let counts = within(stage.queue.counts()).await.expect("counts");
+    assert_eq!((counts.waiting, counts.prioritized), (2, 2));
+    let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = order.clone();
+    let (worker, mut events) = stage
+        .worker(WorkerOptions::default(), move |job| {
+            seen.lock().expect("order").push((job.data.copies, job.vitals.priority));
+            async { Ok(()) }
+        })
+        .await;
+    for _ in 0..4 {
+        events.completed().await;
+    }
+    let expected = [(3, Some(0)), (2, None), (1, Some(1)), (0, Some(2))];
+    assert_eq!(*order.lock().expect("order"), expected);
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn retention_is_the_jobs_or_else_the_workers() {
     let stage = Stage::new().await;
     let kept = AddOptions {

@@ -1,7 +1,7 @@
 //! What the add script is given: a plan, and a blob for each of its items.
 
 use chasquimq::{
-    frame::{record_body, FrameBuilder},
+    frame::{prioritized_body, record_body, FrameBuilder},
     pack::Packer,
     Deduplication,
 };
@@ -15,6 +15,7 @@ pub const TIMESTAMP: u64 = 7;
 #[derive(Default)]
 pub struct Plan {
     items: Packer,
+    count: usize,
     blobs: Vec<Vec<u8>>,
 }
 
@@ -30,6 +31,7 @@ impl Plan {
         }
         self.items.array(2).int(jobs as i64).str("a");
         self.blobs.push(frame.finish().0);
+        self.count += 1;
         self
     }
 
@@ -42,49 +44,88 @@ impl Plan {
             self.items.str(name);
         }
         self.blobs.push(frame.finish().0);
+        self.count += 1;
         self
     }
 
     /// A waiting record; an empty id: its number.
     pub fn record(self, id: &str) -> Self {
-        self.single(id, 0, false)
+        self.single(id, 0, false, 0)
     }
 
     /// A record at the head of the line.
     pub fn front(self, id: &str) -> Self {
-        self.single(id, 0, true)
+        self.single(id, 0, true, 0)
     }
 
     pub fn delayed(self, id: &str, due_ms: u64) -> Self {
-        self.single(id, due_ms, false)
+        self.single(id, due_ms, false, 0)
     }
 
     /// A record that yields to the owner of its deduplication id.
-    pub fn deduplicated(mut self, id: &str, due_ms: u64, dedup: &Deduplication) -> Self {
-        self.items.array(6).int(0).str(id).str("a").int(due_ms as i64).int(0);
+    pub fn deduplicated(self, id: &str, due_ms: u64, dedup: &Deduplication) -> Self {
+        self.deduplicated_prioritized(id, due_ms, dedup, 0)
+    }
+
+    pub fn deduplicated_prioritized(mut self, id: &str, due_ms: u64, dedup: &Deduplication, priority: i64) -> Self {
+        self.items.array(7).int(0).str(id).str("a").int(due_ms as i64).int(0);
         self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
         for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
             self.items.int(i64::from(flag));
         }
-        self.blobs.push(record_body(TIMESTAMP, "{}", "a", "1"));
+        self.items.int(priority);
+        self.push_body(priority);
+        self.count += 1;
         self
     }
 
-    fn single(mut self, id: &str, due_ms: u64, front: bool) -> Self {
+    /// A record with a priority.
+    pub fn prioritized(self, id: &str, priority: i64) -> Self {
+        self.single(id, 0, false, priority)
+    }
+
+    pub fn delayed_prioritized(self, id: &str, due_ms: u64, priority: i64) -> Self {
+        self.single(id, due_ms, false, priority)
+    }
+
+    /// Numbered records of these priorities, in one item.
+    pub fn run(mut self, priorities: &[i64]) -> Self {
+        self.items.array(3).int(-(priorities.len() as i64)).str("a");
+        self.items.array(priorities.len());
+        for priority in priorities {
+            self.items.int(*priority);
+            self.blobs.push(prioritized_body(TIMESTAMP, "{}", "a", "1", *priority));
+        }
+        self.count += 1;
+        self
+    }
+
+    fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
         self.items
-            .array(5)
+            .array(7)
             .int(0)
             .str(id)
             .str("a")
             .int(due_ms as i64)
-            .int(i64::from(front));
-        self.blobs.push(record_body(TIMESTAMP, "{}", "a", "1"));
+            .int(i64::from(front))
+            .nil()
+            .int(priority);
+        self.push_body(priority);
+        self.count += 1;
         self
+    }
+
+    fn push_body(&mut self, priority: i64) {
+        self.blobs.push(if priority == 0 {
+            record_body(TIMESTAMP, "{}", "a", "1")
+        } else {
+            prioritized_body(TIMESTAMP, "{}", "a", "1", priority)
+        });
     }
 
     pub fn append_to(&self, call: &mut redis::Cmd) {
         let mut plan = Packer::default();
-        plan.array(self.blobs.len());
+        plan.array(self.count);
         plan.0.extend_from_slice(&self.items.0);
         call.arg(plan.0);
         for blob in &self.blobs {

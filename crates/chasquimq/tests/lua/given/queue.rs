@@ -11,7 +11,7 @@ use redis::Value;
 use super::{plan::Plan, step::Step};
 use crate::probe::{
     connect_options,
-    snapshot::{Content, Snapshot, REFERENCE_SEQ},
+    snapshot::{Content, Snapshot, FIRST_PLACE, REFERENCE_SEQ},
     tree::{show_all, show_bytes, Tree},
     Probe,
 };
@@ -201,6 +201,7 @@ impl TestQueue {
                 let score = score as u64;
                 format!("{}+{}", score >> 12, score & 4095)
             }),
+            "prioritized" => show_set(snapshot, suffix, show_place),
             _ if suffix.starts_with("logs:") => {
                 let rows: Vec<String> =
                     redis::from_redis_value(self.command("LRANGE", suffix, &["0", "-1"])).expect("rows");
@@ -246,6 +247,15 @@ fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
         task.await.expect("a reader that ends");
         events
     })
+}
+
+/// Priority, and the place in it: 0 the front, else counted from the first one.
+fn show_place(score: f64) -> String {
+    let (priority, place) = ((score as i64).div_euclid(1 << 32), (score as i64).rem_euclid(1 << 32));
+    match place {
+        0 => format!("{priority}+front"),
+        _ => format!("{priority}{:+}", place - FIRST_PLACE),
+    }
 }
 
 fn show_state(snapshot: &Snapshot) -> String {

@@ -135,3 +135,13 @@ fn a_step_sent_again_adds_once() {
     queue.key_is("jobs", "2=[1000 {} a 1] x=[7 {} a 1]");
     queue.key_is("log", "3-r2(2)");
 }
+
+#[test]
+fn what_was_kept_takes_its_priority() {
+    let mut queue = active(&keeping());
+    let next = Plan::new().deduplicated_prioritized("y", 0, &keeping(), 3);
+    queue.add(1010, next.run(&[3, 4]));
+    queue.step(Step::by("w").at(1020).done_record("x", ""));
+    queue.key_is("prioritized", "3@3+1 y@3+3 4@4+2");
+    queue.key_is("jobs", "3=[7 {} a 1 3] 4=[7 {} a 1 4] x=[7 {} a 1] y=[1020 {} a 1 3]");
+}

@@ -9,5 +9,6 @@ mod finish;
 mod frames;
 mod gate;
 mod large;
+mod priority;
 mod refused;
 mod retention;

@@ -1,0 +1,77 @@
+-- priority: jobs in line that have a priority. They start when the rest of the line is empty.
+--   prioritized  sorted set; score: priority * 2^32 + place. Places count up from FIRST_PLACE in the order of arrival; place 0 is the
+--                front of a priority; jobs given back unstarted go below the lowest place, where they were.
+-- A job's priority is that of its vitals (pr), once it was changed; else the fifth value of its body; else it has none (0).
+-- S.place is the last place given; 0: no job of this queue ever had a priority.
+local PRIORITY_STEP, FIRST_PLACE = 4294967296, 16777216
+local HAS_PRIORITY = 149 -- first byte of a body with five values
+
+-- From now on jobs that come back in line are asked for their priority.
+local function expect_priorities()
+  S.place = math.max(S.place, FIRST_PLACE)
+end
+
+local function next_place()
+  expect_priorities()
+  S.place = S.place + 1
+  return S.place
+end
+
+local function priority_of(body, vitals_raw)
+  local changed = vitals_raw and cmsgpack.unpack(vitals_raw).pr
+  if changed then return changed end
+  return body and body:byte(1) == HAS_PRIORITY and cmsgpack.unpack(body)[5] or 0
+end
+
+-- The place before all jobs of a priority but those at its front.
+local function place_below(priority)
+  local low = priority * PRIORITY_STEP
+  local lowest = redis.call('ZRANGEBYSCORE', base .. 'prioritized', low + 1, '(' .. whole(low + PRIORITY_STEP), 'WITHSCORES',
+    'LIMIT', 0, 1)
+  return lowest[2] and math.max(tonumber(lowest[2]) - low - 1, 1) or FIRST_PLACE
+end
+
+-- Puts one job among those of its priority; at: nil the end, 'front', 'back' (given back unstarted).
+local function enter_priority(id, priority, at)
+  local place = 0
+  if at == 'back' then
+    place = place_below(priority)
+  elseif at ~= 'front' then
+    place = next_place()
+  end
+  redis.call('ZADD', base .. 'prioritized', priority * PRIORITY_STEP + place, id)
+end
+
+-- Puts those that have a priority among their like, and gives the others. places: where, by id, as enter_priority's `at`.
+local function enter_priorities(ids, places)
+  local others, priorities = {}, {}
+  for from = 1, #ids, 1000 do
+    local some = { unpack(ids, from, math.min(from + 999, #ids)) }
+    local bodies = redis.call('HMGET', base .. 'jobs', unpack(some))
+    local vitals = redis.call('HMGET', base .. 'vitals', unpack(some))
+    for i, id in ipairs(some) do
+      priorities[id] = priority_of(bodies[i], vitals[i])
+      if priorities[id] == 0 then
+        others[#others + 1] = id
+      elseif places[id] ~= 'back' then
+        enter_priority(id, priorities[id], places[id])
+      end
+    end
+  end
+  -- the last one first: each goes below those before
+  for i = #ids, 1, -1 do
+    local id = ids[i]
+    if places[id] == 'back' and priorities[id] ~= 0 then enter_priority(id, priorities[id], 'back') end
+  end
+  return others
+end
+
+-- Jobs with a record come back in line, in this order, at its end.
+local function enter_line(ids)
+  if #ids > 0 then append_references(S.place > 0 and enter_priorities(ids, {}) or ids) end
+end
+
+-- Jobs with a record come back at the head of the line, the first of them first; those with a priority at their place (by id).
+local function enter_front(ids, places)
+  if #ids > 0 then push_front(S.place > 0 and enter_priorities(ids, places) or ids) end
+end
