@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['dist/', 'target/', 'npm/', 'index.d.ts', 'index.cjs', '.ci/consumer/']),
+  globalIgnores(['dist/', 'target/', 'npm/', 'index.cjs', '.ci/consumer/']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   {
