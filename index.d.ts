@@ -100,7 +100,7 @@ export declare class NativeWorker {
   /** Changes how many jobs run at once. */
   setConcurrency(concurrency: number): void
   /** Reports how jobs ended. */
-  finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others: Array<NativeOutcome>): void
+  finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
   tick(now: number): void
   /** Stops; with `force` at once. */
@@ -205,20 +205,6 @@ export interface NativeEventsOptions {
   blockingTimeout: number
 }
 
-/** What became of a failed try. */
-export interface NativeFailure {
-  /** The job. */
-  handle: number
-  /** Where it went. */
-  state: 'failed' | 'delayed' | 'waiting'
-  /** Tries that ended. */
-  attemptsMade: number
-  /** When it failed for good. */
-  finishedOn?: number
-  /** Pause before the next try, ms. */
-  delay?: number
-}
-
 /** Everything about one job; JSON texts where BullMQ has values. */
 export interface NativeJob {
   /** Id. */
@@ -311,20 +297,25 @@ export interface NativeLogs {
   count: number
 }
 
-/** An outcome other than completed. */
+/** Jobs that did not complete. */
+export interface NativeOthers {
+  /**
+   * Tries that failed. Five numbers a job: handle, text of the reason (-1 = none), text of the stack traces, 1 = no further tries, pause by a strategy
+   * of the user's in ms (NaN = none).
+   */
+  layout: Float64Array
+  /** Reasons, and JSON arrays of stack traces. */
+  texts: Array<string>
+  /** What ended in any other way. */
+  outcomes?: Array<NativeOutcome>
+}
+
+/** An outcome other than completed and failed. */
 export interface NativeOutcome {
   /** The job. */
   handle: number
   /** How it ended. */
-  kind: 'failed' | 'moved' | 'returned' | 'rateLimited'
-  /** Message of the error. */
-  reason?: string
-  /** JSON array of texts. */
-  stacktrace?: string
-  /** No further tries. */
-  unrecoverable?: boolean
-  /** Pause by a strategy of the user's, ms. */
-  delay?: number
+  kind: 'moved' | 'returned' | 'rateLimited'
 }
 
 /** What a queue is made from. */
@@ -417,8 +408,11 @@ export interface WorkerMessage {
   flushed?: number
   /** Outcomes that were refused. */
   rejected?: Array<NativeRejected>
-  /** What became of failed tries. */
-  failures?: Array<NativeFailure>
+  /**
+   * What became of failed tries. Four numbers a job: handle, state (0 failed, 1 delayed, 2 waiting), tries that ended, pause before the next
+   * try in ms.
+   */
+  failures?: Float64Array
   /** `finishedOn` of what ended. */
   finishedOn?: number
   /** Nothing was left. */

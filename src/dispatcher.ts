@@ -14,9 +14,10 @@ import { errorFromNative } from './errors/error-from-native.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { UnrecoverableError } from './errors/unrecoverable-error.js';
+import { Failures } from './failures.js';
 import type { Job } from './job.js';
-import type { NativeBatch, NativeFailure, NativeOutcome, NativeWorker, WorkerMessage } from './native.js';
-import { COMPLETED, Outcomes } from './outcomes.js';
+import type { NativeBatch, NativeWorker, WorkerMessage } from './native.js';
+import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
@@ -223,44 +224,47 @@ export class Dispatcher {
       this.release(slot);
     } else {
       const reason = message === undefined || message === null ? undefined : String(message);
-      const outcome: NativeOutcome = { handle, kind: 'failed', stacktrace: job.recordError(reason, stack) };
-      if (reason !== undefined) outcome.reason = reason;
-      if (name === 'UnrecoverableError' || error instanceof UnrecoverableError) outcome.unrecoverable = true;
-      if (this.needsStrategy(job, outcome)) void this.failAfterStrategy(slot, error, outcome);
-      else this.fail(slot, error, outcome);
+      const failed: FailedTry = {
+        reason,
+        stacktrace: job.recordError(reason, stack),
+        unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
+        delay: undefined,
+      };
+      if (this.needsStrategy(job, failed)) void this.failAfterStrategy(slot, error, failed);
+      else this.fail(slot, error, failed);
     }
   }
 
-  private fail(slot: Slot, error: unknown, outcome: NativeOutcome): void {
-    if (!this.stopped) this.outcomes.fail(slot.job!, error, outcome);
+  private fail(slot: Slot, error: unknown, failed: FailedTry): void {
+    if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
     this.release(slot);
   }
 
   /** Whether the job would be tried again, after a delay that the engine cannot compute. */
-  private needsStrategy(job: Job, outcome: NativeOutcome): boolean {
+  private needsStrategy(job: Job, { unrecoverable }: FailedTry): boolean {
     const { attempts = 0, backoff } = job.opts;
     const { maxStartedAttempts } = this.options;
-    if (outcome.unrecoverable || job.attemptsMade + 1 >= attempts) return false;
+    if (unrecoverable || job.attemptsMade + 1 >= attempts) return false;
     if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
     return typeof backoff === 'object' && !isEngineBackoff(backoff.type);
   }
 
   /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
-  private async failAfterStrategy(slot: Slot, error: unknown, outcome: NativeOutcome): Promise<void> {
+  private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
     const job = slot.job!;
     const backoff = job.opts.backoff as Exclude<typeof job.opts.backoff, number>;
     try {
       const { backoffStrategy } = this.options;
       const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, backoffStrategy);
       // Only -1 has a meaning of its own: no further try.
-      outcome.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
+      failed.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
       if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
       this.release(slot);
       return;
     }
-    this.fail(slot, error, outcome);
+    this.fail(slot, error, failed);
   }
 
   /** The outcome of a slot's job is noted: the slot takes the next job, or rests. */
@@ -323,7 +327,7 @@ export class Dispatcher {
     const { owner } = this.options;
     const { jobs, handles, kinds, values } = sent;
     const { finishedOn } = message;
-    const failures = message.failures?.values();
+    const failures = message.failures && new Failures(message.failures);
     for (let i = 0; i < jobs.length; i++) {
       const job = jobs[i];
       if (rejected?.has(handles[i])) continue;
@@ -331,8 +335,7 @@ export class Dispatcher {
         job.recordCompletion(finishedOn);
         if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
       } else {
-        const failure = nextFailure(failures, handles[i]);
-        if (failure) job.recordFailure(failure);
+        if (failures?.find(handles[i])) job.recordFailure(failures, finishedOn);
         if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
       }
     }
@@ -363,14 +366,6 @@ function flushDispatcher(dispatcher: Dispatcher): void {
 
 function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, Error> {
   return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
-}
-
-/** Failures come in the order in which they were sent, without those that were rejected. */
-function nextFailure(failures: IterableIterator<NativeFailure> | undefined, handle: number): NativeFailure | undefined {
-  for (let next = failures?.next(); next && !next.done; next = failures?.next()) {
-    if (next.value.handle === handle) return next.value;
-  }
-  return undefined;
 }
 
 /** A place in which one job at a time runs. Its callbacks are made once, not once a job. */

@@ -8,9 +8,10 @@
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
+import type { Failures } from './failures.js';
 import { NO_OPTIONS, checkPriority, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
-import type { NativeFailure, NativeJob, NativeJobExtra } from './native.js';
+import type { NativeJob, NativeJobExtra } from './native.js';
 import {
   parentKeyOf,
   parentKeysOf,
@@ -449,10 +450,10 @@ export class Job<
   }
 
   /** @internal The failed try is in the queue. */
-  recordFailure(failure: NativeFailure): void {
+  recordFailure(failure: Failures, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
-    if (failure.finishedOn !== undefined) this.finishedOn = failure.finishedOn;
-    if (failure.delay !== undefined) this.delay = failure.delay;
+    if (failure.isFinal) this.finishedOn = finishedOn;
+    this.delay = failure.delay ?? this.delay;
   }
 
   // ---- Plain forms

@@ -1,9 +1,26 @@
 import type { Job } from './job.js';
-import type { NativeOutcome, NativeWorker } from './native.js';
+import type { NativeOthers, NativeOutcome, NativeWorker } from './native.js';
 
 /** How a job that was run ended; what became of it is told when the engine has stored it. */
 export const COMPLETED = 0;
 export const FAILED = 1;
+
+/** Numbers a failed try takes in `NativeOthers.layout`. */
+const FAILED_STRIDE = 5;
+/** Index of a text that is absent. */
+const NO_TEXT = -1;
+
+/** A try that failed, and what decides whether there is another one. */
+export interface FailedTry {
+  /** The error's message. */
+  reason: string | undefined;
+  /** All stack traces of the job, JSON text. */
+  stacktrace: string;
+  /** No further tries. */
+  unrecoverable: boolean;
+  /** Milliseconds that a strategy of the user's wants to wait; -1 for no further try. */
+  delay: number | undefined;
+}
 
 /**
  * Outcomes on their way to the engine, in one call: `NativeWorker.finish`. Beside what the engine is told it keeps, in
@@ -20,11 +37,17 @@ export class Outcomes {
   private completedHandles = new Uint32Array(64);
   private lengths = new Int32Array(64);
   private text = '';
-  private others: NativeOutcome[] = [];
+  private failures = 0;
+  private failedLayout = new Float64Array(64 * FAILED_STRIDE);
+  private failedTexts: string[] = [];
+  /** Index of the texts used last: errors of one kind have equal ones, and the engine reads each only once. */
+  private lastReason = NO_TEXT;
+  private lastTrace = NO_TEXT;
+  private others: NativeOutcome[] | undefined;
 
   /** Number of outcomes, those that cause no event included. */
   get size(): number {
-    return this.completed + this.others.length;
+    return this.completed + this.failures + (this.others?.length ?? 0);
   }
 
   /** The job completed. `text` is the JSON of its result, undefined when it has none. */
@@ -41,21 +64,39 @@ export class Outcomes {
   }
 
   /** The try failed. */
-  fail(job: Job, error: unknown, outcome: NativeOutcome): void {
-    this.others.push(outcome);
-    this.note(job, outcome.handle, FAILED, error);
+  fail(job: Job, handle: number, error: unknown, { reason, stacktrace, unrecoverable, delay }: FailedTry): void {
+    const at = FAILED_STRIDE * this.failures++;
+    if (at === this.failedLayout.length) this.growFailed();
+    const { failedLayout, failedTexts } = this;
+    if (reason === undefined) this.lastReason = NO_TEXT;
+    else if (failedTexts[this.lastReason] !== reason) this.lastReason = failedTexts.push(reason) - 1;
+    if (failedTexts[this.lastTrace] !== stacktrace) this.lastTrace = failedTexts.push(stacktrace) - 1;
+    failedLayout[at] = handle;
+    failedLayout[at + 1] = this.lastReason;
+    failedLayout[at + 2] = this.lastTrace;
+    failedLayout[at + 3] = unrecoverable ? 1 : 0;
+    failedLayout[at + 4] = delay ?? NaN;
+    this.note(job, handle, FAILED, error);
   }
 
   /** Any other end, of which no event tells. */
   add(outcome: NativeOutcome): void {
-    this.others.push(outcome);
+    (this.others ??= []).push(outcome);
   }
 
   send(native: Pick<NativeWorker, 'finish'>, flush: number, now: number): void {
     const { completed } = this;
     // Copies: the engine may still read them while the next outcomes are written.
     const handles = this.completedHandles.slice(0, completed);
-    native.finish(flush, now, handles, this.lengths.slice(0, completed), this.text, this.others);
+    const lengths = this.lengths.slice(0, completed);
+    native.finish(flush, now, handles, lengths, this.text, this.takeOthers());
+  }
+
+  private takeOthers(): NativeOthers | undefined {
+    const { failures, others } = this;
+    if (failures === 0 && !others) return undefined;
+    const layout = this.failedLayout.slice(0, FAILED_STRIDE * failures);
+    return { layout, texts: this.failedTexts, ...(others && { outcomes: others }) };
   }
 
   clear(): void {
@@ -65,7 +106,11 @@ export class Outcomes {
     this.values.length = 0;
     this.completed = 0;
     this.text = '';
-    this.others = [];
+    this.failures = 0;
+    this.failedTexts = [];
+    this.lastReason = NO_TEXT;
+    this.lastTrace = NO_TEXT;
+    this.others = undefined;
   }
 
   private note(job: Job, handle: number, kind: number, value: unknown): void {
@@ -73,6 +118,12 @@ export class Outcomes {
     this.handles.push(handle);
     this.kinds.push(kind);
     this.values.push(value);
+  }
+
+  private growFailed(): void {
+    const layout = new Float64Array(this.failedLayout.length * 2);
+    layout.set(this.failedLayout);
+    this.failedLayout = layout;
   }
 
   private grow(): void {

@@ -6,13 +6,30 @@ import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
 import { Job } from '../../src/job.js';
-import type { NativeBatch, NativeJobExtra, NativeOutcome, WorkerMessage } from '../../src/native.js';
+import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native.js';
 
 interface Flush {
   flush: number;
   handles: number[];
   results: (string | undefined)[];
-  others: NativeOutcome[];
+  /** Tries that failed, then what ended in any other way. */
+  others: object[];
+}
+
+/** Failed tries as objects. */
+function failedTries({ layout, texts }: NativeOthers): object[] {
+  const tries: object[] = [];
+  for (let at = 0; at < layout.length; at += 5) {
+    const [handle, reason, stacktrace, unrecoverable, delay] = layout.subarray(at, at + 5);
+    const failed = { handle, kind: 'failed', stacktrace: texts[stacktrace], unrecoverable: unrecoverable === 1 };
+    tries.push({ ...failed, ...(reason >= 0 && { reason: texts[reason] }), ...(!isNaN(delay) && { delay }) });
+  }
+  return tries;
+}
+
+/** What became of failed tries, as the engine tells it. */
+function failures(...told: [handle: number, state: number, attemptsMade: number, delay: number][]): Float64Array {
+  return Float64Array.from(told.flat());
 }
 
 function stage(options: Partial<DispatcherOptions> = {}) {
@@ -31,11 +48,12 @@ function stage(options: Partial<DispatcherOptions> = {}) {
       handles: Uint32Array,
       lengths: Int32Array,
       text: string,
-      others: NativeOutcome[],
+      others?: NativeOthers | null,
     ) {
       let at = 0;
       const results = [...lengths].map((length) => (length < 0 ? undefined : text.slice(at, (at += length))));
-      flushes.push({ flush, handles: [...handles], results, others });
+      const ends = others ? [...failedTries(others), ...(others.outcomes ?? [])] : [];
+      flushes.push({ flush, handles: [...handles], results, others: ends });
     },
   };
   const dispatcher = new Dispatcher({
@@ -123,14 +141,14 @@ describe('outcomes', () => {
     expect(log).toEqual(['active 1', 'completed 1', 'active 2']);
   });
 
-  it('are announced in the order in which they came', async () => {
+  it('are announced whatever became of the job', async () => {
     const process = (job: Job) => (job.id === '2' ? Promise.reject(new Error('no')) : job.id);
     const { dispatcher, log, acknowledge } = stage({ concurrency: 3, process });
     dispatcher.deliver(batch(1, 3));
     // One flush, or several when the machine takes its time over the tick.
     for (let flush = 0; flush < 3; flush++) {
       await tick();
-      acknowledge({ failures: [{ handle: 11, state: 'failed', attemptsMade: 1, finishedOn: 300 }] });
+      acknowledge({ failures: failures([11, 0, 1, 0]) });
     }
     expect(log.slice(3).sort()).toEqual(['completed 1', 'completed 3', 'failed 2']);
   });
@@ -167,7 +185,7 @@ describe('outcomes', () => {
     dispatcher.deliver(batch(1, 2));
     await tick();
     expect(flushes[0]).toMatchObject({ handles: [10], results: ['0'] });
-    acknowledge({ failures: [{ handle: 11, state: 'delayed', attemptsMade: 1, delay: 50 }] });
+    acknowledge({ failures: failures([11, 1, 1, 50]) });
     expect(jobs).toMatchObject([
       { returnvalue: undefined, attemptsMade: 1, finishedOn: 300 },
       { failedReason: 'why', attemptsMade: 1, finishedOn: undefined, delay: 50, stacktrace: [expect.any(String)] },

@@ -8,7 +8,7 @@ use std::{
 };
 
 use chasquimq::{
-    worker::{Batch, Completed, Ending, FailureState, Flush, Message, Outcome},
+    worker::{Batch, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
     ConnectionEvent, Error, Keep, Keys, Worker, WorkerOptions,
 };
 use napi::{
@@ -77,8 +77,9 @@ pub struct WorkerMessage {
     pub flushed: Option<u32>,
     /// Outcomes that were refused.
     pub rejected: Option<Vec<NativeRejected>>,
-    /// What became of failed tries.
-    pub failures: Option<Vec<NativeFailure>>,
+    /// What became of failed tries. Four numbers a job: handle, state (0 failed, 1 delayed, 2 waiting), tries that ended, pause before the next
+    /// try in ms.
+    pub failures: Option<Float64Array>,
     /// `finishedOn` of what ended.
     pub finished_on: Option<f64>,
     /// Nothing was left.
@@ -155,22 +156,26 @@ pub struct NativeJobExtra {
     pub repeat_job_key: Option<String>,
 }
 
-/// An outcome other than completed.
+/// An outcome other than completed and failed.
 #[napi(object)]
 pub struct NativeOutcome {
     /// The job.
     pub handle: u32,
     /// How it ended.
-    #[napi(ts_type = "'failed' | 'moved' | 'returned' | 'rateLimited'")]
+    #[napi(ts_type = "'moved' | 'returned' | 'rateLimited'")]
     pub kind: String,
-    /// Message of the error.
-    pub reason: Option<String>,
-    /// JSON array of texts.
-    pub stacktrace: Option<String>,
-    /// No further tries.
-    pub unrecoverable: Option<bool>,
-    /// Pause by a strategy of the user's, ms.
-    pub delay: Option<f64>,
+}
+
+/// Jobs that did not complete.
+#[napi(object)]
+pub struct NativeOthers {
+    /// Tries that failed. Five numbers a job: handle, text of the reason (-1 = none), text of the stack traces, 1 = no further tries, pause by a strategy
+    /// of the user's in ms (NaN = none).
+    pub layout: Float64Array,
+    /// Reasons, and JSON arrays of stack traces.
+    pub texts: Vec<String>,
+    /// What ended in any other way.
+    pub outcomes: Option<Vec<NativeOutcome>>,
 }
 
 /// A refused outcome.
@@ -180,22 +185,6 @@ pub struct NativeRejected {
     pub handle: u32,
     /// Why.
     pub error: NativeError,
-}
-
-/// What became of a failed try.
-#[napi(object)]
-pub struct NativeFailure {
-    /// The job.
-    pub handle: u32,
-    /// Where it went.
-    #[napi(ts_type = "'failed' | 'delayed' | 'waiting'")]
-    pub state: String,
-    /// Tries that ended.
-    pub attempts_made: u32,
-    /// When it failed for good.
-    pub finished_on: Option<f64>,
-    /// Pause before the next try, ms.
-    pub delay: Option<f64>,
 }
 
 /// One worker. See `src/worker.ts`.
@@ -267,7 +256,7 @@ impl NativeWorker {
         handles: Uint32Array,
         lengths: Int32Array,
         text: String,
-        others: Vec<NativeOutcome>,
+        others: Option<NativeOthers>,
     ) {
         let mut pieces = Pieces::new(&text);
         let mut at = 0;
@@ -283,13 +272,12 @@ impl NativeWorker {
             }
         });
         let completed = completed.collect();
-        let others = others.into_iter().map(to_outcome).collect();
         self.worker.finish(Flush {
             number: flush,
             now_ms: now as u64,
             completed,
             text,
-            others,
+            others: others.map(to_others).unwrap_or_default(),
         });
     }
 
@@ -401,20 +389,32 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
 
 fn to_outcome(outcome: NativeOutcome) -> Outcome {
     let ending = match outcome.kind.as_str() {
-        "moved" => Ending::Moved,
         "returned" => Ending::Returned,
         "rateLimited" => Ending::RateLimited,
-        _ => Ending::Failed {
-            reason: outcome.reason,
-            stacktrace: outcome.stacktrace,
-            unrecoverable: outcome.unrecoverable.unwrap_or(false),
-            delay_ms: outcome.delay,
-        },
+        _ => Ending::Moved,
     };
     Outcome {
         handle: outcome.handle,
         ending,
     }
+}
+
+fn to_others(others: NativeOthers) -> Vec<Outcome> {
+    let texts: Vec<Arc<str>> = others.texts.into_iter().map(Arc::from).collect();
+    let text = |index: f64| texts.get(index as usize).filter(|_| index >= 0.0).cloned();
+    let outcome = |job: &[f64]| Outcome {
+        handle: job[0] as u32,
+        ending: Ending::Failed {
+            reason: text(job[1]),
+            stacktrace: text(job[2]),
+            unrecoverable: job[3] == 1.0,
+            delay_ms: (!job[4].is_nan()).then_some(job[4]),
+        },
+    };
+    let failed = others.layout.chunks_exact(5).map(outcome);
+    failed
+        .chain(others.outcomes.into_iter().flatten().map(to_outcome))
+        .collect()
 }
 
 /// A message as JavaScript reads it.
@@ -432,23 +432,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
             handle: rejected.handle,
             error: NativeError::from(&rejected.error),
         })),
-        failures: some(message.failures.into_iter().map(|failure| {
-            NativeFailure {
-                handle: failure.handle,
-                state: match failure.state {
-                    FailureState::Failed => "failed",
-                    FailureState::Delayed(_) => "delayed",
-                    FailureState::Waiting => "waiting",
-                }
-                .to_owned(),
-                attempts_made: failure.attempts_made,
-                finished_on: (failure.state == FailureState::Failed).then_some(finished_on),
-                delay: match failure.state {
-                    FailureState::Delayed(ms) => Some(ms as f64),
-                    _ => None,
-                },
-            }
-        })),
+        failures: (!message.failures.is_empty()).then(|| to_failures(&message.failures)),
         finished_on: message.flushed.map(|_| finished_on),
         drained: message.drained.then_some(true),
         stalled: some(message.stalled.into_iter()),
@@ -459,6 +443,24 @@ pub fn to_message(message: Message) -> WorkerMessage {
         connection_error,
         closed,
     }
+}
+
+fn to_failures(failures: &[Failure]) -> Float64Array {
+    let mut layout = Vec::with_capacity(failures.len() * 4);
+    for failure in failures {
+        let (state, delay_ms) = match failure.state {
+            FailureState::Failed => (0.0, 0.0),
+            FailureState::Delayed(ms) => (1.0, ms as f64),
+            FailureState::Waiting => (2.0, 0.0),
+        };
+        layout.extend([
+            f64::from(failure.handle),
+            state,
+            f64::from(failure.attempts_made),
+            delay_ms,
+        ]);
+    }
+    Float64Array::new(layout)
 }
 
 fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {

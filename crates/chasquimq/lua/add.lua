@@ -1,16 +1,23 @@
 -- add: new -> waiting | prioritized | delayed. Adds a batch of jobs, in order, once however often it is sent.
--- KEYS    base (also: state meta log front jobs vitals prioritized delayed events wake memo:<client>:<slot>; for deduplicated jobs: de:<id> active
---         traces logged logs:<id>)
--- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then the plan's blobs, in its order
---         plan item: {n, names} a frame of n jobs: one blob | {-n, names, priorities} n records with a priority: a blob each |
---         {0, id, name, due_ms, front, dedup, priority} a record: one blob (id '' = its number; due_ms 0 = at once; dedup: lib/dedup, or
---         nil; priority 0 = none); names: one text for all, or one a job
+-- KEYS    base (also: state meta log front jobs vitals prioritized delayed delays events trims wake memo:<client>:<slot>; for deduplicated jobs:
+--         de:<id> active traces logged logs:<id>)
+-- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob a frame, and a body a record
+--         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities} n records of one kind, in
+--         columns:
+--         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
+--         (1|0), priorities (one a job; 0 = none)
+--         | {-1, id, name, due_ms, front, dedup, priority} a record that may yield to another job (id '' = its number; dedup: lib/dedup)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id
 -- ERRORS  none      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
 local base = KEYS[1]
 local now_ms, client, slot, number, plan = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local FIRST_BLOB = 6
+local next_blob = 5
+
+local function take_blob()
+  next_blob = next_blob + 1
+  return ARGV[next_blob]
+end
 
 -- @include lib/memo
 local known = recall(client, slot, number)
@@ -26,137 +33,140 @@ if known then return known end
 
 local first = S.id + 1
 local exceptions = {}
-local records, vitals, dues, sooner = {}, {}, {}, false
-local references, reference_number = {}, 0
-local prioritized, fronts, ranked = {}, {}, false
-local group
+local references, reference_number, delayed, dues, sooner = {}, 0, {}, {}, false
+local ranked = {}
 
 local function flush_references()
-  if #references > 0 then
-    append_references(references, reference_number)
-    references = {}
-  end
+  if #references > 0 then append_references(references, reference_number) end
+  references = {}
 end
 
--- Jobs of one kind that follow each other share an event group.
-local function flush_group()
-  if group then
-    emit(2 * #group[2], group)
-    group = nil
-  end
+local function append_all(list, more)
+  local n = #list
+  for i = 1, #more do list[n + i] = more[i] end
 end
 
 -- Writes what the batch holds so far.
 local function settle()
   flush_references()
-  flush_group()
-  call_in_chunks('HSET', base .. 'jobs', records)
-  call_in_chunks('HSET', base .. 'vitals', vitals)
-  call_in_chunks('ZADD', base .. 'prioritized', prioritized)
-  call_in_chunks('LPUSH', base .. 'front', fronts)
-  S.waiting = S.waiting + #fronts
-  ranked = ranked or #prioritized > 0
-  if #dues > 0 then
-    local before = next_due()
-    call_in_chunks('ZADD', base .. 'delayed', dues)
-    sooner = sooner or not before or next_due() < before
-  end
-  records, vitals, dues, prioritized, fronts = {}, {}, {}, {}, {}
+  if #delayed > 0 then sooner = delay_jobs(delayed, dues) or sooner end
+  delayed, dues = {}, {}
 end
 
--- A custom id earlier in this batch may not be in the hash yet.
-local function exists(id)
-  return records[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1
-end
-
--- The id of a record that is to be added, or of the job it yields to and false.
-local function identify(item, body)
-  local id = item[2]
-  S.id = S.id + 1
-  if id == '' then
-    id = whole(S.id)
-  elseif exists(id) then
-    flush_group()
-    emit_job('duplicated', id)
-    return id, false
+-- What records enter: the line, its head, the prioritized or the delayed jobs. `ids` in the order of adding; `which` as events name them.
+local function enter(which, ids, names, kind)
+  if #ids == 0 then return end
+  if kind.priorities ~= 0 then expect_priorities() end
+  if kind.dues ~= 0 then
+    emit(2 * #ids, { 'B', which, #ids, names, 'delayed', kind.dues })
+    append_all(delayed, ids)
+    append_all(dues, kind.dues)
+    return
   end
-  local owner = item[6] and deduplicate(item, id, body, settle)
-  return owner or id, not owner
-end
-
-local function add_record(item, body, index)
-  local name, due_ms, front, dedup, priority = item[3], item[4], item[5], item[6], item[7]
-  local id, is_new = identify(item, body)
-  if id ~= whole(S.id) then
-    exceptions[#exceptions + 1] = index
-    exceptions[#exceptions + 1] = id
-  end
-  if not is_new then return end
-  records[#records + 1] = id
-  records[#records + 1] = body
-  records[id] = true
-  if dedup then
-    vitals[#vitals + 1] = id
-    vitals[#vitals + 1] = cmsgpack.pack({ di = dedup[1] })
-  end
-  local event = due_ms > 0 and 'delayed' or 'waiting'
-  if group and group[4] ~= event then flush_group() end
-  group = group or { 'B', {}, {}, event, due_ms > 0 and {} or nil }
-  table.insert(group[2], id)
-  table.insert(group[3], name)
-  if due_ms > 0 then
-    table.insert(group[5], whole(due_ms))
-    dues[#dues + 1] = delayed_score(due_ms)
-    dues[#dues + 1] = id
-    if priority ~= 0 then expect_priorities() end
-  elseif priority ~= 0 then
-    prioritized[#prioritized + 1] = priority * PRIORITY_STEP + next_place()
-    prioritized[#prioritized + 1] = id
-  elseif front == 1 then
-    fronts[#fronts + 1] = id
+  emit(2 * #ids, { 'B', which, #ids, names, 'waiting' })
+  if kind.priorities ~= 0 then
+    local at, place = #ranked, S.place
+    for i, id in ipairs(ids) do
+      ranked[at + 1], ranked[at + 2] = kind.priorities[i] * PRIORITY_STEP + place + i, id
+      at = at + 2
+    end
+    S.place = place + #ids
+  elseif kind.front == 1 then
+    -- the last of them heads the line
+    local reversed = {}
+    for i = #ids, 1, -1 do reversed[#reversed + 1] = ids[i] end
+    push_front(reversed)
   else
-    references[#references + 1] = id
+    append_all(references, ids)
     reference_number = S.id
   end
 end
 
--- Numbered records with a priority, one behind the other. Redis writes numbers as texts more cheaply than Lua.
-local function add_prioritized(n, names, priorities, blob)
-  expect_priorities()
-  local place, at, rank = S.place, #records, #prioritized
+local function add_numbered(n, names, kind)
+  local number, fields, ids = S.id, {}, {}
+  -- Redis writes numbers as texts more cheaply than Lua; references are packed as texts
+  local refers = kind.dues == 0 and kind.priorities == 0
   for i = 1, n do
-    local id = S.id + i
-    records[at + 1], records[at + 2] = id, ARGV[blob]
-    prioritized[rank + 1], prioritized[rank + 2] = priorities[i] * PRIORITY_STEP + place + i, id
-    at, rank, blob = at + 2, rank + 2, blob + 1
+    local id = refers and whole(number + i) or number + i
+    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, take_blob()
   end
-  emit(2 * n, { 'A', S.id + 1, n, names })
-  S.id, S.place = S.id + n, place + n
+  S.id = number + n
+  call_in_chunks('HSET', base .. 'jobs', fields)
+  enter(number + 1, ids, names, kind)
 end
 
-local index, blob = 0, FIRST_BLOB
+-- Records that bring their ids. What exists already is told in its place, and not added.
+local function add_named(ids, names, kind)
+  local fields, seen = {}, {}
+  local new, new_names, new_kind
+  local function start()
+    new, new_names = {}, {}
+    new_kind = { front = kind.front, dues = kind.dues ~= 0 and {} or 0, priorities = kind.priorities ~= 0 and {} or 0 }
+  end
+  start()
+  for i, id in ipairs(ids) do
+    local body = take_blob()
+    S.id = S.id + 1
+    exceptions[#exceptions + 1] = S.id - first
+    exceptions[#exceptions + 1] = id
+    if seen[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+      enter(new, new, new_names, new_kind)
+      start()
+      emit_job('duplicated', id)
+    else
+      seen[id] = true
+      new[#new + 1] = id
+      new_names[#new] = type(names) == 'table' and names[i] or names
+      if kind.dues ~= 0 then new_kind.dues[#new] = kind.dues[i] end
+      if kind.priorities ~= 0 then new_kind.priorities[#new] = kind.priorities[i] end
+      fields[#fields + 1], fields[#fields + 2] = id, body
+    end
+  end
+  call_in_chunks('HSET', base .. 'jobs', fields)
+  enter(new, new, new_names, new_kind)
+end
+
+-- A record that may yield to another job.
+local function add_deduplicated(item)
+  local body = take_blob()
+  S.id = S.id + 1
+  local id, owner = item[2], nil
+  if id ~= '' and redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+    emit_job('duplicated', id)
+  else
+    if id == '' then id = whole(S.id) end
+    owner = deduplicate(item, id, body, settle)
+    if not owner then
+      redis.call('HSET', base .. 'jobs', id, body)
+      redis.call('HSET', base .. 'vitals', id, cmsgpack.pack({ di = item[6][1] }))
+      local kind = { dues = item[4] > 0 and { item[4] } or 0, front = item[5], priorities = item[7] ~= 0 and { item[7] } or 0 }
+      enter({ id }, { id }, item[3], kind)
+    end
+  end
+  if (owner or id) ~= whole(S.id) then
+    exceptions[#exceptions + 1] = S.id - first
+    exceptions[#exceptions + 1] = owner or id
+  end
+end
+
 for _, item in ipairs(cmsgpack.unpack(plan)) do
   local n = item[1]
-  if n == 0 then
-    add_record(item, ARGV[blob], index)
-    index, blob = index + 1, blob + 1
-  else
+  if n > 0 then
     flush_references()
-    flush_group()
-    if n > 0 then
-      redis.call('XADD', base .. 'log', entry_id(S.id + 1, n), 'f', ARGV[blob])
-      emit(2 * n, { 'A', S.id + 1, n, item[2] })
-      S.id = S.id + n
-      S.waiting = S.waiting + n
-      index, blob = index + n, blob + 1
-    else
-      add_prioritized(-n, item[2], item[3], blob)
-      index, blob = index - n, blob - n
-    end
+    redis.call('XADD', base .. 'log', entry_id(S.id + 1, n), 'f', take_blob())
+    emit(2 * n, { 'A', S.id + 1, n, item[2] })
+    S.id = S.id + n
+    S.waiting = S.waiting + n
+  elseif n < 0 then
+    add_deduplicated(item)
+  else
+    local kind = { dues = item[5], front = item[6], priorities = item[7] }
+    if item[3] == '' then add_numbered(item[2], item[4], kind) else add_named(item[3], item[4], kind) end
   end
 end
 settle()
-if S.waiting > 0 or ranked or sooner then wake() end
+call_in_chunks('ZADD', base .. 'prioritized', ranked)
+if S.waiting > 0 or #ranked > 0 or sooner then wake() end
 flush_events(now_ms)
 save_state()
 local reply = { first, exceptions }

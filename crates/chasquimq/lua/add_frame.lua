@@ -1,6 +1,6 @@
 -- add_frame: new -> waiting, for one frame of plain jobs, once however often it is sent. What `add` does, without what it does not
 -- need: most adds are one frame, and a call costs more than the frame.
--- KEYS    base (also: state log events wake memo:<client>:<slot>)
+-- KEYS    base (also: state log events trims wake memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, n (jobs), names (MessagePack: one text, or one a job), blob (lib/frame)
 -- RETURNS {first, {}}
 -- ERRORS  none      EVENTS added, waiting      COST O(1)
@@ -14,6 +14,7 @@ local known = recall(client, slot, number)
 if known then return known end
 
 -- @include lib/state
+-- @include lib/trims
 
 local first = S.id + 1
 S.id, S.waiting = S.id + n, S.waiting + n
@@ -25,9 +26,9 @@ if now_ms > S.event_ms then
 else
   S.event_seq = S.event_seq + 2 * n
 end
-S.event_weight = S.event_weight * 0.98 + 2 * n * 0.02
-redis.call('XADD', base .. 'events', 'MAXLEN', '~', math.ceil(S.max_events / math.max(S.event_weight, 1)),
-  entry_id(S.event_ms, S.event_seq), 'e', '\148\161A' .. cmsgpack.pack(first) .. cmsgpack.pack(n) .. names)
+redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e',
+  '\148\161A' .. cmsgpack.pack(first) .. cmsgpack.pack(n) .. names)
+count_events(2 * n)
 
 redis.call('ZADD', base .. 'wake', 0, '0')
 save_state()

@@ -1,6 +1,6 @@
 -- amend_job: any state -> the same state. Replaces a job's data or its progress.
 -- KEYS    base (also: state meta jobs vitals active log takes frames runs holes completed failed delayed prioritized
---         waiting-children events)
+--         waiting-children events trims)
 -- ARGV    now_ms (epoch ms), id, what (data | progress), value (JSON text)
 -- RETURNS 0 | -1
 -- ERRORS  -1 missing job      EVENTS progress      COST O(log n), O(frame) for a job of a frame

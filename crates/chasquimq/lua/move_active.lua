@@ -1,6 +1,6 @@
 -- move_active: active -> delayed | front of waiting | front of its priority, by the one who holds the job. Attempts are not counted.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
---         waiting-children events wake)
+-- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed delays prioritized
+--         waiting-children events trims wake)
 -- ARGV    now_ms (epoch ms), id, owner ('' = anyone), due_ms (0 = to the front)
 -- RETURNS 0 | -1 | -2 | -3 | -6
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
@@ -34,7 +34,7 @@ if due_ms == 0 then
   enter_front({ id }, { [id] = 'front' })
   emit_job('waiting', id, 'active')
 else
-  redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
+  delay_jobs({ id }, { due_ms })
   emit_job('delayed', id, nil, 'delay', whole(due_ms))
 end
 wake()

@@ -1,6 +1,6 @@
 -- move_delayed: delayed -> waiting | prioritized (promote), or delayed -> delayed with another due time.
--- KEYS    base (also: state meta jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children
---         events wake)
+-- KEYS    base (also: state meta jobs vitals active log takes runs holes completed failed delayed delays prioritized waiting-children
+--         events trims wake)
 -- ARGV    now_ms (epoch ms), id, due_ms (0 = promote)
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not delayed      EVENTS waiting, delayed      COST O(log n)
@@ -27,7 +27,7 @@ else
   local vitals = raw and cmsgpack.unpack(raw) or {}
   vitals.d = due_ms - now_ms
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
-  redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), id)
+  delay_jobs({ id }, { due_ms })
   emit_job('delayed', id, nil, 'delay', whole(due_ms))
 end
 wake()

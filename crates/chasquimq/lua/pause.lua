@@ -1,5 +1,5 @@
 -- pause: the queue's persistent flag that stops every worker's fetching.
--- KEYS    base (also: state meta events wake)
+-- KEYS    base (also: state meta events trims wake)
 -- ARGV    now_ms (epoch ms), paused (1|0)
 -- RETURNS 0
 -- ERRORS  none      EVENTS paused, resumed      COST O(1)

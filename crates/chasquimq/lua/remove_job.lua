@@ -1,6 +1,6 @@
 -- remove_job: any state but active -> gone.
 -- KEYS    base (also: state meta jobs vitals traces active log front takes frames runs holes gone completed failed delayed prioritized
---         waiting-children events logged lease:<owner> logs:<id> de:<id>)
+--         waiting-children events trims logged lease:<owner> logs:<id> de:<id>)
 -- ARGV    now_ms (epoch ms), id
 -- RETURNS 1 removed, or there was no such job | 0 active
 -- ERRORS  none      EVENTS removed      COST O(log n), O(front list) for a waiting record

@@ -1,5 +1,5 @@
 -- rescue: active -> front of waiting, for the jobs of workers whose lease ran out. One scan an interval for the whole queue.
--- KEYS    base (also: state meta stalled jobs vitals traces active log front takes frames events wake lease:<owner>)
+-- KEYS    base (also: state meta stalled jobs vitals traces active log front takes frames events trims wake lease:<owner>)
 -- ARGV    now_ms (epoch ms), interval_ms, max_stalled
 -- RETURNS {id, ...} of the jobs brought back
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)

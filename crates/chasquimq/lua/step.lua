@@ -1,6 +1,6 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed runs failed
---         events wake lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
+--         events trims wake lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out

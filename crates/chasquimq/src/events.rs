@@ -1,6 +1,6 @@
 //! The event log: reads its batched entries (`lua/lib/events.lua`) and takes them apart into BullMQ's events.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use redis::Value;
 
@@ -246,7 +246,7 @@ impl Unpacking {
         let names = column(reader)?;
         for i in 0..n {
             let id = (first + i).to_string();
-            self.push("added", &[("jobId", &id), ("name", names.at(i as usize))]);
+            self.push("added", &[("jobId", &id), ("name", &names.at(i as usize))]);
             self.push("waiting", &[("jobId", &id)]);
         }
         Ok(())
@@ -276,15 +276,17 @@ impl Unpacking {
     }
 
     fn added_records(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
-        let ids = column(reader)?;
+        let ids = Ids::read(reader)?;
+        let n = reader.int()? as usize;
         let names = column(reader)?;
         let event = reader.str()?;
-        let delays = if len > 4 { Some(column(reader)?) } else { None };
-        for i in 0..ids.len() {
-            self.push("added", &[("jobId", ids.at(i)), ("name", names.at(i))]);
-            match &delays {
-                Some(delays) => self.push(event, &[("jobId", ids.at(i)), ("delay", delays.at(i))]),
-                None => self.push(event, &[("jobId", ids.at(i))]),
+        let dues = if len > 5 { Some(column(reader)?) } else { None };
+        for i in 0..n {
+            let id = ids.at(i);
+            self.push("added", &[("jobId", &id), ("name", &names.at(i))]);
+            match &dues {
+                Some(dues) => self.push(event, &[("jobId", &id), ("delay", &dues.at(i))]),
+                None => self.push(event, &[("jobId", &id)]),
             }
         }
         Ok(())
@@ -298,25 +300,53 @@ impl Unpacking {
             columns.push((reader.str()?, column(reader)?));
         }
         for i in 0..ids.len() {
-            let mut fields = vec![("jobId", ids.at(i))];
-            fields.extend(columns.iter().map(|(field, values)| (*field, values.at(i))));
+            let id = ids.at(i);
+            let values: Vec<_> = columns.iter().map(|(field, values)| (*field, values.at(i))).collect();
+            let mut fields = vec![("jobId", &*id)];
+            fields.extend(values.iter().map(|(field, value)| (*field, &**value)));
             self.push(event, &fields);
         }
         Ok(())
     }
 }
 
-/// One text for all, or one each.
+/// Ids of records: numbered from one on, or one each.
+enum Ids<'a> {
+    From(i64),
+    Each(Column<'a>),
+}
+
+impl<'a> Ids<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+        let mut ahead = *reader;
+        match ahead.item()? {
+            Item::Number(first) => {
+                *reader = ahead;
+                Ok(Ids::From(first as i64))
+            }
+            _ => Ok(Ids::Each(column(reader)?)),
+        }
+    }
+
+    fn at(&self, i: usize) -> Cow<'a, str> {
+        match self {
+            Ids::From(first) => (first + i as i64).to_string().into(),
+            Ids::Each(ids) => ids.at(i),
+        }
+    }
+}
+
+/// One value for all, or one each. Numbers are whole.
 enum Column<'a> {
-    Same(&'a str),
-    Each(Vec<&'a str>),
+    Same(Cow<'a, str>),
+    Each(Vec<Cow<'a, str>>),
 }
 
 impl<'a> Column<'a> {
-    fn at(&self, i: usize) -> &'a str {
+    fn at(&self, i: usize) -> Cow<'a, str> {
         match self {
-            Column::Same(value) => value,
-            Column::Each(values) => values.get(i).copied().unwrap_or(""),
+            Column::Same(value) => value.clone(),
+            Column::Each(values) => values.get(i).cloned().unwrap_or_default(),
         }
     }
 
@@ -329,16 +359,22 @@ impl<'a> Column<'a> {
 }
 
 fn column<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>> {
-    match reader.item()? {
-        Item::Bytes(bytes) => Ok(Column::Same(text(bytes)?)),
-        Item::Array(len) => {
-            let mut values = Vec::with_capacity(len.min(4096));
-            for _ in 0..len {
-                values.push(reader.str()?);
-            }
-            Ok(Column::Each(values))
-        }
-        Item::Nil | Item::Map(0) => Ok(Column::Same("")),
+    let item = reader.item()?;
+    let Item::Array(len) = item else {
+        return Ok(Column::Same(value(item)?));
+    };
+    let mut values = Vec::with_capacity(len.min(4096));
+    for _ in 0..len {
+        values.push(value(reader.item()?)?);
+    }
+    Ok(Column::Each(values))
+}
+
+fn value(item: Item<'_>) -> Result<Cow<'_, str>> {
+    match item {
+        Item::Bytes(bytes) => Ok(text(bytes)?.into()),
+        Item::Number(number) => Ok((number as i64).to_string().into()),
+        Item::Nil | Item::Map(0) => Ok("".into()),
         other => Err(Error::malformed("an event", format_args!("{other:?}"))),
     }
 }

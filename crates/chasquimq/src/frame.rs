@@ -149,20 +149,36 @@ fn body(values: usize, timestamp: u64, options: &str, name: &str, data: &str) ->
 /// # Errors
 /// [`crate::Error::Malformed`] when the frame has no such job.
 pub fn body_in_frame(blob: &[u8], offset: usize) -> Result<Vec<u8>> {
+    Ok(bodies_in_frame(blob, &[offset])?.remove(0))
+}
+
+/// The bodies of some jobs of a frame, in the order asked for. Offsets that count up cost one pass over the frame.
+/// # Errors
+/// [`crate::Error::Malformed`] when the frame has no such job.
+pub fn bodies_in_frame(blob: &[u8], offsets: &[usize]) -> Result<Vec<Vec<u8>>> {
     let mut frame = Frame::parse(blob)?;
-    for at in 0.. {
-        match frame.next_job()? {
-            Some((_, data)) if at == offset => {
-                return Ok(record_body(frame.timestamp, frame.options, frame.name(), data))
+    let mut next = 0;
+    let mut bodies = Vec::with_capacity(offsets.len());
+    for &offset in offsets {
+        if offset < next {
+            frame = Frame::parse(blob)?;
+            next = 0;
+        }
+        loop {
+            let Some((_, data)) = frame.next_job()? else {
+                return Err(crate::Error::malformed(
+                    "a frame",
+                    format_args!("it has no job {offset}"),
+                ));
+            };
+            next += 1;
+            if next == offset + 1 {
+                bodies.push(record_body(frame.timestamp, frame.options, frame.name(), data));
+                break;
             }
-            Some(_) => {}
-            None => break,
         }
     }
-    Err(crate::Error::malformed(
-        "a frame",
-        format_args!("it has no job {offset}"),
-    ))
+    Ok(bodies)
 }
 
 #[cfg(test)]

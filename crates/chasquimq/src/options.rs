@@ -100,11 +100,6 @@ impl JobOptions {
     pub fn is_plain(&self) -> bool {
         self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
     }
-
-    /// True for a job that a priority alone keeps out of frames; with one lifo says nothing.
-    pub fn is_only_prioritized(&self) -> bool {
-        self.priority != 0 && self.job_id.is_none() && self.delay_ms == 0 && self.deduplication.is_none()
-    }
 }
 
 /// A number, or a text that is one, as JavaScript takes it; anything else says nothing.

@@ -25,6 +25,18 @@ impl Packer {
         self
     }
 
+    /// Writes a column of texts: the first alone (or an empty text) when it stands for all of them, else an array.
+    pub fn column<'a>(&mut self, mut texts: impl ExactSizeIterator<Item = &'a str>, is_same: bool) -> &mut Self {
+        if is_same {
+            return self.str(texts.next().unwrap_or(""));
+        }
+        self.array(texts.len());
+        for text in texts {
+            self.str(text);
+        }
+        self
+    }
+
     /// Writes bytes as a text, which is what Lua knows.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let _ = rmp::encode::write_str_len(&mut self.0, bytes.len() as u32);

@@ -15,7 +15,7 @@ use crate::{
     frame::{prioritized_body, record_body, FrameBuilder},
     id::unique_id,
     keys::Keys,
-    options::JobOptions,
+    options::{Deduplication, JobOptions},
     pack::Packer,
     server::{
         conn::Connection,
@@ -83,7 +83,8 @@ impl Batch {
         for job in jobs {
             packing.push(now_ms, job);
         }
-        packing.close_group();
+        packing.close_frame();
+        packing.close_records();
         let plan = match packing.only_frame {
             Some((jobs, names)) if packing.count == 1 => Plan::Frame { jobs, names },
             _ => {
@@ -107,60 +108,38 @@ struct Packing<'a> {
     count: usize,
     blobs: Vec<Vec<u8>>,
     frame: Option<(FrameBuilder, &'a JobOptions)>,
+    records: Option<Records<'a>>,
     only_frame: Option<(usize, Vec<u8>)>,
-    run: Run<'a>,
-}
-
-/// Jobs with a priority, one behind the other, whose bodies are the latest blobs.
-#[derive(Default)]
-struct Run<'a> {
-    names: Vec<&'a str>,
-    priorities: Packer,
 }
 
 impl<'a> Packing<'a> {
     fn push(&mut self, now_ms: u64, job: NewJob<'a>) {
         let (timestamp, options) = (job.options.timestamp.unwrap_or(now_ms), job.options);
-        if !options.is_plain() {
-            self.close_frame();
-            self.blobs.push(if options.priority == 0 {
-                record_body(timestamp, &options.text, job.name, job.data)
-            } else {
-                prioritized_body(timestamp, &options.text, job.name, job.data, options.priority)
-            });
-            if options.is_only_prioritized() {
-                self.run.names.push(job.name);
-                self.run.priorities.int(options.priority);
-                return;
-            }
-            self.close_run();
-            let due_ms = if options.delay_ms > 0 {
-                timestamp + options.delay_ms
-            } else {
-                0
-            };
-            self.items
-                .array(7)
-                .int(0)
-                .str(options.job_id.as_deref().unwrap_or(""))
-                .str(job.name);
-            self.items.int(due_ms as i64).int(i64::from(options.lifo));
-            match &options.deduplication {
-                None => {
-                    self.items.nil();
-                }
-                Some(dedup) => {
-                    self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
-                    for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
-                        self.items.int(i64::from(flag));
-                    }
-                }
-            }
-            self.items.int(options.priority);
-            self.count += 1;
+        if options.is_plain() {
+            self.plain(timestamp, job);
             return;
         }
-        self.close_run();
+        self.close_frame();
+        self.blobs.push(if options.priority == 0 {
+            record_body(timestamp, &options.text, job.name, job.data)
+        } else {
+            prioritized_body(timestamp, &options.text, job.name, job.data, options.priority)
+        });
+        let due_ms = timestamp + options.delay_ms;
+        if let Some(dedup) = &options.deduplication {
+            self.close_records();
+            self.deduplicated(&job, dedup, if options.delay_ms > 0 { due_ms } else { 0 });
+            return;
+        }
+        let kind = Kind::of(options);
+        if self.records.as_ref().is_some_and(|records| records.kind != kind) {
+            self.close_records();
+        }
+        self.records.get_or_insert_with(|| Records::new(kind)).push(job, due_ms);
+    }
+
+    fn plain(&mut self, timestamp: u64, job: NewJob<'a>) {
+        self.close_records();
         let fits = self.frame.as_ref().is_some_and(|(frame, options)| {
             (std::ptr::eq(*options, job.options) || *options == job.options) && !frame.is_full_for(job.name, job.data)
         });
@@ -173,53 +152,111 @@ impl<'a> Packing<'a> {
         frame.push(job.name, job.data);
     }
 
-    fn close_group(&mut self) {
-        self.close_frame();
-        self.close_run();
+    fn deduplicated(&mut self, job: &NewJob<'_>, dedup: &Deduplication, due_ms: u64) {
+        self.items.array(7).int(-1);
+        self.items
+            .str(job.options.job_id.as_deref().unwrap_or(""))
+            .str(job.name);
+        self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
+        self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
+        for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
+            self.items.int(i64::from(flag));
+        }
+        self.items.int(job.options.priority);
+        self.count += 1;
     }
 
     fn close_frame(&mut self) {
         let Some((frame, _)) = self.frame.take() else { return };
         let jobs = frame.jobs();
         let (blob, names) = frame.finish();
-        let packed = pack_names(&names);
+        let mut packed = Packer::default();
+        packed.column(names.iter().map(String::as_str), names.len() == 1);
         self.items.array(2).int(jobs as i64);
-        self.items.0.extend_from_slice(&packed);
+        self.items.0.extend_from_slice(&packed.0);
         if self.count == 0 {
-            self.only_frame = Some((jobs, packed));
+            self.only_frame = Some((jobs, packed.0));
         }
-        self.count += 1;
         self.blobs.push(blob);
+        self.count += 1;
     }
 
-    fn close_run(&mut self) {
-        let Run { mut names, priorities } = std::mem::take(&mut self.run);
-        let jobs = names.len();
-        if jobs == 0 {
-            return;
+    fn close_records(&mut self) {
+        if let Some(records) = self.records.take() {
+            records.pack(&mut self.items);
+            self.count += 1;
         }
-        if names.iter().all(|name| *name == names[0]) {
-            names.truncate(1);
-        }
-        self.items.array(3).int(-(jobs as i64));
-        self.items.0.extend_from_slice(&pack_names(&names));
-        self.items.array(jobs).0.extend_from_slice(&priorities.0);
-        self.count += 1;
     }
 }
 
-/// The one name of all jobs, or one a job.
-fn pack_names(names: &[impl AsRef<str>]) -> Vec<u8> {
-    let mut packed = Packer::default();
-    if let [only] = names {
-        packed.str(only.as_ref());
-    } else {
-        packed.array(names.len());
-        for name in names {
-            packed.str(name.as_ref());
+/// Records of one kind follow each other in the plan as columns.
+#[derive(Debug, PartialEq)]
+struct Kind {
+    named: bool,
+    delayed: bool,
+    front: bool,
+    prioritized: bool,
+}
+
+impl Kind {
+    fn of(options: &JobOptions) -> Self {
+        Self {
+            named: options.job_id.is_some(),
+            delayed: options.delay_ms > 0,
+            front: options.delay_ms == 0 && options.lifo,
+            prioritized: options.priority != 0,
         }
     }
-    packed.0
+}
+
+struct Records<'a> {
+    kind: Kind,
+    names: Vec<&'a str>,
+    ids: Vec<&'a str>,
+    dues: Packer,
+    priorities: Packer,
+}
+
+impl<'a> Records<'a> {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            names: Vec::new(),
+            ids: Vec::new(),
+            dues: Packer::default(),
+            priorities: Packer::default(),
+        }
+    }
+
+    fn push(&mut self, job: NewJob<'a>, due_ms: u64) {
+        self.names.push(job.name);
+        if self.kind.named {
+            self.ids.push(job.options.job_id.as_deref().unwrap_or(""));
+        }
+        self.dues.int(due_ms as i64);
+        self.priorities.int(job.options.priority);
+    }
+
+    fn pack(self, items: &mut Packer) {
+        let jobs = self.names.len();
+        items.array(7).int(0).int(jobs as i64);
+        items.column(self.ids.iter().copied(), self.ids.is_empty());
+        let same_name = self.names.iter().all(|name| *name == self.names[0]);
+        items.column(self.names.iter().copied(), same_name);
+        numbers(items, self.kind.delayed.then_some(&self.dues), jobs);
+        items.int(i64::from(self.kind.front));
+        numbers(items, self.kind.prioritized.then_some(&self.priorities), jobs);
+    }
+}
+
+/// A column of packed numbers, or 0.
+fn numbers(items: &mut Packer, column: Option<&Packer>, jobs: usize) {
+    match column {
+        Some(column) => items.array(jobs).0.extend_from_slice(&column.0),
+        None => {
+            items.int(0);
+        }
+    }
 }
 
 /// Adds batches to one queue. Many may be under way at once; each is added exactly once, whatever the connection does.
@@ -380,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_with_only_a_priority_are_one_item_of_the_plan() {
+    fn records_of_one_kind_are_one_item_of_the_plan() {
         let options: Vec<JobOptions> = [
             r#"{"priority":3}"#,
             r#"{"priority":1,"attempts":2}"#,
@@ -401,7 +438,7 @@ mod tests {
             panic!("records are no frame")
         };
         // a run of two, a frame, a run of one, a record of its own
-        assert_eq!(plan[..10], [0x94, 0x93, 0xfe, 0xa1, b'a', 0x92, 3, 1, 0x92, 1]);
+        assert_eq!(plan[..12], [0x94, 0x97, 0, 2, 0xa0, 0xa1, b'a', 0, 0, 0x92, 3, 1]);
         assert_eq!(batch.blobs.len(), 5);
     }
 }

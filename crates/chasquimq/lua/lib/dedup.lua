@@ -40,7 +40,7 @@ local function reschedule_owner(owner, due_ms, body)
   local timestamp = cmsgpack.unpack(body)[1]
   due_ms = due_ms > 0 and due_ms or timestamp
   change_vitals(owner, 'd', due_ms - timestamp)
-  redis.call('ZADD', base .. 'delayed', delayed_score(due_ms), owner)
+  delay_jobs({ owner }, { due_ms })
   emit_job('delayed', owner, nil, 'delay', whole(due_ms))
   wake()
 end

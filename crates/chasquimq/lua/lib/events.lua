@@ -2,11 +2,16 @@
 --   {A, first, n, names}            `added` and `waiting` of n jobs numbered from first; names: one text, or one a job
 --   {a, first, n}                   `active`, prev waiting
 --   {C, first, n, results}          `completed`, prev active; results: '' or a MessagePack array of JSON texts ('' = undefined)
---   {B, ids, names, event, delays}  `added`, then `event`, a job; delays: due times, or nil
+--   {B, ids, n, names, event, dues} `added`, then `event`, for n records; ids: numbered from this number, or one a job; dues: or nil
 --   {X, event, ids, field, value..} `event` a job; value: one text for all, or one a job
 --   {E, event, field, value..}      an event of the queue
 -- The entry's id is that of its last event; the events before it count down from there, so any event can be resumed from.
+-- The log keeps the newest max_events events, and up to an eighth more: a mark is set after each eighth, and what lies before the
+-- oldest of eight marks is trimmed.
+--   trims  list of the ids of the last events at the marks
 local event_groups, event_count = {}, 0
+
+-- @include lib/trims
 
 local function write_group(count, group)
   event_groups[#event_groups + 1] = cmsgpack.pack(group)
@@ -58,8 +63,6 @@ local function flush_events(now_ms)
   else
     S.event_seq = S.event_seq + event_count
   end
-  S.event_weight = S.event_weight * 0.98 + event_count * 0.02
-  local entries = math.ceil(S.max_events / math.max(S.event_weight, 1))
-  redis.call('XADD', base .. 'events', 'MAXLEN', '~', whole(entries), entry_id(S.event_ms, S.event_seq),
-    'e', table.concat(event_groups))
+  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', table.concat(event_groups))
+  count_events(event_count)
 end

@@ -29,19 +29,30 @@ local function active_entry(started, W)
   return entry
 end
 
-local function add_record_taken(id, body, vitals_raw, W)
-  local started = 1
-  if vitals_raw then started = (cmsgpack.unpack(vitals_raw).as or 0) + 1 end
-  local items, ids, set = R.items, R.ids, R.active_set
-  local n = #items
-  items[n + 1], items[n + 2], items[n + 3], items[n + 4], items[n + 5] = 0, id, body, vitals_raw or '', started
-  n = #ids
-  ids[n + 1], ids[n + 2] = 0, id
-  n = #set
-  set[n + 1], set[n + 2] = id, active_entry(started, W)
-  emit_job('active', id, 'waiting')
-  R.taken = R.taken + 1
-  R.bytes = R.bytes + #body
+-- Adds records to what is taken, in order: ids, and of each its body and its vitals (false = none).
+local function add_records_taken(ids, bodies, vitals, W)
+  local items, places, set, first_start = R.items, R.ids, R.active_set, active_entry(1, W)
+  local taken, bytes = {}, 0
+  local i, p, s = #items, #places, #set
+  for at, id in ipairs(ids) do
+    local body, vitals_raw = bodies[at], vitals[at]
+    if body then
+      local started, entry = 1, first_start
+      if vitals_raw then
+        started = (cmsgpack.unpack(vitals_raw).as or 0) + 1
+        entry = active_entry(started, W)
+      end
+      items[i + 1], items[i + 2], items[i + 3], items[i + 4], items[i + 5] = 0, id, body, vitals_raw or '', started
+      places[p + 1], places[p + 2] = 0, id
+      set[s + 1], set[s + 2] = id, entry
+      i, p, s = i + 5, p + 2, s + 2
+      taken[#taken + 1] = id
+      bytes = bytes + #body
+    end
+  end
+  if #taken > 0 then emit(#taken, { 'X', 'active', taken, 'prev', 'waiting' }) end
+  R.taken = R.taken + #taken
+  R.bytes = R.bytes + bytes
 end
 
 -- References of removed jobs stay in the log; each is skipped once. The front list has none.
@@ -68,11 +79,8 @@ end
 
 local function take_records(ids, W)
   if #ids == 0 then return end
-  local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids))
   local vitals = redis.call('EXISTS', base .. 'vitals') == 1 and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
-  for i, id in ipairs(ids) do
-    if bodies[i] then add_record_taken(id, bodies[i], vitals[i], W) end
-  end
+  add_records_taken(ids, redis.call('HMGET', base .. 'jobs', unpack(ids)), vitals, W)
 end
 
 local function has_stalled(vitals_raw)
@@ -121,7 +129,7 @@ local function break_frame(first, n, blob, room, W)
     S.holes = S.holes - 1
   end
   local body_of = frame_bodies(blob)
-  local set, plain, rest = {}, {}, {}
+  local set, ids, bodies, rest = {}, {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'
     local id = whole(first + i)
@@ -130,21 +138,23 @@ local function break_frame(first, n, blob, room, W)
         local body = body_of(i)
         set[#set + 1] = id
         set[#set + 1] = body
-        if room > 0 then plain[#plain + 1] = { id, body } end
+        if room > 0 then bodies[#ids + 1] = body end
       elseif room > 0 then
-        plain[#plain + 1] = { id }
+        bodies[#ids + 1] = redis.call('HGET', base .. 'jobs', id)
       end
-      if room > 0 then room = room - 1 else rest[#rest + 1] = id end
+      if room > 0 then
+        room = room - 1
+        ids[#ids + 1] = id
+      else
+        rest[#rest + 1] = id
+      end
     end
   end
   if #set > 0 then redis.call('HSET', base .. 'jobs', unpack(set)) end
-  for _, job in ipairs(plain) do
-    S.waiting = S.waiting - 1
-    if job[2] then
-      add_record_taken(job[1], job[2], nil, W)
-    else
-      take_records({ job[1] }, W)
-    end
+  if #ids > 0 then
+    S.waiting = S.waiting - #ids
+    local vitals = chars and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
+    add_records_taken(ids, bodies, vitals, W)
   end
   push_rest(rest)
   redis.call('XDEL', base .. 'log', entry_id(first, n))

@@ -3,8 +3,8 @@
 --   {c, first, n, offset, count, keep, results}                      completed jobs of a frame, one behind the other
 --   {r, 0, 0, 0, ids, keep, results}                                 completed records
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
---   {f, first, n, offset, id, body, to, keep, due_ms, attempts_made, exhausted, reason, trace}   a failed try
---        to: failed | delayed | waiting | front; delay is due_ms - now_ms; body only for jobs of a frame
+--   {f, first, n, offsets, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
+--        to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one text, or one a job
 --   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished
 --   {m, first, n, offset, id, body}                                  let go: its handler said that it moved the job elsewhere
 -- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once.
@@ -12,7 +12,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
 local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {},
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
-  delayed_add = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
+  delayed = {}, dues = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
 
 -- Records that were taken together have equal active entries.
 local unpacked_entries = {}
@@ -36,7 +36,7 @@ local function load_finish(outcomes)
         F.takes[first] = { n = outcome[3] }
         firsts[#firsts + 1] = whole(first)
       end
-    elseif kind == 'r' then
+    elseif kind == 'r' or kind == 'f' then
       for _, id in ipairs(outcome[5]) do ids[#ids + 1] = id end
     else
       ids[#ids + 1] = outcome[5]
@@ -103,8 +103,20 @@ local function leave_active(id, owner)
   return nil, redis.call('HEXISTS', base .. 'jobs', id) == 1 and ERROR_LOCK_MISSING or ERROR_JOB_MISSING
 end
 
-local function count_finished(set, keep)
-  F[set][keep] = (F[set][keep] or 0) + 1
+-- Vitals of records that were taken together, had none before and returned nothing are equal.
+local plain_vitals = {}
+
+local function completed_vitals(id, active, returnvalue, W)
+  local vitals = F.vitals[id]
+  if not vitals and returnvalue == '' and plain_vitals[active] then return plain_vitals[active] end
+  local known = vitals or {}
+  known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], W.now_ms
+  known.rv = returnvalue ~= '' and returnvalue or nil
+  known.pb = active[4] ~= '' and active[4] or nil
+  known.d = nil
+  local packed = cmsgpack.pack(known)
+  if not vitals and returnvalue == '' then plain_vitals[active] = packed end
+  return packed
 end
 
 -- What an owner of a deduplication id kept while it was active becomes a job, and the owner. A job of its id may exist by now.
@@ -124,11 +136,12 @@ local function add_next(item, body, W)
   append(F.vitals_set, id, cmsgpack.pack({ di = dedup[1] }))
   if due_ms > 0 then
     due_ms = W.now_ms + delay_ms
-    append(F.delayed_add, delayed_score(due_ms), id)
-    emit(2, { 'B', { id }, { name }, 'delayed', { whole(due_ms) } })
+    append(F.delayed, id)
+    append(F.dues, due_ms)
+    emit(2, { 'B', { id }, 1, name, 'delayed', { due_ms } })
   else
     append(front == 1 and F.front or F.waiting, id)
-    emit(2, { 'B', { id }, { name }, 'waiting' })
+    emit(2, { 'B', { id }, 1, name, 'waiting' })
   end
   redis.call('SET', base .. 'de:' .. dedup[1], id)
   return true
@@ -143,36 +156,39 @@ local function finish_key(id, vitals, W)
   if redis.call('GET', key) == id and redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
 end
 
-local function complete_record(id, keep, returnvalue, W)
-  local active, why = leave_active(id, W.owner)
-  if not active then return why end
-  local vitals = F.vitals[id] or {}
-  if vitals.di then finish_key(id, vitals, W) end
-  emit_job('completed', id, 'active', 'returnvalue', returnvalue == '' and 'null' or returnvalue)
-  if W.keeps[keep][1] == 0 then
-    F.dropped[#F.dropped + 1] = id
-    return nil
+local function complete_records(ids, keep, results, W)
+  local removed, finished_on = W.keeps[keep][1] == 0, whole(W.now_ms)
+  local done, values = {}, {}
+  local vitals_set, completed_add = F.vitals_set, F.completed_add
+  local function tell()
+    if #done > 0 then emit(#done, { 'X', 'completed', done, 'returnvalue', results and values or 'null', 'prev', 'active' }) end
+    done, values = {}, {}
   end
-  vitals.am, vitals.as, vitals.po, vitals.fo = (vitals.am or 0) + 1, active[2], active[1], W.now_ms
-  vitals.rv = returnvalue ~= '' and returnvalue or nil
-  vitals.pb = active[4] ~= '' and active[4] or nil
-  vitals.d = nil
-  F.vitals_set[#F.vitals_set + 1] = id
-  F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
-  F.completed_add[#F.completed_add + 1] = W.now_ms
-  F.completed_add[#F.completed_add + 1] = id
-  S.completed = S.completed + 1
-  count_finished('completed', keep)
-  return nil
-end
-
-local function complete_records(outcome, W)
-  local ids, keep = outcome[5], outcome[6]
-  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7])
   for i, id in ipairs(ids) do
-    local why = complete_record(id, keep, results and results[i] or '', W)
-    if why then table.insert(F.rejected, { 0, id, why }) end
+    local active, why = leave_active(id, W.owner)
+    if active then
+      local vitals = F.vitals[id]
+      if vitals and vitals.di then
+        tell()
+        finish_key(id, vitals, W)
+      end
+      local n, value = #done + 1, results and results[i] or ''
+      done[n], values[n] = id, value == '' and 'null' or value
+      if removed then
+        F.dropped[#F.dropped + 1] = id
+      else
+        S.completed = S.completed + 1
+        F.completed[keep] = (F.completed[keep] or 0) + 1
+        n = #vitals_set
+        vitals_set[n + 1], vitals_set[n + 2] = id, completed_vitals(id, active, value, W)
+        n = #completed_add
+        completed_add[n + 1], completed_add[n + 2] = finished_on, id
+      end
+    else
+      F.rejected[#F.rejected + 1] = { 0, id, why }
+    end
   end
+  tell()
 end
 
 local function complete_jobs(outcome, W)
@@ -201,8 +217,10 @@ local function complete_scattered(outcome, W)
     local value = results[i + 1] or ''
     local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
     if not complete_jobs(single, W) then
-      local why = complete_record(whole(first + offset + i), keep, value, W)
-      if why then table.insert(F.rejected, { first, offset + i, why }) end
+      local refused = #F.rejected
+      complete_records({ whole(first + offset + i) }, keep, { value }, W)
+      -- named by its place, as it was asked for
+      if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3] } end
     end
   end
 end
@@ -219,40 +237,73 @@ local function take_out(outcome, W)
   return leave_active(id, W.owner)
 end
 
-local function fail_job(outcome, W)
-  local id, to, keep, due_ms, attempts_made = outcome[5], outcome[7], outcome[8], outcome[9], outcome[10]
-  local active, why = take_out(outcome, W)
-  if not active then return why end
-  local vitals = F.vitals[id] or {}
-  vitals.am, vitals.as, vitals.po = attempts_made, active[2], active[1]
+-- What a failed try leaves of a job in its vitals.
+local function failed_vitals(vitals, active, outcome, W)
+  vitals.am, vitals.as, vitals.po = outcome[10], active[2], active[1]
   vitals.pb = active[4] ~= '' and active[4] or nil
   vitals.fr = outcome[12] ~= '' and outcome[12] or nil
-  if outcome[13] ~= '' then
-    F.traces_set[#F.traces_set + 1] = id
-    F.traces_set[#F.traces_set + 1] = outcome[13]
-  end
   vitals.df, vitals.d = nil, nil
-  if to == 'failed' then
-    if vitals.di then finish_key(id, vitals, W) end
-    vitals.fo = W.now_ms
-    table.insert(F.failed_add, W.now_ms)
-    table.insert(F.failed_add, id)
-    count_finished('failed', keep)
-    if W.keeps[keep][1] == 0 then F.dropped[#F.dropped + 1] = id end
-    emit_job('failed', id, 'active', 'failedReason', outcome[12])
-    if outcome[11] == 1 then emit_job('retries-exhausted', id, nil, 'attemptsMade', whole(attempts_made)) end
-  elseif to == 'delayed' then
-    vitals.d = due_ms - W.now_ms
-    table.insert(F.delayed_add, delayed_score(due_ms))
-    table.insert(F.delayed_add, id)
-    emit_job('delayed', id, nil, 'delay', whole(due_ms))
-  else
-    table.insert(to == 'front' and F.front or F.waiting, id)
-    emit_job('waiting', id, 'active')
+  if outcome[7] == 'failed' then vitals.fo = W.now_ms end
+  if outcome[7] == 'delayed' then vitals.d = outcome[9] - W.now_ms end
+  return cmsgpack.pack(vitals)
+end
+
+-- A job has failed for good.
+local function settle_failed(id, outcome, W)
+  local keep, reason = outcome[8], outcome[12]
+  local n = #F.failed_add
+  F.failed_add[n + 1], F.failed_add[n + 2] = W.now_ms, id
+  F.failed[keep] = (F.failed[keep] or 0) + 1
+  if W.keeps[keep][1] == 0 then F.dropped[#F.dropped + 1] = id end
+  emit_job('failed', id, 'active', 'failedReason', reason)
+  if outcome[11] == 1 then emit_job('retries-exhausted', id, nil, 'attemptsMade', whole(outcome[10])) end
+end
+
+-- Jobs are tried again.
+local function place_failed(ids, to, due_ms)
+  local list = to == 'delayed' and F.delayed or to == 'front' and F.front or F.waiting
+  for _, id in ipairs(ids) do
+    list[#list + 1] = id
+    if to == 'delayed' then F.dues[#list] = due_ms end
   end
-  F.vitals_set[#F.vitals_set + 1] = id
-  F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
-  return nil
+  if to == 'delayed' then
+    emit(#ids, { 'X', 'delayed', ids, 'delay', whole(due_ms) })
+  else
+    emit(#ids, { 'X', 'waiting', ids, 'prev', 'active' })
+  end
+end
+
+local function fail_jobs(outcome, W)
+  local first, offsets, ids, bodies, traces = outcome[2], outcome[4], outcome[5], outcome[6], outcome[13]
+  local again, fresh = {}, nil
+  for i, id in ipairs(ids) do
+    local active, why, packed
+    if first > 0 and leave_take(first, offsets[i], 1, W.owner, '0') then
+      local n, take = #F.jobs_set, F.takes[first].take
+      F.jobs_set[n + 1], F.jobs_set[n + 2] = id, bodies[i]
+      -- jobs of one frame that fail alike, for the first time, have equal vitals
+      fresh = fresh or failed_vitals({}, { take[1], 1, W.owner, take[4] }, outcome, W)
+      packed = fresh
+    else
+      active, why = leave_active(id, W.owner)
+      local vitals = F.vitals[id] or {}
+      if active and vitals.di and outcome[7] == 'failed' then finish_key(id, vitals, W) end
+      packed = active and failed_vitals(vitals, active, outcome, W)
+    end
+    if packed then
+      local n = #F.vitals_set
+      F.vitals_set[n + 1], F.vitals_set[n + 2] = id, packed
+      local trace = type(traces) == 'table' and traces[i] or traces
+      if trace ~= '' then
+        n = #F.traces_set
+        F.traces_set[n + 1], F.traces_set[n + 2] = id, trace
+      end
+      if outcome[7] == 'failed' then settle_failed(id, outcome, W) else again[#again + 1] = id end
+    else
+      F.rejected[#F.rejected + 1] = first > 0 and { first, offsets[i], why } or { 0, id, why }
+    end
+  end
+  if #again > 0 then place_failed(again, outcome[7], outcome[9]) end
 end
 
 local function give_back(outcome, W)
@@ -298,7 +349,7 @@ local function write_finish()
   call_in_chunks('HSET', base .. 'runs', F.runs_set)
   call_in_chunks('ZADD', base .. 'completed', F.completed_add)
   call_in_chunks('ZADD', base .. 'failed', F.failed_add)
-  call_in_chunks('ZADD', base .. 'delayed', F.delayed_add)
+  if #F.delayed > 0 then delay_jobs(F.delayed, F.dues) end
   if #F.dropped > 0 then
     for from = 1, #F.dropped, 1000 do
       redis.call('ZREM', base .. 'failed', unpack(F.dropped, from, math.min(from + 999, #F.dropped)))
@@ -317,9 +368,9 @@ local function finish(outcomes, W)
     if kind == 'c' then
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
-      complete_records(outcome, W)
+      complete_records(outcome[5], outcome[6], outcome[7] ~= '' and cmsgpack.unpack(outcome[7]), W)
     elseif kind == 'f' then
-      why = fail_job(outcome, W)
+      fail_jobs(outcome, W)
     elseif kind == 'm' then
       let_go(outcome, W)
     else

@@ -33,7 +33,7 @@ local function turn(outcomes, want, surplus, W)
   end
   -- somebody who waits must hear of what this worker put back, or delayed, and does not look after itself
   local room_for_others = not paused and (concurrency == 0 or S.active < concurrency)
-  if (room_for_others and (want < 0 or gated == 1) and has_work()) or (#F.delayed_add > 0 and not due) then wake() end
+  if (room_for_others and (want < 0 or gated == 1) and has_work()) or (#F.delayed > 0 and not due) then wake() end
   if was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not has_work() then
     emit(1, { 'E', 'drained' })
   end

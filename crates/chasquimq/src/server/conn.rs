@@ -294,8 +294,14 @@ impl Connection {
             // a server may forbid CLIENT; the name is a comfort only
             let _ = connection.send_packed_command(&command).await;
         }
+        let mut info = server_info(&mut connection, options).await?;
+        // a server that comes back reads its data first, and takes no command meanwhile
+        while info.contains("\nloading:1") {
+            tokio::time::sleep(FIRST_RETRY).await;
+            info = server_info(&mut connection, options).await?;
+        }
         if !options.skip_version_check {
-            check_version(&mut connection, options).await?;
+            check_version(&info)?;
         }
         if let Ok(mut current) = self.shared.current.lock() {
             current.connection = Some(connection);
@@ -378,14 +384,29 @@ fn client(options: &ConnectOptions) -> Result<Client> {
     made.map_err(|error| to_error(&error, options))
 }
 
-async fn check_version(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<()> {
-    let answer = connection.send_packed_command(redis::cmd("INFO").arg("server")).await;
-    let info = match answer.and_then(Value::extract_error) {
-        Ok(value) => redis::from_redis_value::<String>(value).unwrap_or_default(),
-        // a server may forbid INFO to this user: then nothing can be said about its version
-        Err(error) if error.code() == Some("NOPERM") => return Ok(()),
-        Err(error) => return Err(to_error(&error, options)),
-    };
+/// What the server says of itself; nothing where it forbids this user to ask.
+async fn server_info(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<String> {
+    let mut ask = redis::cmd("INFO");
+    ask.arg("server").arg("persistence");
+    match connection
+        .send_packed_command(&ask)
+        .await
+        .and_then(Value::extract_error)
+    {
+        Ok(value) => Ok(redis::from_redis_value(value).unwrap_or_default()),
+        Err(error) if error.code() == Some("NOPERM") => Ok(String::new()),
+        // before 7.0 there is one section an INFO
+        Err(_) => {
+            let answer = connection.send_packed_command(redis::cmd("INFO").arg("server")).await;
+            let info = answer
+                .and_then(Value::extract_error)
+                .map_err(|error| to_error(&error, options))?;
+            Ok(redis::from_redis_value(info).unwrap_or_default())
+        }
+    }
+}
+
+fn check_version(info: &str) -> Result<()> {
     let version = info
         .lines()
         .find_map(|line| line.strip_prefix("redis_version:"))

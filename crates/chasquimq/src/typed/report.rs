@@ -92,8 +92,8 @@ impl Report {
             self.told.failed.insert(job.handle, (job.id(), reason.clone()));
         }
         let ending = Ending::Failed {
-            reason: Some(reason),
-            stacktrace: add_trace(job, trace),
+            reason: Some(reason.into()),
+            stacktrace: add_trace(job, trace).map(Into::into),
             unrecoverable,
             delay_ms: retry_after.map(|pause| pause.as_millis() as f64),
         };

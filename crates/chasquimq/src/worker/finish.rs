@@ -1,10 +1,12 @@
 //! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
 
+use std::sync::Arc;
+
 use super::fetch::{Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
-    frame::body_in_frame,
+    frame::{bodies_in_frame, body_in_frame},
     id::random_unit,
     options::{JobOptions, Keep},
     pack::Packer,
@@ -65,9 +67,9 @@ pub enum Ending {
     /// It threw.
     Failed {
         /// Message of the error.
-        reason: Option<String>,
+        reason: Option<Arc<str>>,
         /// All its stack traces so far, JSON array of texts.
-        stacktrace: Option<String>,
+        stacktrace: Option<Arc<str>>,
         /// No further tries.
         unrecoverable: bool,
         /// Pause before the next try, ms, by a strategy of the user's; -1 = no further tries.
@@ -150,6 +152,7 @@ impl Outcomes {
     pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, holdings: &mut Holdings, defaults: &Defaults) -> Result<Self> {
         let mut packing = Packing {
             items: Packer::default(),
+            failed: None,
             count: 0,
             keeps: Vec::new(),
             out: Outcomes::default(),
@@ -161,6 +164,7 @@ impl Outcomes {
             for outcome in flush.others {
                 packing.other(outcome, holdings, defaults)?;
             }
+            packing.close_failed()?;
         }
         Ok(packing.done())
     }
@@ -216,6 +220,8 @@ impl Outcomes {
 
 struct Packing {
     items: Packer,
+    // failed tries that end alike
+    failed: Option<Failed>,
     count: usize,
     keeps: Vec<Keep>,
     out: Outcomes,
@@ -366,7 +372,7 @@ impl Packing {
                 n: *n,
                 offset,
                 id: (*first + u64::from(offset)).to_string(),
-                body: body_in_frame(blob, offset as usize)?,
+                blob: Some(blob.clone()),
                 attempts_made: 0,
                 attempts_started: 1,
                 options: options.clone(),
@@ -381,21 +387,37 @@ impl Packing {
                 n: 0,
                 offset: 0,
                 id: id.clone(),
-                body: Vec::new(),
+                blob: None,
                 attempts_made: *attempts_made,
                 attempts_started: *attempts_started,
                 options: options.clone(),
             },
         };
         holdings.release(handle, 1);
+        self.out.sent.push(match place.first {
+            0 => Sent::Record {
+                id: place.id.clone(),
+                handle,
+            },
+            first => Sent::Frame {
+                first,
+                offset,
+                count: 1,
+                handle,
+            },
+        });
+        if !matches!(ending, Ending::Failed { .. }) {
+            self.close_failed()?;
+            self.count += 1;
+        }
         match ending {
             Ending::Moved => {
                 self.items.array(6).str("m");
-                self.place(&place);
+                self.place(&place)?;
             }
             Ending::Returned | Ending::RateLimited => {
                 self.items.array(7).str("b");
-                self.place(&place);
+                self.place(&place)?;
                 self.items.int(i64::from(matches!(ending, Ending::RateLimited)));
             }
             Ending::Failed {
@@ -405,85 +427,154 @@ impl Packing {
                 delay_ms,
             } => {
                 self.out.jobs += 1;
-                self.failed(handle, &place, reason, stacktrace, unrecoverable, delay_ms, defaults);
+                let retry = self.retry(&place, unrecoverable, delay_ms, defaults);
+                self.failed(handle, place, retry, reason, stacktrace, defaults)?;
             }
         }
-        self.count += 1;
-        self.out.sent.push(match place.first {
-            0 => Sent::Record { id: place.id, handle },
-            first => Sent::Frame {
-                first,
-                offset,
-                count: 1,
-                handle,
-            },
-        });
         Ok(())
     }
 
-    fn place(&mut self, place: &Place) {
+    fn place(&mut self, place: &Place) -> Result<()> {
         self.items
             .int(place.first as i64)
             .int(i64::from(place.n))
             .int(i64::from(place.offset));
-        self.items.str(&place.id).bytes(&place.body);
+        self.items.str(&place.id);
+        match &place.blob {
+            Some(blob) => self.items.bytes(&body_in_frame(blob, place.offset as usize)?),
+            None => self.items.str(""),
+        };
+        Ok(())
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the fields of one outcome, taken apart by its caller's match"
-    )]
-    fn failed(
-        &mut self,
-        handle: u32,
-        place: &Place,
-        reason: Option<String>,
-        stacktrace: Option<String>,
-        unrecoverable: bool,
-        delay_ms: Option<f64>,
-        defaults: &Defaults,
-    ) {
-        let attempts_made = place.attempts_made + 1;
+    fn retry(&self, place: &Place, unrecoverable: bool, delay_ms: Option<f64>, defaults: &Defaults) -> Retry {
         let worn_out = defaults
             .max_started_attempts
             .is_some_and(|most| most > 0 && place.attempts_started >= most);
-        let unrecoverable = unrecoverable || worn_out;
-        let retry = backoff::decide(&place.options, attempts_made, unrecoverable, delay_ms, random_unit());
-        let keep = self.keep(place.options.remove_on_fail.unwrap_or(defaults.remove_on_fail));
+        let attempts_made = place.attempts_made + 1;
+        backoff::decide(
+            &place.options,
+            attempts_made,
+            unrecoverable || worn_out,
+            delay_ms,
+            random_unit(),
+        )
+    }
+
+    /// Notes a failed try with those that end alike.
+    fn failed(
+        &mut self,
+        handle: u32,
+        place: Place,
+        retry: Retry,
+        reason: Option<Arc<str>>,
+        stacktrace: Option<Arc<str>>,
+        defaults: &Defaults,
+    ) -> Result<()> {
+        let attempts_made = place.attempts_made + 1;
         let (to, due_ms, state) = match retry {
             Retry::Never => ("failed", 0, FailureState::Failed),
             Retry::After(ms) => ("delayed", self.out.now_ms + ms, FailureState::Delayed(ms)),
             Retry::Now if place.options.lifo => ("front", 0, FailureState::Waiting),
             Retry::Now => ("waiting", 0, FailureState::Waiting),
         };
-        self.items.array(13).str("f");
-        self.place(place);
-        self.items
-            .str(to)
-            .int(keep)
-            .int(due_ms as i64)
-            .int(i64::from(attempts_made));
-        self.items.int(i64::from(attempts_made >= place.options.attempts));
-        self.items
-            .str(reason.as_deref().unwrap_or(""))
-            .str(stacktrace.as_deref().unwrap_or(""));
         self.out.failures.push(Failure {
             handle,
             state,
             attempts_made,
         });
+        let end = End {
+            first: place.first,
+            to,
+            keep: self.keep(place.options.remove_on_fail.unwrap_or(defaults.remove_on_fail)),
+            due_ms,
+            attempts_made,
+            exhausted: attempts_made >= place.options.attempts,
+            reason: reason.unwrap_or_else(|| Arc::from("")),
+        };
+        if self.failed.as_ref().is_some_and(|failed| failed.end != end) {
+            self.close_failed()?;
+        }
+        let failed = self.failed.get_or_insert_with(|| Failed {
+            end,
+            places: Vec::new(),
+            traces: Vec::new(),
+        });
+        failed.places.push(place);
+        failed.traces.push(stacktrace.unwrap_or_else(|| Arc::from("")));
+        Ok(())
+    }
+
+    fn close_failed(&mut self) -> Result<()> {
+        let Some(Failed { end, places, traces }) = self.failed.take() else {
+            return Ok(());
+        };
+        let items = &mut self.items;
+        items.array(13).str("f").int(end.first as i64);
+        items.int(i64::from(places[0].n));
+        if end.first > 0 {
+            items.array(places.len());
+            for place in &places {
+                items.int(i64::from(place.offset));
+            }
+        } else {
+            items.int(0);
+        }
+        items.column(places.iter().map(|place| place.id.as_str()), false);
+        match &places[0].blob {
+            Some(blob) => {
+                let offsets: Vec<usize> = places.iter().map(|place| place.offset as usize).collect();
+                items.array(offsets.len());
+                for body in bodies_in_frame(blob, &offsets)? {
+                    items.bytes(&body);
+                }
+            }
+            None => {
+                items.str("");
+            }
+        }
+        items.str(end.to).int(end.keep).int(end.due_ms as i64);
+        items
+            .int(i64::from(end.attempts_made))
+            .int(i64::from(end.exhausted))
+            .str(&end.reason);
+        let is_same = traces.iter().all(|trace| *trace == traces[0]);
+        items.column(traces.iter().map(|trace| &**trace), is_same);
+        self.count += 1;
+        Ok(())
     }
 }
 
+/// How failed tries of one operation end: those of one frame (first > 0), or of records, that share all of this.
+#[derive(Debug, PartialEq)]
+struct End {
+    first: u64,
+    to: &'static str,
+    keep: i64,
+    due_ms: u64,
+    attempts_made: u32,
+    exhausted: bool,
+    reason: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    end: End,
+    places: Vec<Place>,
+    traces: Vec<Arc<str>>,
+}
+/// Where an outcome's job is, and what decides what becomes of it.
+#[derive(Debug)]
 struct Place {
     first: u64,
     n: u32,
     offset: u32,
     id: String,
-    body: Vec<u8>,
+    // of the frame it lies in
+    blob: Option<Arc<Vec<u8>>>,
     attempts_made: u32,
     attempts_started: u32,
-    options: std::sync::Arc<JobOptions>,
+    options: Arc<JobOptions>,
 }
 
 fn result_text<'a>(job: &Completed, text: &'a str) -> &'a str {

@@ -130,8 +130,8 @@ async fn a_job_says_itself_when_it_is_tried_again_or_never() {
     let worker = world.worker(WorkerOptions::default(), |job| {
         let failed = |unrecoverable, delay_ms| {
             End::Other(Ending::Failed {
-                reason: Some("boom".to_owned()),
-                stacktrace: Some("[\"trace\"]".to_owned()),
+                reason: Some("boom".into()),
+                stacktrace: Some("[\"trace\"]".into()),
                 unrecoverable,
                 delay_ms,
             })

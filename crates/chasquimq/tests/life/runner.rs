@@ -249,7 +249,7 @@ impl Loop {
                     continue;
                 }
                 End::Failed(reason) => Ending::Failed {
-                    reason: Some(reason.to_owned()),
+                    reason: Some((*reason).into()),
                     stacktrace: None,
                     unrecoverable: false,
                     delay_ms: None,

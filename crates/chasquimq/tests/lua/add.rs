@@ -36,7 +36,7 @@ fn records_of_a_batch_share_a_reference() {
          state: id=6 waiting=6 references=2
          wake: set",
     );
-    queue.events_are("[B [x 2] [a a] waiting] [A 3 2 a] [B [y z] [a a] waiting]");
+    queue.events_are("[B [x] 1 [a] waiting] [B 2 1 a waiting] [A 3 2 a] [B [y] 1 [a] waiting] [B [z] 1 [a] waiting]");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn delayed_jobs_keep_their_order_within_a_millisecond() {
          state: id=3
          wake: set",
     );
-    queue.events_are("[B [b a 3] [a a a] delayed [2000 2000 1500]]");
+    queue.events_are("[B [b] 1 [a] delayed [2000]] [B [a] 1 [a] delayed [2000]] [B 3 1 a delayed [1500]]");
     queue.add(1000, Plan::new().delayed("c", 2000));
     queue.key_is("delayed", "3@1500+0 b@2000+0 a@2000+1 c@2000+2");
 }
@@ -67,7 +67,7 @@ fn jobs_with_a_priority_are_ranked_by_it_then_by_arrival() {
          state: id=7 waiting=2
          wake: set",
     );
-    queue.events_are("[A 1 3 a] [A 4 2 a] [B [x] [a] waiting] [A 7 1 a]");
+    queue.events_are("[B 1 3 a waiting] [A 4 2 a] [B [x] 1 [a] waiting] [B 7 1 a waiting]");
     queue.add(1000, Plan::new().run(&[1]));
     queue.key_is("prioritized", "7@-1+5 2@1+2 x@1+4 8@1+6 1@3+1 3@3+3");
 }
@@ -85,6 +85,26 @@ fn jobs_of_a_batch_go_to_the_front_one_after_the_other() {
     queue.add(1000, Plan::new().front("c"));
     queue.key_is("front", "c b a");
     queue.key_is("state", "id=4 waiting=4");
+}
+
+#[test]
+fn order_within_a_millisecond_outlasts_its_numbers() {
+    let mut queue = TestQueue::with(Plan::new().delayed("first", 2000));
+    // order numbers start again beyond 3000
+    let many = (0..3001).fold(Plan::new(), |plan, _| plan.delayed("", 5000));
+    queue.add(1000, many);
+    queue.add(
+        1000,
+        Plan::new()
+            .delayed("second", 2000)
+            .delayed("third", 2000)
+            .delayed("b", 9000),
+    );
+    queue.add(1000, Plan::new().delayed("fourth", 2000).delayed("a", 9000));
+    let delayed: Vec<String> = redis::from_redis_value(queue.command("ZRANGE", "delayed", &["0", "3"])).expect("ids");
+    assert_eq!(delayed, ["first", "second", "third", "fourth"]);
+    let last: Vec<String> = redis::from_redis_value(queue.command("ZRANGE", "delayed", &["-2", "-1"])).expect("ids");
+    assert_eq!(last, ["b", "a"]);
 }
 
 #[test]
@@ -111,7 +131,7 @@ fn a_repeated_id_adds_nothing() {
          state: id=4 waiting=2 references=2
          wake: set",
     );
-    queue.events_are("[B [y] [a] waiting] [X duplicated [x y]]");
+    queue.events_are("[B [y] 1 [a] waiting] [X duplicated [x y]]");
 }
 
 #[test]
@@ -182,7 +202,7 @@ fn a_job_yields_to_the_owner_of_its_deduplication_id() {
          wake: set",
     );
     queue.events_are(
-        "[B [1] [a] waiting] [X deduplicated [1] deduplicationId d deduplicatedJobId 2] [A 3 1 a] \
+        "[B [1] 1 a waiting] [X deduplicated [1] deduplicationId d deduplicatedJobId 2] [A 3 1 a] \
          [X deduplicated [1] deduplicationId d deduplicatedJobId x]",
     );
 }
@@ -252,8 +272,8 @@ fn a_delayed_owner_is_replaced() {
          wake: set",
     );
     queue.events_are(
-        "[X removed [x] prev delayed] [X deduplicated [y] deduplicationId d deduplicatedJobId x] [B [y] [a] delayed [3000]] \
-         [X removed [y] prev delayed] [X deduplicated [z] deduplicationId d deduplicatedJobId y] [B [z] [a] delayed [4000]]",
+        "[X removed [x] prev delayed] [X deduplicated [y] deduplicationId d deduplicatedJobId x] [B [y] 1 a delayed [3000]] \
+         [X removed [y] prev delayed] [X deduplicated [z] deduplicationId d deduplicatedJobId y] [B [z] 1 a delayed [4000]]",
     );
 }
 
@@ -303,7 +323,7 @@ fn a_delayed_owner_is_rescheduled() {
     );
     queue.keys_are(
         "de:d: x
-         delayed: x@1500+0
+         delayed: x@1500+1
          jobs: x=[7 {} a 1]
          state: id=2
          vitals: x={d:1493 di:d}

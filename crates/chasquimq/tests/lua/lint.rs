@@ -8,7 +8,7 @@ use std::{
 
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// The one script with an argument for each of its inputs' items reads the rest below its first lines.
-const BLOBS: (&str, &str) = ("add", "ARGV[blob]");
+const BLOBS: (&str, &str) = ("add", "ARGV[next_blob]");
 const MOST_PARAMETERS: usize = 5;
 
 struct File {

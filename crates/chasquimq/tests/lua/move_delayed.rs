@@ -40,7 +40,7 @@ fn a_new_time_counts_from_now() {
     let mut queue = delayed();
     assert_eq!(run!(queue, MOVE_DELAYED, 1500, "y", 1600), "0");
     queue.keys_are(
-        "delayed: y@1600+0 x@2000+0
+        "delayed: y@1600+1 x@2000+0
          jobs: x=[7 {} a 1] y=[7 {} a 1]
          log: 3-1
          state: id=3 waiting=1
@@ -49,7 +49,7 @@ fn a_new_time_counts_from_now() {
     );
     queue.events_are("[X delayed [y] delay [1600]]");
     run!(queue, MOVE_DELAYED, 1500, "y", 2000);
-    queue.key_is("delayed", "x@2000+0 y@2000+1");
+    queue.key_is("delayed", "x@2000+0 y@2000+2");
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn events_in(group: &Tree) -> u64 {
     match items[0].string().as_str() {
         "A" => 2 * items[2].number(),
         "a" | "C" => items[2].number(),
-        "B" => 2 * items[1].items().len() as u64,
+        "B" => 2 * items[2].number(),
         "X" => items[2].items().len() as u64,
         "E" => 1,
         other => panic!("event group {other}"),

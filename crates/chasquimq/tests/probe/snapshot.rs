@@ -23,7 +23,7 @@ pub const STATE_FIELDS: [&str; 14] = [
     "references",
     "event_ms",
     "event_seq",
-    "event_weight",
+    "event_fresh",
     "holes",
     "gone",
     "max_events",

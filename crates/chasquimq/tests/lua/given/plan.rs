@@ -68,7 +68,7 @@ impl Plan {
     }
 
     pub fn deduplicated_prioritized(mut self, id: &str, due_ms: u64, dedup: &Deduplication, priority: i64) -> Self {
-        self.items.array(7).int(0).str(id).str("a").int(due_ms as i64).int(0);
+        self.items.array(7).int(-1).str(id).str("a").int(due_ms as i64).int(0);
         self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
         for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
             self.items.int(i64::from(flag));
@@ -90,8 +90,16 @@ impl Plan {
 
     /// Numbered records of these priorities, in one item.
     pub fn run(mut self, priorities: &[i64]) -> Self {
-        self.items.array(3).int(-(priorities.len() as i64)).str("a");
-        self.items.array(priorities.len());
+        let jobs = priorities.len();
+        self.items
+            .array(7)
+            .int(0)
+            .int(jobs as i64)
+            .str("")
+            .str("a")
+            .int(0)
+            .int(0);
+        self.items.array(jobs);
         for priority in priorities {
             self.items.int(*priority);
             self.blobs.push(prioritized_body(TIMESTAMP, "{}", "a", "1", *priority));
@@ -100,16 +108,26 @@ impl Plan {
         self
     }
 
+    /// A column of one number; 0 = none.
+    fn number_or_none(&mut self, number: i64) {
+        if number == 0 {
+            self.items.int(0);
+        } else {
+            self.items.array(1).int(number);
+        }
+    }
+
     fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
-        self.items
-            .array(7)
-            .int(0)
-            .str(id)
-            .str("a")
-            .int(due_ms as i64)
-            .int(i64::from(front))
-            .nil()
-            .int(priority);
+        self.items.array(7).int(0).int(1);
+        if id.is_empty() {
+            self.items.str("");
+        } else {
+            self.items.array(1).str(id);
+        }
+        self.items.str("a");
+        self.number_or_none(due_ms as i64);
+        self.items.int(i64::from(front));
+        self.number_or_none(priority);
         self.push_body(priority);
         self.count += 1;
         self

@@ -169,7 +169,7 @@ impl TestQueue {
         let snapshot = self.probe.checked();
         let mut lines = Vec::new();
         for suffix in self.probe.suffixes() {
-            if suffix == "events" || suffix.starts_with("memo:") {
+            if matches!(suffix.as_str(), "events" | "trims" | "delays") || suffix.starts_with("memo:") {
                 continue;
             }
             let content = self.show_key(&snapshot, &suffix);

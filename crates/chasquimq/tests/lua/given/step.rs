@@ -177,7 +177,19 @@ impl Step {
     }
 
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
-        self.placed(13, "f", place)
+        self.count += 1;
+        let outcome = self.outcomes.array(13).str("f");
+        match place {
+            Place::Frame(first, n, offset) => {
+                outcome.int(*first as i64).int(*n as i64).array(1).int(*offset as i64);
+                outcome.array(1).str(&place.id()).array(1);
+                outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string()));
+            }
+            Place::Record(id) => {
+                outcome.int(0).int(0).int(0).array(1).str(id).str("");
+            }
+        }
+        outcome
             .str(fail.to)
             .int(1)
             .int(fail.due_ms as i64)

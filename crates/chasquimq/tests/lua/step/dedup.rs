@@ -82,7 +82,7 @@ fn what_was_kept_becomes_a_job_before_its_owner_completes() {
          vitals: 2={di:d}
          wake: set",
     );
-    queue.events_are("[B [2] [a] waiting] [X completed [x] returnvalue [null] prev active]");
+    queue.events_are("[B [2] 1 a waiting] [X completed [x] returnvalue null prev active]");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_was_kept_is_delayed_from_the_time_at_which_it_is_added() {
     queue.step(Step::by("w").at(1500).fail(&of("x"), &Fail::to("failed")));
     queue.key_is("delayed", "y@1600+0");
     queue.key_is("de:d", "y");
-    queue.events_are("[B [y] [a] delayed [1600]] [X failed [x] failedReason [boom] prev active] [E drained]");
+    queue.events_are("[B [y] 1 a delayed [1600]] [X failed [x] failedReason [boom] prev active] [E drained]");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_was_kept_is_not_added_over_a_job_of_its_id() {
     queue.step(Step::by("w").done_record("x", ""));
     queue.key_is("delayed", "y@5000+0");
     queue.key_is("de:d", "(none)");
-    queue.events_are("[X duplicated [y]] [X completed [x] returnvalue [null] prev active] [E drained]");
+    queue.events_are("[X duplicated [y]] [X completed [x] returnvalue null prev active] [E drained]");
 }
 
 #[test]

@@ -67,11 +67,11 @@ fn the_queue_is_drained_when_none_is_left() {
     queue.step(Step::by("w").want(1));
     queue.skip_events();
     queue.step(Step::by("w").done_record("1", "").want(0));
-    queue.events_are("[X completed [1] returnvalue [null] prev active]");
+    queue.events_are("[X completed [1] returnvalue null prev active]");
     queue.step(Step::by("w").want(1));
     queue.skip_events();
     queue.step(Step::by("w").done_record("2", "").want(1));
-    queue.events_are("[X completed [2] returnvalue [null] prev active] [E drained]");
+    queue.events_are("[X completed [2] returnvalue null prev active] [E drained]");
 }
 
 #[test]
