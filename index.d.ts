@@ -24,13 +24,15 @@ export declare class NativeEvents {
 /** One queue. See `src/queue.ts`. */
 export declare class NativeQueue {
   /** Makes a queue; nothing is connected yet. */
-  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void)
+  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void)
   /** Resolves when connected. */
   ready(): Promise<void>
   /** Waits for adds under way, then closes. */
   close(): Promise<void>
   /** Closes at once. */
   disconnect(): void
+  /** Adds one job, without options unless they are given; answered by `onAdded`, or by a message. */
+  addOne(request: number, now: number, name: string, data: string, opts?: string | undefined | null): void
   /** Adds jobs in one atomic batch; answered by a message with the same request number. */
   add(request: number, now: number, text: string, layout: Uint32Array, opts: Array<string>): void
   /** Writes the queue's version and event cap. */

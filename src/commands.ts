@@ -48,7 +48,11 @@ export class Commands {
   open(): NativeQueue {
     if (this.ended) throw this.ended;
     if (!this.opened) {
-      this.opened = new native.NativeQueue(this.target, (message) => this.receive(message));
+      this.opened = new native.NativeQueue(
+        this.target,
+        (message) => this.receive(message),
+        (request, first) => this.producer.settleAdded(request, first),
+      );
       this.ready().catch(() => {}); // a failed connection is reported by its `error`
     }
     return this.opened;

@@ -5,7 +5,7 @@
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
 import { errorFromNative } from './errors/error-from-native.js';
-import { OptionsChecker } from './job-options.js';
+import { NO_OPTIONS, OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeQueue } from './native.js';
 
 /** What the producer needs of a job. */
@@ -51,15 +51,24 @@ export class Producer {
   add<J extends AddedJob>(job: J, created: number | undefined, data: string, opts: string): Promise<J> {
     return new Promise<J>((resolve, reject) => {
       // Jobs of a batch share one creation time: a later one starts the next batch.
-      const { tick, tickEncoder } = this;
-      if (tick && ((created !== undefined && created !== tick.now) || tickEncoder.isFull)) this.flush();
-      if (!this.tick) {
-        this.tick = new TickBatch(created ?? Date.now());
+      if (this.tick && created !== undefined && created !== this.tick.now) this.flush();
+      this.makeRoom();
+      if (this.tick) {
+        this.tickEncoder.append(job.name, data, opts);
+      } else {
+        this.tick = new TickBatch(created ?? Date.now(), data, opts);
         nextTick(flushProducer, this);
       }
-      tickEncoder.append(job.name, data, opts);
       this.tick.push(job, resolve as (job: AddedJob) => void, reject);
     });
+  }
+
+  /** Before another job joins the tick's batch, which is sent when it is full. */
+  private makeRoom(): void {
+    const { tick, tickEncoder } = this;
+    if (!tick) return;
+    if (tickEncoder.isEmpty) tickEncoder.append(tick.jobs[0].name, tick.data, tick.opts);
+    if (tickEncoder.isFull) this.flush();
   }
 
   /** Sends what `add` calls have gathered, without waiting for the end of the tick. */
@@ -67,7 +76,8 @@ export class Producer {
     const batch = this.tick;
     if (!batch) return;
     this.tick = undefined;
-    this.send(batch, batch.now, this.tickEncoder.take());
+    if (this.tickEncoder.isEmpty) this.sendOne(batch);
+    else this.send(batch, batch.now, this.tickEncoder.take());
   }
 
   /**
@@ -95,14 +105,35 @@ export class Producer {
   }
 
   private send(batch: Batch, now: number, encoded: EncodedJobs): void {
+    this.call(batch, (native, request) => native.add(request, now, encoded.text, encoded.layout, encoded.options));
+  }
+
+  /** Sends a batch of one job: text by text costs the engine less than the layout of many. */
+  private sendOne(batch: TickBatch): void {
+    const { now, jobs, data, opts } = batch;
+    this.call(batch, (native, request) =>
+      native.addOne(request, now, jobs[0].name, data, opts === NO_OPTIONS ? undefined : opts),
+    );
+  }
+
+  private call(batch: Batch, give: (native: NativeQueue, request: number) => void): void {
     const request = ++this.lastRequest;
     this.sent.set(request, batch);
     try {
-      this.native().add(request, now, encoded.text, encoded.layout, encoded.options);
+      give(this.native(), request);
     } catch (error) {
       this.sent.delete(request);
       batch.settle(error as Error, undefined);
     }
+  }
+
+  /** Takes the engine's answer to a call whose jobs were all given numbers, from `first` on. */
+  settleAdded(request: number, first: number): void {
+    const batch = this.sent.get(request);
+    if (!batch) return;
+    this.sent.delete(request);
+    numberJobs(batch.jobs, first);
+    batch.settle(undefined, undefined);
   }
 
   /** Takes the engine's answers: sets ids and settles the callers' promises. */
@@ -135,7 +166,7 @@ function flushProducer(producer: Producer): void {
 
 /** Gives each job its id: they count up from `first`, but for the exceptions. Returns the jobs that were refused. */
 function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): Map<number, Error> | undefined {
-  for (let i = 0; i < jobs.length; i++) jobs[i].id = String(first + i);
+  numberJobs(jobs, first);
   if (!exceptions) return undefined;
   let failed: Map<number, Error> | undefined;
   for (const { index, id, error } of exceptions) {
@@ -145,13 +176,22 @@ function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): 
   return failed;
 }
 
+function numberJobs(jobs: readonly AddedJob[], first: number): void {
+  for (let i = 0; i < jobs.length; i++) jobs[i].id = String(first + i);
+}
+
 /** Jobs of single `add` calls: each settles its own promise. */
 class TickBatch implements Batch {
   readonly jobs: AddedJob[] = [];
   private readonly resolves: ((job: AddedJob) => void)[] = [];
   private readonly rejects: ((error: Error) => void)[] = [];
 
-  constructor(readonly now: number) {}
+  /** With the texts of the first job, which the encoder gets once there is a second: most ticks have one. */
+  constructor(
+    readonly now: number,
+    readonly data: string,
+    readonly opts: string,
+  ) {}
 
   push(job: AddedJob, resolve: (job: AddedJob) => void, reject: (error: Error) => void): void {
     this.jobs.push(job);
@@ -216,6 +256,10 @@ export class Encoder {
   /** @param room number of jobs expected */
   constructor(room = 64) {
     this.numbers = new Uint32Array(3 * room);
+  }
+
+  get isEmpty(): boolean {
+    return this.count === 0;
   }
 
   /** Whether the next job belongs in another call. */

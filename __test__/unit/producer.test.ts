@@ -22,6 +22,9 @@ function stage(answer: (call: Call) => Partial<NativeAdded> = () => ({})) {
       first += layout.length / 3;
       setImmediate(() => producer.settle([reply]));
     },
+    addOne(request: number, now: number, name: string, data: string, opts = '{}') {
+      this.add(request, now, name + data, Uint32Array.of(name.length, data.length, 0), [opts]);
+    },
   };
   const producer = new Producer(() => native as unknown as NativeQueue);
   return { producer, calls };
@@ -55,6 +58,25 @@ describe('add', () => {
     expect(calls).toHaveLength(0);
     expect(ids(await Promise.all(adding))).toEqual(['1', '2', '3']);
     expect(calls).toMatchObject([{ request: 1, now: 5, text: 'a{}b{}c{}' }]);
+  });
+
+  it('sends the only add of a tick text by text, and takes a number as its answer', async () => {
+    const calls: unknown[][] = [];
+    const native = { addOne: (...call: unknown[]) => calls.push(call) };
+    const producer = new Producer(() => native as unknown as NativeQueue);
+    const adding = producer.add(job('a'), 5, '1', '{}');
+    await new Promise(setImmediate);
+    const other = producer.add(job('b'), 6, '2', '{"attempts":2}');
+    producer.flush();
+    expect(calls).toEqual([
+      [1, 5, 'a', '1', undefined],
+      [2, 6, 'b', '2', '{"attempts":2}'],
+    ]);
+    producer.settleAdded(2, 8);
+    producer.settleAdded(1, 7);
+    producer.settleAdded(1, 9);
+    expect(ids(await Promise.all([adding, other]))).toEqual(['7', '8']);
+    expect(producer.isIdle).toBe(true);
   });
 
   it('gives jobs of another creation time a call of their own', async () => {

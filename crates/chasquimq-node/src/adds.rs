@@ -3,15 +3,18 @@
 use std::{
     collections::HashMap,
     rc::Rc,
-    sync::{Arc, Mutex, Weak},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, Weak,
+    },
 };
 
 use chasquimq::{producer::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
 use napi::{
-    bindgen_prelude::{Function, FunctionRef, JsValue, ToNapiValue},
+    bindgen_prelude::{FnArgs, Function, FunctionRef, JsValue, ToNapiValue},
     Env, Result,
 };
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::{
     convert::Pieces,
@@ -39,6 +42,8 @@ pub enum ToJs {
 }
 
 type Answers = Vec<(u32, chasquimq::Result<Added>)>;
+/// Request number and first id.
+pub type OneAdded = FnArgs<(u32, f64)>;
 
 /// The adds of one queue.
 pub struct Adds {
@@ -49,23 +54,47 @@ pub struct Adds {
     answers: Mutex<Answers>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
     // adds that were not answered, by either way, and by the engine's; a close waits for the first
-    pending: watch::Sender<Pending>,
+    pending: Pending,
     #[cfg(unix)]
     lane: JsCell<LaneSlot>,
 }
 
-#[derive(Default, Clone, Copy)]
+#[derive(Default)]
 struct Pending {
-    all: u64,
-    engine: u64,
+    all: AtomicU64,
+    engine: AtomicU64,
+    none: Notify,
+}
+
+impl Pending {
+    fn begin(&self) {
+        self.all.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn end(&self, count: u64) {
+        if self.all.fetch_sub(count, Ordering::AcqRel) == count {
+            self.none.notify_waiters();
+        }
+    }
+
+    async fn wait_for_none(&self) {
+        loop {
+            let mut none = std::pin::pin!(self.none.notified());
+            none.as_mut().enable();
+            if self.all.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
 }
 
 #[cfg(unix)]
 struct LaneSlot {
     lane: Option<Lane>,
     wanted: bool,
-    // let go at the close: it holds on to everything the function knows, this queue included
-    function: Option<FunctionRef<QueueMessage, ()>>,
+    // let go at the close: they hold on to everything the functions know, this queue included
+    functions: Option<(FunctionRef<QueueMessage, ()>, FunctionRef<OneAdded, ()>)>,
 }
 
 impl Adds {
@@ -73,10 +102,11 @@ impl Adds {
     pub fn new(
         env: &Env,
         on_message: &Function<'_, QueueMessage, ()>,
+        on_added: &Function<'_, OneAdded, ()>,
         engine: tokio::runtime::Handle,
         make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
     ) -> Result<Arc<Self>> {
-        let function = on_message.create_ref()?;
+        let functions = (on_message.create_ref()?, on_added.create_ref()?);
         let env = *env;
         let mut made = Ok(());
         let adds = Arc::new_cyclic(|adds: &Weak<Self>| {
@@ -94,12 +124,12 @@ impl Adds {
                 engine: Mutex::new(Some(engine)),
                 answers: Mutex::default(),
                 options: Mutex::default(),
-                pending: watch::Sender::new(Pending::default()),
+                pending: Pending::default(),
                 #[cfg(unix)]
                 lane: JsCell::new(LaneSlot {
                     lane: None,
                     wanted: true,
-                    function: Some(function),
+                    functions: Some(functions),
                 }),
             }
         });
@@ -111,17 +141,32 @@ impl Adds {
         self.queue.clone()
     }
 
+    /// Adds a job; the answer comes as a message, or as a call of the second function.
+    pub fn add_one(self: &Arc<Self>, request: u32, now_ms: u64, name: &str, data: &str, opts: Option<&str>) {
+        let batch = self.parse_options(opts.unwrap_or("{}")).map(|options| {
+            AddBatch::one(
+                now_ms,
+                NewJob {
+                    name,
+                    data,
+                    options: &options,
+                },
+            )
+        });
+        self.send(request, batch);
+    }
+
     /// Adds jobs; the answer comes as a message.
     pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) {
-        let batch = match self.pack(now_ms, text, layout, opts) {
+        self.send(request, self.pack(now_ms, text, layout, opts));
+    }
+
+    fn send(self: &Arc<Self>, request: u32, batch: chasquimq::Result<AddBatch>) {
+        self.pending.begin();
+        let batch = match batch {
             Ok(batch) => batch,
-            Err(error) => {
-                self.pending.send_modify(|pending| pending.all += 1);
-                self.answer(request, Err(error));
-                return;
-            }
+            Err(error) => return self.answer(request, Err(error)),
         };
-        self.pending.send_modify(|pending| pending.all += 1);
         let call = self.queue.producer().begin(batch);
         if let Some(call) = self.send_by_lane(request, call) {
             self.send_by_engine(vec![(request, call)]);
@@ -163,14 +208,12 @@ impl Adds {
     /// Sends calls one after the other over the engine's connection, in the order they were made.
     fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
         let count = calls.len() as u64;
-        self.pending.send_modify(|pending| pending.engine += count);
+        self.pending.engine.fetch_add(count, Ordering::AcqRel);
         let adds = self.clone();
         let Some(engine) = self.engine() else {
             // closed: nobody waits for these any more
-            self.pending.send_modify(|pending| {
-                pending.engine -= count;
-                pending.all -= count;
-            });
+            self.pending.engine.fetch_sub(count, Ordering::AcqRel);
+            self.pending.end(count);
             return;
         };
         engine.spawn(async move {
@@ -178,7 +221,7 @@ impl Adds {
                 let producer = adds.queue.producer();
                 let added = producer.send(&call).await;
                 producer.end(&call, &added);
-                adds.pending.send_modify(|pending| pending.engine -= 1);
+                adds.pending.engine.fetch_sub(1, Ordering::AcqRel);
                 adds.answer(request, added);
             }
         });
@@ -203,13 +246,13 @@ impl Adds {
         if first {
             self.sink.send(ToJs::Added);
         }
-        self.pending.send_modify(|pending| pending.all -= 1);
+        self.pending.end(1);
     }
 
     /// Waits for adds under way, then closes.
     pub async fn finish(&self) {
         if self.queue.is_connected() {
-            let _ = self.pending.subscribe().wait_for(|pending| pending.all == 0).await;
+            self.pending.wait_for_none().await;
             self.queue.forget_adds().await;
         }
         self.queue.close();
@@ -267,7 +310,7 @@ impl Adds {
 impl Adds {
     /// Sends a call by the lane; gives it back if there is no lane, or adds before it are still under way in the engine.
     fn send_by_lane(self: &Arc<Self>, request: u32, call: Call) -> Option<Call> {
-        let engine_is_busy = self.pending.borrow().engine > 0;
+        let engine_is_busy = self.pending.engine.load(Ordering::Acquire) > 0;
         let mut call = Some(call);
         let failed = self.lane.with(|slot| {
             let Some(lane) = &slot.lane else {
@@ -316,7 +359,7 @@ impl Adds {
     fn close_lane(self: &Arc<Self>) {
         let lane = self.lane.with(|slot| {
             slot.wanted = false;
-            slot.function = None;
+            slot.functions = None;
             slot.lane.take()
         });
         if let Some(Some(lane)) = lane {
@@ -358,17 +401,34 @@ impl LaneOwner for Owner {
                 (request, added)
             })
             .collect();
-        adds.pending.send_modify(|pending| pending.all -= count);
-        let function = adds.lane.with(|slot| {
-            let function = slot.function.as_ref()?.borrow_back(&env).ok()?;
-            Some(function.raw())
+        adds.pending.end(count);
+        let functions = adds.lane.with(|slot| {
+            let (on_message, on_added) = slot.functions.as_ref()?;
+            Some((
+                on_message.borrow_back(&env).ok()?.raw(),
+                on_added.borrow_back(&env).ok()?.raw(),
+            ))
         });
-        if let Some(Some(function)) = function {
-            // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
-            unsafe {
-                if let Ok(message) = QueueMessage::to_napi_value(env.raw(), to_added_message(answers)) {
-                    call_back(env.raw(), function, message);
+        let Some(Some((on_message, on_added))) = functions else {
+            return;
+        };
+        // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
+        unsafe {
+            // a message costs several times what numbers do
+            if let [(request, Ok(Added { first, exceptions }))] = answers.as_slice() {
+                if exceptions.is_empty() {
+                    let arguments = [
+                        u32::to_napi_value(env.raw(), *request),
+                        f64::to_napi_value(env.raw(), *first as f64),
+                    ];
+                    if let [Ok(request), Ok(first)] = arguments {
+                        call_back(env.raw(), on_added, &[request, first]);
+                    }
+                    return;
                 }
+            }
+            if let Ok(message) = QueueMessage::to_napi_value(env.raw(), to_added_message(answers)) {
+                call_back(env.raw(), on_message, &[message]);
             }
         }
     }

@@ -10,7 +10,7 @@ use napi::{
 use napi_derive::napi;
 
 use crate::{
-    adds::{Adds, ToJs},
+    adds::{Adds, OneAdded, ToJs},
     convert::NativeConnection,
     error::NativeError,
     runtime::{Output, Runtime},
@@ -169,9 +169,10 @@ impl NativeQueue {
         env: Env,
         options: NativeQueueOptions,
         #[napi(ts_arg_type = "(message: QueueMessage) => void")] on_message: Function<'_, QueueMessage, ()>,
+        #[napi(ts_arg_type = "(request: number, first: number) => void")] on_added: Function<'_, OneAdded, ()>,
     ) -> Result<Self> {
         let runtime = Runtime::shared()?;
-        let adds = Adds::new(&env, &on_message, runtime.handle(), |sink| {
+        let adds = Adds::new(&env, &on_message, &on_added, runtime.handle(), |sink| {
             Queue::new(
                 options.connection.to_options(options.skip_version_check),
                 Keys::new(&options.prefix, &options.name),
@@ -222,6 +223,14 @@ impl NativeQueue {
         if let Ok(mut runtime) = self.runtime.lock() {
             runtime.take();
         }
+    }
+
+    /// Adds one job, without options unless they are given; answered by `onAdded`, or by a message.
+    #[napi]
+    pub fn add_one(&self, request: u32, now: f64, name: String, data: String, opts: Option<String>) -> Result<()> {
+        self.runtime()?;
+        self.adds.add_one(request, now as u64, &name, &data, opts.as_deref());
+        Ok(())
     }
 
     /// Adds jobs in one atomic batch; answered by a message with the same request number.

@@ -114,7 +114,7 @@ impl Waits {
             // SAFETY: the event loop called, so this is JavaScript's thread, inside a handle scope
             unsafe {
                 if let Ok(message) = WorkerMessage::to_napi_value(env.raw(), to_message(message)) {
-                    call_back(env.raw(), function, message);
+                    call_back(env.raw(), function, &[message]);
                 }
             }
         }

@@ -227,14 +227,15 @@ unsafe extern "C" fn clean_up(_hook: sys::napi_async_cleanup_hook_handle, data: 
 
 /// Calls a JavaScript function from outside JavaScript, so that promises it settles run their reactions.
 /// # Safety
-/// On the environment's thread, inside a handle scope; both values belong to it.
-pub unsafe fn call_back(env: sys::napi_env, function: sys::napi_value, argument: sys::napi_value) {
+/// On the environment's thread, inside a handle scope; all values belong to it.
+pub unsafe fn call_back(env: sys::napi_env, function: sys::napi_value, arguments: &[sys::napi_value]) {
     // SAFETY: the caller's promise
     unsafe {
         let mut global = ptr::null_mut();
         let mut result = ptr::null_mut();
         sys::napi_get_global(env, &mut global);
-        let status = sys::napi_make_callback(env, ptr::null_mut(), global, function, 1, &argument, &mut result);
+        let (count, arguments) = (arguments.len(), arguments.as_ptr());
+        let status = sys::napi_make_callback(env, ptr::null_mut(), global, function, count, arguments, &mut result);
         if status == sys::Status::napi_pending_exception {
             let mut error = ptr::null_mut();
             sys::napi_get_and_clear_last_exception(env, &mut error);

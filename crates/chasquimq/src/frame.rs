@@ -75,6 +75,13 @@ impl FrameBuilder {
     }
 }
 
+/// The frame of one job.
+pub fn single_frame(timestamp: u64, options: &str, name: &str, data: &str) -> Vec<u8> {
+    let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 24);
+    packer.int(timestamp as i64).str(options).str(name).str(data);
+    packer.0
+}
+
 /// Head of a stored frame, and its jobs.
 #[derive(Debug)]
 pub struct Frame<'a> {

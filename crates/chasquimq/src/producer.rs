@@ -12,7 +12,7 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    frame::{prioritized_body, record_body, FrameBuilder},
+    frame::{prioritized_body, record_body, single_frame, FrameBuilder},
     id::unique_id,
     keys::Keys,
     options::{Deduplication, JobOptions},
@@ -77,6 +77,28 @@ enum Plan {
 }
 
 impl Batch {
+    /// Packs one job, as [`Batch::pack`] does.
+    pub fn one(now_ms: u64, job: NewJob<'_>) -> Self {
+        if !job.options.is_plain() {
+            return Self::pack(now_ms, std::iter::once(job));
+        }
+        let mut names = Packer::with_capacity(job.name.len() + 5);
+        names.str(job.name);
+        Self {
+            now_ms,
+            plan: Plan::Frame {
+                jobs: 1,
+                names: names.0,
+            },
+            blobs: vec![single_frame(
+                job.options.timestamp.unwrap_or(now_ms),
+                &job.options.text,
+                job.name,
+                job.data,
+            )],
+        }
+    }
+
     /// Packs jobs: plain ones with the same options in frames, those with only a priority in runs, the others one by one. `now_ms` is the caller's clock.
     pub fn pack<'a>(now_ms: u64, jobs: impl Iterator<Item = NewJob<'a>>) -> Self {
         let mut packing = Packing::default();
@@ -401,6 +423,26 @@ pub fn read_added(reply: Value) -> Result<Added> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_job_is_packed_as_a_batch_of_one() {
+        for text in [
+            "{}",
+            r#"{"attempts":3,"timestamp":5}"#,
+            r#"{"delay":5}"#,
+            r#"{"jobId":"x"}"#,
+        ] {
+            let options = JobOptions::parse(text).expect("options");
+            let data = "\"ñ\"".repeat(100);
+            let job = NewJob {
+                name: "a",
+                data: &data,
+                options: &options,
+            };
+            let [one, batch] = [Batch::one(7, job), Batch::pack(7, std::iter::once(job))];
+            assert_eq!(format!("{one:?}"), format!("{batch:?}"));
+        }
+    }
 
     #[test]
     fn plain_jobs_share_frames_and_others_do_not() {

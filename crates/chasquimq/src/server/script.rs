@@ -27,6 +27,15 @@ pub enum Arg<'a> {
     Int(i64),
 }
 
+impl Arg<'_> {
+    fn room(&self) -> usize {
+        match self {
+            Arg::Bytes(bytes) => bytes.len() + 16,
+            Arg::Int(_) => 32,
+        }
+    }
+}
+
 impl<'a> From<&'a str> for Arg<'a> {
     fn from(text: &'a str) -> Self {
         Arg::Bytes(text.as_bytes())
@@ -67,7 +76,22 @@ impl Script {
 
     /// The script as one command by its hash, for a connection of the caller's own.
     pub fn packed(&self, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
-        self.command("EVALSHA", self.sha, base, args).get_packed_command()
+        let bytes: usize = args.iter().map(Arg::room).sum();
+        let mut packed = Vec::with_capacity(bytes + base.len() + 128);
+        push_line(&mut packed, b'*', 4 + args.len() as u64);
+        for part in ["EVALSHA", self.sha, "1", base] {
+            push_bulk(&mut packed, part.as_bytes());
+        }
+        for arg in args {
+            match arg {
+                Arg::Bytes(bytes) => push_bulk(&mut packed, bytes),
+                Arg::Int(number) => {
+                    let mut digits = [0; 20];
+                    push_bulk(&mut packed, decimal(*number, &mut digits));
+                }
+            }
+        }
+        packed
     }
 
     /// The script as one command by its hash, for a pipeline.
@@ -85,5 +109,56 @@ impl Script {
             };
         }
         command
+    }
+}
+
+fn push_bulk(packed: &mut Vec<u8>, bytes: &[u8]) {
+    push_line(packed, b'$', bytes.len() as u64);
+    packed.extend_from_slice(bytes);
+    packed.extend_from_slice(b"\r\n");
+}
+
+fn push_line(packed: &mut Vec<u8>, kind: u8, number: u64) {
+    let mut digits = [0; 20];
+    packed.push(kind);
+    packed.extend_from_slice(decimal(number as i64, &mut digits));
+    packed.extend_from_slice(b"\r\n");
+}
+
+/// A whole number in decimal.
+fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    &digits[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_call_is_the_command() {
+        let blob = vec![0; 300];
+        let args = [
+            Arg::Int(i64::MIN),
+            Arg::Int(0),
+            Arg::Int(1_700_000_000_000),
+            Arg::from(""),
+            Arg::from(blob.as_slice()),
+        ];
+        let command = ADD.by_hash("{bull:q}:", &args).get_packed_command();
+        assert_eq!(ADD.packed("{bull:q}:", &args), command);
     }
 }
