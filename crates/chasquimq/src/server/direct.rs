@@ -153,6 +153,9 @@ impl DirectSocket {
         }
         let (reply, len) = parse(&self.inbox)?;
         self.inbox.drain(..len);
+        if self.inbox.is_empty() {
+            self.inbox.shrink_to(READ_AT_MOST);
+        }
         Some(reply)
     }
 

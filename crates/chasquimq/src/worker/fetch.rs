@@ -142,6 +142,7 @@ impl Answer {
     }
 
     /// Whether a reply brings jobs.
+    #[cfg(unix)]
     pub(super) fn has_jobs(reply: &Value) -> bool {
         let taken = match reply {
             Value::Array(values) => values.get(1),
@@ -151,6 +152,7 @@ impl Answer {
     }
 
     /// The jobs, if nothing more has to be read about them.
+    #[cfg(unix)]
     pub(super) fn ready_jobs(&mut self) -> Option<Batch> {
         self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::has_failed))
     }

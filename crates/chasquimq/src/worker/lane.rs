@@ -170,7 +170,10 @@ impl State {
                     // not known to the server yet, or refused: the loop steps itself
                     Err(_) => End::Lost,
                 };
-                self.answers.clear();
+                // what refuses may lead to a server that is no master any more
+                if self.answers.drain(..).any(|wait| wait.is_err()) {
+                    self.lose();
+                }
                 self.end = Some((end, holdings));
             }
         }

@@ -284,7 +284,15 @@ async fn wait_once(connection: &Connection, marker: &str, ask: Ask) -> Woken {
         }
     };
     let mut answers = answers.into_iter().map(Value::extract_error);
-    let came = matches!(answers.next(), Some(Ok(reply)) if reply != Value::Nil);
+    let came = match answers.next() {
+        Some(Ok(reply)) => reply != Value::Nil,
+        // a wait that is refused is over at once; what refuses may lead to a server that is no master any more
+        _ => {
+            connection.discard_connection();
+            tokio::time::sleep(REFUSED_PAUSE).await;
+            false
+        }
+    };
     match answers.next() {
         None if behind => Woken::Lost,
         None => Woken::Marker(came),
