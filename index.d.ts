@@ -85,6 +85,14 @@ export declare class NativeQueue {
   pause(paused: boolean): Promise<void>
   /** The queue's flag. */
   isPaused(): Promise<boolean>
+  /** Sets or lifts the global concurrency; answers how many settings came or went. */
+  limitConcurrency(jobs?: string | undefined | null): Promise<number>
+  /** Sets or lifts the global rate limit; answers how many settings came or went. */
+  limitRate(max?: string | undefined | null, duration?: string | undefined | null): Promise<number>
+  /** Uses up the window of the rate limit, or ends it; answers how many windows came or went. */
+  hold(ms?: number | undefined | null): Promise<number>
+  /** What is left of the window of the rate limit, ms. */
+  limitLeft(max?: string | undefined | null): Promise<number>
   /** Pauses the queue and deletes all of it. */
   obliterate(force: boolean, count: number): Promise<void>
 }
@@ -101,6 +109,8 @@ export declare class NativeWorker {
   pause(): void
   /** Changes how many jobs run at once. */
   setConcurrency(concurrency: number): void
+  /** Changes the worker's own rate limit. */
+  setLimiter(limiter?: NativeRateLimit | undefined | null): void
   /** Reports how jobs ended. */
   finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
@@ -332,6 +342,14 @@ export interface NativeQueueOptions {
   skipVersionCheck?: boolean
 }
 
+/** A rate limit of a worker. */
+export interface NativeRateLimit {
+  /** Starts a window; 0 = as the queue says. */
+  max: number
+  /** Length of a window, ms. */
+  duration: number
+}
+
 /** A refused outcome. */
 export interface NativeRejected {
   /** The job. */
@@ -390,6 +408,10 @@ export interface NativeWorkerOptions {
   removeOnComplete?: string
   /** JSON of the worker's retention. */
   removeOnFail?: string
+  /** Its own rate limit. */
+  limiter?: NativeRateLimit
+  /** Longest sleep while limited, ms. */
+  maximumRateLimitDelay: number
 }
 
 /** What a queue tells. */

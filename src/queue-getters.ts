@@ -202,11 +202,15 @@ export class QueueGetters<
     return this.getDeduplicationJobId(id);
   }
 
-  // ---- Not there yet
-
-  getRateLimitTtl(_maxJobs?: number): Promise<number> {
-    return notSupported('Queue.getRateLimitTtl');
+  /**
+   * Milliseconds that the window of the rate limit still lasts. With `maxJobs`, or when there is a global rate limit: 0
+   * while fewer jobs than that have started in it. Otherwise -2 when there is no window.
+   */
+  getRateLimitTtl(maxJobs?: number): Promise<number> {
+    return this.commands.native.limitLeft(maxJobs ? String(maxJobs) : undefined);
   }
+
+  // ---- Not there yet
 
   recordJobCountsMetric(..._types: JobType[]): Promise<{ [index: string]: number }> {
     return notSupported('Queue.recordJobCountsMetric');

@@ -8,6 +8,7 @@ import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsO
 import type { ObliterateOpts, QueueOptions } from './options/queue.js';
 import type { RepeatOptions } from './options/repeat.js';
 import { QueueGetters } from './queue-getters.js';
+import { checkExpireTime } from './rate-limits.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { JobSchedulerJson } from './types/job-scheduler-json.js';
 import type { FinishedStatus } from './types/job-state.js';
@@ -162,6 +163,54 @@ export class Queue<
     return this.commands.native.isPaused();
   }
 
+  /**
+   * Limits how many jobs may be active at once, over all workers of the queue. Workers that wait for a place look again.
+   * @returns 1 when there was no such limit before, else 0
+   * @throws (rejects) TypeError unless it is a number
+   */
+  async setGlobalConcurrency(concurrency: number): Promise<number> {
+    return this.commands.native.limitConcurrency(numberText('concurrency', concurrency));
+  }
+
+  /** @returns 1 when there was a limit, else 0 */
+  removeGlobalConcurrency(): Promise<number> {
+    return this.commands.native.limitConcurrency();
+  }
+
+  /**
+   * Limits how many jobs may start in a window of time, over all workers of the queue; it begins with the first of them.
+   * Comes before the `max` of a worker's own `limiter`; the `duration` of a worker's own comes before this one.
+   * @param duration of a window, in milliseconds
+   * @returns number of settings that were not there before: 2 or 0
+   * @throws (rejects) TypeError unless both are numbers
+   */
+  async setGlobalRateLimit(max: number, duration: number): Promise<number> {
+    return this.commands.native.limitRate(numberText('max', max), numberText('duration', duration));
+  }
+
+  /** @returns 2 when there was a limit, else 0 */
+  removeGlobalRateLimit(): Promise<number> {
+    return this.commands.native.limitRate();
+  }
+
+  /**
+   * Lets no job start for a while, wherever a rate limit holds: in workers with a `limiter`, or in all when there is a
+   * global rate limit. A processor that meets somebody else's limit calls it, then throws `Worker.RateLimitError()`.
+   * @param expireTimeMs milliseconds
+   * @throws (rejects) Error with the server's text unless it is a whole number of at least 1
+   */
+  async rateLimit(expireTimeMs: number): Promise<void> {
+    await this.commands.native.hold(checkExpireTime(expireTimeMs));
+  }
+
+  /**
+   * Ends the window of the rate limit that is under way. Workers that sleep because of it look again.
+   * @returns 1 when there was one, else 0
+   */
+  removeRateLimitKey(): Promise<number> {
+    return this.commands.native.hold();
+  }
+
   /** Whether as many jobs are active as the global concurrency allows. */
   async isMaxed(): Promise<boolean> {
     const concurrency = await this.getGlobalConcurrency();
@@ -282,30 +331,6 @@ export class Queue<
     return notSupported('Queue.removeJobScheduler');
   }
 
-  setGlobalConcurrency(_concurrency: number): Promise<number> {
-    return notSupported('Queue.setGlobalConcurrency');
-  }
-
-  removeGlobalConcurrency(): Promise<number> {
-    return notSupported('Queue.removeGlobalConcurrency');
-  }
-
-  setGlobalRateLimit(_max: number, _duration: number): Promise<number> {
-    return notSupported('Queue.setGlobalRateLimit');
-  }
-
-  removeGlobalRateLimit(): Promise<number> {
-    return notSupported('Queue.removeGlobalRateLimit');
-  }
-
-  rateLimit(_expireTimeMs: number): Promise<void> {
-    return notSupported('Queue.rateLimit');
-  }
-
-  removeRateLimitKey(): Promise<number> {
-    return notSupported('Queue.removeRateLimitKey');
-  }
-
   drain(_delayed = false): Promise<void> {
     return notSupported('Queue.drain');
   }
@@ -333,6 +358,12 @@ export class Queue<
   removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
     return notSupported('Queue.removeOrphanedJobs');
   }
+}
+
+/** The text under which a limit is stored. NaN, and what is no number, would be a limit nobody can read. */
+function numberText(name: string, value: number): string {
+  if (Number.isNaN(Number(value ?? NaN))) throw new TypeError(`${name} must be a number, not ${String(value)}`);
+  return String(value);
 }
 
 function isEmpty(options: object): boolean {

@@ -15,6 +15,7 @@ import {
   type WorkerOptions,
 } from './options/worker.js';
 import { QueueBase } from './queue-base.js';
+import { checkExpireTime, readLimiter, watchLimiter } from './rate-limits.js';
 import { Readiness } from './readiness.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { Processor } from './types/processor.js';
@@ -91,6 +92,7 @@ export class Worker<
     this.maxRunning = resolved.concurrency;
 
     this.engine = this.createEngine(resolved);
+    watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
     this.dispatcher = this.createDispatcher(resolved);
     this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
     this.readiness.wait().then(
@@ -120,6 +122,8 @@ export class Worker<
       runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
       ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
       ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
+      limiter: readLimiter(opts.limiter),
+      maximumRateLimitDelay: Math.min(opts.maximumRateLimitDelay, LONGEST_MS),
     };
     return new native.NativeWorker(options, (message) => this.receive(message));
   }
@@ -307,6 +311,14 @@ export class Worker<
     this.dispatcher.setConcurrency(Math.ceil(concurrency));
   }
 
+  /**
+   * Lets no job start for a while: see `Queue.rateLimit`.
+   * @deprecated Use queue.rateLimit.
+   */
+  async rateLimit(expireTimeMs: number): Promise<void> {
+    await this.commands.native.hold(checkExpireTime(expireTimeMs));
+  }
+
   // ---- Cancelling
 
   /**
@@ -380,11 +392,6 @@ export class Worker<
 
   extendJobLocks(_jobIds: string[], _tokens: string[], _duration: number): Promise<string[]> {
     return notSupported('Worker.extendJobLocks');
-  }
-
-  /** @deprecated Use queue.rateLimit. */
-  rateLimit(_expireTimeMs: number): Promise<void> {
-    return notSupported('Worker.rateLimit');
   }
 }
 

@@ -50,6 +50,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue 1
    */
   concurrency?: number;
+  /** Limits how many jobs may start in a while, over all workers of the queue that have one; may be changed at any time. */
   limiter?: RateLimiterOptions;
   metrics?: MetricsOptions;
   /**
@@ -146,7 +147,8 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   checkConcurrency(resolved.concurrency);
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
-  for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay'] as const) {
+  resolved.maximumRateLimitDelay ??= 30_000;
+  for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay', 'maximumRateLimitDelay'] as const) {
     if (!(resolved[key] > 0)) throw new Error(`${key} must be greater than 0`);
   }
   rejectUnsupported(resolved);
@@ -162,7 +164,6 @@ export function checkConcurrency(concurrency: number): void {
 
 function rejectUnsupported(opts: WorkerOptions<unknown>): void {
   for (const key of [
-    'limiter',
     'metrics',
     'telemetry',
     'useWorkerThreads',

@@ -492,7 +492,7 @@ impl NativeQueue {
     pub fn move_to_wait<'env>(&self, env: &'env Env, id: String, token: String, now: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.move_to_wait(now as u64, &id, &token).await };
-        self.runtime()?.promise(env, work, |()| Output::Number(0.0))
+        self.runtime()?.promise(env, work, |left| Output::Number(left as f64))
     }
 
     /// Extends the lease behind a token: 1, or 0 when there is none.
@@ -520,6 +520,46 @@ impl NativeQueue {
             .promise(env, async move { queue.meta().await }, |fields| {
                 Output::Flag(fields.iter().any(|(field, _)| field == "paused"))
             })
+    }
+
+    /// Sets or lifts the global concurrency; answers how many settings came or went.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn limit_concurrency<'env>(&self, env: &'env Env, jobs: Option<String>) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.limit_concurrency(jobs.as_deref()).await };
+        self.runtime()?
+            .promise(env, work, |changed| Output::Number(changed as f64))
+    }
+
+    /// Sets or lifts the global rate limit; answers how many settings came or went.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn limit_rate<'env>(
+        &self,
+        env: &'env Env,
+        max: Option<String>,
+        duration: Option<String>,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.limit_rate(max.as_deref().zip(duration.as_deref())).await };
+        self.runtime()?
+            .promise(env, work, |changed| Output::Number(changed as f64))
+    }
+
+    /// Uses up the window of the rate limit, or ends it; answers how many windows came or went.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn hold<'env>(&self, env: &'env Env, ms: Option<f64>) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.hold(ms.map(|ms| ms as u64)).await };
+        self.runtime()?
+            .promise(env, work, |changed| Output::Number(changed as f64))
+    }
+
+    /// What is left of the window of the rate limit, ms.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn limit_left<'env>(&self, env: &'env Env, max: Option<String>) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.limit_left(max.as_deref()).await };
+        self.runtime()?.promise(env, work, |left| Output::Number(left as f64))
     }
 
     /// Pauses the queue and deletes all of it.

@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     worker::{Batch, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
-    ConnectionEvent, Error, Keep, Keys, Worker, WorkerOptions,
+    ConnectionEvent, Error, Keep, Keys, RateLimit, Worker, WorkerOptions,
 };
 use napi::{
     bindgen_prelude::{Float64Array, Function, Int32Array, Object, Uint32Array},
@@ -65,6 +65,29 @@ pub struct NativeWorkerOptions {
     pub remove_on_complete: Option<String>,
     /// JSON of the worker's retention.
     pub remove_on_fail: Option<String>,
+    /// Its own rate limit.
+    pub limiter: Option<NativeRateLimit>,
+    /// Longest sleep while limited, ms.
+    pub maximum_rate_limit_delay: f64,
+}
+
+/// A rate limit of a worker.
+#[napi(object)]
+#[derive(Clone, Copy)]
+pub struct NativeRateLimit {
+    /// Starts a window; 0 = as the queue says.
+    pub max: f64,
+    /// Length of a window, ms.
+    pub duration: f64,
+}
+
+impl From<NativeRateLimit> for RateLimit {
+    fn from(limit: NativeRateLimit) -> Self {
+        Self {
+            max: limit.max as u64,
+            duration: Duration::from_millis(limit.duration as u64),
+        }
+    }
 }
 
 /// What a worker tells.
@@ -247,6 +270,12 @@ impl NativeWorker {
         self.worker.set_concurrency(concurrency as u32);
     }
 
+    /// Changes the worker's own rate limit.
+    #[napi]
+    pub fn set_limiter(&self, limiter: Option<NativeRateLimit>) {
+        self.worker.set_limiter(limiter.map(RateLimit::from));
+    }
+
     /// Reports how jobs ended.
     #[napi]
     pub fn finish(
@@ -384,6 +413,8 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
         watches_lanes: crate::watch::Watch::is_possible(),
         #[cfg(not(unix))]
         watches_lanes: false,
+        limiter: options.limiter.map(RateLimit::from),
+        maximum_rate_limit_delay: ms(options.maximum_rate_limit_delay),
     }
 }
 

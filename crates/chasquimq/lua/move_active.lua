@@ -1,8 +1,8 @@
 -- move_active: active -> delayed | front of waiting | front of its priority, by the one who holds the job. Attempts are not counted.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed delays prioritized
---         waiting-children events trims wake)
+--         waiting-children events trims wake limiter)
 -- ARGV    now_ms (epoch ms), id, owner ('' = anyone), due_ms (0 = to the front)
--- RETURNS 0 | -1 | -2 | -3 | -6
+-- RETURNS 0, to the front: ms that the window of the rate limit still lasts | -1 | -2 | -3 | -6
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToDelayed, #moveToWait
 local base = KEYS[1]
@@ -40,4 +40,4 @@ end
 wake()
 flush_events(now_ms)
 save_state()
-return 0
+return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0

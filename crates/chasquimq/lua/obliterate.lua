@@ -1,6 +1,6 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
---         completed failed runs events trims wake stalled logged logs:<id> de:<id>)
+--         completed failed runs events trims wake stalled logged logs:<id> de:<id> limiter open)
 -- ARGV    count (records a step), force (1 = active jobs too)
 -- RETURNS 1 call again | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
@@ -28,7 +28,8 @@ if #fields > 0 then
 end
 local keys = {}
 for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
-  'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged', 'meta' }) do
+  'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
+  'limiter', 'open', 'meta' }) do
   keys[#keys + 1] = base .. key
 end
 redis.call('UNLINK', unpack(keys))

@@ -1,12 +1,13 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
---         events trims wake lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
+--         events trims wake limiter open lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
---         when nobody can send the time)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us}; taken, in the order of the line: first, n, blob of a frame |
---         0, id, body, vitals, attempts_started of a record
+--         when nobody can send the time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a window; 0 = as the
+--         queue says)
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
+--         taken, in the order of the line: first, n, blob of a frame | 0, id, body, vitals, attempts_started of a record
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
@@ -14,6 +15,7 @@ local base = KEYS[1]
 local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
+local limiter_max, limiter_ms = tonumber(ARGV[13]), tonumber(ARGV[14])
 
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
@@ -29,6 +31,7 @@ if now_ms == 0 then now_ms = math.floor((server_us + offset_us) / 1000) end
 -- @include lib/keep
 -- @include lib/finish
 -- @include lib/fetch
+-- @include lib/limit
 -- @include lib/turn
 
 redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
@@ -54,14 +57,20 @@ local function replay(known)
       for job = first, first + id - 1 do replay_record(whole(job)) end
     end
   end
-  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us }
+  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,
+    known[6] > 0 and math.max(window_left(), 1) or 0 }
 end
 
 local known = recall(owner, slot, number)
-if known then return replay(known) end
+if known then
+  -- what woke this copy, behind a wait that was broken off, is for somebody else
+  if slot == 'w' and has_work() then wake() end
+  return replay(known)
+end
 
-local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes }
-local rejected, due, gated = turn(outcomes, want, surplus, W)
+local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
+  limiter_max = limiter_max, limiter_ms = limiter_ms }
+local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 
-remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms })
-return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_us }
+remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms, limited_ms })
+return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_us, limited_ms }

@@ -81,4 +81,4 @@ pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
 pub use typed::{
     AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,
 };
-pub use worker::{Worker, WorkerOptions};
+pub use worker::{RateLimit, Worker, WorkerOptions};

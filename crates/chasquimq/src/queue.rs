@@ -15,8 +15,9 @@ use crate::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
         reply::{int, Reply},
         script::{
-            Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LOG_JOB,
-            MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
+            Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
+            LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
+            SET_LIMIT,
         },
     },
 };
@@ -407,16 +408,17 @@ impl Queue {
     pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
         self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed")
             .await
+            .map(drop)
     }
 
-    /// Moves an active job to the head of the line.
+    /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.
     /// # Errors
     /// As [`Queue::move_to_delayed`].
-    pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<()> {
+    pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<u64> {
         self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
     }
 
-    async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<()> {
+    async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
         let owner = if token == "0" { "" } else { owner_of(token) };
         let args = [
             Arg::Int(now_ms as i64),
@@ -424,7 +426,9 @@ impl Queue {
             Arg::from(owner),
             Arg::Int(due_ms as i64),
         ];
-        self.coded(&MOVE_ACTIVE, &args, id, "active", command).await.map(drop)
+        self.coded(&MOVE_ACTIVE, &args, id, "active", command)
+            .await
+            .map(|ms| ms as u64)
     }
 
     /// Makes the lease behind a token last `duration_ms` from now. False when there is no such lease.
@@ -445,6 +449,45 @@ impl Queue {
         self.run(&PAUSE, &[Arg::Int(now_ms as i64), Arg::from(paused)])
             .await
             .map(drop)
+    }
+
+    /// Sets how many jobs may be active at once, over all workers; `None` = any number. Numbers are texts, kept as they are. Answers how
+    /// many settings came or went.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn limit_concurrency(&self, jobs: Option<&str>) -> Result<u64> {
+        self.set_limit("concurrency", jobs, "").await
+    }
+
+    /// Sets how many jobs may start in a window of `duration_ms`, over all workers; `None` = any number. Otherwise as
+    /// [`Queue::limit_concurrency`].
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn limit_rate(&self, rate: Option<(&str, &str)>) -> Result<u64> {
+        let (max, duration_ms) = rate.unzip();
+        self.set_limit("rate", max, duration_ms.unwrap_or("")).await
+    }
+
+    /// Lets no job start for so long, wherever a rate limit holds. `None` ends the window under way: answers 1, or 0 when there is none.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn hold(&self, ms: Option<u64>) -> Result<u64> {
+        let ms = ms.map(|ms| ms.to_string());
+        self.set_limit("window", ms.as_deref(), "").await
+    }
+
+    async fn set_limit(&self, what: &str, value: Option<&str>, duration_ms: &str) -> Result<u64> {
+        let args = [what, value.unwrap_or(""), duration_ms].map(Arg::from);
+        Ok(int("the answer to set_limit", &self.run(&SET_LIMIT, &args).await?)? as u64)
+    }
+
+    /// How long the window of the rate limit still lasts, ms: 0 while fewer than `max` jobs have started in it. Without a `max`, and without
+    /// one of the queue's own: -2 when there is no window.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn limit_left(&self, max: Option<&str>) -> Result<i64> {
+        let reply = self.run(&LIMIT_LEFT, &[Arg::from(max.unwrap_or(""))]).await?;
+        int("the answer to limit_left", &reply)
     }
 
     /// Every field of the queue's settings.

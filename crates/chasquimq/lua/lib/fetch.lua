@@ -14,8 +14,8 @@ local function promote_due(now_ms)
 end
 
 -- R collects what is taken. items: first, n, blob of a frame, or 0, id, body, vitals, attempts_started of a record; ids: the first
--- two of each; taken (jobs), bytes; rest: what was broken heads the line now.
-local R = { items = {}, ids = {}, taken = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
+-- two of each; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
+local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
@@ -39,7 +39,9 @@ local function add_records_taken(ids, bodies, vitals, W)
     if body then
       local started, entry = 1, first_start
       if vitals_raw then
-        started = (cmsgpack.unpack(vitals_raw).as or 0) + 1
+        local known = cmsgpack.unpack(vitals_raw)
+        started = (known.as or 0) + 1
+        if known.df then R.doomed = R.doomed + 1 end
         entry = active_entry(started, W)
       end
       items[i + 1], items[i + 2], items[i + 3], items[i + 4], items[i + 5] = 0, id, body, vitals_raw or '', started
@@ -231,5 +233,4 @@ local function fetch(want, surplus, W)
   S.active = S.active + R.taken
   call_in_chunks('HSET', base .. 'takes', R.takes_set)
   call_in_chunks('HSET', base .. 'active', R.active_set)
-  if has_work() then wake() end
 end

@@ -5,7 +5,8 @@
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
 --   {f, first, n, offsets, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
 --        to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one text, or one a job
---   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished
+--   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished; started: it met a rate
+--        limit, else its handler never ran
 --   {m, first, n, offset, id, body}                                  let go: its handler said that it moved the job elsewhere
 -- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once.
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
@@ -312,7 +313,10 @@ local function give_back(outcome, W)
   if not active then return why end
   local vitals = F.vitals[id] or {}
   vitals.as = active[2] - (started == 1 and 0 or 1)
-  if started == 1 then vitals.po = active[1] end
+  if started == 1 then
+    vitals.po = active[1]
+    F.met_limit = true
+  end
   F.vitals_set[#F.vitals_set + 1] = id
   F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
   table.insert(F.front, id)

@@ -1,10 +1,24 @@
--- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's gate lets through.
--- W: now_ms, owner, worker_name, keeps, max_bytes. want = -1: nothing is fetched. Gives the refusals, the time at which the next job is
--- due (nil unless less was taken than wanted), and gated: 1 if jobs wait that must not start now.
-local function turn(outcomes, want, surplus, W)
-  local settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency')
-  local paused, concurrency = settings[1], tonumber(settings[2] or 0)
+-- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
+-- W: now_ms, owner, worker_name, keeps, max_bytes, limiter_max, limiter_ms (lib/limit). want = -1: nothing is fetched. Gives the refusals,
+-- the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and
+-- limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
 
+-- Takes what may start. Gives gated and limited_ms.
+local function fetch_within_limits(want, surplus, W)
+  local room = room_in_window()
+  if room == 0 then return 1, rest_of_window() end
+  if L.paused or (want == 0 and L.concurrency < math.huge) then return 1, 0 end
+  if L.max or L.concurrency < math.huge then surplus = 0 end
+  fetch(math.min(want, room), surplus, W)
+  if not L.max then return 0, 0 end
+  local starts = R.taken - R.doomed
+  count_starts(starts)
+  if starts < room or R.taken == want then return 0, 0 end
+  return 1, rest_of_window()
+end
+
+local function turn(outcomes, want, surplus, W)
+  load_limits(W.limiter_max, W.limiter_ms)
   local rejected, was_active = {}, S.active > 0
   if #outcomes > 0 then
     -- jobs that are due stand before jobs that are tried again
@@ -17,27 +31,22 @@ local function turn(outcomes, want, surplus, W)
     rejected = finish(outcomes, W)
   end
 
-  local gated, due = 0, nil
-  if want >= 0 then
+  -- a worker whose job met a rate limit rests until the window ends, whatever its own limit
+  local limited_ms, due = F.met_limit and rest_of_window() or 0, nil
+  local gated = limited_ms > 0 and 1 or 0
+  if want >= 0 and gated == 0 then
     promote_due(W.now_ms)
-    if concurrency > 0 then
-      want = math.min(want, math.max(concurrency - S.active, 0))
-      surplus = 0
-    end
-    if paused or (concurrency > 0 and want == 0) then
-      gated = 1
-    else
-      fetch(want, surplus, W)
-    end
-    if R.taken < want then due = next_due() end
+    want = math.min(want, free_places())
+    gated, limited_ms = fetch_within_limits(want, surplus, W)
+    if R.taken < want and limited_ms == 0 then due = next_due() end
   end
-  -- somebody who waits must hear of what this worker put back, or delayed, and does not look after itself
-  local room_for_others = not paused and (concurrency == 0 or S.active < concurrency)
-  if (room_for_others and (want < 0 or gated == 1) and has_work()) or (#F.delayed > 0 and not due) then wake() end
-  if was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not has_work() then
+  -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
+  local is_work_left = has_work()
+  if (is_work_left and not L.paused and free_places() > 0) or (#F.delayed > 0 and not due) then wake() end
+  if was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not is_work_left then
     emit(1, { 'E', 'drained' })
   end
   flush_events(W.now_ms)
   save_state()
-  return rejected, due, gated
+  return rejected, due, gated, limited_ms
 end

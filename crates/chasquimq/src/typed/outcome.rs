@@ -43,6 +43,13 @@ pub enum JobError {
         /// Time until it may start, from now.
         pause: Duration,
     },
+    /// Nothing failed: somebody else's rate limit was met. The job goes back to the head of the line, and starts again after the pause, in
+    /// which this worker starts no jobs, nor does any worker that has a limiter, or any of a queue that has a rate limit. No try is
+    /// counted. Source: BullMQ `queue.rateLimit` with `RateLimitError`.
+    RateLimited {
+        /// Time until jobs may start, from now; at least a millisecond.
+        pause: Duration,
+    },
 }
 
 impl JobError {
@@ -68,6 +75,11 @@ impl JobError {
     /// Not now: the job starts again after this pause.
     pub fn delayed(pause: Duration) -> Self {
         JobError::Delayed { pause }
+    }
+
+    /// Nobody now: jobs start again after this pause.
+    pub fn rate_limited(pause: Duration) -> Self {
+        JobError::RateLimited { pause }
     }
 
     /// Sets the pause before the next try of a failed one.
@@ -110,6 +122,8 @@ pub(super) enum Outcome {
     Unrecoverable { reason: String, trace: String },
     /// It was moved to where it waits for its next start.
     Moved,
+    /// It met a rate limit.
+    RateLimited,
     /// It never started.
     Returned,
 }

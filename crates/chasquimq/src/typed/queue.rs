@@ -1,6 +1,6 @@
 //! Adding jobs and looking at them, with data of a type of the program's.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, time::Duration};
 
 use serde::{de::DeserializeOwned, Serialize};
 
@@ -14,6 +14,7 @@ use crate::{
     producer::{Batch, NewJob},
     queue::{Counts, JobRange, Queue, RetryOptions},
     server::conn::ConnectOptions,
+    worker::RateLimit,
 };
 
 /// A queue of jobs whose data is a `T`. Share one among tasks in an `Arc`: calls made at the same time share a connection.
@@ -117,6 +118,38 @@ impl<T> TypedQueue<T> {
     /// As [`Queue::pause`].
     pub async fn resume(&self) -> Result<()> {
         self.queue.pause(system_now_ms(), false).await
+    }
+
+    /// Sets how many jobs may be active at once, over all workers of the queue; `None` = any number.
+    /// # Errors
+    /// As [`Queue::limit_concurrency`].
+    pub async fn limit_concurrency(&self, jobs: Option<u32>) -> Result<()> {
+        let jobs = jobs.map(|jobs| jobs.to_string());
+        self.queue.limit_concurrency(jobs.as_deref()).await.map(drop)
+    }
+
+    /// Sets how many jobs may start in a while, over all workers of the queue; `None` = any number. It comes before the number of a
+    /// worker's own limiter, whose duration comes before this one.
+    /// # Errors
+    /// As [`Queue::limit_rate`].
+    pub async fn limit_rate(&self, limit: Option<RateLimit>) -> Result<()> {
+        let texts = limit.map(|limit| (limit.max.to_string(), limit.duration.as_millis().to_string()));
+        let texts = texts.as_ref().map(|(max, duration)| (max.as_str(), duration.as_str()));
+        self.queue.limit_rate(texts).await.map(drop)
+    }
+
+    /// Lets no job start for so long, wherever a rate limit holds; at least a millisecond.
+    /// # Errors
+    /// As [`Queue::hold`].
+    pub async fn hold(&self, time: Duration) -> Result<()> {
+        self.queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
+    }
+
+    /// Ends the window of the rate limit: the next starts are the first ones of a new window. Workers that wait for it look again.
+    /// # Errors
+    /// As [`Queue::hold`].
+    pub async fn end_window(&self) -> Result<()> {
+        self.queue.hold(None).await.map(drop)
     }
 
     /// Closes the connection; calls under way end with [`Error::Closed`].

@@ -59,6 +59,7 @@ impl Report {
             } => self.failed(job, reason, trace, retry_after, false),
             Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
             Outcome::Moved => self.other(job, Ending::Moved),
+            Outcome::RateLimited => self.other(job, Ending::RateLimited),
             Outcome::Returned => self.other(job, Ending::Returned),
         }
     }

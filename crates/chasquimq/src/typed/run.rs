@@ -28,7 +28,7 @@ use crate::{
     clock::system_now_ms,
     queue::Queue,
     server::conn::ConnectionEvent,
-    worker::{Message, Worker},
+    worker::{Message, RateLimit, Worker},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -41,6 +41,7 @@ pub(super) enum Command {
     Pause,
     Resume,
     Concurrency(u32),
+    Limiter(Option<RateLimit>),
     Close { force: bool },
 }
 
@@ -75,6 +76,10 @@ where
                 },
                 Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable { reason, trace },
                 Err(JobError::Delayed { pause }) => delay(&queue, &delivered.id(), pause, &worker_id).await,
+                Err(JobError::RateLimited { pause }) => match queue.hold(Some(pause.as_millis().max(1) as u64)).await {
+                    Ok(_) => Outcome::RateLimited,
+                    Err(error) => Outcome::failed(format!("the rate limit could not be set: {error}")),
+                },
             }
         })
     })
@@ -168,6 +173,7 @@ impl Runner {
                 self.slots = concurrency as usize;
                 self.core.set_concurrency(concurrency);
             }
+            Command::Limiter(limiter) => self.core.set_limiter(limiter),
             Command::Pause | Command::Close { .. } => self.pause(),
         }
     }

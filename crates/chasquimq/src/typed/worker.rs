@@ -18,7 +18,7 @@ use crate::{
     keys::Keys,
     queue::Queue,
     server::conn::ConnectOptions,
-    worker::{FailureState, Worker, WorkerOptions},
+    worker::{FailureState, RateLimit, Worker, WorkerOptions},
 };
 
 /// What happens in a worker, told when it is recorded in Redis.
@@ -174,6 +174,12 @@ impl<T> TypedWorker<T> {
     /// Changes how many jobs run at once. At least one does.
     pub fn set_concurrency(&self, concurrency: u32) {
         self.command(Command::Concurrency(concurrency.max(1)));
+    }
+
+    /// Changes how many jobs may start in a while, over all workers of the queue that have a limiter; `None` = this one heeds only the
+    /// queue's own rate limit.
+    pub fn set_limiter(&self, limiter: Option<RateLimit>) {
+        self.command(Command::Limiter(limiter));
     }
 
     /// Takes no more jobs, gives back those that did not start, waits for the handlers that run, and records how they ended.

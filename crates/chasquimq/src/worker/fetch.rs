@@ -117,6 +117,8 @@ pub(super) struct Answer {
     pub(super) now_ms: u64,
     /// The same, in microseconds of the server's clock.
     pub(super) server_us: i64,
+    /// A rate limit lets this worker start nothing for so long; 0 = it does.
+    pub(super) limited_ms: u64,
 }
 
 impl Answer {
@@ -126,7 +128,7 @@ impl Answer {
         let mut reply = Reply::new("the answer to step", reply)?;
         let (rejected, taken) = (reply.array()?, reply.array()?);
         let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
-        let (now_ms, server_us) = (reply.int()? as u64, reply.int()?);
+        let (now_ms, server_us, limited_ms) = (reply.int()? as u64, reply.int()?, reply.int()? as u64);
         let (jobs, unreadable) = holdings.take_in(taken, now_ms);
         Ok(Self {
             rejected,
@@ -138,6 +140,7 @@ impl Answer {
             gated,
             now_ms,
             server_us,
+            limited_ms,
         })
     }
 

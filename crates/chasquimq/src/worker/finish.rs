@@ -123,6 +123,8 @@ pub(super) struct Outcomes {
     pub(super) flushed: Option<u32>,
     pub(super) failures: Vec<Failure>,
     pub(super) jobs: u64,
+    // jobs that met a rate limit
+    pub(super) limited: Vec<u32>,
     sent: Vec<Sent>,
 }
 
@@ -210,11 +212,19 @@ impl Outcomes {
             if let Some(handle) = handle {
                 rejected.push(Rejected {
                     handle,
-                    error: Error::from_code(code, &id, "active", "moveToFinished"),
+                    error: Error::from_code(code, &id, "active", self.command_of(handle)),
                 });
             }
         }
         Ok(rejected)
+    }
+
+    /// What BullMQ calls the move that was refused.
+    fn command_of(&self, handle: u32) -> &'static str {
+        match self.limited.contains(&handle) {
+            true => "moveJobFromActiveToWait",
+            false => "moveToFinished",
+        }
     }
 }
 
@@ -418,7 +428,11 @@ impl Packing {
             Ending::Returned | Ending::RateLimited => {
                 self.items.array(7).str("b");
                 self.place(&place)?;
-                self.items.int(i64::from(matches!(ending, Ending::RateLimited)));
+                let limited = matches!(ending, Ending::RateLimited);
+                self.items.int(i64::from(limited));
+                if limited {
+                    self.out.limited.push(handle);
+                }
             }
             Ending::Failed {
                 reason,

@@ -28,6 +28,8 @@ use crate::{
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
 /// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
+const LATE: Duration = Duration::from_millis(150);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -54,6 +56,10 @@ pub(super) struct Loop {
     hungry: bool,
     look_again: bool,
     next_due: Option<Instant>,
+    // a rate limit lets this worker start nothing until then
+    limited_until: Option<Instant>,
+    // the wait under way is for the marker of limits that are lifted
+    awaits_lift: bool,
     drained: bool,
     asked_back: bool,
     // the caller's clock, when it is not the system's
@@ -106,6 +112,8 @@ impl Loop {
             hungry: false,
             look_again: false,
             next_due: None,
+            limited_until: None,
+            awaits_lift: false,
             drained: false,
             asked_back: false,
             foreign_clock: false,
@@ -184,9 +192,14 @@ impl Loop {
                 self.next_scan = None;
             }
             Command::Concurrency(concurrency) => {
-                self.room_changed = true;
+                self.room_changed = matches!(self.waiter.pending, Pending::Step(_));
                 self.look_again |= concurrency > self.options.concurrency;
                 self.options.concurrency = concurrency;
+            }
+            Command::Limiter(limiter) => {
+                self.room_changed = matches!(self.waiter.pending, Pending::Step(_));
+                self.options.limiter = limiter;
+                self.end_rest();
             }
             Command::Finish(flush) => {
                 self.foreign_clock = is_foreign(flush.now_ms);
@@ -214,7 +227,11 @@ impl Loop {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let due = self.next_due.filter(|_| self.fetching && self.hungry && !steps);
         let renewal = self.next_renewal.filter(|_| self.holdings.jobs() > 0);
-        [surplus, due, renewal, self.next_scan].into_iter().flatten().min()
+        let rested = self.limited_until.filter(|_| self.fetching);
+        [surplus, due, renewal, rested, self.next_scan]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn has_surplus(&self) -> bool {
@@ -228,6 +245,9 @@ impl Loop {
             self.next_due = None;
             self.look_again = true;
         }
+        if self.limited_until.is_some_and(|end| end <= now) {
+            self.end_rest();
+        }
         if self.has_surplus() && !self.asked_back && self.pace.patience_ends() <= now {
             self.ask_back();
         }
@@ -236,6 +256,18 @@ impl Loop {
         }
         if self.next_scan.is_some_and(|at| at <= now) {
             self.rescue().await;
+        }
+    }
+
+    fn is_limited(&self) -> bool {
+        self.limited_until.is_some_and(|end| end > Instant::now())
+    }
+
+    /// A rate limit may let jobs start again. Looking in vain once more is told once more, as BullMQ does.
+    fn end_rest(&mut self) {
+        if self.limited_until.take().is_some() {
+            self.drained = false;
+            self.look_again = true;
         }
     }
 
@@ -368,7 +400,8 @@ impl Loop {
         }
     }
 
-    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> [Arg<'a>; 12] {
+    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> [Arg<'a>; 14] {
+        let limiter = self.options.limiter;
         [
             Arg::Int(asked.now_ms as i64),
             Arg::from(self.options.id.as_str()),
@@ -382,13 +415,19 @@ impl Loop {
             Arg::from(outcomes.blob.as_slice()),
             Arg::from(outcomes.keeps.as_slice()),
             Arg::Int(self.clock_offset_us),
+            Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
+            Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
         ]
     }
 
     /// Jobs to take now, and as surplus; -1 = none at all.
     fn room(&self) -> (i64, i64) {
         let (want, surplus) = self.pace.ask(self.holdings.jobs(), self.options.concurrency);
-        (if self.fetching { i64::from(want) } else { -1 }, i64::from(surplus))
+        match self.fetching {
+            true if self.is_limited() => (0, 0),
+            true => (i64::from(want), i64::from(surplus)),
+            false => (-1, 0),
+        }
     }
 
     /// Takes in the answer to a step.
@@ -409,7 +448,13 @@ impl Loop {
         self.settle(answer, carried_out, want, Outcomes::none(0)).await
     }
 
-    async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
+    async fn settle(
+        &mut self,
+        answer: Answer,
+        carried_out: Instant,
+        mut want: i64,
+        mut outcomes: Outcomes,
+    ) -> Result<()> {
         let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
         let rejected = outcomes.rejected(answer.rejected)?;
         for error in answer.unreadable {
@@ -420,15 +465,26 @@ impl Loop {
                 self.report(error);
             }
         }
+        if answer.limited_ms > 0 {
+            // a window ends with a whole millisecond of the server's clock
+            let rest = Duration::from_micros(answer.limited_ms * 1000 - answer.server_us as u64 % 1000);
+            let rest = rest.min(self.options.maximum_rate_limit_delay);
+            self.limited_until = Some(carried_out + rest);
+            if !outcomes.limited.is_empty() {
+                // nothing was looked for
+                want = want.min(0);
+            }
+        }
         self.after_fetch(want, taken, answer.due_ms, now_ms, carried_out);
         if answer.was_idle && taken > 0 {
             self.pace.delivered_to_idle();
         }
         // the step itself renewed the lease
         self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
-        let drained = want > 0 && taken == 0 && !self.drained;
+        let found_all = taken > 0 && answer.limited_ms == 0;
+        let drained = want > 0 && !found_all && !self.drained;
         if want > 0 {
-            self.drained = taken == 0;
+            self.drained = !found_all;
         }
         if !self.closing.is_empty() {
             // nobody is left to run them
@@ -485,7 +541,18 @@ impl Loop {
     }
 
     fn wait_if_hungry(&mut self) {
-        if !self.fetching || !self.hungry || self.waiter.pending != Pending::Nothing || self.look_again {
+        if !self.fetching || self.waiter.pending != Pending::Nothing || self.look_again {
+            return;
+        }
+        if let Some(end) = self.limited_until {
+            let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
+            if !time.is_zero() {
+                self.awaits_lift = true;
+                self.waiter.wait_for(self.keys.key("open"), time);
+            }
+            return;
+        }
+        if !self.hungry {
             return;
         }
         let until_due = self.next_due.map(|due| due.saturating_duration_since(Instant::now()));
@@ -545,10 +612,7 @@ impl Loop {
         let Behind { number, want } = behind.unwrap_or_default();
         let absorbed = match woken {
             Woken::Marker(came) => {
-                self.look_again = self.fetching;
-                if came && !self.fetching {
-                    self.pass_marker_on().await;
-                }
+                self.hear_marker(came).await;
                 Ok(())
             }
             Woken::Stepped(reply) => self.absorb(reply, want, Outcomes::none(0)).await,
@@ -579,10 +643,26 @@ impl Loop {
         self.absorb(reply, want, Outcomes::none(0)).await
     }
 
-    /// A worker that does not fetch was woken: somebody else should be.
-    async fn pass_marker_on(&self) {
+    /// A wait without a step ended, by its marker or its time.
+    async fn hear_marker(&mut self, came: bool) {
+        if std::mem::take(&mut self.awaits_lift) {
+            if came {
+                // it concerns every worker that rests
+                self.pass_on("open").await;
+                self.end_rest();
+            }
+            return;
+        }
+        if came && (!self.fetching || self.is_limited()) {
+            // somebody else should be woken
+            self.pass_on("wake").await;
+        }
+        self.look_again = self.fetching && !self.is_limited();
+    }
+
+    async fn pass_on(&self, marker: &str) {
         let mut wake = redis::cmd("ZADD");
-        wake.arg(self.keys.key("wake")).arg(0).arg("0");
+        wake.arg(self.keys.key(marker)).arg(0).arg("0");
         if let Err(error) = self.connection.send(&wake).await {
             self.report(error);
         }

@@ -61,6 +61,20 @@ pub struct WorkerOptions {
     pub remove_on_fail: Keep,
     /// Whoever hears the messages watches lanes ([`Message::lane`]).
     pub watches_lanes: bool,
+    /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
+    /// rate limit.
+    pub limiter: Option<RateLimit>,
+    /// Longest sleep of a worker that a rate limit keeps from starting jobs.
+    pub maximum_rate_limit_delay: Duration,
+}
+
+/// At most `max` starts in a window of `duration`, which begins with the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Starts a window; 0 = as many as the queue's own rate limit says, in a window of this duration.
+    pub max: u64,
+    /// Length of a window; whole milliseconds.
+    pub duration: Duration,
 }
 
 impl Default for WorkerOptions {
@@ -78,6 +92,8 @@ impl Default for WorkerOptions {
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
             watches_lanes: false,
+            limiter: None,
+            maximum_rate_limit_delay: Duration::from_secs(30),
         }
     }
 }
@@ -120,6 +136,7 @@ pub(crate) enum Command {
     Run { now_ms: u64 },
     Pause,
     Concurrency(u32),
+    Limiter(Option<RateLimit>),
     Finish(Flush),
     Tick { now_ms: u64 },
     Lane(WaitLane),
@@ -190,6 +207,11 @@ impl Worker {
     /// Changes how many jobs run at once.
     pub fn set_concurrency(&self, concurrency: u32) {
         self.command(Command::Concurrency(concurrency));
+    }
+
+    /// Changes how many jobs may start in a while.
+    pub fn set_limiter(&self, limiter: Option<RateLimit>) {
+        self.command(Command::Limiter(limiter));
     }
 
     /// Reports how jobs ended.

@@ -1,4 +1,4 @@
-//! How an idle worker waits: on the queue's wake marker, with a connection of its own, because the wait blocks it.
+//! How an idle worker waits: on a marker of the queue's, with a connection of its own, because the wait blocks it.
 //!
 //! A worker that holds no job sends its next step right behind the wait, in one pipeline: the server carries it out the moment the
 //! marker comes, and the jobs arrive without another round trip. Such a step is numbered like any other, so when the wait is broken
@@ -28,6 +28,7 @@ const LANE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the waiter is asked.
 struct Ask {
+    marker: String,
     time: Duration,
     step: Option<Cmd>,
 }
@@ -96,7 +97,7 @@ impl Waiter {
         let (wake, woken) = mpsc::channel(1);
         let cancel = Arc::new(Notify::new());
         let marker = keys.key("wake");
-        tokio::spawn(wait_when_asked(connection, marker.clone(), asked, wake, cancel.clone()));
+        tokio::spawn(wait_when_asked(connection, asked, wake, cancel.clone()));
         Self {
             ask,
             woken,
@@ -128,7 +129,13 @@ impl Waiter {
 
     /// Waits for the marker. Call it only when nothing is pending.
     pub(super) fn wait(&mut self, time: Duration) {
-        if self.ask.try_send(Ask { time, step: None }).is_ok() {
+        self.wait_for(self.marker.clone(), time);
+    }
+
+    /// Waits for another marker. Call it only when nothing is pending.
+    pub(super) fn wait_for(&mut self, marker: String, time: Duration) {
+        let step = None;
+        if self.ask.try_send(Ask { marker, time, step }).is_ok() {
             self.pending = Pending::Marker;
         }
     }
@@ -158,8 +165,8 @@ impl Waiter {
                 self.pending = Pending::Step(behind);
             }
             None => {
-                let step = Some(step);
-                if self.ask.try_send(Ask { time, step }).is_ok() {
+                let (marker, step) = (self.marker.clone(), Some(step));
+                if self.ask.try_send(Ask { marker, time, step }).is_ok() {
                     self.pending = Pending::Step(behind);
                 }
             }
@@ -238,7 +245,6 @@ fn read((end, held): (End, Holdings), holdings: &mut Holdings) -> Woken {
 
 async fn wait_when_asked(
     connection: Connection,
-    marker: String,
     mut asked: mpsc::Receiver<Ask>,
     woken: mpsc::Sender<Woken>,
     cancel: Arc<Notify>,
@@ -246,7 +252,7 @@ async fn wait_when_asked(
     while let Some(ask) = asked.recv().await {
         let behind = ask.step.is_some();
         let result = tokio::select! {
-            result = tokio::time::timeout(ask.time + GRACE, wait_once(&connection, &marker, ask)) => result,
+            result = tokio::time::timeout(ask.time + GRACE, wait_once(&connection, ask)) => result,
             () = cancel.notified() => {
                 connection.discard_connection();
                 Ok(if behind { Woken::Lost } else { Woken::Marker(false) })
@@ -269,9 +275,9 @@ async fn wait_when_asked(
     }
 }
 
-async fn wait_once(connection: &Connection, marker: &str, ask: Ask) -> Woken {
+async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
     let mut pipeline = redis::pipe();
-    pipeline.add_command(marker_wait(marker, ask.time));
+    pipeline.add_command(marker_wait(&ask.marker, ask.time));
     let behind = ask.step.is_some();
     if let Some(step) = ask.step {
         pipeline.add_command(step);

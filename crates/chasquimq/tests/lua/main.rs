@@ -13,6 +13,7 @@ mod configure;
 mod count_jobs;
 mod count_priorities;
 mod job_state;
+mod limit_left;
 mod log_job;
 mod move_active;
 mod move_delayed;
@@ -24,6 +25,7 @@ mod remove_dedup_key;
 mod remove_job;
 mod rescue;
 mod retry_job;
+mod set_limit;
 mod step;
 
 mod events;

@@ -94,6 +94,15 @@ impl TestQueue {
         }
     }
 
+    /// Takes a step. Gives for how many ms the rate limit lets its worker start nothing.
+    pub fn limited_ms(&mut self, step: Step) -> u64 {
+        let call = self.step_call(&step);
+        match self.carry_out_value(&call) {
+            Value::Array(parts) => redis::from_redis_value(parts[7].clone()).expect("ms"),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn step_call(&mut self, step: &Step) -> redis::Cmd {
         self.number += 1;
         let mut call = self.call(&STEP);

@@ -66,6 +66,7 @@ pub struct Step {
     outcomes: Packer,
     count: usize,
     keeps: Vec<(i64, f64, u64)>,
+    limiter: (u64, u64),
 }
 
 impl Step {
@@ -83,6 +84,7 @@ impl Step {
             outcomes: Packer::default(),
             count: 0,
             keeps: vec![(-1, -1.0, 1000)],
+            limiter: (0, 0),
         }
     }
 
@@ -103,6 +105,14 @@ impl Step {
             now_ms: 0,
             slot: "w",
             offset_ms,
+            ..self
+        }
+    }
+
+    /// Of a worker with a limiter: starts a window, and its ms.
+    pub fn limiter(self, max: u64, duration_ms: u64) -> Self {
+        Self {
+            limiter: (max, duration_ms),
             ..self
         }
     }
@@ -254,7 +264,9 @@ impl Step {
             .arg(self.max_bytes)
             .arg(outcomes.0)
             .arg(keeps.0)
-            .arg(self.offset_ms);
+            .arg(self.offset_ms)
+            .arg(self.limiter.0)
+            .arg(self.limiter.1);
     }
 }
 

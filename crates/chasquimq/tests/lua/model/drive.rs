@@ -79,7 +79,7 @@ impl Drive {
             94..=95 => self.rescue(),
             96 => self.release(),
             97 => self.set_paused(),
-            98 => self.set_concurrency(),
+            98 => self.set_limit(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);
@@ -163,15 +163,31 @@ impl Drive {
         run!(self.queue, PAUSE, self.model.now_ms, u8::from(self.model.paused));
     }
 
-    fn set_concurrency(&mut self) {
-        self.model.concurrency = if self.random.once_in(2) {
+    fn set_limit(&mut self) {
+        let number = if self.random.once_in(2) {
             0
         } else {
             1 + self.random.below(30)
         };
-        self.note(format!("concurrency {}", self.model.concurrency));
-        let text = self.model.concurrency.to_string();
-        self.queue.command("HSET", "meta", &["concurrency", &text]);
+        let text = if number == 0 { String::new() } else { number.to_string() };
+        match self.random.below(3) {
+            0 => {
+                self.note(format!("concurrency {number}"));
+                self.model.concurrency = number;
+                run!(self.queue, SET_LIMIT, "concurrency", text, "");
+            }
+            1 => {
+                self.note(format!("rate {number}"));
+                self.model.rate = (number > 0).then_some(number);
+                run!(self.queue, SET_LIMIT, "rate", text, 3_600_000);
+            }
+            _ => {
+                self.note("window ends".to_owned());
+                let ended = self.model.starts.take().is_some();
+                let reply = run!(self.queue, SET_LIMIT, "window", "", "");
+                self.same(&reply, if ended { "1" } else { "0" });
+            }
+        }
     }
 
     fn pass_time(&mut self) {

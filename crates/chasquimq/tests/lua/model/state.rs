@@ -71,6 +71,12 @@ pub struct Model {
     pub leases: BTreeSet<String>,
     pub paused: bool,
     pub concurrency: u64,
+    /// Starts that the queue's rate limit allows in a window.
+    pub rate: Option<u64>,
+    /// Starts in the window under way, which is too long to end by itself.
+    pub starts: Option<u64>,
+    /// A job that ended in this step met a rate limit.
+    pub met_limit: bool,
 }
 
 impl Model {
@@ -181,9 +187,37 @@ impl Model {
         taken
     }
 
+    /// Jobs that the global concurrency leaves room for, of those a worker wants.
+    pub fn places(&self, want: usize) -> usize {
+        if self.concurrency == 0 {
+            return want;
+        }
+        want.min((self.concurrency as usize).saturating_sub(self.count("active")))
+    }
+
+    /// Starts that the rate limit leaves in the window.
+    pub fn room(&self) -> usize {
+        self.rate
+            .map_or(usize::MAX, |max| max.saturating_sub(self.starts.unwrap_or(0)) as usize)
+    }
+
+    /// Counts jobs that started, except those that start only to fail. True when a rate limit lets no more start.
+    pub fn count_starts(&mut self, taken: &[String]) -> bool {
+        let Some(max) = self.rate else { return false };
+        let starts = taken
+            .iter()
+            .filter(|id| self.jobs[*id].vitals.deferred_failure.is_none())
+            .count() as u64;
+        if starts > 0 {
+            self.starts = Some(self.starts.unwrap_or(0) + starts);
+        }
+        self.starts.unwrap_or(0) >= max
+    }
+
     /// Ends a try that the worker holds. Gives where the job goes back in line, if it does: `waiting` or `front`.
     pub fn end(&mut self, id: &str, ending: &Ending) -> Option<&'static str> {
         let now_ms = self.now_ms;
+        self.met_limit |= matches!(ending, Ending::Back { started: true });
         let job = self.job(id);
         let vitals = &mut job.vitals;
         match ending {

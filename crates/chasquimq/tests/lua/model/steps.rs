@@ -41,7 +41,9 @@ impl Drive {
             (step, rejected) = self.end_some(owner, keep, step);
         }
 
-        let (mut taken, mut due_ms, mut gated) = (Vec::new(), -1, 0);
+        let (mut taken, mut due_ms) = (Vec::new(), -1);
+        let rests = std::mem::take(&mut self.model.met_limit) && self.model.starts.is_some();
+        let (mut gated, mut limited) = (rests, rests);
         if !self.random.once_in(5) {
             let want = if self.random.once_in(3) {
                 self.random.below(100)
@@ -54,19 +56,8 @@ impl Drive {
                 0
             };
             step = step.want(want as i64).surplus(surplus);
-            self.model.promote_due();
-            let (mut want, mut surplus) = (want as usize, surplus as usize);
-            if self.model.concurrency > 0 {
-                want = want.min((self.model.concurrency as usize).saturating_sub(self.model.count("active")));
-                surplus = 0;
-            }
-            if self.model.paused || (self.model.concurrency > 0 && want == 0) {
-                gated = 1;
-            } else {
-                taken = self.model.fetch(owner, want, want + surplus);
-            }
-            if taken.len() < want {
-                due_ms = self.model.delayed.first().map_or(-1, |(due_ms, _)| *due_ms as i64);
+            if !rests {
+                (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus as usize);
             }
             self.note(format!("  want {want} surplus {surplus} takes {taken:?}"));
         }
@@ -78,7 +69,8 @@ impl Drive {
         self.accept(owner, &parts[0], &rejected);
         let waiting = self.model.line().len();
         let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
-        self.same(&tail.join(" "), &format!("{due_ms} {gated} {waiting}"));
+        self.same(&tail.join(" "), &format!("{due_ms} {} {waiting}", u8::from(gated)));
+        self.same(&(show_reply(&parts[7]) != "0").to_string(), &limited.to_string());
         self.told_due = u64::try_from(due_ms).ok();
         self.drop_finished();
         self.hold(owner, &parts[1], &taken);
@@ -95,6 +87,30 @@ impl Drive {
             self.same(&after, &keys);
         }
         self.steps.insert(owner, (call, taken));
+    }
+
+    /// What a fetch takes, when the next job is due, whether jobs must not start, and whether that is the rate limit's doing.
+    fn fetch(&mut self, owner: &str, want: usize, surplus: usize) -> (Vec<String>, i64, bool, bool) {
+        let model = &mut self.model;
+        model.promote_due();
+        let is_bounded = model.concurrency > 0;
+        let places = model.places(want);
+        let most = places.min(model.room());
+        if model.room() == 0 {
+            return (Vec::new(), -1, true, true);
+        }
+        let is_gated = model.paused || (is_bounded && places == 0);
+        let mut taken = Vec::new();
+        if !is_gated {
+            let surplus = if is_bounded || model.rate.is_some() { 0 } else { surplus };
+            taken = model.fetch(owner, most, most + surplus);
+            if model.count_starts(&taken) && taken.len() < places {
+                return (taken, -1, true, true);
+            }
+        }
+        let next_due = model.delayed.first().map_or(-1, |(due_ms, _)| *due_ms as i64);
+        let due_ms = if taken.len() < places { next_due } else { -1 };
+        (taken, due_ms, is_gated, false)
     }
 
     /// Compares what a step took with what it had to take.

@@ -71,6 +71,16 @@ fn steps_behind_a_wait_are_counted_apart() {
 }
 
 #[test]
+fn a_late_copy_behind_a_wait_wakes_somebody_else() {
+    let mut queue = with_jobs();
+    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(1).want(1));
+    queue.carry_out_value(&wait);
+    queue.command("DEL", "wake", &[]);
+    queue.carry_out_value(&wait);
+    queue.key_is("wake", "set");
+}
+
+#[test]
 fn jobs_that_became_records_meanwhile_are_still_brought() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(1).record("x"));
     let call = queue.step_call(&Step::by("w").want(4));

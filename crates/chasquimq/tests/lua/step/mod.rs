@@ -9,6 +9,7 @@ mod finish;
 mod frames;
 mod gate;
 mod large;
+mod limit;
 mod priority;
 mod refused;
 mod retention;

@@ -1,0 +1,28 @@
+// Workers of a queue with a limit: QUEUE, WORKERS (number in this process), OPTIONS (JSON, of each). Every handler writes
+// to Redis when it starts, by the server's clock, and how many handlers run then in all processes.
+import { Redis } from 'ioredis';
+import { Worker } from 'chasquimq';
+
+const { QUEUE, REDIS_URL, WORKERS, OPTIONS } = process.env;
+
+const redis = new Redis(REDIS_URL);
+const key = (suffix) => `${QUEUE}:${suffix}`;
+
+async function run(job) {
+  const [[, [seconds, micros]], [, running]] = await redis.multi().time().incr(key('running')).exec();
+  await redis.rpush(key('starts'), `${seconds * 1000 + Math.floor(micros / 1000)} ${running}`);
+  if (job.name === 'again' && job.attemptsStarted === 1) {
+    await redis.decr(key('running'));
+    throw new Error('once more');
+  }
+  await new Promise((resolve) => setTimeout(resolve, job.data));
+  await redis.decr(key('running'));
+}
+
+const options = JSON.parse(OPTIONS);
+const workers = Array.from(
+  { length: Number(WORKERS) },
+  () => new Worker(QUEUE, run, { connection: { url: REDIS_URL }, lockDuration: 500, stalledInterval: 200, ...options }),
+);
+await Promise.all(workers.map((worker) => worker.waitUntilReady()));
+console.log('ready');

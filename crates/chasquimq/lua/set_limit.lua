@@ -1,0 +1,32 @@
+-- set_limit: no job moves. Sets or lifts a limit of the whole queue. Workers that sleep because of it look again.
+-- KEYS    base (also: state meta prioritized limiter open wake)
+-- ARGV    what (concurrency | rate | window), value (jobs | starts a window | ms without a start; '' = lift), duration_ms (of a rate)
+-- RETURNS number of settings, or windows, that came or went
+-- ERRORS  none      EVENTS none      COST O(1)
+-- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake)
+local base = KEYS[1]
+local what, value, duration_ms = ARGV[1], ARGV[2], ARGV[3]
+-- more starts than any limit allows
+local USED_UP = '9007199254740991'
+
+-- @include lib/state
+-- @include lib/line
+
+if what == 'window' and value ~= '' then
+  redis.call('SET', base .. 'limiter', USED_UP, 'PX', value)
+  redis.call('UNLINK', base .. 'open')
+  return 1
+end
+local was_limited, changed = redis.call('EXISTS', base .. 'limiter') == 1, nil
+if what == 'window' then
+  changed = redis.call('DEL', base .. 'limiter')
+elseif what == 'concurrency' then
+  changed = value == '' and redis.call('HDEL', base .. 'meta', 'concurrency')
+    or redis.call('HSET', base .. 'meta', 'concurrency', value)
+else
+  changed = value == '' and redis.call('HDEL', base .. 'meta', 'max', 'duration')
+    or redis.call('HSET', base .. 'meta', 'max', value, 'duration', duration_ms)
+end
+if was_limited and what ~= 'concurrency' then redis.call('ZADD', base .. 'open', 0, '0') end
+if has_work() then wake() end
+return changed

@@ -1,0 +1,124 @@
+//! Limits over all workers of a queue.
+
+use std::time::Instant;
+
+use chasquimq::RateLimit;
+
+use super::*;
+
+const WINDOW: Duration = Duration::from_millis(300);
+
+fn limiter(max: u64, duration: Duration) -> WorkerOptions {
+    WorkerOptions {
+        limiter: Some(RateLimit { max, duration }),
+        ..concurrency(10)
+    }
+}
+
+#[tokio::test]
+async fn two_workers_start_no_more_jobs_in_a_window_than_their_limiter_allows() {
+    let stage = Stage::new().await;
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let handler = move |_| {
+        let started = started.clone();
+        async move {
+            started.send(Instant::now())?;
+            Ok::<(), JobError>(())
+        }
+    };
+    let (one, _events) = stage.worker(limiter(2, WINDOW), handler.clone()).await;
+    let (two, _others) = stage.worker(limiter(2, WINDOW), handler).await;
+    stage.add_many(5).await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        times.push(within(starts.recv()).await.expect("a start"));
+    }
+    // handlers start a moment after their jobs
+    assert!(
+        times[4] - times[0] > WINDOW * 2 - Duration::from_millis(50),
+        "{times:?}"
+    );
+    within(one.close()).await;
+    within(two.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_limiter_may_be_taken_away() {
+    let stage = Stage::new().await;
+    let hour = Duration::from_secs(3600);
+    let (worker, mut events) = stage.worker(limiter(1, hour), |_| async { Ok(()) }).await;
+    stage.add_many(3).await;
+    events.completed().await;
+    worker.set_limiter(None);
+    events.completed().await;
+    events.completed().await;
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn limits_of_the_queue_hold_and_wake_when_they_are_lifted() {
+    let stage = Stage::new().await;
+    let (handler, mut starts, gate) = gated();
+    within(stage.queue.limit_concurrency(Some(2))).await.expect("limited");
+    let (worker, mut events) = stage.worker(concurrency(10), handler).await;
+    stage.add_many(4).await;
+    for _ in 0..2 {
+        within(starts.recv()).await.expect("a start");
+    }
+    assert_eq!(within(stage.queue.counts()).await.expect("counts").active, 2);
+    within(stage.queue.limit_concurrency(None)).await.expect("lifted");
+    for _ in 0..2 {
+        within(starts.recv()).await.expect("a start");
+    }
+    gate.add_permits(10);
+    for _ in 0..4 {
+        events.completed().await;
+    }
+    let hour = Duration::from_secs(3600);
+    let limit = RateLimit { max: 1, duration: hour };
+    within(stage.queue.limit_rate(Some(limit))).await.expect("limited");
+    stage.add_many(3).await;
+    events.completed().await;
+    within(stage.queue.end_window()).await.expect("ended");
+    events.completed().await;
+    within(stage.queue.limit_rate(None)).await.expect("lifted");
+    events.completed().await;
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_job_that_meets_a_limit_starts_again_later_and_no_try_is_counted() {
+    let stage = Stage::new().await;
+    let id = stage.add(1, AddOptions::default()).await;
+    let began = Instant::now();
+    let (worker, mut events) = stage
+        .worker(WorkerOptions::default(), |job| async move {
+            match job.vitals.attempts_started {
+                1 => Err(JobError::rate_limited(WINDOW)),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    assert_eq!(events.completed().await, id);
+    assert!(began.elapsed() >= WINDOW);
+    let vitals = stage.job(&id).await.job.vitals;
+    assert_eq!((vitals.attempts_made, vitals.attempts_started), (1, 2));
+    within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_queue_may_be_held() {
+    let stage = Stage::new().await;
+    within(stage.queue.hold(WINDOW)).await.expect("held");
+    let began = Instant::now();
+    stage.add(1, AddOptions::default()).await;
+    let (worker, mut events) = stage.worker(limiter(10, WINDOW), |_| async { Ok(()) }).await;
+    events.completed().await;
+    assert!(began.elapsed() >= WINDOW - Duration::from_millis(50));
+    within(worker.close()).await;
+    stage.end().await;
+}
