@@ -161,7 +161,7 @@ export interface NativeBatch {
   processedOn: number
   /** Names and data, back to back. */
   text: string
-  /** Six numbers a job: id, name units, data units, options, timestamp, extra. */
+  /** Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra. */
   layout: Float64Array
   /** Option texts. */
   opts: Array<string>

@@ -29,7 +29,7 @@ use crate::{
     watch::call_back,
 };
 
-const CACHED_OPTIONS: usize = 256;
+const CACHED_OPTIONS: usize = 1024;
 
 /// What a queue tells JavaScript.
 pub enum ToJs {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use chasquimq::{
-    worker::{Batch, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
+    worker::{Batch, BatchJob, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
     ConnectionEvent, Error, Keep, Keys, RateLimit, Worker, WorkerOptions,
 };
 use napi::{
@@ -134,7 +134,7 @@ pub struct NativeBatch {
     pub processed_on: f64,
     /// Names and data, back to back.
     pub text: String,
-    /// Six numbers a job: id, name units, data units, options, timestamp, extra.
+    /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra.
     pub layout: Float64Array,
     /// Option texts.
     pub opts: Vec<String>,
@@ -508,11 +508,7 @@ fn to_batch(batch: Batch) -> NativeBatch {
         (if ascii { piece.len() } else { units_of(piece) }) as f64
     };
     for job in &batch.jobs {
-        layout.push(if job.extra.is_some() {
-            f64::NAN
-        } else {
-            job.number as f64
-        });
+        layout.push(if job.number == 0 { f64::NAN } else { job.number as f64 });
         layout.push(job.name_len.map_or(-1.0, &mut units));
         layout.push(units(job.data_len));
         layout.push(f64::from(job.options));
@@ -525,15 +521,25 @@ fn to_batch(batch: Batch) -> NativeBatch {
         processed_on: batch.processed_on as f64,
         layout: Float64Array::new(layout),
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
-        extras: batch.extras.into_iter().map(to_extra).collect(),
+        extras: to_extras(batch.extras, &batch.jobs),
         text: batch.text,
     }
 }
 
-fn to_extra(extra: chasquimq::worker::Extra) -> NativeJobExtra {
+fn to_extras(extras: Vec<chasquimq::worker::Extra>, jobs: &[BatchJob]) -> Vec<NativeJobExtra> {
+    let with_extra = jobs.iter().filter(|job| job.extra.is_some());
+    extras
+        .into_iter()
+        .zip(with_extra)
+        .map(|(extra, job)| to_extra(extra, job.number > 0))
+        .collect()
+}
+
+/// What differs from a job that starts for the first time.
+fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool) -> NativeJobExtra {
     let vitals = extra.vitals;
     NativeJobExtra {
-        id: Some(extra.id),
+        id: (!is_numbered).then_some(extra.id),
         progress: vitals.progress,
         returnvalue: vitals.returnvalue,
         stacktrace: vitals.stacktrace,
@@ -541,9 +547,9 @@ fn to_extra(extra: chasquimq::worker::Extra) -> NativeJobExtra {
         deferred_failure: vitals.deferred_failure,
         delay: None,
         priority: vitals.priority.map(|priority| priority as f64),
-        attempts_started: Some(vitals.attempts_started),
-        attempts_made: Some(vitals.attempts_made),
-        stalled_counter: Some(vitals.stalled_counter),
+        attempts_started: (vitals.attempts_started != 1).then_some(vitals.attempts_started),
+        attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
+        stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
         finished_on: vitals.finished_on.map(|ms| ms as f64),
         parent_key: None,
         parent: None,

@@ -58,6 +58,14 @@ pub struct Vitals {
 }
 
 impl Vitals {
+    /// Those of a job that starts for the first time.
+    pub fn first_start() -> Self {
+        Self {
+            attempts_started: 1,
+            ..Self::default()
+        }
+    }
+
     /// Reads the map that the scripts write. Keys of a newer version are passed over.
     /// # Errors
     /// [`Error::Malformed`] when it is no map.

@@ -8,7 +8,7 @@ local PROMOTE_LIMIT = 1000
 local function promote_due(now_ms)
   local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
   if #due == 0 then return end
-  redis.call('ZREM', base .. 'delayed', unpack(due))
+  redis.call('ZREMRANGEBYRANK', base .. 'delayed', 0, #due - 1)
   enter_line(due)
   emit(#due, { 'X', 'waiting', due, 'prev', 'delayed' })
 end

@@ -109,17 +109,13 @@ impl Delivered {
     pub(super) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
         let data = serde_json::from_str(&self.batch.text[self.data.clone()])
             .map_err(|error| Outcome::unrecoverable(format!("the data is not readable: {error}")))?;
-        let first_start = || Vitals {
-            attempts_started: 1,
-            ..Vitals::default()
-        };
         Ok(TypedJob {
             name: self.batch.text[self.name.clone()].to_owned(),
             data,
             options: self.options().clone(),
             timestamp: self.batch.jobs[self.at].timestamp,
             processed_on: self.batch.processed_on,
-            vitals: self.vitals().cloned().unwrap_or_else(first_start),
+            vitals: self.vitals().cloned().unwrap_or_else(Vitals::first_start),
             id: self.id(),
             queue,
         })

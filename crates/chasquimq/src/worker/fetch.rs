@@ -38,7 +38,7 @@ pub struct Batch {
 /// One job of a batch.
 #[derive(Debug)]
 pub struct BatchJob {
-    /// Its number, which is its id unless it has an extra.
+    /// Its number, which is its id; 0: its extra names the id.
     pub number: u64,
     /// Bytes of its name in the text; `None`: named as the job before.
     pub name_len: Option<u32>,
@@ -299,23 +299,29 @@ impl Holdings {
         let options = self.options_of(&body.options);
         batch.text.push_str(&body.name);
         batch.text.push_str(&body.data);
+        if vitals.priority.is_none() && options.priority != 0 {
+            vitals.priority = Some(options.priority);
+        }
+        let number = number_of(&id);
+        let is_plain = number > 0 && vitals == Vitals::first_start();
         let job = BatchJob {
-            number: 0,
+            number,
             name_len: Some(body.name.len() as u32),
             data_len: body.data.len() as u32,
             options: batch.options_index(&options),
             timestamp: body.timestamp,
-            extra: Some(batch.extras.len() as u32),
+            extra: (!is_plain).then_some(batch.extras.len() as u32),
         };
         batch.jobs.push(job);
-        vitals.priority.get_or_insert(options.priority);
         let held = Held::Record {
             id: id.clone(),
             attempts_made: vitals.attempts_made,
             attempts_started,
             options,
         };
-        batch.extras.push(Extra { id, vitals });
+        if !is_plain {
+            batch.extras.push(Extra { id, vitals });
+        }
         self.groups.insert(self.next_handle, held);
         self.next_handle += 1;
         Ok(())
@@ -333,6 +339,14 @@ impl Holdings {
         self.options.insert(text.to_owned(), options.clone());
         options
     }
+}
+
+/// The number that a generated id is; 0 for any other id.
+fn number_of(id: &str) -> u64 {
+    if id.starts_with('0') || id.len() > 15 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
+        return 0;
+    }
+    id.parse().unwrap_or(0)
 }
 
 /// The lowest `jobs` bits. A frame has 64 jobs at most.

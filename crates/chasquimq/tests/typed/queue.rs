@@ -69,7 +69,7 @@ async fn priorities_decide_the_order_once_nothing_else_waits() {
     for _ in 0..4 {
         events.completed().await;
     }
-    let expected = [(3, Some(0)), (2, None), (1, Some(1)), (0, Some(2))];
+    let expected = [(3, None), (2, None), (1, Some(1)), (0, Some(2))];
     assert_eq!(*order.lock().expect("order"), expected);
     within(worker.close()).await;
     stage.end().await;
