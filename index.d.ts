@@ -105,8 +105,8 @@ export declare class NativeWorker {
   ready(): Promise<void>
   /** Fetches from now on. */
   run(now: number): void
-  /** Fetches no more. */
-  pause(): void
+  /** Fetches no more; resolves when no fetch is under way. */
+  pause(): Promise<void>
   /** Changes how many jobs run at once. */
   setConcurrency(concurrency: number): void
   /** Changes the worker's own rate limit. */

@@ -224,9 +224,11 @@ export class Worker<
   async pause(doNotWaitActive = false): Promise<void> {
     if (this.paused) return;
     this.paused = true;
-    this.engine.pause();
+    const quiet = this.engine.pause();
     this.dispatcher.pause();
     const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
+    // What a fetch under way brought is given back. Without a connection nothing is fetched.
+    if (!this.readiness.isDown) await Promise.race([quiet, pause(PATIENCE_MS)]);
     if (!doNotWaitActive) await ended;
     this.emit('paused');
   }
@@ -269,7 +271,7 @@ export class Worker<
     if (force) {
       this.dispatcher.stop();
     } else {
-      this.engine.pause();
+      void this.engine.pause();
       this.dispatcher.pause();
       await this.dispatcher.whenQuiet();
       this.dispatcher.flush();

@@ -22,6 +22,20 @@ describe.each(libraries)('$name: worker.pause', ({ lib }) => {
     expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: 2, active: 0 });
   });
 
+  it('takes nothing any more, whatever it was waiting for', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => undefined);
+    const completed = new EventLog(worker, ['completed']);
+    await queue.add('job', {});
+    for (let i = 1; i <= 20; i++) {
+      await completed.get('completed', i);
+      await worker.pause();
+      await queue.add('job', {});
+      expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: 1, active: 0 });
+      await worker.resume();
+    }
+  });
+
   it('waits for the running job and takes no other', async () => {
     const queue = stage.queue();
     const gate = stage.gate();

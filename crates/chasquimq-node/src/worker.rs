@@ -258,10 +258,20 @@ impl NativeWorker {
         self.worker.run(now as u64);
     }
 
-    /// Fetches no more.
-    #[napi]
-    pub fn pause(&self) {
+    /// Fetches no more; resolves when no fetch is under way.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn pause<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        // heard at once, and not when the engine's thread comes to it
         self.worker.pause();
+        let worker = self.worker.clone();
+        self.runtime()?.promise(
+            env,
+            async move {
+                worker.paused().await;
+                Ok(())
+            },
+            |()| Output::Nothing,
+        )
     }
 
     /// Changes how many jobs run at once.

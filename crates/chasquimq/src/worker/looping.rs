@@ -70,6 +70,8 @@ pub(super) struct Loop {
     room_changed: bool,
     // a lane to use from the next wait on
     next_lane: Option<WaitLane>,
+    // told when no fetch is under way any more
+    pausing: Vec<tokio::sync::oneshot::Sender<()>>,
     closing: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -121,6 +123,7 @@ impl Loop {
             next_scan: None,
             room_changed: false,
             next_lane: None,
+            pausing: Vec::new(),
             closing: Vec::new(),
         }
     }
@@ -162,6 +165,11 @@ impl Loop {
         if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
             self.step().await;
         }
+        if self.flushes.is_empty() {
+            for done in self.pausing.drain(..) {
+                let _ = done.send(());
+            }
+        }
         if !self.closing.is_empty() && self.flushes.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
             let held = self.holdings.handles();
@@ -186,10 +194,11 @@ impl Loop {
                     self.next_scan = self.options.stalled_interval.map(|_| Instant::now());
                 }
             }
-            Command::Pause => {
+            Command::Pause { done } => {
                 self.fetching = false;
                 self.hungry = false;
                 self.next_scan = None;
+                self.pausing.extend(done);
             }
             Command::Concurrency(concurrency) => {
                 self.room_changed = matches!(self.waiter.pending, Pending::Step(_));
@@ -486,8 +495,8 @@ impl Loop {
         if want > 0 {
             self.drained = !found_all;
         }
-        if !self.closing.is_empty() {
-            // nobody is left to run them
+        if !self.fetching {
+            // nobody is to run them any more
             if let Some(batch) = jobs.take() {
                 let handles = batch.base..batch.base + batch.jobs.len() as u32;
                 self.flushes.push(Flush::returning(handles, now_ms));

@@ -134,7 +134,7 @@ pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 
 pub(crate) enum Command {
     Run { now_ms: u64 },
-    Pause,
+    Pause { done: Option<oneshot::Sender<()>> },
     Concurrency(u32),
     Limiter(Option<RateLimit>),
     Finish(Flush),
@@ -199,9 +199,17 @@ impl Worker {
         self.command(Command::Run { now_ms });
     }
 
-    /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs.
+    /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs; those are given back.
     pub fn pause(&self) {
-        self.command(Command::Pause);
+        self.command(Command::Pause { done: None });
+    }
+
+    /// As [`Worker::pause`], until no fetch is under way.
+    pub async fn paused(&self) {
+        let (done, paused) = oneshot::channel();
+        self.command(Command::Pause { done: Some(done) });
+        // a loop that has ended fetches nothing
+        let _ = paused.await;
     }
 
     /// Changes how many jobs run at once.
@@ -254,7 +262,7 @@ impl Worker {
         self.connection.close();
         self.stop_waiting();
         // a loop that sleeps notices
-        self.command(Command::Pause);
+        self.command(Command::Pause { done: None });
     }
 
     /// Ends when the server has been out of reach for so long that a close must not wait for it.
