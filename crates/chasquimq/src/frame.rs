@@ -1,8 +1,10 @@
 //! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/lib/frame.lua`.
 
+use std::borrow::Cow;
+
 use crate::{
     error::Result,
-    pack::{Packer, Reader},
+    pack::{Item, Packer, Reader},
 };
 
 /// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
@@ -143,13 +145,36 @@ pub fn prioritized_body(timestamp: u64, options: &str, name: &str, data: &str, p
 
 fn body(values: usize, timestamp: u64, options: &str, name: &str, data: &str) -> Packer {
     let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 32);
+    packer.array(values).int(timestamp as i64);
+    match only_delay(options) {
+        Some(delay_ms) => packer.int(delay_ms),
+        None => packer.str(options),
+    };
+    packer.str(name).str(data);
     packer
-        .array(values)
-        .int(timestamp as i64)
-        .str(options)
-        .str(name)
-        .str(data);
-    packer
+}
+
+const ONLY_DELAY: &str = "{\"delay\":";
+
+/// The delay of options that name nothing else. They are stored as that number: most delayed jobs have no other option.
+fn only_delay(options: &str) -> Option<i64> {
+    let digits = options.strip_prefix(ONLY_DELAY)?.strip_suffix('}')?;
+    // as JSON.stringify writes it, so that the text comes back as it was
+    let is_plain = digits.len() <= 15 && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// Options of a record, JSON text.
+/// # Errors
+/// [`crate::Error::Malformed`] when there are none.
+pub(crate) fn body_options<'a>(body: &mut Reader<'a>) -> Result<Cow<'a, str>> {
+    match body.item()? {
+        Item::Number(delay_ms) => Ok(format!("{ONLY_DELAY}{}}}", delay_ms as i64).into()),
+        Item::Bytes(text) => std::str::from_utf8(text)
+            .map(Cow::from)
+            .map_err(|error| crate::Error::malformed("a job's options", error)),
+        other => Err(crate::Error::malformed("a job's options", format_args!("{other:?}"))),
+    }
 }
 
 /// The body of one job of a frame.
@@ -217,6 +242,27 @@ mod tests {
         builder.push("a", "1");
         builder.push("a", "2");
         assert_eq!(builder.finish().1, ["a"]);
+    }
+
+    #[test]
+    fn options_come_back_as_they_were() {
+        for options in [
+            "{}",
+            r#"{"delay":5}"#,
+            r#"{"delay":3600000}"#,
+            r#"{"delay":5.5}"#,
+            r#"{"delay":-5}"#,
+            r#"{"delay":007}"#,
+            r#"{"delay":}"#,
+            r#"{"delay":1,"attempts":2}"#,
+            r#"{"delay":1234567890123456789}"#,
+        ] {
+            let body = record_body(7, options, "a", "1");
+            let mut reader = Reader::new(&body);
+            reader.array().expect("array");
+            reader.int().expect("timestamp");
+            assert_eq!(body_options(&mut reader).expect("options"), options);
+        }
     }
 
     #[test]

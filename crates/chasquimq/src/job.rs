@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::{
     error::{Error, Result},
+    frame::body_options,
     pack::Reader,
 };
 
@@ -102,7 +103,7 @@ impl Body {
         }
         Ok(Self {
             timestamp: reader.int()? as u64,
-            options: reader.str()?.to_owned(),
+            options: body_options(&mut reader)?.into_owned(),
             name: reader.str()?.to_owned(),
             data: reader.str()?.to_owned(),
         })
