@@ -1,4 +1,5 @@
-//! Flattens `-- @include lib/<name>` lines, so that a script's text and SHA-1 are known at compile time.
+//! Flattens `-- @include lib/<name>` lines, so that a script's text and SHA-1 are known at compile time, and writes the header's
+//! `FLAGS` as the first line that the server wants.
 use std::{env, error::Error, fs, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     names.sort();
     let mut code = String::new();
     for name in names {
-        let text = flatten(lua, &fs::read_to_string(lua.join(format!("{name}.lua")))?)?;
+        let source = fs::read_to_string(lua.join(format!("{name}.lua")))?;
+        let text = shebang(&source) + &flatten(lua, &source)?;
         let sha = sha1_smol::Sha1::from(&text).digest().to_string();
         let constant = name.to_uppercase();
         code.push_str(&format!(
@@ -24,6 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;
     Ok(())
+}
+
+fn shebang(source: &str) -> String {
+    let flags = source.lines().find_map(|line| line.strip_prefix("-- FLAGS "));
+    flags.map_or(String::new(), |flags| format!("#!lua flags={}\n", flags.trim()))
 }
 
 fn flatten(lua: &Path, text: &str) -> Result<String, Box<dyn Error>> {

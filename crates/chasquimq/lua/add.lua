@@ -31,6 +31,14 @@ if known then return known end
 -- @include lib/records
 -- @include lib/dedup
 
+-- a batch is refused as a whole: not half-way, for a command that the user may not give
+for _, command in ipairs({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' }) do
+  if not redis.acl_check_cmd(command, base .. 'log') then
+    error({ err = 'NOPERM this user has no permissions to run the \'' .. command:lower() .. '\' command' })
+  end
+end
+S.is_safe = true
+
 local first = S.id + 1
 local exceptions = {}
 local references, reference_number, delayed, dues, sooner = {}, 0, {}, {}, false
@@ -168,7 +176,6 @@ settle()
 call_in_chunks('ZADD', base .. 'prioritized', ranked)
 if S.waiting > 0 or #ranked > 0 or sooner then wake() end
 flush_events(now_ms)
-save_state()
 local reply = { first, exceptions }
 remember(client, slot, number, reply)
 return reply

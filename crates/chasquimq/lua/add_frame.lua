@@ -18,7 +18,6 @@ if known then return known end
 
 local first = S.id + 1
 S.id, S.waiting = S.id + n, S.waiting + n
-redis.call('XADD', base .. 'log', entry_id(first, n), 'f', blob)
 
 -- lib/events, for one group
 if now_ms > S.event_ms then
@@ -26,12 +25,15 @@ if now_ms > S.event_ms then
 else
   S.event_seq = S.event_seq + 2 * n
 end
-redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e',
-  '\148\161A' .. cmsgpack.pack(first) .. cmsgpack.pack(n) .. names)
 count_events(2 * n)
 
-redis.call('ZADD', base .. 'wake', 0, '0')
+-- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
+-- state; the line may then seem longer than it is, until somebody gets to its end
 save_state()
+redis.call('ZADD', base .. 'wake', 0, '0')
+redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e',
+  '\148\161A' .. cmsgpack.pack(first) .. cmsgpack.pack(n) .. names)
+redis.call('XADD', base .. 'log', entry_id(first, n), 'f', blob)
 local reply = { first, {} }
 remember(client, slot, number, reply)
 return reply

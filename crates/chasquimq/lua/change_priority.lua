@@ -5,6 +5,7 @@
 -- RETURNS 0 | -1
 -- ERRORS  -1 missing job      EVENTS none      COST O(log n), O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#changePriority
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local id, priority, lifo = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 

@@ -5,6 +5,7 @@
 -- RETURNS 0, to the front: ms that the window of the rate limit still lasts | -1 | -2 | -3 | -6
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToDelayed, #moveToWait
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, id, owner, due_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 
@@ -39,5 +40,4 @@ else
 end
 wake()
 flush_events(now_ms)
-save_state()
 return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0

@@ -5,6 +5,7 @@
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not delayed      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#promote, #changeDelay
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, id, due_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
@@ -32,5 +33,4 @@ else
 end
 wake()
 flush_events(now_ms)
-save_state()
 return 0

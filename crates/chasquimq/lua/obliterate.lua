@@ -5,6 +5,7 @@
 -- RETURNS 1 call again | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
 -- SOURCE  BullMQ 6.7 Queue#obliterate
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local count, force = tonumber(ARGV[1]), ARGV[2]
 

@@ -4,6 +4,7 @@
 -- RETURNS 0
 -- ERRORS  none      EVENTS paused, resumed      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#pause, #resume
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, paused = tonumber(ARGV[1]), ARGV[2]
 
@@ -20,5 +21,4 @@ else
   wake()
 end
 flush_events(now_ms)
-save_state()
 return 0

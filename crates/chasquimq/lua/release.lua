@@ -4,6 +4,7 @@
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Worker#close (differs: a lease is a worker's)
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local owner = ARGV[1]
 local MEMO_TTL_MS = 60000

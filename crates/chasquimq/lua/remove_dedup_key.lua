@@ -4,6 +4,7 @@
 -- RETURNS 1 removed | 0
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#removeDeduplicationKey, Job#removeDeduplicationKey
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local dedup_id, job_id = ARGV[1], ARGV[2]
 

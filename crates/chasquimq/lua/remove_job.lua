@@ -5,6 +5,7 @@
 -- RETURNS 1 removed, or there was no such job | 0 active
 -- ERRORS  none      EVENTS removed      COST O(log n), O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#remove, Queue#remove
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, id = tonumber(ARGV[1]), ARGV[2]
 
@@ -35,5 +36,4 @@ end
 if job.record then drop_records({ id }) end
 emit_job('removed', id, job.state == 'waiting' and 'wait' or job.state)
 flush_events(now_ms)
-save_state()
 return 1

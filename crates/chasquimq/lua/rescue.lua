@@ -4,6 +4,7 @@
 -- RETURNS {id, ...} of the jobs brought back
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, and one scan is enough)
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, interval_ms, max_stalled = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
@@ -74,5 +75,4 @@ for _, id in ipairs(lost) do
   emit_job('stalled', id)
 end
 flush_events(now_ms)
-save_state()
 return lost

@@ -5,6 +5,7 @@
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#retry
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
@@ -30,5 +31,4 @@ if front == '1' then enter_front({ id }, {}) else enter_line({ id }) end
 wake()
 emit_job('waiting', id, state)
 flush_events(now_ms)
-save_state()
 return 0

@@ -11,6 +11,7 @@
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])

@@ -55,14 +55,20 @@ local function emit_job(event, id, prev, field, value)
   if field then g.values[n] = value end
 end
 
+-- Ends a script's changes: saves the state, then writes the events. In this order: a script that the server refuses half-way must
+-- not leave a stream ahead of the state that numbers its entries, or every later one would be refused.
 local function flush_events(now_ms)
   close_group()
-  if event_count == 0 then return end
+  if event_count == 0 then
+    save_state()
+    return
+  end
   if now_ms > S.event_ms then
     S.event_ms, S.event_seq = now_ms, event_count
   else
     S.event_seq = S.event_seq + event_count
   end
-  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', table.concat(event_groups))
   count_events(event_count)
+  save_state()
+  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', table.concat(event_groups))
 end

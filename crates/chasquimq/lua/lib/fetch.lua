@@ -202,7 +202,11 @@ local function take_log(want, most, W)
   while S.waiting > 0 and R.taken < most and not R.rest do
     local count = math.max(math.min(math.ceil((most - R.taken) / 64), 64), 1)
     local entries = redis.call('XRANGE', base .. 'log', '(' .. entry_id(S.cursor_ms, S.cursor_seq), '+', 'COUNT', count)
-    if #entries == 0 then return end
+    if #entries == 0 then
+      -- a call was refused half-way (lib/events): nothing waits
+      S.waiting = 0
+      return
+    end
     for _, entry in ipairs(entries) do
       if R.taken >= most or R.rest or not take_entry(entry, want, most, W) then return end
     end

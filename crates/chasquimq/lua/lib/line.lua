@@ -2,14 +2,17 @@
 -- A reference entry's id is <last job number>-<2^40 + count>: above every frame of that number, below the next one.
 local REFERENCE_SEQ = 1099511627776
 
--- An entry holds what one call takes as arguments (Lua's stack is small).
+-- An entry holds what one call takes as arguments (Lua's stack is small). The state is saved before (lib/events says
+-- why), unless the script has seen to it that it is not refused half-way.
 local function append_references(ids, number)
+  local count = S.references
+  S.references, S.waiting = S.references + math.ceil(#ids / 1000), S.waiting + #ids
+  if not S.is_safe then save_state() end
   for from = 1, #ids, 1000 do
-    S.references = S.references + 1
-    redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + S.references), 'r',
+    count = count + 1
+    redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + count), 'r',
       cmsgpack.pack(#ids <= 1000 and ids or { unpack(ids, from, math.min(from + 999, #ids)) }))
   end
-  S.waiting = S.waiting + #ids
 end
 
 -- Puts ids at the head of the line, the first of them first.

@@ -47,6 +47,5 @@ local function turn(outcomes, want, surplus, W)
     emit(1, { 'E', 'drained' })
   end
   flush_events(W.now_ms)
-  save_state()
   return rejected, due, gated, limited_ms
 end

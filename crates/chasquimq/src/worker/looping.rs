@@ -296,15 +296,21 @@ impl Loop {
         self.next_renewal = Some(Instant::now() + renew_time / 2);
         let lease = self.keys.key(&format!("lease:{}", self.options.id));
         let duration = self.options.lock_duration.as_millis() as u64;
-        let mut renewal = redis::cmd("SET");
-        renewal.arg(&lease).arg(1).arg("PX").arg(duration).arg("GET");
+        // a server that is full refuses a SET, but not this
+        let mut renewal = redis::cmd("PEXPIRE");
+        renewal.arg(&lease).arg(duration);
         match self.connection.send(&renewal).await {
-            Ok(redis::Value::Nil) => (self.sink)(Message {
+            Ok(redis::Value::Int(0)) => (self.sink)(Message {
                 lease_lost: true,
                 ..Message::default()
             }),
-            Ok(_) => {}
-            Err(error) => self.report(error),
+            Ok(_) => return,
+            Err(error) => return self.report(error),
+        }
+        let mut anew = redis::cmd("SET");
+        anew.arg(&lease).arg(1).arg("PX").arg(duration);
+        if let Err(error) = self.connection.send(&anew).await {
+            self.report(error);
         }
     }
 

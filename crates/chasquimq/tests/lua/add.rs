@@ -4,7 +4,7 @@ use chasquimq::Deduplication;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, Forbidden, TestQueue},
     step::Step,
 };
 
@@ -349,4 +349,26 @@ fn the_latest_add_stays_with_its_active_owner() {
     queue.events_are(
         "[X deduplicated [x] deduplicationId d deduplicatedJobId y] [X deduplicated [x] deduplicationId d deduplicatedJobId 3]",
     );
+}
+
+#[test]
+fn a_refused_batch_changes_nothing() {
+    let plan = || {
+        let plan = Plan::new().frame(2).record("x").delayed("y", 2000).front("z");
+        plan.deduplicated("d", 0, &by("d")).frame(1)
+    };
+    for command in ["set", "xadd", "zadd", "hset", "lpush"] {
+        let mut queue = TestQueue::with(Plan::new().frame(1));
+        let keys = queue.show();
+        let mut call = queue.call(&chasquimq::server::script::ADD);
+        call.arg(1000).arg("c").arg(0).arg(50);
+        plan().append_to(&mut call);
+        let refused = call
+            .exec(&mut Forbidden::command(command).connection)
+            .expect_err(command);
+        assert_eq!(refused.code(), Some("NOPERM"));
+        assert!(refused.to_string().contains(&format!("'{command}'")), "{refused}");
+        queue.keys_are(&keys);
+        assert_eq!(queue.add(1000, plan()), "[2 [2 x 3 y 4 z 5 d]]");
+    }
 }

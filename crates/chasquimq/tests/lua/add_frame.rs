@@ -2,7 +2,8 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, Forbidden, TestQueue},
+    step::Step,
 };
 
 fn add_frame(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> String {
@@ -69,4 +70,28 @@ fn both_scripts_share_the_memory_of_a_slot() {
     add_frame(&mut queue, 1000, 9, &plan);
     assert_eq!(queue.add_numbered(1000, 9, &plan), "[1 []]");
     queue.key_is("state", "id=3 waiting=3");
+}
+
+#[test]
+fn a_refused_call_adds_nothing_and_leaves_a_usable_queue() {
+    for command in ["set", "zadd", "xadd"] {
+        let mut queue = TestQueue::with(Plan::new().frame(1));
+        let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+        call.arg(1000).arg("c").arg(0).arg(50);
+        Plan::new().frame(3).append_frame_to(&mut call);
+        assert!(call.exec(&mut Forbidden::command(command).connection).is_err());
+        assert_eq!(queue.probe.snapshot().log.len(), 1, "without {command}");
+
+        let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+        call.arg(1000).arg("c").arg(0).arg(51);
+        Plan::new().frame(2).append_frame_to(&mut call);
+        queue.carry_out_unchecked(&call);
+        for _ in 0..2 {
+            let step = queue.step_call(&Step::by("w").want(10));
+            queue.carry_out_unchecked(&step);
+        }
+        // nothing is counted that does not exist
+        assert_eq!(queue.probe.snapshot().state("waiting"), 0);
+        assert_eq!(queue.probe.snapshot().state("active"), 3);
+    }
 }

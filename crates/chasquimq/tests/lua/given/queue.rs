@@ -339,3 +339,43 @@ fn unindent(text: &str) -> String {
         .collect::<Vec<_>>()
         .join("\n")
 }
+
+/// A connection of a user who may do all but this; the user goes with it.
+pub struct Forbidden {
+    pub connection: redis::Connection,
+    admin: redis::Connection,
+    name: String,
+}
+
+impl Forbidden {
+    pub fn command(command: &str) -> Self {
+        let client = redis::Client::open(crate::probe::server_url()).expect("REDIS_URL");
+        let mut admin = client.get_connection().expect("a connection");
+        let mut connection = client.get_connection().expect("a connection");
+        let name = format!("chasqui-test-{}", chasquimq::unique_id());
+        let mut setuser = redis::cmd("ACL");
+        setuser
+            .arg("SETUSER")
+            .arg(&name)
+            .arg("on")
+            .arg(">secret")
+            .arg("~*")
+            .arg("+@all");
+        setuser.arg(format!("-{command}")).exec(&mut admin).expect("a user");
+        let mut auth = redis::cmd("AUTH");
+        auth.arg(&name).arg("secret").exec(&mut connection).expect("a login");
+        Self {
+            connection,
+            admin,
+            name,
+        }
+    }
+}
+
+impl Drop for Forbidden {
+    fn drop(&mut self) {
+        let mut deluser = redis::cmd("ACL");
+        // a user that stays harms nobody
+        let _ = deluser.arg("DELUSER").arg(&self.name).exec(&mut self.admin);
+    }
+}

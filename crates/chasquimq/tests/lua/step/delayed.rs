@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::TestQueue,
+    queue::{Forbidden, TestQueue},
     step::{of, Fail, Step},
 };
 
@@ -72,4 +72,14 @@ fn a_retry_falls_in_line_with_what_is_due_at_the_same_time() {
     };
     queue.step(Step::by("w").fail(&of("x"), &fail));
     queue.key_is("delayed", "y@2000+0 x@2000+1 z@2001+0");
+}
+
+#[test]
+fn a_step_that_is_refused_after_it_promoted_does_not_stop_the_next_one() {
+    let mut queue = TestQueue::with(Plan::new().delayed("y", 2000));
+    let step = queue.step_call(&Step::by("w").at(3000).want(1));
+    assert!(step.exec(&mut Forbidden::command("lpop").connection).is_err());
+    let reply = queue.step(Step::by("w").at(3000).want(1));
+    assert_eq!(reply, "[[] [0 y <[7 {} a 1]> '' 1] -1 0 0]");
+    queue.key_is("state", "cursor=1-r1 id=1 active=1 references=1");
 }
