@@ -127,6 +127,8 @@ export interface EventsMessage {
   error?: NativeError
   /** An open connection broke. */
   closed?: boolean
+  /** A server that runs full deletes jobs, by this policy. */
+  eviction?: string
 }
 
 /** Answer to one `add`. */
@@ -422,6 +424,8 @@ export interface QueueMessage {
   error?: NativeError
   /** An open connection broke. */
   closed?: boolean
+  /** A server that runs full deletes jobs, by this policy. */
+  eviction?: string
 }
 
 /** What a worker tells. */
@@ -455,4 +459,6 @@ export interface WorkerMessage {
   connectionError?: NativeError
   /** An open connection broke. */
   closed?: boolean
+  /** A server that runs full deletes jobs, by this policy. */
+  eviction?: string
 }

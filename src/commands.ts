@@ -4,6 +4,7 @@
 import type { Connection } from './connection.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
+import { warnOfEviction } from './eviction.js';
 import { native, type NativeQueue, type NativeQueueOptions, type QueueMessage } from './native.js';
 import { Producer } from './producer.js';
 import { Readiness } from './readiness.js';
@@ -74,6 +75,7 @@ export class Commands {
 
   private receive(message: QueueMessage): void {
     if (message.added) this.producer.settle(message.added);
+    if (message.eviction) warnOfEviction(message.eviction);
     if (message.error) {
       const error = errorFromNative(message.error);
       // what fails while closing is what closing brings about

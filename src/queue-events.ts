@@ -1,5 +1,6 @@
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
+import { warnOfEviction } from './eviction.js';
 import { native, type EventsMessage, type NativeEvents } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { QueueEventsOptions } from './options/queue-events.js';
@@ -94,6 +95,7 @@ export class QueueEvents<
       const events = JSON.parse(message.events) as [id: string, event: string, args: StoredArgs][];
       for (const [id, event, args] of events) this.announce(id, event, args);
     }
+    if (message.eviction) warnOfEviction(message.eviction);
     if (message.error) {
       const error = errorFromNative(message.error);
       // what fails while closing is what closing brings about

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from './errors/error-from-native.js';
+import { warnOfEviction } from './eviction.js';
 import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
 import { RateLimitError } from './errors/rate-limit-error.js';
 import type { Job } from './job.js';
@@ -165,6 +166,7 @@ export class Worker<
     if (message.drained) this.emit('drained');
     if (message.clock) this.engine.tick(Date.now());
     if (message.error) this.emit('error', errorFromNative(message.error));
+    if (message.eviction) warnOfEviction(message.eviction);
     if (message.connectionError) {
       const error = errorFromNative(message.connectionError);
       // what fails while closing is what closing brings about

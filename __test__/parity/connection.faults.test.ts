@@ -1,4 +1,5 @@
 // Pins what happens without a server, with a wrong password, and when a connection breaks (bullmq-surface.md 2.1, 14).
+import { createServer, type AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
@@ -27,6 +28,28 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
       expect(error).toMatchObject(refused());
       expect(await queue.close()).toBeUndefined();
       stage.takeErrors();
+    });
+
+    it('a host that has no address is told', async () => {
+      const queue = stage.queue({ connection: { host: 'no-such-host.invalid', port: 1 } });
+      const [error] = await new EventLog(queue, ['error']).get<[Error & { code: string }]>('error');
+      // a machine without a name server cannot say more than that it should be tried again
+      expect(error.code).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/);
+      expect(error.message).toBe(`getaddrinfo ${error.code} no-such-host.invalid`);
+      await queue.close();
+      stage.takeErrors();
+    });
+
+    it('a server that resets every connection is told', async () => {
+      const resets = createServer((socket) => socket.resetAndDestroy());
+      await new Promise<void>((resolve) => resets.listen(0, '127.0.0.1', resolve));
+      const { port } = resets.address() as AddressInfo;
+      const queue = stage.queue({ connection: { host: '127.0.0.1', port } });
+      const [error] = await new EventLog(queue, ['error']).get<[Error & { code: string }]>('error');
+      expect(error.code).toBe('ECONNRESET');
+      await queue.close();
+      stage.takeErrors();
+      await new Promise((resolve) => resets.close(resolve));
     });
 
     it('a queue closes before it could connect', async () => {

@@ -285,6 +285,10 @@ impl Adds {
                 closed: Some(true),
                 ..QueueMessage::default()
             },
+            ToJs::Connection(ConnectionEvent::Evicts(policy)) => QueueMessage {
+                eviction: Some(policy),
+                ..QueueMessage::default()
+            },
             #[cfg(unix)]
             ToJs::Direct(socket) => {
                 self.take_lane(env, *socket);

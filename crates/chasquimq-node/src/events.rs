@@ -46,6 +46,8 @@ pub struct EventsMessage {
     pub error: Option<NativeError>,
     /// An open connection broke.
     pub closed: Option<bool>,
+    /// A server that runs full deletes jobs, by this policy.
+    pub eviction: Option<String>,
 }
 
 /// One reader. See `src/queue-events.ts`.
@@ -142,6 +144,10 @@ fn to_message(message: EventMessage) -> EventsMessage {
         },
         EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage {
             closed: Some(true),
+            ..Default::default()
+        },
+        EventMessage::Connection(ConnectionEvent::Evicts(policy)) => EventsMessage {
+            eviction: Some(policy),
             ..Default::default()
         },
     }

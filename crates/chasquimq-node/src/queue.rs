@@ -39,6 +39,8 @@ pub struct QueueMessage {
     pub error: Option<NativeError>,
     /// An open connection broke.
     pub closed: Option<bool>,
+    /// A server that runs full deletes jobs, by this policy.
+    pub eviction: Option<String>,
 }
 
 /// Answer to one `add`.

@@ -121,6 +121,8 @@ pub struct WorkerMessage {
     pub connection_error: Option<NativeError>,
     /// An open connection broke.
     pub closed: Option<bool>,
+    /// A server that runs full deletes jobs, by this policy.
+    pub eviction: Option<String>,
 }
 
 /// Jobs that became active together.
@@ -461,10 +463,11 @@ fn to_others(others: NativeOthers) -> Vec<Outcome> {
 /// A message as JavaScript reads it.
 pub fn to_message(message: Message) -> WorkerMessage {
     let finished_on = message.finished_on as f64;
-    let (connection_error, closed) = match &message.connection {
-        Some(ConnectionEvent::Failed(error)) => (Some(NativeError::from(error)), None),
-        Some(ConnectionEvent::Lost) => (None, Some(true)),
-        None => (None, None),
+    let (connection_error, closed, eviction) = match message.connection {
+        Some(ConnectionEvent::Failed(error)) => (Some(NativeError::from(&error)), None, None),
+        Some(ConnectionEvent::Lost) => (None, Some(true), None),
+        Some(ConnectionEvent::Evicts(policy)) => (None, None, Some(policy)),
+        None => (None, None, None),
     };
     WorkerMessage {
         jobs: message.jobs.map(to_batch),
@@ -483,6 +486,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
         error: message.error.as_ref().map(NativeError::from),
         connection_error,
         closed,
+        eviction,
     }
 }
 

@@ -1,8 +1,13 @@
 //! One connection to Redis that comes back by itself. Calls made while it is away wait for it, unless it is closed.
 
 use std::{
+    error::Error as StdError,
+    io::{self, ErrorKind},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc, Mutex,
+    },
     time::Duration,
 };
 
@@ -15,6 +20,8 @@ use crate::error::{Error, Result};
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_millis(1000);
+
+const NO_EVICTION: &str = "noeviction";
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
@@ -37,7 +44,7 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// What `CLIENT LIST` shows.
     pub client_name: Option<String>,
-    /// Accept any server version.
+    /// Accept any server version, and any eviction policy without a word.
     pub skip_version_check: bool,
 }
 
@@ -78,6 +85,8 @@ pub enum ConnectionEvent {
     Failed(Error),
     /// An open connection broke.
     Lost,
+    /// A server that runs full deletes jobs: this is its eviction policy. Told once.
+    Evicts(String),
 }
 
 type Listener = Box<dyn Fn(ConnectionEvent) + Send + Sync>;
@@ -95,6 +104,7 @@ struct Shared {
     // one task connects at a time, the others wait for it
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
+    told_eviction: AtomicBool,
 }
 
 #[derive(Default)]
@@ -122,6 +132,7 @@ impl Connection {
                 current: Mutex::default(),
                 connecting: tokio::sync::Mutex::new(()),
                 closed: watch::Sender::new(false),
+                told_eviction: AtomicBool::new(false),
             }),
         }
     }
@@ -302,6 +313,10 @@ impl Connection {
         }
         if !options.skip_version_check {
             check_version(&info)?;
+            let policy = field(&info, "maxmemory_policy:").unwrap_or(NO_EVICTION);
+            if policy != NO_EVICTION && !self.shared.told_eviction.swap(true, Ordering::Relaxed) {
+                (self.shared.listener)(ConnectionEvent::Evicts(policy.to_owned()));
+            }
         }
         if let Ok(mut current) = self.shared.current.lock() {
             current.connection = Some(connection);
@@ -387,7 +402,7 @@ fn client(options: &ConnectOptions) -> Result<Client> {
 /// What the server says of itself; nothing where it forbids this user to ask.
 async fn server_info(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<String> {
     let mut ask = redis::cmd("INFO");
-    ask.arg("server").arg("persistence");
+    ask.arg("server").arg("persistence").arg("memory");
     match connection
         .send_packed_command(&ask)
         .await
@@ -406,12 +421,12 @@ async fn server_info(connection: &mut MultiplexedConnection, options: &ConnectOp
     }
 }
 
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
 fn check_version(info: &str) -> Result<()> {
-    let version = info
-        .lines()
-        .find_map(|line| line.strip_prefix("redis_version:"))
-        .unwrap_or("")
-        .trim();
+    let version = field(info, "redis_version:").unwrap_or("");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     match major {
         Some(major) if major < 7 => Err(Error::ServerTooOld(version.to_owned())),
@@ -446,21 +461,117 @@ fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
             code: Some("ENOENT"),
         };
     }
-    if error.is_connection_refusal() || error.to_string().contains("Connection refused") {
+    if let Some((code, message)) = io_cause(error).and_then(|cause| in_words_of_node(cause, &options.host, &place)) {
         return Error::Connection {
-            message: format!("connect ECONNREFUSED {place}"),
-            code: Some("ECONNREFUSED"),
+            message,
+            code: Some(code),
         };
     }
-    if error.is_io_error() || error.is_connection_dropped() || error.is_timeout() {
-        let code = error.is_timeout().then_some("ETIMEDOUT");
+    if error.is_io_error() || error.is_connection_dropped() {
         return Error::Connection {
             message: format!("{error} ({place})"),
-            code,
+            code: None,
         };
     }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => Error::Server(format!("{code} {detail}")),
         _ => Error::Server(error.to_string()),
+    }
+}
+
+/// The library shares its causes.
+fn io_cause(error: &RedisError) -> Option<&io::Error> {
+    let cause = error.source()?;
+    match cause.downcast_ref::<Arc<dyn StdError + Send + Sync>>() {
+        Some(shared) => shared.downcast_ref(),
+        None => cause.downcast_ref(),
+    }
+}
+
+/// Node's code for a failure, and its message.
+fn in_words_of_node(cause: &io::Error, host: &str, place: &str) -> Option<(&'static str, String)> {
+    let connecting = |code| Some((code, format!("connect {code} {place}")));
+    let talking = |doing: &str, code| Some((code, format!("{doing} {code}")));
+    match cause.kind() {
+        ErrorKind::ConnectionRefused => connecting("ECONNREFUSED"),
+        ErrorKind::HostUnreachable => connecting("EHOSTUNREACH"),
+        ErrorKind::NetworkUnreachable => connecting("ENETUNREACH"),
+        ErrorKind::PermissionDenied => connecting("EACCES"),
+        // as ioredis says it
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => talking("connect", "ETIMEDOUT"),
+        ErrorKind::BrokenPipe if cause.raw_os_error().is_some() => talking("write", "EPIPE"),
+        // the library says so, too, of a connection that ends before the answer
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => talking("read", "ECONNRESET"),
+        _ if cause.to_string().starts_with("failed to lookup address") => {
+            let is_passing = cause.to_string().contains("Temporary failure");
+            let code = if is_passing { "EAI_AGAIN" } else { "ENOTFOUND" };
+            Some((code, format!("getaddrinfo {code} {host}")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cause: io::Error) -> (Option<&'static str>, String) {
+        match to_error(&RedisError::from(cause), &ConnectOptions::default()) {
+            Error::Connection { message, code } => (code, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn failures_of_the_network_are_told_as_node_tells_them() {
+        let place = "127.0.0.1:6379";
+        for (kind, code, message) in [
+            (
+                ErrorKind::ConnectionRefused,
+                "ECONNREFUSED",
+                format!("connect ECONNREFUSED {place}"),
+            ),
+            (
+                ErrorKind::HostUnreachable,
+                "EHOSTUNREACH",
+                format!("connect EHOSTUNREACH {place}"),
+            ),
+            (
+                ErrorKind::NetworkUnreachable,
+                "ENETUNREACH",
+                format!("connect ENETUNREACH {place}"),
+            ),
+            (ErrorKind::TimedOut, "ETIMEDOUT", "connect ETIMEDOUT".to_owned()),
+            (ErrorKind::ConnectionReset, "ECONNRESET", "read ECONNRESET".to_owned()),
+            (ErrorKind::UnexpectedEof, "ECONNRESET", "read ECONNRESET".to_owned()),
+        ] {
+            assert_eq!(told(kind.into()), (Some(code), message));
+        }
+        #[cfg(unix)]
+        assert_eq!(
+            told(io::Error::from_raw_os_error(32)),
+            (Some("EPIPE"), "write EPIPE".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_host_without_address_is_told_as_node_tells_it() {
+        let unknown = io::Error::other("failed to lookup address information: Name or service not known");
+        assert_eq!(
+            told(unknown),
+            (Some("ENOTFOUND"), "getaddrinfo ENOTFOUND 127.0.0.1".to_owned())
+        );
+        let later = io::Error::other("failed to lookup address information: Temporary failure in name resolution");
+        assert_eq!(told(later).0, Some("EAI_AGAIN"));
+    }
+
+    #[test]
+    fn what_node_has_no_word_for_is_told_as_it_is() {
+        let (code, message) = told(io::Error::new(ErrorKind::InvalidData, "bad certificate"));
+        assert_eq!(code, None);
+        assert!(message.contains("bad certificate"), "{message}");
     }
 }

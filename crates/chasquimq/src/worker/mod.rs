@@ -175,6 +175,11 @@ impl Worker {
             })
         };
         let connection = Connection::new(connect.clone(), listen.clone());
+        // one of them says what the server is like
+        let connect = ConnectOptions {
+            skip_version_check: true,
+            ..connect
+        };
         let waiting = Connection::new(connect, listen);
         let (commands, received) = mpsc::unbounded_channel();
         tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
