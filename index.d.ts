@@ -43,6 +43,16 @@ export declare class NativeQueue {
   getJob(id: string): Promise<NativeJob | null>
   /** Jobs by state and rank. */
   getJobs(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<NativeJob>>
+  /** Ids of jobs by state and rank. */
+  getIds(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<string>>
+  /** Removes the oldest events; gives their number. */
+  trimEvents(most: number): Promise<number>
+  /** Number of delayed jobs due before then. */
+  countDelayedBefore(due: number): Promise<number>
+  /** Finished jobs a minute. */
+  getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
+  /** Connected workers, or readers of events, as the server describes its clients. */
+  getClients(events: boolean): Promise<Array<Record<string, string>>>
   /** Numbers of jobs, one for each state asked for. */
   getCounts(types: Array<string>): Promise<Array<number>>
   /** A job's state, or `unknown`. */
@@ -95,6 +105,18 @@ export declare class NativeQueue {
   limitLeft(max?: string | undefined | null): Promise<number>
   /** Pauses the queue and deletes all of it. */
   obliterate(force: boolean, count: number): Promise<void>
+  /** Removes what waits, and what is delayed if that is wanted. */
+  drain(delayed: boolean, now: number): Promise<void>
+  /** Removes jobs of a state; gives their ids. A limit of 0 is none. */
+  clean(state: string, pick: NativePick, limit: number, now: number): Promise<Array<string>>
+  /** Puts finished jobs back in line; gives their number. A limit of 0 is none. */
+  retryJobs(state: string, pick: NativePick, limit: number, count: number, reset: boolean, now: number): Promise<number>
+  /** Failed jobs, the latest first. */
+  findFailed(pick: NativePick, skip: number, take: number, now: number): Promise<Array<NativeJob>>
+  /** Number of failed jobs. */
+  countFailed(pick: NativePick, now: number): Promise<number>
+  /** Makes all delayed jobs wait. */
+  promoteJobs(count: number, now: number): Promise<void>
 }
 
 /** One worker. See `src/worker.ts`. */
@@ -311,6 +333,20 @@ export interface NativeLogs {
   count: number
 }
 
+/** Finished jobs a minute. */
+export interface NativeMetrics {
+  /** Jobs since counting began. */
+  count: number
+  /** Start of the last new minute, epoch ms. */
+  prevTs: number
+  /** Jobs before it. */
+  prevCount: number
+  /** Jobs a minute, newest first. */
+  data: Array<number>
+  /** Minutes there are. */
+  minutes: number
+}
+
 /** Jobs that did not complete. */
 export interface NativeOthers {
   /**
@@ -330,6 +366,18 @@ export interface NativeOutcome {
   handle: number
   /** How it ended. */
   kind: 'moved' | 'returned' | 'rateLimited'
+}
+
+/** Which jobs of a state a call is about. */
+export interface NativePick {
+  /** Ended, or started, or created then or before, epoch ms. */
+  before?: number
+  /** Ended, or started, or created then or later, epoch ms. */
+  after?: number
+  /** Has one of these names. */
+  names?: Array<string>
+  /** Failed for a reason that contains this text. */
+  error?: string
 }
 
 /** What a queue is made from. */
@@ -414,6 +462,8 @@ export interface NativeWorkerOptions {
   limiter?: NativeRateLimit
   /** Longest sleep while limited, ms. */
   maximumRateLimitDelay: number
+  /** Minutes for which finished jobs are counted. */
+  metricsMinutes?: number
 }
 
 /** What a queue tells. */

@@ -39,6 +39,12 @@ export type { JobJson, JobJsonSandbox } from './types/job-json.js';
 export type { JobProgress } from './types/job-progress.js';
 export type { JobSchedulerJson, JobSchedulerTemplateJson } from './types/job-scheduler-json.js';
 export type * from './types/job-state.js';
+export type {
+  FailedJobsFilter,
+  FailedJobsOptions,
+  RemoveFailedOptions,
+  ReplayFailedOptions,
+} from './options/failed-jobs.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

@@ -62,8 +62,8 @@ export class QueueGetters<
 
   /** The ids of the jobs in the given states; see {@link getJobs}. */
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
-    const jobs = await this.getJobs(types, start, end, asc);
-    return jobs.map((job) => job.id as string);
+    const wanted = statesFor(types).filter((type) => COUNTED.has(type));
+    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, start, end, asc);
   }
 
   /** Waiting jobs, in the order in which they will be taken. */
@@ -142,7 +142,7 @@ export class QueueGetters<
   async getDelayedCount(timestamp?: number): Promise<number> {
     if (timestamp === undefined) return this.getJobCountByTypes('delayed');
     if (!Number.isSafeInteger(timestamp)) throw new Error('timestamp must be a safe integer in milliseconds');
-    return notSupported('Queue.getDelayedCount with a timestamp');
+    return this.commands.native.countDelayedBefore(timestamp);
   }
 
   getActiveCount(): Promise<number> {
@@ -210,11 +210,96 @@ export class QueueGetters<
     return this.commands.native.limitLeft(maxJobs ? String(maxJobs) : undefined);
   }
 
-  // ---- Not there yet
+  // ---- Figures and clients
 
-  recordJobCountsMetric(..._types: JobType[]): Promise<{ [index: string]: number }> {
-    return notSupported('Queue.recordJobCountsMetric');
+  /**
+   * The numbers of {@link getJobCounts}, which are also recorded by the telemetry's meter, if there is one, as the gauge
+   * `bullmq.queue.jobs`.
+   */
+  async recordJobCountsMetric(...types: JobType[]): Promise<{ [index: string]: number }> {
+    const counts = await this.getJobCounts(...types);
+    const gauge = this.opts.telemetry?.meter?.createGauge('bullmq.queue.jobs', {
+      description: 'Number of jobs in the queue by state',
+      unit: '{jobs}',
+    });
+    for (const [state, count] of Object.entries(counts)) {
+      gauge?.record(count, { 'bullmq.queue.name': this.name, 'bullmq.queue.jobs.state': state });
+    }
+    return counts;
   }
+
+  /**
+   * Finished jobs a minute, as counted by workers with the option `metrics`, the newest minute first. Three reads.
+   * @param start first minute, 0 is the newest
+   * @param end last minute, included; negative counts from the oldest
+   */
+  async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
+    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(type, start, end);
+    return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
+  }
+
+  /**
+   * The numbers of jobs in each state and of all jobs that ended, as Prometheus reads them. The latter are those that
+   * workers with the option `metrics` counted.
+   * @param globalVariables labels that every line is given
+   */
+  async exportPrometheusMetrics(globalVariables?: Record<string, string>): Promise<string> {
+    const [counts, completed, failed] = await Promise.all([
+      this.getJobCounts(),
+      this.getMetrics('completed'),
+      this.getMetrics('failed'),
+    ]);
+    const line = (metric: string, labels: Record<string, string>, value: number) => {
+      const all = Object.entries({ queue: this.name, ...labels, ...globalVariables });
+      return `${metric}{${all.map(([label, text]) => `${label}="${escapeLabel(text)}"`).join(', ')}} ${value}`;
+    };
+    const total = (state: string, { meta }: Metrics) => [
+      `# HELP bullmq_job_${state}_total Total number of ${state} jobs`,
+      `# TYPE bullmq_job_${state}_total counter`,
+      line(`bullmq_job_${state}_total`, {}, meta.count),
+    ];
+    return [
+      '# HELP bullmq_job_count Number of jobs in the queue by state',
+      '# TYPE bullmq_job_count gauge',
+      ...Object.entries(counts).map(([state, count]) => line('bullmq_job_count', { state }, count)),
+      ...total('completed', completed),
+      ...total('failed', failed),
+    ].join('\n');
+  }
+
+  /**
+   * The connected workers of this queue, as the server's `CLIENT LIST` describes them; `name` is the queue's name,
+   * `rawname` the connection's. Cost: a line of text for each client of the server.
+   */
+  getWorkers(): Promise<{ [index: string]: string }[]> {
+    return this.clients(false);
+  }
+
+  /** Number of the connected workers of this queue; see {@link getWorkers}. */
+  async getWorkersCount(): Promise<number> {
+    return (await this.getWorkers()).length;
+  }
+
+  /**
+   * The connected `QueueEvents` of this queue; see {@link getWorkers}.
+   * @deprecated as in BullMQ
+   */
+  getQueueEvents(): Promise<{ [index: string]: string }[]> {
+    return this.clients(true);
+  }
+
+  private async clients(events: boolean): Promise<{ [index: string]: string }[]> {
+    try {
+      const clients = await this.commands.native.getClients(events);
+      return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));
+    } catch (error) {
+      // what BullMQ says of servers that do not know the command
+      if (!/unknown command.*client/i.test((error as Error).message)) throw error;
+      return [{ name: 'GCP does not support client list' }];
+    }
+  }
+
+  // ---- Not there yet
 
   getDependencies(
     _parentId: string,
@@ -229,27 +314,11 @@ export class QueueGetters<
   }> {
     return notSupported('Queue.getDependencies');
   }
+}
 
-  getWorkers(): Promise<{ [index: string]: string }[]> {
-    return notSupported('Queue.getWorkers');
-  }
-
-  getWorkersCount(): Promise<number> {
-    return notSupported('Queue.getWorkersCount');
-  }
-
-  /** @deprecated as in BullMQ */
-  getQueueEvents(): Promise<{ [index: string]: string }[]> {
-    return notSupported('Queue.getQueueEvents');
-  }
-
-  getMetrics(_type: 'completed' | 'failed', _start = 0, _end = -1): Promise<Metrics> {
-    return notSupported('Queue.getMetrics');
-  }
-
-  exportPrometheusMetrics(_globalVariables?: Record<string, string>): Promise<string> {
-    return notSupported('Queue.exportPrometheusMetrics');
-  }
+/** A label's text as Prometheus reads it. */
+function escapeLabel(text: string): string {
+  return String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
 
 /** Each name once, in the order given. */

@@ -7,6 +7,14 @@ import type { ConnectionOptions } from './options/connection.js';
 import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsOptions } from './options/job.js';
 import type { ObliterateOpts, QueueOptions } from './options/queue.js';
 import type { RepeatOptions } from './options/repeat.js';
+import {
+  readFilter,
+  readNumber,
+  type FailedJobsFilter,
+  type FailedJobsOptions,
+  type RemoveFailedOptions,
+  type ReplayFailedOptions,
+} from './options/failed-jobs.js';
 import { QueueGetters } from './queue-getters.js';
 import { checkExpireTime } from './rate-limits.js';
 import type { JobProgress } from './types/job-progress.js';
@@ -15,6 +23,9 @@ import type { FinishedStatus } from './types/job-state.js';
 import type { QueueListener } from './types/queue-listener.js';
 import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './types/queue-type.js';
 import { QUEUE_VERSION } from './version.js';
+
+/** Jobs a `cleaned` event. */
+const CLEANED_BATCH = 10_000;
 
 /** Cap of the event stream unless `streams.events.maxLen` says otherwise. */
 const MAX_EVENTS = 10_000;
@@ -265,9 +276,146 @@ export class Queue<
     await this.commands.native.obliterate(force, count);
   }
 
+  /** 0: here a job and what says where it is change in one step, so no job is ever orphaned. */
+  removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
+    return Promise.resolve(0);
+  }
+
   /** 0: the key of older BullMQ versions that this removed never exists here. */
   removeDeprecatedPriorityKey(): Promise<number> {
     return Promise.resolve(0);
+  }
+
+  // ---- Many jobs at once
+
+  /**
+   * Removes every job that waits, and those that are delayed if `delayed` is true. Jobs that are active stay, and so do
+   * jobs added while this runs. It works in steps of a few milliseconds: each is atomic, the whole is not.
+   * Cost: a step for 500 jobs, or for 6,400 plain ones.
+   */
+  async drain(delayed = false): Promise<void> {
+    await this.commands.native.drain(Boolean(delayed), Date.now());
+  }
+
+  /**
+   * Removes jobs of one state that are older than `grace`: since they ended or started, or else were created. Jobs that a
+   * worker holds stay. Emits `cleaned`, here and as a global event, once for 10,000 jobs and at the end.
+   * Cost: a step of a few milliseconds for 500 jobs, or for 6,400 plain ones.
+   * @param grace milliseconds
+   * @param limit looks at so many jobs at most, the oldest first; 0 = no limit
+   * @returns the ids of the removed jobs
+   * @throws (rejects) RangeError for a grace or limit that is no number
+   */
+  async clean(
+    grace: number,
+    limit = 0,
+    type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
+  ): Promise<string[]> {
+    if (Number.isNaN(Number(grace))) throw new RangeError('grace must be a number of milliseconds');
+    if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
+    if (limit < 0) return [];
+    const now = Date.now();
+    const state = type === 'waiting' ? 'wait' : type;
+    const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
+    const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
+    const ids: string[] = [];
+    for (const batch of cleanedBatches(removed, most)) {
+      // BullMQ reads its list of waiting jobs from the other end
+      if (state === 'wait') batch.reverse();
+      this.emit('cleaned', batch, state);
+      ids.push(...batch);
+    }
+    return ids;
+  }
+
+  /**
+   * Puts failed (or completed) jobs back in line, those that ended first first. Their counts of tries go on.
+   * Cost: a step of a few milliseconds for 500 jobs.
+   * @param opts.count jobs a step, 500 at most
+   * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
+   */
+  async retryJobs({
+    count = 1000,
+    state = 'failed',
+    timestamp = Date.now(),
+  }: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
+    await this.commands.native.retryJobs(state, { before: timestamp }, 0, count, false, Date.now());
+  }
+
+  /**
+   * Makes all delayed jobs wait, those due first first. Jobs with a priority wait without it.
+   * Cost: a step of a few milliseconds for 500 jobs.
+   * @param opts.count jobs a step, 500 at most
+   */
+  async promoteJobs({ count = 500 }: { count?: number } = {}): Promise<void> {
+    await this.commands.native.promoteJobs(count, Date.now());
+  }
+
+  /**
+   * Removes the oldest events until about `maxLength` are left: events that were written together stay together.
+   * Cost: reads the event log, a hundred entries at a time.
+   * @returns the number of events removed
+   * @throws (rejects) RangeError unless `maxLength` is a number of 0 or more
+   */
+  async trimEvents(maxLength: number): Promise<number> {
+    if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
+    return this.commands.native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
+  }
+
+  // ---- Failed jobs: an extension
+
+  /**
+   * Failed jobs that the filter names, the latest first. An extension.
+   * Cost: a step of a few milliseconds for 500 failed jobs that are looked at; the filter is applied by the server.
+   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   */
+  async getFailedJobs(opts: FailedJobsOptions = {}): Promise<Job<DataType, ResultType, NameType>[]> {
+    const now = Date.now();
+    const pick = readFilter(opts, ['start', 'limit'], now);
+    const [start, limit] = [readNumber('start', opts.start ?? 0), readNumber('limit', opts.limit ?? 100)];
+    const found = await this.commands.native.findFailed(pick, start, limit, now);
+    return found.map((job) => this.Job.fromNative<DataType, ResultType, NameType>(this, job));
+  }
+
+  /**
+   * Number of failed jobs that the filter names. An extension; costs as {@link getFailedJobs} of all of them.
+   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   */
+  async countFailedJobs(filter: FailedJobsFilter = {}): Promise<number> {
+    const now = Date.now();
+    return this.commands.native.countFailed(readFilter(filter, [], now), now);
+  }
+
+  /**
+   * Puts failed jobs that the filter names back in line, those that failed first first. An extension; a job that fails
+   * again meanwhile stays failed.
+   * Cost: a step of a few milliseconds for 500 jobs.
+   * @returns the number of jobs
+   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   */
+  async replayFailed(opts: ReplayFailedOptions = {}): Promise<number> {
+    const now = Date.now();
+    const pick = readFilter(opts, ['limit', 'resetAttempts'], now);
+    const limit = readNumber('limit', opts.limit ?? Infinity);
+    if (limit === 0) return 0;
+    return this.commands.native.retryJobs('failed', pick, limit, 1000, Boolean(opts.resetAttempts), now);
+  }
+
+  /**
+   * Removes failed jobs that the filter names, those that failed first first. An extension; emits `cleaned` as
+   * {@link clean} does.
+   * Cost: a step of a few milliseconds for 500 jobs.
+   * @returns their ids
+   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   */
+  async removeFailed(opts: RemoveFailedOptions = {}): Promise<string[]> {
+    const now = Date.now();
+    const pick = readFilter(opts, ['limit'], now);
+    const limit = readNumber('limit', opts.limit ?? Infinity);
+    if (limit === 0) return [];
+    const ids = await this.commands.native.clean('failed', { before: now, ...pick }, limit, now);
+    for (const batch of cleanedBatches(ids, limit)) this.emit('cleaned', batch, 'failed');
+    return ids;
   }
 
   // ---- Events
@@ -330,34 +478,15 @@ export class Queue<
   removeJobScheduler(_jobSchedulerId: string): Promise<boolean> {
     return notSupported('Queue.removeJobScheduler');
   }
+}
 
-  drain(_delayed = false): Promise<void> {
-    return notSupported('Queue.drain');
-  }
-
-  clean(
-    _grace: number,
-    _limit: number,
-    _type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
-  ): Promise<string[]> {
-    return notSupported('Queue.clean');
-  }
-
-  retryJobs(_opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
-    return notSupported('Queue.retryJobs');
-  }
-
-  promoteJobs(_opts: { count?: number } = {}): Promise<void> {
-    return notSupported('Queue.promoteJobs');
-  }
-
-  trimEvents(_maxLength: number): Promise<number> {
-    return notSupported('Queue.trimEvents');
-  }
-
-  removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
-    return notSupported('Queue.removeOrphanedJobs');
-  }
+/** The removed ids as the `cleaned` events tell them: the last event may tell none, unless a limit was reached. */
+function cleanedBatches(ids: string[], limit: number): string[][] {
+  const batches: string[][] = [];
+  for (let from = 0; from < ids.length; from += CLEANED_BATCH) batches.push(ids.slice(from, from + CLEANED_BATCH));
+  const last = batches.at(-1);
+  if (!last || (last.length === CLEANED_BATCH && ids.length !== limit)) batches.push([]);
+  return batches;
 }
 
 /** The text under which a limit is stored. NaN, and what is no number, would be a limit nobody can read. */

@@ -125,6 +125,7 @@ export class Worker<
       ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
       limiter: readLimiter(opts.limiter),
       maximumRateLimitDelay: Math.min(opts.maximumRateLimitDelay, LONGEST_MS),
+      metricsMinutes: Math.min(Math.max(Math.floor(opts.metrics?.maxDataPoints ?? 0), 0), LONGEST_MS),
     };
     return new native.NativeWorker(options, (message) => this.receive(message));
   }

@@ -51,6 +51,7 @@ export interface QueueLike {
   waitUntilReady(): Promise<unknown>;
   add(name: string, data: JobData): Promise<unknown>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
+  getJobs(states: JobState[], start: number, end: number, asc: boolean): Promise<unknown[]>;
   getJobCounts(...states: JobState[]): Promise<Record<string, number>>;
   close(): Promise<void>;
 }

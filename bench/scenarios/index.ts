@@ -1,5 +1,6 @@
 import { addScenarios } from './add.js';
 import { delayedScenario } from './delayed.js';
+import { getScenarios } from './getters.js';
 import { latencyScenario } from './latency.js';
 import { memoryScenarios } from './memory.js';
 import { retryScenario } from './retry.js';
@@ -13,5 +14,6 @@ export const scenarios: readonly Scenario[] = [
   retryScenario,
   delayedScenario,
   latencyScenario,
+  ...getScenarios,
   ...memoryScenarios,
 ];

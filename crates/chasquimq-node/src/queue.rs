@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use chasquimq::{Error, Job, JobRange, Keys, Queue, RetryOptions};
+use chasquimq::{Error, Job, JobRange, Keys, Pick, Queue, RetryOptions};
 use napi::{
     bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
@@ -146,6 +146,21 @@ impl From<Job> for NativeJob {
     }
 }
 
+/// Finished jobs a minute.
+#[napi(object)]
+pub struct NativeMetrics {
+    /// Jobs since counting began.
+    pub count: f64,
+    /// Start of the last new minute, epoch ms.
+    pub prev_ts: f64,
+    /// Jobs before it.
+    pub prev_count: f64,
+    /// Jobs a minute, newest first.
+    pub data: Vec<f64>,
+    /// Minutes there are.
+    pub minutes: f64,
+}
+
 /// Rows of a log.
 #[napi(object)]
 pub struct NativeLogs {
@@ -153,6 +168,30 @@ pub struct NativeLogs {
     pub logs: Vec<String>,
     /// Rows there are.
     pub count: f64,
+}
+
+/// Which jobs of a state a call is about.
+#[napi(object)]
+pub struct NativePick {
+    /// Ended, or started, or created then or before, epoch ms.
+    pub before: Option<f64>,
+    /// Ended, or started, or created then or later, epoch ms.
+    pub after: Option<f64>,
+    /// Has one of these names.
+    pub names: Option<Vec<String>>,
+    /// Failed for a reason that contains this text.
+    pub error: Option<String>,
+}
+
+impl From<NativePick> for Pick {
+    fn from(pick: NativePick) -> Self {
+        Self {
+            before_ms: pick.before.map(|ms| ms as u64),
+            after_ms: pick.after.map(|ms| ms as u64),
+            names: pick.names.unwrap_or_default(),
+            error: pick.error.unwrap_or_default(),
+        }
+    }
 }
 
 /// One queue. See `src/queue.ts`.
@@ -292,6 +331,77 @@ impl NativeQueue {
             .promise(env, async move { queue.jobs(&range).await }, |jobs| {
                 Output::Jobs(jobs.into_iter().map(NativeJob::from).collect())
             })
+    }
+
+    /// Ids of jobs by state and rank.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn get_ids<'env>(
+        &self,
+        env: &'env Env,
+        types: Vec<String>,
+        start: f64,
+        end: f64,
+        asc: bool,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let range = JobRange {
+            types,
+            start: start as i64,
+            stop: end as i64,
+            ascending: asc,
+        };
+        self.runtime()?
+            .promise(env, async move { queue.job_ids(&range).await }, Output::Texts)
+    }
+
+    /// Removes the oldest events; gives their number.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn trim_events<'env>(&self, env: &'env Env, most: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        self.runtime()?
+            .promise(env, async move { queue.trim_events(most as u64).await }, |count| {
+                Output::Number(count as f64)
+            })
+    }
+
+    /// Number of delayed jobs due before then.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn count_delayed_before<'env>(&self, env: &'env Env, due: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.delayed_before(due.max(0.0) as u64).await };
+        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+    }
+
+    /// Finished jobs a minute.
+    #[napi(ts_return_type = "Promise<NativeMetrics>")]
+    pub fn get_metrics<'env>(&self, env: &'env Env, state: String, start: f64, end: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.metrics(&state, start as i64, end as i64).await };
+        self.runtime()?.promise(env, work, |metrics| {
+            Output::Metrics(NativeMetrics {
+                count: metrics.count as f64,
+                prev_ts: metrics.prev_ms as f64,
+                prev_count: metrics.prev_count as f64,
+                data: metrics.data.iter().map(|count| *count as f64).collect(),
+                minutes: metrics.minutes as f64,
+            })
+        })
+    }
+
+    /// Connected workers, or readers of events, as the server describes its clients.
+    #[napi(ts_return_type = "Promise<Array<Record<string, string>>>")]
+    pub fn get_clients<'env>(&self, env: &'env Env, events: bool) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move {
+            if events {
+                queue.event_clients().await
+            } else {
+                queue.worker_clients().await
+            }
+        };
+        self.runtime()?.promise(env, work, |clients| {
+            Output::Clients(clients.into_iter().map(|client| client.into_iter().collect()).collect())
+        })
     }
 
     /// Numbers of jobs, one for each state asked for.
@@ -569,6 +679,93 @@ impl NativeQueue {
     pub fn obliterate<'env>(&self, env: &'env Env, force: bool, count: u32) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.obliterate(chasquimq::system_now_ms(), force, count).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+
+    /// Removes what waits, and what is delayed if that is wanted.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn drain<'env>(&self, env: &'env Env, delayed: bool, now: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.drain(now as u64, delayed).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+
+    /// Removes jobs of a state; gives their ids. A limit of 0 is none.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn clean<'env>(
+        &self,
+        env: &'env Env,
+        state: String,
+        pick: NativePick,
+        limit: f64,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move {
+            let limit = (limit > 0.0).then_some(limit as u64);
+            queue.clean(now as u64, &state, &pick.into(), limit).await
+        };
+        self.runtime()?.promise(env, work, Output::Texts)
+    }
+
+    /// Puts finished jobs back in line; gives their number. A limit of 0 is none.
+    #[allow(clippy::too_many_arguments, reason = "the macro's copy has fewer")]
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn retry_jobs<'env>(
+        &self,
+        env: &'env Env,
+        state: String,
+        pick: NativePick,
+        limit: f64,
+        count: f64,
+        reset: bool,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move {
+            let limit = (limit > 0.0).then_some(limit as u64);
+            let pick = pick.into();
+            queue
+                .retry_many(now as u64, &state, &pick, limit, count as u64, reset)
+                .await
+        };
+        self.runtime()?.promise(env, work, |moved| Output::Number(moved as f64))
+    }
+
+    /// Failed jobs, the latest first.
+    #[napi(ts_return_type = "Promise<Array<NativeJob>>")]
+    pub fn find_failed<'env>(
+        &self,
+        env: &'env Env,
+        pick: NativePick,
+        skip: f64,
+        take: f64,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move {
+            queue
+                .find_failed(now as u64, &pick.into(), skip as u64, take as u64)
+                .await
+        };
+        self.runtime()?.promise(env, work, |jobs| {
+            Output::Jobs(jobs.into_iter().map(NativeJob::from).collect())
+        })
+    }
+
+    /// Number of failed jobs.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn count_failed<'env>(&self, env: &'env Env, pick: NativePick, now: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.count_failed(now as u64, &pick.into()).await };
+        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+    }
+
+    /// Makes all delayed jobs wait.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn promote_jobs<'env>(&self, env: &'env Env, count: f64, now: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.promote_many(now as u64, count as u64).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 }

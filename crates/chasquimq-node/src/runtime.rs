@@ -75,11 +75,14 @@ pub enum Output {
     Number(f64),
     Flag(bool),
     Text(String),
+    Texts(Vec<String>),
     Numbers(Vec<f64>),
     Job(Option<Box<crate::queue::NativeJob>>),
     Jobs(Vec<crate::queue::NativeJob>),
     Finished(i32, String),
     Logs(crate::queue::NativeLogs),
+    Metrics(crate::queue::NativeMetrics),
+    Clients(Vec<std::collections::HashMap<String, String>>),
     Fields(std::collections::HashMap<String, String>),
 }
 
@@ -94,6 +97,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Number(number) => f64::to_napi_value(env, number),
                 Output::Flag(flag) => bool::to_napi_value(env, flag),
                 Output::Text(text) => String::to_napi_value(env, text),
+                Output::Texts(texts) => <Vec<String>>::to_napi_value(env, texts),
                 Output::Numbers(numbers) => <Vec<f64>>::to_napi_value(env, numbers),
                 Output::Job(job) => match job {
                     Some(job) => crate::queue::NativeJob::to_napi_value(env, *job),
@@ -102,6 +106,10 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Jobs(jobs) => <Vec<crate::queue::NativeJob>>::to_napi_value(env, jobs),
                 Output::Finished(status, text) => <(i32, String)>::to_napi_value(env, (status, text)),
                 Output::Logs(logs) => crate::queue::NativeLogs::to_napi_value(env, logs),
+                Output::Metrics(metrics) => crate::queue::NativeMetrics::to_napi_value(env, metrics),
+                Output::Clients(clients) => {
+                    <Vec<std::collections::HashMap<String, String>>>::to_napi_value(env, clients)
+                }
                 Output::Fields(fields) => <std::collections::HashMap<String, String>>::to_napi_value(env, fields),
             }
         }

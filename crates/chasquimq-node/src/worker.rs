@@ -69,6 +69,8 @@ pub struct NativeWorkerOptions {
     pub limiter: Option<NativeRateLimit>,
     /// Longest sleep while limited, ms.
     pub maximum_rate_limit_delay: f64,
+    /// Minutes for which finished jobs are counted.
+    pub metrics_minutes: Option<u32>,
 }
 
 /// A rate limit of a worker.
@@ -427,6 +429,7 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
         watches_lanes: false,
         limiter: options.limiter.map(RateLimit::from),
         maximum_rate_limit_delay: ms(options.maximum_rate_limit_delay),
+        metrics_minutes: options.metrics_minutes.unwrap_or(0),
     }
 }
 

@@ -1,18 +1,17 @@
--- read_jobs: no change. Gives whole jobs, by id or by state and rank.
--- KEYS    base (also: state jobs vitals traces active log takes runs holes completed failed delayed prioritized waiting-children front)
--- ARGV    what (MessagePack: {ids = {id, ...}} or {types = {type, ...}, start, stop, ascending})
+-- read_jobs: no change. Gives whole jobs, by their ids.
+-- KEYS    base (also: state jobs vitals traces active log takes runs holes completed failed delayed prioritized waiting-children)
+-- ARGV    ids (MessagePack array)
 -- RETURNS {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job; missing ids are left out
--- ERRORS  none      EVENTS none      COST O(jobs), plus the entries passed over to reach a rank of the waiting line
--- SOURCE  BullMQ 6.7 Queue#getJob, #getJobs
+-- ERRORS  none      EVENTS none      COST O(jobs)
+-- SOURCE  BullMQ 6.7 Queue#getJob
 local base = KEYS[1]
-local what = cmsgpack.unpack(ARGV[1])
+local ids = cmsgpack.unpack(ARGV[1])
 
 -- @include lib/state
 -- @include lib/line
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
--- @include lib/ranks
 
 local out, seen = {}, {}
 local function give(id)
@@ -38,11 +37,5 @@ local function give(id)
   out[#out + 1] = job.record and redis.call('HGET', base .. 'traces', id) or ''
 end
 
-if what.ids then
-  for _, id in ipairs(what.ids) do give(id) end
-else
-  for _, type in ipairs(what.types) do
-    for _, id in ipairs(ids_by_rank(type, what.start, what.stop, what.ascending)) do give(id) end
-  end
-end
+for _, id in ipairs(ids) do give(id) end
 return out

@@ -1,6 +1,6 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
---         events trims wake limiter open lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
+--         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
@@ -30,6 +30,7 @@ if now_ms == 0 then now_ms = math.floor((server_us + offset_us) / 1000) end
 -- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
+-- @include lib/metrics
 -- @include lib/finish
 -- @include lib/fetch
 -- @include lib/limit

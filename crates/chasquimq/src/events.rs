@@ -52,7 +52,11 @@ type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
 impl EventReader {
     /// A reader that is not connected yet.
     pub fn new(connect: ConnectOptions, keys: Keys, sink: EventSink) -> Self {
-        let connection = Connection::new(connect, move |event| sink(EventMessage::Connection(event)));
+        let named = ConnectOptions {
+            client_name: Some(keys.events_client()),
+            ..connect
+        };
+        let connection = Connection::new(named, move |event| sink(EventMessage::Connection(event)));
         Self { connection, keys }
     }
 
@@ -172,6 +176,16 @@ fn parse_id(id: &str) -> Result<(u64, u64)> {
             "Invalid stream ID specified as stream command argument: {id}"
         ))),
     }
+}
+
+/// Number of events in an entry.
+pub(crate) fn count_events(blob: &[u8]) -> Result<u64> {
+    let mut unpacking = Unpacking { found: Vec::new() };
+    let mut reader = Reader::new(blob);
+    while !reader.is_empty() {
+        unpacking.group(&mut reader)?;
+    }
+    Ok(unpacking.found.len() as u64)
 }
 
 /// Takes one entry apart. Events up to `after` are passed over: a reader may resume in the middle of an entry.

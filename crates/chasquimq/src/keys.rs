@@ -27,10 +27,39 @@ impl Keys {
         Self { qualified_name, base }
     }
 
+    /// What `CLIENT LIST` shows of the queue's workers: `<prefix>:<name in base64>`, and behind `:w:` the worker's own name if it has one.
+    pub fn worker_client(&self, worker: &str) -> String {
+        let (prefix, name) = self.qualified_name.rsplit_once(':').unwrap_or_default();
+        let base = format!("{prefix}:{}", base64(name.as_bytes()));
+        if worker.is_empty() {
+            base
+        } else {
+            format!("{base}:w:{worker}")
+        }
+    }
+
+    /// What `CLIENT LIST` shows of the queue's event readers.
+    pub fn events_client(&self) -> String {
+        format!("{}:qe", self.worker_client(""))
+    }
+
     /// The physical key with this suffix.
     pub fn key(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.base)
     }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -40,6 +69,15 @@ mod tests {
     #[test]
     fn a_queue_lives_in_one_hash_tag() {
         assert_eq!(Keys::new("bull", "mail").key("log"), "{bull:mail}:log");
+    }
+
+    #[test]
+    fn clients_are_named_as_in_bullmq() {
+        for (name, encoded) in [("mail", "bWFpbA=="), ("mails", "bWFpbHM="), ("emails", "ZW1haWxz")] {
+            assert_eq!(Keys::new("bull", name).worker_client(""), format!("bull:{encoded}"));
+        }
+        assert_eq!(Keys::new("bull", "q16").worker_client("wname"), "bull:cTE2:w:wname");
+        assert_eq!(Keys::new("bull", "q16").events_client(), "bull:cTE2:qe");
     }
 
     #[test]

@@ -45,14 +45,15 @@
 //! new --add--> waiting --step--> active --step--> completed | failed
 //!      \          ^ ^               |  \--step--> delayed (retry with backoff)
 //!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
-//!                 |    \--step (due), move_delayed--> waiting
-//!                 \--rescue-- active (its worker is gone)     completed | failed --retry_job--> waiting
+//!                 |    \--step (due), move_delayed, promote_jobs--> waiting
+//!                 \--rescue-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
 //! ```
 //! # Reading order
 //! [`producer`] (1. add), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), [`events`], and `lua/` beside them.
+//! [`queue`] (everything by id), `listing` (by rank), `bulk` (many jobs at once), [`events`], and `lua/` beside them.
 
 pub mod backoff;
+mod bulk;
 mod clock;
 pub mod error;
 pub mod events;
@@ -60,6 +61,8 @@ pub mod frame;
 mod id;
 pub mod job;
 pub mod keys;
+mod listing;
+mod observe;
 pub mod options;
 pub mod pack;
 pub mod producer;
@@ -68,15 +71,18 @@ pub mod server;
 pub mod typed;
 pub mod worker;
 
+pub use bulk::Pick;
 pub use clock::system_now_ms;
 pub use error::{Error, Result};
 pub use events::{Event, EventMessage, EventReader};
 pub use id::unique_id;
 pub use job::{Body, Job, Vitals};
 pub use keys::Keys;
+pub use listing::JobRange;
+pub use observe::{Client, Metrics};
 pub use options::{Backoff, Deduplication, JobOptions, Keep};
 pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
-pub use queue::{Counts, JobRange, Queue, RetryOptions};
+pub use queue::{Counts, Queue, RetryOptions};
 pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
 pub use typed::{
     AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,

@@ -22,19 +22,6 @@ use crate::{
     },
 };
 
-/// Jobs of some states, by rank.
-#[derive(Debug, Clone)]
-pub struct JobRange {
-    /// States, in BullMQ's words.
-    pub types: Vec<String>,
-    /// First rank, from 0; negative from the end.
-    pub start: i64,
-    /// Last rank, included; negative from the end.
-    pub stop: i64,
-    /// Rank from the head.
-    pub ascending: bool,
-}
-
 /// Numbers of jobs by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
@@ -151,57 +138,14 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
-        let mut what = Packer::default();
-        pack_map(&mut what, 1).str("ids").array(1).str(id);
-        Ok(self.read(what).await?.pop())
-    }
-
-    /// Jobs by state and rank. The cost grows with the ranks passed over in the waiting line, 64 jobs an entry.
-    /// # Errors
-    /// As [`Queue::job`].
-    pub async fn jobs(&self, range: &JobRange) -> Result<Vec<Job>> {
-        let mut what = Packer::default();
-        pack_map(&mut what, 4).str("types").array(range.types.len());
-        for state in &range.types {
-            what.str(state);
+        let mut ids = Packer::default();
+        ids.array(1).str(id);
+        let reply = self.run(&READ_JOBS, &[Arg::from(ids.0.as_slice())]).await?;
+        let mut reply = Reply::new("the answer to read_jobs", reply)?;
+        if reply.is_empty() {
+            return Ok(None);
         }
-        what.str("start")
-            .int(range.start)
-            .str("stop")
-            .int(range.stop)
-            .str("ascending");
-        what.0.push(if range.ascending { 0xc3 } else { 0xc2 });
-        self.read(what).await
-    }
-
-    async fn read(&self, what: Packer) -> Result<Vec<Job>> {
-        let mut reply = Reply::new(
-            "the answer to read_jobs",
-            self.run(&READ_JOBS, &[Arg::from(what.0.as_slice())]).await?,
-        )?;
-        let mut jobs = Vec::with_capacity(reply.len() / 5);
-        while !reply.is_empty() {
-            let (id, state) = (reply.text()?, reply.text()?);
-            let body = Body::parse(&reply.bytes()?)?;
-            let mut vitals = Vitals::parse(&reply.bytes()?)?;
-            vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
-            let options = || JobOptions::parse(&body.options).unwrap_or_else(|_| JobOptions::none(&body.options));
-            let delay_ms = match (state.as_str(), vitals.delay_ms) {
-                ("delayed", Some(delay_ms)) => delay_ms,
-                ("delayed", None) => options().delay_ms,
-                _ => 0,
-            };
-            let priority = vitals.priority.unwrap_or_else(|| options().priority);
-            jobs.push(Job {
-                id,
-                state,
-                body,
-                vitals,
-                delay_ms,
-                priority,
-            });
-        }
-        Ok(jobs)
+        read_job(&mut reply)
     }
 
     /// Numbers of jobs by state.
@@ -518,28 +462,37 @@ impl Queue {
             .map(drop)
     }
 
-    /// Pauses the queue, then deletes all of it, `count` records a step.
+    /// Pauses the queue, then deletes all of it, in one step, or in steps of `count` (1,000 at most) jobs that ran or have a log.
     /// # Errors
     /// [`Error::ActiveJobs`] unless `force`; [`Error::NotPaused`] when somebody resumes the queue meanwhile.
     pub async fn obliterate(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         self.pause(now_ms, true).await?;
+        let mut cursor = b"0".to_vec();
         loop {
-            let reply = self
-                .run(&OBLITERATE, &[Arg::Int(i64::from(count.max(1))), Arg::from(force)])
-                .await?;
-            match int("the answer to obliterate", &reply)? {
-                0 => {
+            let args = [
+                Arg::Int(i64::from(count.max(1))),
+                Arg::from(force),
+                Arg::from(cursor.as_slice()),
+            ];
+            match self.run(&OBLITERATE, &args).await? {
+                Value::Int(0) => {
                     self.producer.forget().await;
                     return Ok(());
                 }
-                -1 => return Err(Error::NotPaused),
-                -2 => return Err(Error::ActiveJobs),
-                _ => {}
+                Value::Int(-1) => return Err(Error::NotPaused),
+                Value::Int(-2) => return Err(Error::ActiveJobs),
+                Value::BulkString(next) => cursor = next,
+                other => return Err(Error::malformed("the answer to obliterate", format_args!("{other:?}"))),
             }
         }
     }
 
-    async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
+    /// What the commands go by.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
         script.run(&self.connection, &self.keys.base, args).await
     }
 
@@ -558,6 +511,32 @@ impl Queue {
         }
         Ok(number)
     }
+}
+
+/// Reads a job; `None` when it was gone before it was read.
+pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
+    let (id, state, body) = (reply.text()?, reply.text()?, reply.bytes()?);
+    let mut vitals = Vitals::parse(&reply.bytes()?)?;
+    vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let body = Body::parse(&body)?;
+    let options = || JobOptions::parse(&body.options).unwrap_or_else(|_| JobOptions::none(&body.options));
+    let delay_ms = match (state.as_str(), vitals.delay_ms) {
+        ("delayed", Some(delay_ms)) => delay_ms,
+        ("delayed", None) => options().delay_ms,
+        _ => 0,
+    };
+    let priority = vitals.priority.unwrap_or_else(|| options().priority);
+    Ok(Some(Job {
+        id,
+        state,
+        body,
+        vitals,
+        delay_ms,
+        priority,
+    }))
 }
 
 /// How a finished job is put back in line.
@@ -579,7 +558,7 @@ fn owner_of(token: &str) -> &str {
     }
 }
 
-fn pack_map(packer: &mut Packer, pairs: u8) -> &mut Packer {
+pub(crate) fn pack_map(packer: &mut Packer, pairs: u8) -> &mut Packer {
     packer.0.push(0x80 | pairs);
     packer
 }

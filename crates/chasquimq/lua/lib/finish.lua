@@ -8,10 +8,11 @@
 --   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished; started: it met a rate
 --        limit, else its handler never ran
 --   {m, first, n, offset, id, body}                                  let go: its handler said that it moved the job elsewhere
--- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once.
+-- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once. A fourth number is that of the minutes
+-- for which finished jobs are counted (lib/metrics).
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
-local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {},
+local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, removed = 0,
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
   delayed = {}, dues = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
 
@@ -177,6 +178,7 @@ local function complete_records(ids, keep, results, W)
       done[n], values[n] = id, value == '' and 'null' or value
       if removed then
         F.dropped[#F.dropped + 1] = id
+        F.removed = F.removed + 1
       else
         S.completed = S.completed + 1
         F.completed[keep] = (F.completed[keep] or 0) + 1
@@ -205,6 +207,8 @@ local function complete_jobs(outcome, W)
     F.completed_add[#F.completed_add + 1] = number
     S.completed = S.completed + count
     F.completed[keep] = (F.completed[keep] or 0) + count
+  else
+    F.removed = F.removed + count
   end
   emit(count, { 'C', first + offset, count, results })
   return true
@@ -389,8 +393,14 @@ local function finish(outcomes, W)
     end
   end
   write_finish()
+  local points = W.keeps[1] and W.keeps[1][4]
   for _, set in ipairs({ 'completed', 'failed' }) do
-    for keep, count in pairs(F[set]) do apply_keep(set, W.keeps[keep], W.now_ms, count) end
+    local ended = set == 'completed' and F.removed or 0
+    for keep, count in pairs(F[set]) do
+      apply_keep(set, W.keeps[keep], W.now_ms, count)
+      ended = ended + count
+    end
+    if points and ended > 0 then count_minutes(set, ended, W.now_ms, points) end
   end
   return F.rejected
 end

@@ -32,8 +32,8 @@ local function shorten_run(number, run, count, finished_on)
   S.completed = S.completed - count
 end
 
--- Drops finished jobs, in the order given ({member, score, ...}), until `count` are dropped.
-local function drop_finished(set, members, count)
+-- Drops finished jobs, in the order given ({member, score, ...}), until `count` are dropped. Their ids are added to `ids`, if wanted.
+local function drop_finished(set, members, count, ids)
   local records = {}
   for i = 1, #members, 2 do
     if count <= 0 then break end
@@ -44,8 +44,10 @@ local function drop_finished(set, members, count)
       local dropped = math.min(count, run[1])
       shorten_run(tonumber(member), run, dropped, members[i + 1])
       count = count - dropped
+      for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = whole(number) end
     else
       records[#records + 1] = member
+      if ids then ids[#ids + 1] = member end
       if set == 'completed' then S.completed = S.completed - 1 end
       count = count - 1
     end

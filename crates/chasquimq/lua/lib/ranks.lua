@@ -1,4 +1,27 @@
--- ranks: ids of a state by rank, as BullMQ ranks them. Ascending: waiting in processing order, active by start, sets by score.
+-- ranks: walks a state's jobs by rank, as BullMQ ranks them, a bounded step at a time. Ascending: waiting in processing order, active by
+-- start, sets by score. What lies nearer the other end is reached from there, and comes in reverse.
+-- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
+-- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
+-- (last entry done), passed (stale references that were passed, by id).
+local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 8388608, 50
+
+-- What a step has found: id, and for jobs of a frame body and vitals. What it has cost.
+local L = { most = MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0 }
+
+local function is_spent()
+  return #L.ids >= L.most or L.entries >= MOST_ENTRIES or L.bytes >= MOST_BYTES
+end
+
+local function list_job(id, body, vitals)
+  local n = #L.ids + 1
+  L.ids[n], L.bodies[n], L.vitals[n] = id, body or false, vitals or false
+  if body then
+    L.bytes = L.bytes + #body
+  elseif n % SAMPLE == 1 then
+    -- records are read at the end: one in so many tells how large they are
+    L.bytes = L.bytes + SAMPLE * redis.call('HSTRLEN', base .. 'jobs', id)
+  end
+end
 
 -- Start and stop (from 0, negative from the end, both included) as Redis reads them, within a length. nil when empty.
 local function clamp_range(start, stop, length)
@@ -9,92 +32,208 @@ local function clamp_range(start, stop, length)
   return start, stop
 end
 
--- Ids of a log entry that still wait.
-local function waiting_ids(entry, stale)
-  local ids = {}
-  if entry[2][1] == 'f' then
-    local first, n = entry[1]:match('^(%d+)-(%d+)$')
-    first, n = tonumber(first), tonumber(n)
-    local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
-    for i = 0, n - 1 do
-      if not holes or holes:sub(i + 1, i + 1) ~= '0' then ids[#ids + 1] = whole(first + i) end
+-- Of `count` jobs in a row, those that the walk gives: from, to (1 is the first), or nil.
+local function portion(walk, count)
+  if walk.skip >= count then
+    walk.skip = walk.skip - count
+    return nil
+  end
+  local from = walk.skip + 1
+  local to = math.min(count, walk.skip + walk.take)
+  walk.skip, walk.take = 0, walk.take - (to - from + 1)
+  return from, to
+end
+
+-- The front list, in the direction of the walk. True when it is done.
+local function walk_front(walk)
+  local length = redis.call('LLEN', base .. 'front')
+  local jumped = math.min(walk.skip, math.max(length - walk.at, 0))
+  walk.skip, walk.at = walk.skip - jumped, walk.at + jumped
+  while walk.take > 0 and walk.at < length do
+    if is_spent() then return false end
+    local count = math.min(walk.take, length - walk.at, L.most - #L.ids, 2 * SAMPLE)
+    local from = walk.back and length - walk.at - count or walk.at
+    local ids = redis.call('LRANGE', base .. 'front', from, from + count - 1)
+    for i = 1, #ids do list_job(ids[walk.back and #ids - i + 1 or i]) end
+    walk.at, walk.take = walk.at + count, walk.take - count
+  end
+  return true
+end
+
+-- Ids of a frame that still wait, and which of them have a record.
+local function frame_ids(first, n)
+  local chars = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
+  local ids, own = {}, {}
+  for i = 1, n do
+    local char = chars and chars:sub(i, i)
+    if char ~= '0' then
+      ids[#ids + 1] = first + i - 1
+      own[#ids] = char == 'r'
     end
-    return ids
   end
-  for _, id in ipairs(cmsgpack.unpack(entry[2][2])) do
-    if (stale[id] or 0) > 0 then stale[id] = stale[id] - 1 else ids[#ids + 1] = id end
-  end
-  return ids
+  return ids, own
 end
 
-local function stale_references()
-  local stale = {}
-  if S.gone > 0 then
-    local flat = redis.call('HGETALL', base .. 'gone')
-    for i = 1, #flat, 2 do stale[flat[i]] = tonumber(flat[i + 1]) end
+local function walk_frame(walk, first, n, blob)
+  if walk.skip >= n and S.holes == 0 then
+    walk.skip = walk.skip - n
+    return
   end
-  return stale
+  local ids, own = frame_ids(first, n)
+  local from, to = portion(walk, #ids)
+  if not from then return end
+  if walk.back then from, to = #ids - to + 1, #ids - from + 1 end
+  local body_of, bodies = frame_bodies(blob), {}
+  for i = from, to do bodies[i] = not own[i] and body_of(ids[i] - first) end
+  for i = from, to do
+    local k = walk.back and to - (i - from) or i
+    list_job(whole(ids[k]), bodies[k], bodies[k] and {})
+  end
 end
 
--- Ranks from..to of the line, from its head.
-local function waiting_range(from, to)
-  local ids, rank = {}, 0
-  local front = redis.call('LRANGE', base .. 'front', 0, to)
-  for i = from + 1, #front do ids[#ids + 1] = front[i] end
-  rank = redis.call('LLEN', base .. 'front')
-  local stale = stale_references()
-  local after = entry_id(S.cursor_ms, S.cursor_seq)
-  while rank <= to do
-    local entries = redis.call('XRANGE', base .. 'log', '(' .. after, '+', 'COUNT', 16)
-    if #entries == 0 then break end
-    for _, entry in ipairs(entries) do
-      for _, id in ipairs(waiting_ids(entry, stale)) do
-        if rank >= from and rank <= to then ids[#ids + 1] = id end
-        rank = rank + 1
+-- Stale references are told from the others as long as the walk starts at the head.
+local function walk_references(walk, ids)
+  local valid = ids
+  if S.gone > 0 and not walk.back then
+    valid = {}
+    for i, count in ipairs(redis.call('HMGET', base .. 'gone', unpack(ids))) do
+      local id = ids[i]
+      if tonumber(count or 0) > (walk.passed[id] or 0) then
+        walk.passed[id] = (walk.passed[id] or 0) + 1
+      else
+        valid[#valid + 1] = id
       end
-      after = entry[1]
     end
   end
-  return ids
+  local from, to = portion(walk, #valid)
+  for i = from or 1, from and to or 0 do list_job(valid[walk.back and #valid - i + 1 or i]) end
 end
 
--- Ranks from..to of the completed set; runs hold several jobs.
-local function completed_range(from, to, ascending)
-  local ids, rank, position = {}, 0, 0
-  while rank <= to do
-    local members = redis.call(ascending and 'ZRANGE' or 'ZREVRANGE', base .. 'completed', position, position + 99)
-    if #members == 0 then break end
+-- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
+local function walk_log(walk)
+  local after, count = '(' .. entry_id(S.cursor_ms, S.cursor_seq), 16
+  while walk.take > 0 do
+    if is_spent() then return false end
+    local entries
+    if walk.back then
+      entries = redis.call('XREVRANGE', base .. 'log', walk.ms and '(' .. entry_id(walk.ms, walk.seq) or '+', after, 'COUNT', count)
+    else
+      local passed = walk.ms and (walk.ms > S.cursor_ms or (walk.ms == S.cursor_ms and walk.seq > S.cursor_seq))
+      entries = redis.call('XRANGE', base .. 'log', passed and '(' .. entry_id(walk.ms, walk.seq) or after, '+', 'COUNT', count)
+    end
+    if #entries == 0 then return true end
+    local bytes = 0
+    for _, entry in ipairs(entries) do
+      if walk.take == 0 or is_spent() then break end
+      local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
+      walk.ms, walk.seq = tonumber(ms), tonumber(seq)
+      if entry[2][1] == 'f' then
+        walk_frame(walk, walk.ms, walk.seq, entry[2][2])
+      else
+        walk_references(walk, cmsgpack.unpack(entry[2][2]))
+      end
+      bytes = bytes + #entry[2][2]
+      L.entries = L.entries + 1
+    end
+    L.bytes = L.bytes + bytes
+    -- about 1 MiB at a time
+    count = math.max(math.min(math.floor(1048576 * #entries / (bytes + 1)), 128), 4)
+  end
+  return true
+end
+
+local function walk_waiting(walk)
+  if walk.back then return walk_log(walk) and walk_front(walk) end
+  return walk_front(walk) and walk_log(walk)
+end
+
+-- A frame's blob; read once for jobs of one frame that follow each other.
+local last_frame = {}
+
+local function frame_at(first, n)
+  if last_frame.first ~= first then
+    last_frame = { first = first, blob = frame_blob(first, n) }
+    L.bytes, L.entries = L.bytes + #last_frame.blob, L.entries + 1
+  end
+  return last_frame.blob
+end
+
+-- The jobs of a run that the walk gives.
+local function walk_run(walk, start, run, finished_on)
+  local from, to = portion(walk, run[1])
+  if not from then return end
+  if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
+  local body_of, bodies = frame_bodies(frame_at(run[2], run[3])), {}
+  local results = run[6] ~= '' and cmsgpack.unpack(run[6])
+  for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
+  for i = from, to do
+    local k = walk.back and to - (i - from) or i
+    local result = results and results[k] ~= '' and results[k] or nil
+    list_job(whole(start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
+      fo = finished_on })
+  end
+end
+
+-- Completed jobs. True when the walk is done. Where no run holds several jobs, ranks are positions.
+local function walk_completed(walk)
+  if walk.skip > 0 and redis.call('ZCARD', base .. 'completed') == S.completed then
+    walk.at, walk.skip = walk.at + walk.skip, 0
+  end
+  while walk.take > 0 do
+    if is_spent() then return false end
+    local page = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', base .. 'completed', walk.at, walk.at + 199, 'WITHSCORES')
+    if #page == 0 then return true end
+    local members = {}
+    for i = 1, #page, 2 do members[#members + 1] = page[i] end
     local runs = redis.call('HMGET', base .. 'runs', unpack(members))
     for i, member in ipairs(members) do
-      local count = runs[i] and cmsgpack.unpack(runs[i])[1] or 1
-      for j = 0, count - 1 do
-        if rank >= from and rank <= to then
-          ids[#ids + 1] = runs[i] and whole(tonumber(member) + (ascending and j or count - 1 - j)) or member
-        end
-        rank = rank + 1
+      if walk.take == 0 or #L.ids >= L.most then break end
+      local raw = runs[i]
+      walk.at = walk.at + 1
+      -- an array of six, of which the first is a small number
+      if raw and walk.skip >= raw:byte(2) then
+        walk.skip = walk.skip - raw:byte(2)
+      elseif raw then
+        walk_run(walk, tonumber(member), cmsgpack.unpack(raw), tonumber(page[2 * i]))
+      elseif portion(walk, 1) then
+        list_job(member)
       end
+      L.bytes = L.bytes + (raw and #raw or 0)
     end
-    position = position + #members
+    L.entries = L.entries + #members / 5
   end
-  return ids
+  return true
 end
 
--- Active jobs in the order they became active; jobs of one fetch by number.
-local function active_ids()
+-- Records in a sorted set, by position.
+local function walk_set(walk)
+  walk.at, walk.skip = walk.at + walk.skip, 0
+  while walk.take > 0 do
+    if is_spent() then return false end
+    local count = math.min(walk.take, L.most - #L.ids, 2 * SAMPLE)
+    local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', base .. walk.state, walk.at, walk.at + count - 1)
+    if #ids == 0 then return true end
+    for _, id in ipairs(ids) do list_job(id) end
+    walk.at, walk.take = walk.at + #ids, walk.take - #ids
+  end
+  return true
+end
+
+-- Active jobs in the order they became active; jobs of one fetch by number: {started, number, id, first, n, take}, or without the last
+-- three for a record.
+local function active_jobs()
   local jobs = {}
   local takes = redis.call('HGETALL', base .. 'takes')
   for i = 1, #takes, 2 do
     local first, take = tonumber(takes[i]), cmsgpack.unpack(takes[i + 1])
-    local n = 0
-    if take[2] == '' then
+    local n = #take[2]
+    if n == 0 then
       local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
       n = entry and tonumber(entry[1]:match('%-(%d+)$')) or 0
-    else
-      n = #take[2]
     end
     for offset = 0, n - 1 do
       if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
-        jobs[#jobs + 1] = { take[1], first + offset, whole(first + offset) }
+        jobs[#jobs + 1] = { take[1], first + offset, whole(first + offset), first, n, take }
       end
     end
   end
@@ -107,37 +246,56 @@ local function active_ids()
     if a[2] ~= b[2] then return a[2] < b[2] end
     return a[3] < b[3]
   end)
-  local ids = {}
-  for _, job in ipairs(jobs) do ids[#ids + 1] = job[3] end
-  return ids
+  return jobs
 end
 
-local function reversed(ids)
-  local result = {}
-  for i = #ids, 1, -1 do result[#result + 1] = ids[i] end
-  return result
-end
-
--- Ids of one state from rank start to stop. Descending ranks count from the other end.
-local function ids_by_rank(type, start, stop, ascending)
-  if type == 'waiting' or type == 'wait' then
-    local from, to = clamp_range(start, stop, S.waiting)
-    if not from then return {} end
-    if ascending then return waiting_range(from, to) end
-    return reversed(waiting_range(S.waiting - 1 - to, S.waiting - 1 - from))
-  elseif type == 'active' then
-    local ids = active_ids()
-    if not ascending then ids = reversed(ids) end
-    local from, to = clamp_range(start, stop, #ids)
-    local some = {}
-    for i = from or 0, from and to or -1 do some[#some + 1] = ids[i + 1] end
-    return some
-  elseif type == 'completed' then
-    local from, to = clamp_range(start, stop, S.completed)
-    if not from then return {} end
-    return completed_range(from, to, ascending)
-  elseif type == 'failed' or type == 'delayed' or type == 'prioritized' or type == 'waiting-children' then
-    return redis.call(ascending and 'ZRANGE' or 'ZREVRANGE', base .. type, start, stop)
+local function list_active(job)
+  local first, take = job[4], job[6]
+  if not first then
+    list_job(job[3])
+    return
   end
-  return {}
+  local body_of = frame_bodies(frame_at(first, job[5]))
+  list_job(job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil })
+end
+
+local function walk_active(walk)
+  local jobs = active_jobs()
+  walk.at, walk.skip = walk.at + walk.skip, 0
+  while walk.take > 0 and walk.at < #jobs do
+    if is_spent() then return false end
+    list_active(jobs[walk.back and #jobs - walk.at or walk.at + 1])
+    walk.at, walk.take = walk.at + 1, walk.take - 1
+  end
+  return true
+end
+
+local SETS = { failed = true, delayed = true, prioritized = true, ['waiting-children'] = true }
+
+local function count_state(state)
+  if state == 'waiting' then return S.waiting end
+  if state == 'active' then return S.active end
+  if state == 'completed' then return S.completed end
+  return SETS[state] and redis.call('ZCARD', base .. state) or 0
+end
+
+-- A walk over a state's jobs from rank start to stop, from the end that is nearer; nil when there are none.
+local function start_walk(type, start, stop, ascending)
+  local state = type == 'wait' and 'waiting' or type
+  local count = count_state(state)
+  local from, to = clamp_range(start, stop, count)
+  if not from then return nil end
+  local is_far = (state == 'waiting' and S.gone == 0 or state == 'completed') and from > count - 1 - to
+  -- a stale reference is known by what stands before it
+  if state == 'waiting' and S.gone > 0 and not ascending then is_far = true end
+  return { state = state, back = (not ascending) ~= is_far, turn = is_far, skip = is_far and count - 1 - to or from,
+    take = to - from + 1, at = 0, passed = {} }
+end
+
+-- Goes on with a walk. True when it is done.
+local function go_on(walk)
+  if walk.state == 'waiting' then return walk_waiting(walk) end
+  if walk.state == 'completed' then return walk_completed(walk) end
+  if walk.state == 'active' then return walk_active(walk) end
+  return walk_set(walk)
 end

@@ -14,7 +14,8 @@ do
     for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
       gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset',
       ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
-      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset' }) do
+      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
+      ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }) do
       local found = redis.call('TYPE', base .. suffix).ok
       if found ~= 'none' and found ~= kind then
         error({ err = 'WRONGTYPE Key ' .. base .. suffix .. ' holds a ' .. found .. ', which is not of this queue' })

@@ -6,13 +6,15 @@ use serde::{de::DeserializeOwned, Serialize};
 
 use super::{job::to_json, options::AddOptions};
 use crate::{
+    bulk::Pick,
     clock::system_now_ms,
     error::{Error, Result},
     job::Job,
     keys::Keys,
+    listing::JobRange,
     options::JobOptions,
     producer::{Batch, NewJob},
-    queue::{Counts, JobRange, Queue, RetryOptions},
+    queue::{Counts, Queue, RetryOptions},
     server::conn::ConnectOptions,
     worker::RateLimit,
 };
@@ -75,6 +77,34 @@ impl<T> TypedQueue<T> {
     /// The untyped queue, for everything else that can be done to jobs by their id.
     pub fn untyped(&self) -> &Queue {
         &self.queue
+    }
+
+    /// Removes every job that waits, and with `delayed` those that are not due yet. In steps; what is added meanwhile stays.
+    /// # Errors
+    /// As [`Queue::drain`].
+    pub async fn drain(&self, delayed: bool) -> Result<()> {
+        self.queue.drain(system_now_ms(), delayed).await
+    }
+
+    /// Removes the jobs of a state that `pick` names, at most `limit`. Answers their ids.
+    /// # Errors
+    /// As [`Queue::clean`].
+    pub async fn clean(&self, state: &str, pick: &Pick, limit: Option<u64>) -> Result<Vec<String>> {
+        let now_ms = system_now_ms();
+        let by_now = Pick {
+            before_ms: pick.before_ms.or(Some(now_ms)),
+            ..pick.clone()
+        };
+        self.queue.clean(now_ms, state, &by_now, limit).await
+    }
+
+    /// Puts failed jobs that `pick` names back in line. Answers how many.
+    /// # Errors
+    /// As [`Queue::retry_many`].
+    pub async fn replay_failed(&self, pick: &Pick, limit: Option<u64>) -> Result<u64> {
+        self.queue
+            .retry_many(system_now_ms(), "failed", pick, limit, 1000, false)
+            .await
     }
 
     /// Numbers of jobs by state.

@@ -147,6 +147,7 @@ pub(super) struct Defaults {
     pub(super) remove_on_complete: Keep,
     pub(super) remove_on_fail: Keep,
     pub(super) max_started_attempts: Option<u32>,
+    pub(super) metrics_minutes: u32,
 }
 
 impl Outcomes {
@@ -157,6 +158,7 @@ impl Outcomes {
             failed: None,
             count: 0,
             keeps: Vec::new(),
+            metrics_minutes: defaults.metrics_minutes,
             out: Outcomes::default(),
         };
         packing.out.now_ms = flushes.iter().map(|flush| flush.now_ms).max().unwrap_or(now_ms);
@@ -234,6 +236,7 @@ struct Packing {
     failed: Option<Failed>,
     count: usize,
     keeps: Vec<Keep>,
+    metrics_minutes: u32,
     out: Outcomes,
 }
 
@@ -246,10 +249,13 @@ impl Packing {
         keeps.array(self.keeps.len());
         for keep in &self.keeps {
             keeps
-                .array(3)
+                .array(if self.metrics_minutes > 0 { 4 } else { 3 })
                 .int(keep.count)
                 .float(keep.age)
                 .int(i64::from(keep.limit));
+            if self.metrics_minutes > 0 {
+                keeps.int(i64::from(self.metrics_minutes));
+            }
         }
         Outcomes {
             blob: blob.0,

@@ -365,6 +365,7 @@ impl Loop {
             remove_on_complete: self.options.remove_on_complete,
             remove_on_fail: self.options.remove_on_fail,
             max_started_attempts: self.options.max_started_attempts,
+            metrics_minutes: self.options.metrics_minutes,
         };
         let outcomes = if flushes.is_empty() {
             Ok(Outcomes::none(system_now_ms()))

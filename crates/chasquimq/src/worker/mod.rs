@@ -66,6 +66,8 @@ pub struct WorkerOptions {
     pub limiter: Option<RateLimit>,
     /// Longest sleep of a worker that a rate limit keeps from starting jobs.
     pub maximum_rate_limit_delay: Duration,
+    /// Minutes for which [`crate::Queue::metrics`] knows what ended here; 0 = they are not counted.
+    pub metrics_minutes: u32,
 }
 
 /// At most `max` starts in a window of `duration`, which begins with the first of them.
@@ -94,6 +96,7 @@ impl Default for WorkerOptions {
             watches_lanes: false,
             limiter: None,
             maximum_rate_limit_delay: Duration::from_secs(30),
+            metrics_minutes: 0,
         }
     }
 }
@@ -174,13 +177,18 @@ impl Worker {
                 ..Message::default()
             })
         };
-        let connection = Connection::new(connect.clone(), listen.clone());
-        // one of them says what the server is like
-        let connect = ConnectOptions {
+        let named = ConnectOptions {
+            client_name: Some(keys.worker_client(&options.name)),
+            ..connect.clone()
+        };
+        // one of them is seen as the worker, and says what the server is like
+        let nameless = ConnectOptions {
+            client_name: None,
             skip_version_check: true,
             ..connect
         };
-        let waiting = Connection::new(connect, listen);
+        let connection = Connection::new(named, listen.clone());
+        let waiting = Connection::new(nameless, listen);
         let (commands, received) = mpsc::unbounded_channel();
         tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
         Self {

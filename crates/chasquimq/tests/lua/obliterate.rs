@@ -11,7 +11,7 @@ use crate::given::{
 
 fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
     let mut call = queue.call(&chasquimq::server::script::OBLITERATE);
-    call.arg(count).arg(force);
+    call.arg(count).arg(force).arg("0");
     queue.carry_out_unchecked(&call)
 }
 
@@ -55,7 +55,7 @@ fn everything_goes_in_steps() {
     let mut queue = full();
     run!(queue, PAUSE, 1002, 1);
     let mut steps = 0;
-    while obliterate(&mut queue, 2, 1) == Value::Int(1) {
+    while obliterate(&mut queue, 2, 1) != Value::Int(0) {
         steps += 1;
         assert!(steps < 100, "no end");
     }
@@ -68,7 +68,7 @@ fn everything_goes_in_steps() {
 fn an_obliterated_queue_starts_again() {
     let mut queue = full();
     run!(queue, PAUSE, 1002, 1);
-    while obliterate(&mut queue, 1000, 1) == Value::Int(1) {}
+    while obliterate(&mut queue, 1000, 1) != Value::Int(0) {}
     assert_eq!(queue.add(1003, Plan::new().frame(1)), "[1 []]");
     assert_eq!(queue.step(Step::by("v").want(1)), "[[] [1 1 <7 {} a 1>] -1 0 0]");
 }

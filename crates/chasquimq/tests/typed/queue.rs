@@ -1,6 +1,6 @@
 //! Adding and looking up.
 
-use chasquimq::{Deduplication, Error, JobRange, Keep};
+use chasquimq::{Deduplication, Error, JobRange, Keep, Pick};
 
 use super::*;
 
@@ -171,5 +171,29 @@ async fn data_without_json_form_is_refused() {
     let added = within(odd.add("odd", &keyed_by_pairs, &AddOptions::default())).await;
     assert!(matches!(added, Err(Error::Invalid(_))));
     within(odd.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn many_jobs_go_at_once() {
+    let stage = Stage::new().await;
+    let later = AddOptions {
+        delay: Duration::from_secs(60),
+        ..AddOptions::default()
+    };
+    for copies in 0..5 {
+        stage.add(copies, AddOptions::default()).await;
+        stage.add(copies, later.clone()).await;
+    }
+    let all = Pick::default();
+    let two = within(stage.queue.clean("wait", &all, Some(2))).await.expect("ids");
+    assert_eq!(two.len(), 2);
+    within(stage.queue.drain(false)).await.expect("drained");
+    let counts = within(stage.queue.counts()).await.expect("counts");
+    assert_eq!((counts.waiting, counts.delayed), (0, 5));
+    within(stage.queue.drain(true)).await.expect("drained");
+    let counts = within(stage.queue.counts()).await.expect("counts");
+    assert_eq!((counts.waiting, counts.delayed), (0, 0));
+    assert_eq!(within(stage.queue.replay_failed(&all, None)).await.expect("none"), 0);
     stage.end().await;
 }

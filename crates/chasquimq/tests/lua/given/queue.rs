@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chasquimq::{
-    server::script::{Script, ADD, STEP},
+    pack::Packer,
+    server::script::{Script, ADD, LIST_JOBS, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -108,6 +109,51 @@ impl TestQueue {
         let mut call = self.call(&STEP);
         step.append_to(self.number, &mut call);
         call
+    }
+
+    /// Jobs by state and rank, five values each or their ids alone, and the number of steps that took.
+    pub fn list(
+        &mut self,
+        types: &[&str],
+        start: i64,
+        stop: i64,
+        ascending: bool,
+        ids_only: bool,
+    ) -> (Vec<Vec<Value>>, u32) {
+        let mut packed = Packer::default();
+        packed.array(types.len());
+        for state in types {
+            packed.str(state);
+        }
+        let mut found: Vec<(bool, Vec<Vec<Value>>)> = types.iter().map(|_| (false, Vec::new())).collect();
+        let (mut cursor, mut steps) = (Vec::new(), 0);
+        loop {
+            let mut call = self.call(&LIST_JOBS);
+            call.arg(packed.0.as_slice()).arg(start).arg(stop);
+            call.arg(u8::from(ascending))
+                .arg(u8::from(ids_only))
+                .arg(cursor.as_slice());
+            let value = self.carry_out_unchecked(&call);
+            let (next, parts, jobs): (Vec<u8>, Vec<usize>, Vec<Value>) =
+                redis::from_redis_value(value).expect("an answer");
+            (cursor, steps) = (next, steps + 1);
+            let mut jobs = jobs.chunks_exact(if ids_only { 1 } else { 5 }).map(<[Value]>::to_vec);
+            for part in parts.chunks_exact(3) {
+                found[part[0] - 1].0 = part[1] == 1;
+                found[part[0] - 1].1.extend(jobs.by_ref().take(part[2]));
+            }
+            assert!(jobs.next().is_none(), "more jobs than were told");
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        let in_order = found.into_iter().flat_map(|(turned, mut part)| {
+            if turned {
+                part.reverse();
+            }
+            part
+        });
+        (in_order.collect(), steps)
     }
 
     /// A plain command on one of the queue's keys.

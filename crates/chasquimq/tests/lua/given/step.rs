@@ -67,6 +67,7 @@ pub struct Step {
     count: usize,
     keeps: Vec<(i64, f64, u64)>,
     limiter: (u64, u64),
+    metrics_minutes: i64,
 }
 
 impl Step {
@@ -85,6 +86,7 @@ impl Step {
             count: 0,
             keeps: vec![(-1, -1.0, 1000)],
             limiter: (0, 0),
+            metrics_minutes: 0,
         }
     }
 
@@ -140,6 +142,14 @@ impl Step {
     pub fn keep(self, count: i64, age: f64, limit: u64) -> Self {
         Self {
             keeps: vec![(count, age, limit)],
+            ..self
+        }
+    }
+
+    /// Finished jobs are counted, for so many minutes.
+    pub fn metrics(self, minutes: i64) -> Self {
+        Self {
+            metrics_minutes: minutes,
             ..self
         }
     }
@@ -251,7 +261,15 @@ impl Step {
         let mut keeps = Packer::default();
         keeps.array(self.keeps.len());
         for (count, age, limit) in &self.keeps {
-            keeps.array(3).int(*count).float(*age).int(*limit as i64);
+            let minutes = self.metrics_minutes;
+            keeps
+                .array(if minutes > 0 { 4 } else { 3 })
+                .int(*count)
+                .float(*age)
+                .int(*limit as i64);
+            if minutes > 0 {
+                keeps.int(minutes);
+            }
         }
         call.arg(self.now_ms)
             .arg(&self.owner)

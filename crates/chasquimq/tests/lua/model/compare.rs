@@ -23,6 +23,7 @@ impl Drive {
         self.compare_jobs();
         for state in STATES {
             self.compare_ranks(state);
+            self.compare_listed(state);
         }
         let id = self.random.pick(&self.ids).clone();
         let found = run!(self.queue, JOB_STATE, &id);
@@ -50,9 +51,7 @@ impl Drive {
     /// Every id that ever was: its job's state, data and vitals, or nothing.
     fn compare_jobs(&mut self) {
         let mut what = Packer::default();
-        // a map of one pair
-        what.0.push(0x81);
-        what.str("ids").array(self.ids.len());
+        what.array(self.ids.len());
         for id in &self.ids {
             what.str(id);
         }
@@ -125,23 +124,26 @@ impl Drive {
         }
     }
 
-    fn ids_of(&mut self, state: &str, start: i64, stop: i64, ascending: bool) -> Vec<String> {
-        let mut what = Packer::default();
-        // a map of four pairs
-        what.0.push(0x84);
-        what.str("types")
-            .array(1)
-            .str(state)
-            .str("start")
-            .int(start)
-            .str("stop")
-            .int(stop)
-            .str("ascending");
-        what.0.push(if ascending { 0xc3 } else { 0xc2 });
-        self.read(&what)
-            .chunks_exact(5)
-            .map(|job| show_reply(&job[0]))
-            .collect()
+    pub fn ids_of(&mut self, state: &str, start: i64, stop: i64, ascending: bool) -> Vec<String> {
+        let (jobs, _) = self.queue.list(&[state], start, stop, ascending, false);
+        jobs.iter().map(|job| show_reply(&job[0])).collect()
+    }
+
+    /// A job found by its rank is the one that is found by its id.
+    fn compare_listed(&mut self, state: &str) {
+        let (jobs, _) = self.queue.list(&[state], 0, -1, true, false);
+        let mut ids = Packer::default();
+        ids.array(jobs.len());
+        for job in &jobs {
+            ids.bytes(&bytes(&job[0]));
+        }
+        let by_id = self.read(&ids);
+        assert_eq!(by_id.len(), 5 * jobs.len());
+        for (listed, read) in jobs.iter().zip(by_id.chunks_exact(5)) {
+            let vitals = |value: &Value| format!("{:?}", Vitals::parse(&bytes(value)));
+            let show = |job: &[Value]| format!("{:?} {:?}", &job[..3], &job[4]) + &vitals(&job[3]);
+            self.same(&show(listed), &show(read));
+        }
     }
 
     fn read(&mut self, what: &Packer) -> Vec<Value> {

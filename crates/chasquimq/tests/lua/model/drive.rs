@@ -66,7 +66,7 @@ impl Drive {
         let (line, due_ms) = (self.model.line(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
         self.told_due = None;
         self.queue.command("DEL", "wake", &[]);
-        match self.random.below(100) {
+        match self.random.below(110) {
             0..=17 => self.add(),
             18..=64 => self.step(),
             65..=67 => self.step_again(),
@@ -80,6 +80,9 @@ impl Drive {
             96 => self.release(),
             97 => self.set_paused(),
             98 => self.set_limit(),
+            99..=103 => self.clean(),
+            104..=105 => self.retry_many(),
+            106..=107 => self.promote_many(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);
@@ -199,8 +202,8 @@ impl Drive {
         self.note("obliterate".to_owned());
         run!(self.queue, PAUSE, self.model.now_ms, 1);
         let mut call = self.queue.call(&OBLITERATE);
-        call.arg(50).arg(1);
-        while self.queue.carry_out_unchecked(&call) == Value::Int(1) {}
+        call.arg(50).arg(1).arg("0");
+        while self.queue.carry_out_unchecked(&call) != Value::Int(0) {}
         let left = self.queue.probe.suffixes();
         let is_temporary = |key: &String| key.starts_with("lease:") || key.starts_with("memo:");
         assert!(left.iter().all(is_temporary), "{left:?}");

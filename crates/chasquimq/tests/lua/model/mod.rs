@@ -2,6 +2,7 @@
 //! every key with the others. `MODEL_SEED` and `MODEL_OPERATIONS` repeat a failure or make the search longer.
 
 mod adds;
+pub mod bulk;
 mod by_id;
 mod compare;
 mod drive;

@@ -26,18 +26,12 @@ fn a_frame_that_does_not_fit_is_broken() {
 }
 
 fn all_waiting() -> Vec<u8> {
-    let mut what = chasquimq::pack::Packer(vec![0x84]);
-    what.str("types")
-        .array(1)
-        .str("waiting")
-        .str("start")
-        .int(0)
-        .str("stop")
-        .int(-1)
-        .str("ascending");
-    // true
-    what.0.push(0xc3);
-    what.0
+    let mut ids = chasquimq::pack::Packer::default();
+    ids.array(4);
+    for id in ["2", "3", "4", "5"] {
+        ids.str(id);
+    }
+    ids.0
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod frames;
 mod gate;
 mod large;
 mod limit;
+mod metrics;
 mod priority;
 mod refused;
 mod retention;

@@ -1,0 +1,59 @@
+/**
+ * Looking at a large queue: `getJobs` of 1,000 out of 100,000, at the head, in the middle and at the tail, in turns, by
+ * one caller who waits for each answer. The rate is that of the jobs read; filling the queue is outside the clock.
+ */
+import type { JobState, QueueLike } from '../adapters/library.js';
+import type { Stage } from '../stage.js';
+import { fill } from './scenario.js';
+import type { Scenario } from './scenario.js';
+import { Tally } from './tally.js';
+
+const JOBS = 100_000;
+const PAGE = 1_000;
+const ROUNDS = 5;
+const DELAY_MS = 3_600_000;
+
+type Prepare = (stage: Stage, queue: QueueLike, jobs: number) => Promise<void>;
+
+const completed: Prepare = async (stage, queue, jobs) => {
+  await fill(queue, jobs);
+  const completions = new Tally(jobs);
+  const worker = await stage.openWorker({
+    processor: async () => undefined,
+    concurrency: 100,
+    onCompleted: completions.add,
+  });
+  stage.run(worker);
+  await completions.done;
+};
+
+function getScenario(state: JobState, prepare: Prepare): Scenario {
+  return {
+    name: `get-${state}`,
+    title: `getJobs of 1,000 out of 100,000 ${state}`,
+    metrics: ['jobsPerSecond'],
+    size: { kind: 'fixed', full: JOBS, quick: JOBS / 5 },
+    async run(stage, jobs) {
+      const queue = await stage.openQueue();
+      await prepare(stage, queue, jobs);
+      await stage.expectCounts(queue, { [state]: jobs });
+      let read = 0;
+      const watch = stage.stopwatch();
+      watch.start();
+      for (let round = 0; round < ROUNDS; round += 1) {
+        for (const start of [0, (jobs - PAGE) / 2, jobs - PAGE]) {
+          read += (await queue.getJobs([state], start, start + PAGE - 1, true)).length;
+        }
+      }
+      watch.stop();
+      if (read !== 3 * ROUNDS * PAGE) throw new Error(`${read} jobs were read instead of ${3 * ROUNDS * PAGE}`);
+      return watch.sample(read);
+    },
+  };
+}
+
+export const getScenarios: readonly Scenario[] = [
+  getScenario('waiting', (_, queue, jobs) => fill(queue, jobs)),
+  getScenario('completed', completed),
+  getScenario('delayed', (_, queue, jobs) => fill(queue, jobs, () => ({ delay: DELAY_MS }))),
+];

@@ -1,0 +1,48 @@
+-- pick: which of many records an operation is about, by age, name or error. A step reads no more than MAX_BYTES of them.
+-- A filter is {after_ms, before_ms, names, error}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
+-- the failed reason, '' = any.
+local MAX_BYTES = 4194304
+
+-- The time by which a job's age counts, from its record: last finish, last start, or creation.
+local function reference_time(body, vitals)
+  if vitals and vitals.fo then return vitals.fo end
+  if vitals and vitals.po then return vitals.po end
+  local _, timestamp = cmsgpack.unpack_one(body, 1)
+  return timestamp
+end
+
+local function is_picked(filter, body, vitals)
+  if filter.before_ms >= 0 and reference_time(body, vitals) > filter.before_ms then return false end
+  if filter.after_ms >= 0 and reference_time(body, vitals) < filter.after_ms then return false end
+  if filter.names then
+    local _, _, _, name = cmsgpack.unpack_limit(body, 3, 1)
+    if not filter.names[name] then return false end
+  end
+  return filter.error == '' or ((vitals and vitals.fr or ''):find(filter.error, 1, true) ~= nil)
+end
+
+local function picks_all(filter)
+  return filter.before_ms < 0 and filter.after_ms < 0 and not filter.names and filter.error == ''
+end
+
+-- Says of each of these records whether it is picked, in order, for as many as may be read: {true, false, ...}.
+local function pick_records(filter, ids)
+  local picked, bytes = {}, 0
+  if picks_all(filter) then
+    for i = 1, #ids do picked[i] = true end
+    return picked
+  end
+  local has_vitals = redis.call('EXISTS', base .. 'vitals') == 1
+  for from = 1, #ids, 100 do
+    local to = math.min(from + 99, #ids)
+    local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids, from, to))
+    local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
+    for i = 1, to - from + 1 do
+      local body = bodies[i]
+      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and cmsgpack.unpack(vitals[i])) or false
+      bytes = bytes + (body and #body or 0)
+    end
+    if bytes > MAX_BYTES then break end
+  end
+  return picked
+end

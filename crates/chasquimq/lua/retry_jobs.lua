@@ -1,0 +1,111 @@
+-- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
+-- KEYS    base (also: state meta log takes frames jobs vitals completed failed runs events trims wake memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
+--         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
+-- RETURNS {moved, offset, done 1|0}
+-- ERRORS  none      EVENTS waiting      COST O(500 jobs)
+-- SOURCE  BullMQ 6.7 Queue#retryJobs
+-- FLAGS   allow-oom
+local base = KEYS[1]
+local now_ms, client, number, state = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local filter, count, offset, reset = cmsgpack.unpack(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local PAGE = 500
+
+-- @include lib/memo
+local known = recall(client, 'b', number)
+if known then return known end
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/pick
+
+count = math.min(count, PAGE)
+local moved, jobs_set, vitals_set = {}, {}, {}
+
+local function keep_vitals(id, vitals)
+  vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
+  if reset == '1' then vitals.am, vitals.as = nil, nil end
+  if next(vitals) then
+    vitals_set[#vitals_set + 1] = id
+    vitals_set[#vitals_set + 1] = cmsgpack.pack(vitals)
+  else
+    redis.call('HDEL', base .. 'vitals', id)
+  end
+end
+
+-- The jobs of a completed run are given records.
+local function move_run(member, run, finished_on)
+  local start, taken = tonumber(member), math.min(run[1], count - #moved)
+  local body_of = frame_bodies(frame_blob(run[2], run[3]))
+  for job = start, start + taken - 1 do
+    local id = whole(job)
+    jobs_set[#jobs_set + 1] = id
+    jobs_set[#jobs_set + 1] = body_of(job - run[2])
+    keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil })
+    moved[#moved + 1] = id
+  end
+  shorten_run(start, run, taken, finished_on)
+end
+
+local function move_records(ids)
+  if #ids == 0 then return end
+  local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
+  for i, id in ipairs(ids) do
+    keep_vitals(id, vitals[i] and cmsgpack.unpack(vitals[i]) or {})
+    moved[#moved + 1] = id
+  end
+  redis.call('ZREM', base .. state, unpack(ids))
+  if state == 'completed' then S.completed = S.completed - #ids end
+end
+
+local function next_page()
+  return redis.call('ZRANGEBYSCORE', base .. state, filter.after_ms >= 0 and whole(filter.after_ms) or '-inf',
+    whole(filter.before_ms), 'WITHSCORES', 'LIMIT', offset, state == 'completed' and 100 or count)
+end
+
+local function move_failed(page)
+  local ids, going = {}, {}
+  for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
+  local picked = (filter.names or filter.error ~= '') and pick_records(filter, ids)
+  for i = 1, picked and #picked or #ids do
+    if not picked or picked[i] then going[#going + 1] = ids[i] end
+  end
+  move_records(going)
+  offset = offset + (picked and #picked or #ids) - #going
+end
+
+-- Runs and records may alternate, and move in order.
+local function move_completed(page)
+  local ids, members = {}, {}
+  for i = 1, #page, 2 do members[#members + 1] = page[i] end
+  for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(members))) do
+    if #moved + #ids >= count then break end
+    if raw then
+      move_records(ids)
+      ids = {}
+      move_run(members[i], cmsgpack.unpack(raw), page[2 * i])
+    else
+      ids[#ids + 1] = members[i]
+    end
+  end
+  move_records(ids)
+end
+
+local page = next_page()
+if #page > 0 then
+  if state == 'failed' then move_failed(page) else move_completed(page) end
+end
+call_in_chunks('HSET', base .. 'jobs', jobs_set)
+call_in_chunks('HSET', base .. 'vitals', vitals_set)
+if #moved > 0 then
+  append_references(moved)
+  for _, id in ipairs(moved) do emit_job('waiting', id, state) end
+  wake()
+end
+flush_events(now_ms)
+local reply = { #moved, offset, #page == 0 and 1 or 0 }
+remember(client, 'b', number, reply)
+return reply

@@ -1,0 +1,202 @@
+//! Any state -> gone, many at once. Most of it is tried by the model.
+
+use redis::Value;
+
+use super::model::bulk::by_age;
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{at, Fail, Step},
+};
+
+const NO_LIMIT: u64 = 1 << 53;
+
+/// Takes steps until it is done; gives the ids, and the number of steps.
+fn clean(queue: &mut TestQueue, client: &str, state: &str, before_ms: i64) -> (Vec<String>, u64) {
+    let (mut ids, mut cursor, mut untold, mut steps) = (Vec::new(), Vec::new(), 0, 0);
+    loop {
+        steps += 1;
+        let mut call = queue.call(&chasquimq::server::script::CLEAN_JOBS);
+        call.arg(2000).arg(client).arg(steps).arg(state).arg(by_age(before_ms));
+        call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(untold);
+        let value = queue.carry_out_value(&call);
+        let (removed, _, _, next, left): (Vec<String>, u64, u64, Vec<u8>, i64) =
+            redis::from_redis_value(value).expect("a reply");
+        ids.extend(removed);
+        (cursor, untold) = (next, left);
+        if cursor.is_empty() {
+            return (ids, steps);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_there() {
+    let mut queue = TestQueue::fresh();
+    for state in [
+        "wait",
+        "active",
+        "delayed",
+        "prioritized",
+        "completed",
+        "failed",
+        "paused",
+        "jobs",
+    ] {
+        let reply = run!(queue, CLEAN_JOBS, 2000, state, 1, state, by_age(2000), NO_LIMIT, "", 0);
+        assert_eq!(reply, "[[] 0 0 '' 0]", "{state}");
+        queue.events_are("[E cleaned count 0]");
+    }
+}
+
+#[test]
+fn a_drain_tells_nothing() {
+    let mut queue = TestQueue::with(Plan::new().frame(3).record("x").front("y").delayed("z", 9000));
+    queue.skip_events();
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    assert_eq!(reply, "[[] 5 5 '' -1]");
+    queue.keys_are(
+        "delayed: z@9000+0
+         jobs: z=[7 {} a 1]
+         state: id=6 references=1
+         wake: set",
+    );
+    queue.events_are("");
+}
+
+#[test]
+fn a_limit_within_a_frame_leaves_a_gap() {
+    let mut queue = TestQueue::with(Plan::new().frame(5));
+    queue.skip_events();
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(2000), 2, "", 0);
+    assert_eq!(reply, "[[1 2] 2 2 '' 2]");
+    queue.key_is("holes", "1=00111");
+    queue.key_is("state", "id=5 waiting=3 holes=1");
+    queue.events_are("[E cleaned count 2]");
+    // sent again after a lost reply
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(2000), 2, "", 0);
+    assert_eq!(reply, "[[1 2] 2 2 '' 2]");
+    queue.key_is("holes", "1=00111");
+}
+
+#[test]
+fn many_records_go_in_steps_and_young_ones_stay() {
+    let (mut old, mut young) = (Plan::new(), Plan::new());
+    for number in 0..2500 {
+        let id = format!("x{number}");
+        old = if number % 3 == 0 {
+            old.record(&id)
+        } else {
+            old.front(&id)
+        };
+        young = young.frame(2);
+    }
+    let mut queue = TestQueue::with(old);
+    queue.add(1001, young);
+    for id in ["x3", "x4"] {
+        run!(queue, AMEND_JOB, 1500, id, "data", "2");
+    }
+    // `x9` comes back behind itself
+    run!(queue, REMOVE_JOB, 1500, "x9");
+    queue.add(1501, Plan::new().record("x9"));
+    let (none, _) = clean(&mut queue, "a", "wait", 6);
+    assert_eq!(none.len(), 0);
+    let (ids, steps) = clean(&mut queue, "b", "wait", 2000);
+    assert_eq!(ids.len(), 7500);
+    assert!(steps > 3, "{steps} steps");
+    queue.keys_are("state: id=7501 references=2\nwake: set");
+}
+
+#[test]
+fn what_comes_between_two_steps_stays() {
+    let mut old = Plan::new();
+    for number in 0..4500 {
+        old = if number < 2500 { old.front("") } else { old.record("") };
+    }
+    let mut queue = TestQueue::with(old.delayed("later", 9000));
+    let mut cursor: Vec<u8> = Vec::new();
+    let mut removed = 0;
+    for step in 1.. {
+        let mut call = queue.call(&chasquimq::server::script::CLEAN_JOBS);
+        call.arg(2000).arg("c").arg(step).arg("wait").arg(by_age(-1));
+        call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(-1);
+        let value = queue.carry_out_value(&call);
+        let (_, count, _, next, _): (Vec<String>, u64, u64, Vec<u8>, i64) =
+            redis::from_redis_value(value).expect("a reply");
+        removed += count;
+        cursor = next;
+        if cursor.is_empty() {
+            break;
+        }
+        queue.add(1700, Plan::new().frame(1).front("").record(""));
+    }
+    assert_eq!(removed, 4500);
+    let Value::Int(front) = queue.command("LLEN", "front", &[]) else {
+        panic!("no number")
+    };
+    assert!(front > 1, "{front} jobs were added at the head between steps");
+}
+
+#[test]
+fn jobs_of_a_worker_that_is_gone_go() {
+    let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
+    queue.step(Step::by("w").want(2));
+    queue.step(Step::by("v").want(2));
+    let held = run!(queue, CLEAN_JOBS, 2000, "c", 1, "active", by_age(2000), NO_LIMIT, "", 0);
+    assert_eq!(held, "[[] 0 0 '' 0]");
+    queue.end_lease("w");
+    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 2, "active", by_age(2000), NO_LIMIT, "", 0);
+    assert_eq!(gone, "[[1 2] 2 2 '' 2]");
+    queue.end_lease("v");
+    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 3, "active", by_age(2000), 1, "", 0);
+    assert_eq!(gone, "[[3] 1 1 '' 1]");
+    queue.key_is("state", "cursor=4-r1 id=4 active=1 references=1");
+}
+
+#[test]
+fn finished_jobs_go_oldest_first() {
+    let mut queue = TestQueue::with(Plan::new().frame(4));
+    queue.step(Step::by("w").want(4));
+    queue.step(Step::by("w").at(1010).done(1, 4, 0, 2));
+    queue.step(
+        Step::by("w")
+            .at(1020)
+            .done(1, 4, 2, 1)
+            .fail(&at(1, 4, 3), &Fail::to("failed")),
+    );
+    let some = run!(queue, CLEAN_JOBS, 2000, "c", 1, "completed", by_age(1020), 1, "", 0);
+    assert_eq!(some, "[[1] 1 1 '' 1]");
+    let some = run!(
+        queue,
+        CLEAN_JOBS,
+        2000,
+        "c",
+        2,
+        "completed",
+        by_age(1019),
+        NO_LIMIT,
+        "",
+        0
+    );
+    assert_eq!(some, "[[2] 1 1 '' 1]");
+    queue.key_is("completed", "3@1020");
+    let (ids, _) = clean(&mut queue, "d", "failed", 1020);
+    assert_eq!(ids, ["4"]);
+    queue.key_is("failed", "(none)");
+    queue.key_is("jobs", "(none)");
+}
+
+#[test]
+fn ten_thousand_jobs_an_event() {
+    let mut plan = Plan::new();
+    for _ in 0..320 {
+        plan = plan.frame(64);
+    }
+    let mut queue = TestQueue::with(plan);
+    queue.skip_events();
+    let (ids, _) = clean(&mut queue, "c", "wait", 2000);
+    assert_eq!(ids.len(), 20480);
+    let told = queue.told();
+    let counts: Vec<&str> = told.iter().map(|event| event.fields[0].1.as_str()).collect();
+    assert_eq!(counts, ["10000", "10000", "480"]);
+}
