@@ -122,7 +122,7 @@ export declare class NativeQueue {
 /** One worker. See `src/worker.ts`. */
 export declare class NativeWorker {
   /** Makes a worker that fetches nothing yet. */
-  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void)
+  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, processedOn: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)
   /** Resolves when both connections are there. */
   ready(): Promise<void>
   /** Fetches from now on. */

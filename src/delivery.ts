@@ -9,6 +9,25 @@ const SAME_NAME = -1;
 /** `layout`: the job has no extra fields. */
 const NO_EXTRA = -1;
 
+/** Jobs that became active together, as the engine tells of them. */
+export type DeliveredBatch = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
+
+const NO_EXTRAS: NativeBatch['extras'] = [];
+
+/** A plain job that became active alone, as a batch. */
+export function batchOfOne(
+  base: number,
+  processedOn: number,
+  number: number,
+  nameLength: number,
+  timestamp: number,
+  text: string,
+  opts: string,
+): DeliveredBatch {
+  const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
+  return { base, count: 1, processedOn, text, layout, opts: [opts], extras: NO_EXTRAS };
+}
+
 /** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
 export class Delivery {
   private taken = 0;
@@ -16,7 +35,7 @@ export class Delivery {
   private offset = 0;
   private name = '';
 
-  constructor(private readonly batch: NativeBatch) {}
+  constructor(private readonly batch: DeliveredBatch) {}
 
   /** Number of jobs left. */
   get left(): number {

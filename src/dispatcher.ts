@@ -9,14 +9,14 @@
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
 import { Backoffs, isEngineBackoff } from './backoffs.js';
-import { Delivery } from './delivery.js';
+import { Delivery, type DeliveredBatch } from './delivery.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { UnrecoverableError } from './errors/unrecoverable-error.js';
 import { Failures } from './failures.js';
 import type { Job } from './job.js';
-import type { NativeBatch, NativeWorker, WorkerMessage } from './native.js';
+import type { NativeWorker, WorkerMessage } from './native.js';
 import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
@@ -89,7 +89,7 @@ export class Dispatcher {
   // ---- Deliveries
 
   /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
-  deliver(batch: NativeBatch): void {
+  deliver(batch: DeliveredBatch): void {
     if (this.stopped) return;
     this.deliveries.push(new Delivery(batch));
     if (this.accepting) this.startAll();

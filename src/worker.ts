@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { batchOfOne } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
@@ -127,7 +128,11 @@ export class Worker<
       maximumRateLimitDelay: Math.min(opts.maximumRateLimitDelay, LONGEST_MS),
       metricsMinutes: Math.min(Math.max(Math.floor(opts.metrics?.maxDataPoints ?? 0), 0), LONGEST_MS),
     };
-    return new native.NativeWorker(options, (message) => this.receive(message));
+    return new native.NativeWorker(
+      options,
+      (message) => this.receive(message),
+      (...job) => this.dispatcher.deliver(batchOfOne(...job)),
+    );
   }
 
   private createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {

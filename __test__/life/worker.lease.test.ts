@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { fetchJob, useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, until } from '../support/waiting.js';
 
 const LOCK_MS = 300;
 
@@ -16,7 +16,7 @@ const RECOVERY_MS = 10_000;
 describe('worker.lease', () => {
   const stage = useStage(chasquimq);
 
-  function otherProcess(how: 'sleep' | 'spin' | 'await'): Program {
+  function otherProcess(how: 'sleep' | 'spin' | 'await' | 'run'): Program {
     const env = { QUEUE: stage.queueName, LOCK_DURATION: LOCK_MS, BLOCK_MS: 3 * LOCK_MS, HOW: how };
     return stage.keep(Program.start('blocking-worker.mjs', { env }));
   }
@@ -47,6 +47,28 @@ describe('worker.lease', () => {
     expect(global.names).toEqual(['added', 'waiting', 'active', 'completed', 'drained']);
     const job = await fetchJob(queue, '1');
     expect([job.returnvalue, job.attemptsStarted, job.attemptsMade, job.stalledCounter]).toEqual(['first', 1, 1, 0]);
+  });
+
+  it('a job that comes to an idle worker whose event loop is blocked for three lease times runs once', async () => {
+    const queue = stage.queue();
+    const global = stage.globalLog();
+    const program = otherProcess('run');
+    for (const nth of [1, 2, 3]) {
+      await queue.add('quick', {});
+      await program.said('completed', nth);
+    }
+    program.tell('block');
+    await program.said('blocking');
+    await queue.add('blocked', {});
+    await until('the job to be active', async () => (await queue.getActiveCount()) === 1);
+    const second = rescuer();
+    await program.said('completed', 4);
+    program.tell('close');
+    expect(await program.end()).toEqual({ code: 0, signal: null });
+
+    expect(program.lines.slice(-4)).toEqual(['blocking', 'running 4', 'ended 4', 'completed 4']);
+    expect(second.names).toEqual([]);
+    expect(global.all('active')).toHaveLength(4);
   });
 
   // The same scan does find a process that stands still with its engine, so the tests above prove something.

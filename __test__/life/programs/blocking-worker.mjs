@@ -1,5 +1,5 @@
 // A worker with one slow handler: QUEUE, LOCK_DURATION (ms), BLOCK_MS, HOW (sleep or spin: blocks the event loop for
-// BLOCK_MS; await: until it is told `go`).
+// BLOCK_MS; await: until it is told `go`; run: not at all). Told `block`, it says `blocking` and blocks the event loop.
 // Says: running, ended (of the handler); completed, stalled, error (of the worker). Closes when it is told `close`.
 import { createInterface } from 'node:readline';
 import { Worker } from 'chasquimq';
@@ -15,7 +15,13 @@ const ways = {
     for (const since = performance.now(); performance.now() - since < Number(BLOCK_MS););
   },
   await: () => order('go'),
+  run() {},
 };
+
+void order('block').then(() => {
+  console.log('blocking');
+  ways.sleep();
+});
 
 const worker = new Worker(
   QUEUE,

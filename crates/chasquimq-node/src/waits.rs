@@ -9,17 +9,18 @@ use std::{
     },
 };
 
-use chasquimq::worker::{Batch, Message, WaitLane};
+use chasquimq::worker::{Batch, BatchJob, Message, WaitLane};
 use napi::{
     bindgen_prelude::{Function, FunctionRef, JsValue, ToNapiValue},
-    Env, Result,
+    sys, Env, Result,
 };
 
 use crate::{
+    convert::units_of,
     js_cell::JsCell,
     sink::Sink,
     watch::{call_back, Events, Watch, Watched},
-    worker::{to_message, WorkerMessage},
+    worker::{to_message, OneJob, WorkerMessage},
 };
 
 /// The waits of one worker, and the messages that its jobs must not overtake.
@@ -31,18 +32,18 @@ pub struct Waits {
 struct Slot {
     watch: Option<Watch>,
     sink: Option<Sink<Message, WorkerMessage>>,
-    // let go at the close: it holds on to everything the function knows, this worker included
-    function: Option<FunctionRef<WorkerMessage, ()>>,
+    // let go at the close: they hold on to everything the functions know, this worker included
+    functions: Option<(FunctionRef<WorkerMessage, ()>, FunctionRef<OneJob, ()>)>,
 }
 
 impl Waits {
-    /// `function` is what the sink calls, too.
-    pub fn new(function: &Function<'_, WorkerMessage, ()>) -> Result<Arc<Self>> {
+    /// `on_message` is what the sink calls, too.
+    pub fn new(on_message: &Function<'_, WorkerMessage, ()>, on_job: &Function<'_, OneJob, ()>) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             slot: JsCell::new(Slot {
                 watch: None,
                 sink: None,
-                function: Some(function.create_ref()?),
+                functions: Some((on_message.create_ref()?, on_job.create_ref()?)),
             }),
             unread: AtomicUsize::new(0),
         }))
@@ -71,7 +72,7 @@ impl Waits {
         });
         self.slot
             .with(|slot| {
-                if slot.function.is_none() {
+                if slot.functions.is_none() {
                     return false;
                 }
                 if let Some(old) = slot.watch.take() {
@@ -86,7 +87,7 @@ impl Waits {
     /// Watches no more, and runs nothing more.
     pub fn close(&self) {
         self.slot.with(|slot| {
-            slot.function = None;
+            slot.functions = None;
             slot.sink = None;
             if let Some(watch) = slot.watch.take() {
                 watch.close();
@@ -95,29 +96,64 @@ impl Waits {
     }
 
     fn run(&self, env: Env, jobs: Batch) {
-        let message = Message {
-            jobs: Some(jobs),
-            ..Message::default()
-        };
         if self.unread.load(Ordering::Acquire) > 0 {
             if let Some(Some(sink)) = self.slot.with(|slot| slot.sink.clone()) {
                 self.sending();
-                sink.send(message);
+                sink.send(message_of(jobs));
             }
             return;
         }
-        let function = self.slot.with(|slot| {
-            let function = slot.function.as_ref()?.borrow_back(&env).ok()?;
-            Some(function.raw())
+        let functions = self.slot.with(|slot| {
+            let (on_message, on_job) = slot.functions.as_ref()?;
+            Some((
+                on_message.borrow_back(&env).ok()?.raw(),
+                on_job.borrow_back(&env).ok()?.raw(),
+            ))
         });
-        if let Some(Some(function)) = function {
-            // SAFETY: the event loop called, so this is JavaScript's thread, inside a handle scope
-            unsafe {
-                if let Ok(message) = WorkerMessage::to_napi_value(env.raw(), to_message(message)) {
-                    call_back(env.raw(), function, &[message]);
+        let Some(Some((on_message, on_job))) = functions else {
+            return;
+        };
+        // SAFETY: the event loop called, so this is JavaScript's thread, inside a handle scope
+        unsafe {
+            // a message costs several times what its parts do
+            if let ([job], []) = (jobs.jobs.as_slice(), jobs.extras.as_slice()) {
+                if let Ok(arguments) = to_arguments(env, &jobs, job) {
+                    call_back(env.raw(), on_job, &arguments);
+                    return;
                 }
             }
+            if let Ok(message) = WorkerMessage::to_napi_value(env.raw(), to_message(message_of(jobs))) {
+                call_back(env.raw(), on_message, &[message]);
+            }
         }
+    }
+}
+
+fn message_of(jobs: Batch) -> Message {
+    Message {
+        jobs: Some(jobs),
+        ..Message::default()
+    }
+}
+
+/// Arguments of [`OneJob`].
+/// # Safety
+/// On the environment's thread, inside a handle scope.
+unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 7]> {
+    let env = env.raw();
+    let name = &batch.text[..job.name_len.unwrap_or(0) as usize];
+    let options = batch.options.first().map_or("{}", |options| &options.text);
+    // SAFETY: the caller's promise
+    unsafe {
+        Ok([
+            u32::to_napi_value(env, batch.base)?,
+            f64::to_napi_value(env, batch.processed_on as f64)?,
+            f64::to_napi_value(env, job.number as f64)?,
+            u32::to_napi_value(env, units_of(name) as u32)?,
+            f64::to_napi_value(env, job.timestamp as f64)?,
+            <&str>::to_napi_value(env, &batch.text)?,
+            <&str>::to_napi_value(env, options)?,
+        ])
     }
 }
 

@@ -12,7 +12,7 @@ use chasquimq::{
     ConnectionEvent, Error, Keep, Keys, RateLimit, Worker, WorkerOptions,
 };
 use napi::{
-    bindgen_prelude::{Float64Array, Function, Int32Array, Object, Uint32Array},
+    bindgen_prelude::{Float64Array, FnArgs, Function, Int32Array, Object, Uint32Array},
     Env, Result,
 };
 use napi_derive::napi;
@@ -214,6 +214,10 @@ pub struct NativeRejected {
     pub error: NativeError,
 }
 
+/// A plain job that became active alone: its handle, when it became active, its number, UTF-16 units of its name, its creation time,
+/// its name and data, its options.
+pub type OneJob = FnArgs<(u32, f64, f64, u32, f64, String, String)>;
+
 /// One worker. See `src/worker.ts`.
 #[napi]
 pub struct NativeWorker {
@@ -232,13 +236,17 @@ impl NativeWorker {
         env: &Env,
         options: NativeWorkerOptions,
         #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
+        #[napi(
+            ts_arg_type = "(base: number, processedOn: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
+        )]
+        on_job: Function<'_, OneJob, ()>,
     ) -> Result<Self> {
         let runtime = Runtime::shared()?;
         let handle = runtime.handle();
         let _on_runtime = handle.enter();
         let connect = options.connection.to_options(options.skip_version_check);
         let keys = Keys::new(&options.prefix, &options.name);
-        Self::start(*env, &on_message, runtime, |sink| {
+        Self::start(*env, (&on_message, &on_job), runtime, |sink| {
             Worker::new(connect, keys, to_options(&options), sink)
         })
     }
@@ -355,7 +363,7 @@ impl NativeWorker {
 impl NativeWorker {
     fn start(
         _env: Env,
-        on_message: &Function<'_, WorkerMessage, ()>,
+        (on_message, _): (&Function<'_, WorkerMessage, ()>, &Function<'_, OneJob, ()>),
         runtime: Arc<Runtime>,
         make: impl FnOnce(chasquimq::worker::Sink) -> Worker,
     ) -> Result<Self> {
@@ -374,11 +382,11 @@ impl NativeWorker {
 impl NativeWorker {
     fn start(
         env: Env,
-        on_message: &Function<'_, WorkerMessage, ()>,
+        (on_message, on_job): (&Function<'_, WorkerMessage, ()>, &Function<'_, OneJob, ()>),
         runtime: Arc<Runtime>,
         make: impl FnOnce(chasquimq::worker::Sink) -> Worker,
     ) -> Result<Self> {
-        let waits = Waits::new(on_message)?;
+        let waits = Waits::new(on_message, on_job)?;
         let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
         let (receiver, worker) = (waits.clone(), made.clone());
         let sink = Sink::new(on_message, move |mut message: Message| {

@@ -42,7 +42,7 @@ local function turn(outcomes, want, surplus, W)
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = has_work()
-  if (is_work_left and not L.paused and free_places() > 0) or (#F.delayed > 0 and not due) then wake() end
+  if (is_work_left and not L.paused and free_places() > 0) or (#outcomes > 0 and #F.delayed > 0 and not due) then wake() end
   if was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not is_work_left then
     emit(1, { 'E', 'drained' })
   end
