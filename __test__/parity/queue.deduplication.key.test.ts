@@ -1,6 +1,6 @@
 // Pins who owns a deduplication id, and when it is free again (bullmq-surface.md 7.3).
 import { describe, expect, it } from 'vitest';
-import type { JobsOptions } from 'bullmq';
+import type { JobsOptions, Queue } from 'bullmq';
 import { by } from '../support/deduplication.js';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
@@ -78,6 +78,27 @@ describe.each(libraries)('$name: the owner of a deduplication id', ({ lib }) => 
       const queue = stage.queue();
       await queue.add('job', {}, by('d', { ttl: 60_000 }));
       await queue.remove('1');
+      expect(await queue.getDeduplicationJobId('d')).toBeNull();
+    });
+
+    it.each([
+      ['drain', (queue: Queue) => queue.drain(true)],
+      ['clean', (queue: Queue) => queue.clean(0, 10, 'delayed')],
+    ])('after %s of the job that waits for its time', async (_, empty) => {
+      const queue = stage.queue();
+      await queue.add('job', {}, by('d', {}, { delay: 60_000 }));
+      await empty(queue);
+      expect(await queue.getDeduplicationJobId('d')).toBeNull();
+    });
+
+    it('after clean of a finished job whose id has time left', async () => {
+      const queue = stage.queue();
+      const worker = stage.worker(async () => undefined);
+      const completed = new EventLog(worker, ['completed']);
+      await queue.add('job', {}, by('d', { ttl: 60_000 }));
+      await completed.get('completed');
+      expect(await queue.getDeduplicationJobId('d')).toBe('1');
+      await queue.clean(0, 10, 'completed');
       expect(await queue.getDeduplicationJobId('d')).toBeNull();
     });
 

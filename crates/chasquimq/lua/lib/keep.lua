@@ -56,7 +56,8 @@ local function drop_finished(set, members, count, ids)
     for from = 1, #records, 1000 do
       redis.call('ZREM', base .. set, unpack(records, from, math.min(from + 999, #records)))
     end
-    drop_records(records, true)
+    -- retention leaves a key the time it has; a cleaned job's key goes, as a removed one's
+    drop_records(records, not ids)
   end
 end
 
