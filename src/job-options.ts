@@ -44,10 +44,12 @@ export interface CheckedOptions {
   readonly text: string;
 }
 
+/** Enough for the priorities, say, of a program's jobs; options that are never seen again must not fill the memory. */
+const MOST_KNOWN = 64;
+
 /** Checks the options of jobs to be added. Programs add many jobs with equal options: those are checked once. */
 export class OptionsChecker {
-  private lastKey = '';
-  private last: CheckedOptions | undefined = undefined;
+  private readonly known = new Map<string, CheckedOptions>();
 
   /**
    * @param data the JSON text of the job's data
@@ -56,17 +58,18 @@ export class OptionsChecker {
    */
   check(name: string, data: string, given: JobsOptions): CheckedOptions {
     const key = keyOf(given);
-    if (this.last && key !== undefined && key === this.lastKey) {
-      checkSize(name, data, this.last.opts);
-      return this.last;
+    const known = key === undefined ? undefined : this.known.get(key);
+    if (known) {
+      checkSize(name, data, known.opts);
+      return known;
     }
     const opts = normaliseOptions(given);
     checkSize(name, data, opts);
     checkOptions(opts);
     const checked = { opts, text: optionsText(opts) };
     if (key !== undefined) {
-      this.lastKey = key;
-      this.last = checked;
+      if (this.known.size === MOST_KNOWN) this.known.clear();
+      this.known.set(key, checked);
     }
     return checked;
   }

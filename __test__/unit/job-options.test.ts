@@ -131,6 +131,12 @@ describe('OptionsChecker', () => {
     expect(text({ attempts: undefined })).toBe('{}');
   });
 
+  it('tells many options apart that come in turn', () => {
+    const checker = new OptionsChecker();
+    const texts = Array.from({ length: 300 }, (_, i) => checker.check('job', '{}', { priority: 1 + (i % 100) }).text);
+    expect(texts).toEqual(Array.from({ length: 300 }, (_, i) => `{"priority":${1 + (i % 100)}}`));
+  });
+
   it('checks the size of each job', () => {
     const checker = new OptionsChecker();
     checker.check('small', '{}', { sizeLimit: 5 });

@@ -20,6 +20,7 @@ export interface JobSettings {
   readonly attempts?: number;
   /** Milliseconds. */
   readonly delay?: number;
+  readonly priority?: number;
   readonly removeOnComplete?: boolean;
 }
 
@@ -31,6 +32,7 @@ export interface BulkEntry {
 
 export interface JobLike {
   readonly attemptsMade: number;
+  readonly priority: number;
 }
 
 export type Processor = (job: JobLike) => Promise<unknown>;
@@ -65,5 +67,5 @@ export interface WorkerLike {
   close(force?: boolean): Promise<void>;
 }
 
-export const jobStates = ['waiting', 'active', 'delayed', 'completed', 'failed'] as const;
+export const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'completed', 'failed'] as const;
 export type JobState = (typeof jobStates)[number];

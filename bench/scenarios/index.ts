@@ -3,6 +3,7 @@ import { delayedScenario } from './delayed.js';
 import { getScenarios } from './getters.js';
 import { latencyScenario } from './latency.js';
 import { memoryScenarios } from './memory.js';
+import { priorityScenario } from './priority.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { workerScenarios } from './worker.js';
@@ -13,6 +14,7 @@ export const scenarios: readonly Scenario[] = [
   ...workerScenarios,
   retryScenario,
   delayedScenario,
+  priorityScenario,
   latencyScenario,
   ...getScenarios,
   ...memoryScenarios,

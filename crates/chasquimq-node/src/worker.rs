@@ -571,7 +571,10 @@ fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool) -> NativeJobExtr
         failed_reason: vitals.failed_reason,
         deferred_failure: vitals.deferred_failure,
         delay: None,
-        priority: vitals.priority.map(|priority| priority as f64),
+        priority: vitals
+            .priority
+            .filter(|priority| *priority != 0)
+            .map(|priority| priority as f64),
         attempts_started: (vitals.attempts_started != 1).then_some(vitals.attempts_started),
         attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
         stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),

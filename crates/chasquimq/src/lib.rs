@@ -33,16 +33,16 @@
 //! # Words
 //! - **job**: a name, data (JSON text), options. Its id is a number that counts up, or the caller's.
 //! - **frame**: 1 to 64 plain jobs in one entry of the log.
-//! - **record**: a job with fields of its own, because it has a custom id, is delayed, failed, was looked at closely...
+//! - **record**: a job with fields of its own, because it has a custom id or a priority, is delayed, failed, was looked at closely...
 //! - **reference**: a log entry with the ids of records.
-//! - **line**: what waits: the front list, then the log from the cursor on.
+//! - **line**: what waits: the front list, then the log from the cursor on; jobs with a priority come after it.
 //! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
 //!
 //! # A job's life (script on each arrow)
 //! ```text
-//! new --add--> waiting --step--> active --step--> completed | failed
+//! new --add--> waiting --step--> active --step--> completed | failed     (waiting: with a priority, prioritized)
 //!      \          ^ ^               |  \--step--> delayed (retry with backoff)
 //!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
 //!                 |    \--step (due), move_delayed, promote_jobs--> waiting

@@ -31,20 +31,9 @@ local function place_below(priority)
   return lowest[2] and math.max(tonumber(lowest[2]) - low - 1, 1) or FIRST_PLACE
 end
 
--- Puts one job among those of its priority; at: nil the end, 'front', 'back' (given back unstarted).
-local function enter_priority(id, priority, at)
-  local place = 0
-  if at == 'back' then
-    place = place_below(priority)
-  elseif at ~= 'front' then
-    place = next_place()
-  end
-  redis.call('ZADD', base .. 'prioritized', priority * PRIORITY_STEP + place, id)
-end
-
--- Puts those that have a priority among their like, and gives the others. places: where, by id, as enter_priority's `at`.
+-- Puts those that have a priority among their like, and gives the others. places, by id: nil the end, 'front', 'back' (unstarted).
 local function enter_priorities(ids, places)
-  local others, priorities = {}, {}
+  local others, priorities, ranked = {}, {}, {}
   for from = 1, #ids, 1000 do
     local some = { unpack(ids, from, math.min(from + 999, #ids)) }
     local bodies = redis.call('HMGET', base .. 'jobs', unpack(some))
@@ -54,14 +43,19 @@ local function enter_priorities(ids, places)
       if priorities[id] == 0 then
         others[#others + 1] = id
       elseif places[id] ~= 'back' then
-        enter_priority(id, priorities[id], places[id])
+        local at = #ranked
+        ranked[at + 1] = priorities[id] * PRIORITY_STEP + (places[id] == 'front' and 0 or next_place())
+        ranked[at + 2] = id
       end
     end
   end
+  call_in_chunks('ZADD', base .. 'prioritized', ranked)
   -- the last one first: each goes below those before
   for i = #ids, 1, -1 do
     local id = ids[i]
-    if places[id] == 'back' and priorities[id] ~= 0 then enter_priority(id, priorities[id], 'back') end
+    if places[id] == 'back' and priorities[id] ~= 0 then
+      redis.call('ZADD', base .. 'prioritized', priorities[id] * PRIORITY_STEP + place_below(priorities[id]), id)
+    end
   end
   return others
 end

@@ -117,7 +117,8 @@ impl Plan {
         }
     }
 
-    fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
+    /// A record; `due_ms` 0 is at once, an empty id its number.
+    pub fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
         self.items.array(7).int(0).int(1);
         if id.is_empty() {
             self.items.str("");

@@ -2,7 +2,7 @@
 
 use chasquimq::server::script::{ADD, ADD_FRAME};
 
-use super::drive::Drive;
+use super::{drive::Drive, state::At};
 use crate::given::{plan::Plan, queue::show_reply};
 
 const CUSTOM_IDS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "x5"];
@@ -53,12 +53,28 @@ impl Drive {
         let before = self.model.last_number;
         let ids: Vec<String> = (1..=jobs).map(|offset| (before + offset).to_string()).collect();
         for (id, data) in ids.iter().zip(1..) {
-            self.model.create(id, &format!("{data}"));
+            self.model.create(id, &format!("{data}"), 0);
         }
         self.ids.extend(ids.iter().cloned());
         self.model.last_number += jobs;
         self.model.wait_last(ids);
         plan.frame(jobs)
+    }
+
+    /// Jobs with a priority, which share an item of the plan.
+    fn run(&mut self, plan: Plan) -> Plan {
+        let priorities: Vec<i64> = (0..=self.random.below(10))
+            .map(|_| 1 + self.random.below(3) as i64)
+            .collect();
+        self.note(format!("  a run of {priorities:?}"));
+        for priority in &priorities {
+            self.model.last_number += 1;
+            let id = self.model.last_number.to_string();
+            self.model.create(&id, "1", *priority);
+            self.ids.push(id.clone());
+            self.model.wait_last(vec![id]);
+        }
+        plan.run(&priorities)
     }
 
     /// Frames and records. Gives also index and id of each job whose id is not its number.
@@ -68,8 +84,12 @@ impl Drive {
         let mut group: Vec<String> = Vec::new();
         for _ in 0..=self.random.below(4) {
             if self.random.once_in(2) {
-                self.model.wait_last(std::mem::take(&mut group));
-                plan = self.frame(plan);
+                plan = if self.random.once_in(3) {
+                    self.run(plan)
+                } else {
+                    self.model.wait_last(std::mem::take(&mut group));
+                    self.frame(plan)
+                };
                 continue;
             }
             self.model.last_number += 1;
@@ -87,23 +107,22 @@ impl Drive {
             if !custom.is_empty() {
                 exceptions.push(format!("{} {id}", number - first));
             }
-            let is_new = self.model.create(&id, "1");
+            let priority = self.random.below(6).saturating_sub(2) as i64;
+            let is_new = self.model.create(&id, "1", priority);
             if is_new && !self.ids.contains(&id) {
                 self.ids.push(id.clone());
             }
             let due_ms = self.model.now_ms + 1 + self.random.below(20);
             let kind = *self.random.pick(&["last", "first", "delayed"]);
-            self.note(format!("  {id} {kind}, new: {is_new}"));
-            plan = match kind {
-                "last" => plan.record(custom),
-                "first" => plan.front(custom),
-                _ => plan.delayed(custom, due_ms),
-            };
+            self.note(format!("  {id} {kind}, priority {priority}, new: {is_new}"));
+            let due_ms = if kind == "delayed" { due_ms } else { 0 };
+            plan = plan.single(custom, due_ms, kind == "first", priority);
             match kind {
                 _ if !is_new => {}
+                "delayed" => self.model.delay(&id, due_ms),
+                _ if priority != 0 => self.model.wait_last(vec![id]),
                 "last" => group.push(id),
-                "first" => self.model.wait_first(&[id]),
-                _ => self.model.delay(&id, due_ms),
+                _ => self.model.wait_first(&[(id, At::End)]),
             }
         }
         self.model.wait_last(group);

@@ -113,7 +113,7 @@ impl Drive {
                 (vitals.attempts_made, vitals.attempts_started) = (0, 0);
             }
         }
-        self.model.wait_last(moved);
+        self.model.tail(moved);
     }
 
     pub fn promote_many(&mut self) {
@@ -124,6 +124,6 @@ impl Drive {
         let reply = run!(self.queue, PROMOTE_JOBS, self.model.now_ms, count);
         self.same(&reply, &format!("[{promoted} {left}]"));
         let ids = self.model.delayed.drain(..promoted).map(|(_, id)| id).collect();
-        self.model.wait_last(ids);
+        self.model.tail(ids);
     }
 }

@@ -1,6 +1,9 @@
 //! What is done to single jobs by their ids, in the queue and in the model.
 
-use super::{drive::Drive, state::State};
+use super::{
+    drive::Drive,
+    state::{At, State},
+};
 use crate::given::queue::run;
 
 impl Drive {
@@ -86,9 +89,22 @@ impl Drive {
             vitals.attempts_started = 0;
         }
         if front == 1 {
-            self.model.wait_first(&[id]);
+            self.model.wait_first(&[(id, At::End)]);
         } else {
             self.model.wait_last(vec![id]);
+        }
+    }
+
+    pub fn change_priority(&mut self) {
+        let state = *self.random.pick(&["waiting", "prioritized", "delayed", "active"]);
+        let id = self.id_in(state);
+        let (priority, lifo) = (self.random.below(4), self.random.below(2));
+        self.note(format!("change priority of {id} to {priority}, lifo {lifo}"));
+        let exists = self.model.state(&id).is_some();
+        let reply = run!(self.queue, CHANGE_PRIORITY, &id, priority, lifo);
+        self.same(&reply, if exists { "0" } else { "-1" });
+        if exists {
+            self.model.change_priority(&id, priority as i64, lifo == 1);
         }
     }
 
@@ -134,17 +150,18 @@ impl Drive {
             None => "-1",
             Some(State::Active { owner }) if by.is_empty() || by == owner => "0",
             Some(State::Active { .. }) => "-6",
-            Some(_) if by.is_empty() => "-3",
-            Some(_) => "-2",
+            Some(_) if !by.is_empty() => "-2",
+            Some(_) if due_ms == 0 => "0",
+            Some(_) => "-3",
         };
         let reply = run!(self.queue, MOVE_ACTIVE, now_ms, &id, by, due_ms);
         self.same(&reply, expected);
-        if expected != "0" {
+        if expected != "0" || !matches!(self.model.state(&id), Some(State::Active { .. })) {
             return;
         }
         if due_ms == 0 {
             self.model.job(&id).vitals.delay_ms = None;
-            self.model.wait_first(&[id]);
+            self.model.wait_first(&[(id, At::Front)]);
         } else {
             self.model.job(&id).vitals.delay_ms = Some(due_ms - now_ms);
             self.model.delay(&id, due_ms);

@@ -9,16 +9,16 @@ use super::{
 };
 use crate::given::queue::{run, show_reply};
 
-const STATES: [&str; 5] = ["waiting", "active", "completed", "failed", "delayed"];
+const STATES: [&str; 6] = ["waiting", "active", "completed", "failed", "delayed", "prioritized"];
 
 impl Drive {
     pub fn compare(&mut self) {
         let counts = STATES.map(|state| self.model.count(state));
-        let [waiting, active, completed, failed, delayed] = counts;
+        let [waiting, active, completed, failed, delayed, prioritized] = counts;
         let found = run!(self.queue, COUNT_JOBS);
         self.same(
             &found,
-            &format!("[{waiting} {active} {completed} {failed} {delayed} 0 0]"),
+            &format!("[{waiting} {active} {completed} {failed} {delayed} {prioritized} 0]"),
         );
         self.compare_jobs();
         for state in STATES {
@@ -89,6 +89,7 @@ impl Drive {
         let expected = match state {
             "waiting" => self.model.line(),
             "delayed" => self.model.delayed.iter().map(|(_, id)| id.clone()).collect(),
+            "prioritized" => self.model.prioritized.iter().map(|(_, _, id)| id.clone()).collect(),
             "active" => self.model.active(),
             // which of the jobs that ended in one millisecond comes first is the script's choice
             _ => self.model.finished(state),

@@ -63,7 +63,7 @@ impl Drive {
     pub fn operate(&mut self) {
         // several operations share a millisecond now and then
         self.model.now_ms += self.random.below(3);
-        let (line, due_ms) = (self.model.line(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
+        let (line, due_ms) = (self.model.work(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
         self.told_due = None;
         self.queue.command("DEL", "wake", &[]);
         match self.random.below(110) {
@@ -72,7 +72,8 @@ impl Drive {
             65..=67 => self.step_again(),
             68..=73 => self.remove(),
             74..=81 => self.amend(),
-            82..=85 => self.retry(),
+            82..=83 => self.change_priority(),
+            84..=85 => self.retry(),
             86..=88 => self.move_delayed(),
             89..=91 => self.move_active(),
             92..=93 => self.end_lease(),
@@ -91,7 +92,7 @@ impl Drive {
 
     /// What comes into the line, or is due sooner than anything was, wakes a worker that may be waiting.
     fn compare_wake(&mut self, line: &[String], due_ms: Option<u64>) {
-        let is_longer = self.model.line().iter().any(|id| !line.contains(id));
+        let is_longer = self.model.work().iter().any(|id| !line.contains(id));
         let next_due = self.model.delayed.first().map(|(due_ms, _)| *due_ms);
         let is_sooner =
             next_due.is_some_and(|next| due_ms.is_none_or(|before| next < before)) && next_due != self.told_due;

@@ -67,7 +67,7 @@ impl Drive {
             }
             just_ended.insert(id.clone());
             match self.model.end(id, ending) {
-                Some("front") => front.push(id.clone()),
+                Some(("front", at)) => front.push((id.clone(), at)),
                 Some(_) => waiting.push(id.clone()),
                 None => {}
             }

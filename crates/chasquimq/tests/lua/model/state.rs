@@ -7,6 +7,7 @@ use chasquimq::Vitals;
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
     Waiting,
+    Prioritized,
     Active { owner: String },
     Completed,
     Failed,
@@ -17,6 +18,7 @@ impl State {
     pub fn name(&self) -> &'static str {
         match self {
             State::Waiting => "waiting",
+            State::Prioritized => "prioritized",
             State::Active { .. } => "active",
             State::Completed => "completed",
             State::Failed => "failed",
@@ -29,6 +31,8 @@ impl State {
 pub struct Job {
     pub state: State,
     pub data: String,
+    /// The one it was added with; 0 = none.
+    pub priority: i64,
     pub vitals: Vitals,
     /// It was given back before it started: whether it remembers that try's start depends on how it was stored.
     pub is_start_unknown: bool,
@@ -52,6 +56,18 @@ pub enum Ending {
     LetGo,
 }
 
+/// Where a job comes back among those of its priority.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum At {
+    End,
+    Front,
+    /// Where it was: it did not start.
+    Back,
+}
+
+/// Places count up from here (`lua/lib/priority.lua`).
+const FIRST_PLACE: i64 = 1 << 24;
+
 /// Who holds a job that its worker let go.
 const NOBODY: &str = "-";
 
@@ -65,6 +81,9 @@ pub struct Model {
     pub front: VecDeque<String>,
     /// Ids that were put in line together stay together.
     pub log: VecDeque<Vec<String>>,
+    /// Priority, place and id of those with a priority, in their order.
+    pub prioritized: BTreeSet<(i64, i64, String)>,
+    pub last_place: i64,
     /// In the order in which they are due.
     pub delayed: Vec<(u64, String)>,
     pub last_number: u64,
@@ -84,6 +103,13 @@ impl Model {
         self.front.iter().chain(self.log.iter().flatten()).cloned().collect()
     }
 
+    /// Ids of all that could start.
+    pub fn work(&self) -> Vec<String> {
+        let mut work = self.line();
+        work.extend(self.prioritized.iter().map(|(_, _, id)| id.clone()));
+        work
+    }
+
     pub fn count(&self, state: &str) -> usize {
         self.jobs.values().filter(|job| job.state.name() == state).count()
     }
@@ -101,13 +127,14 @@ impl Model {
     }
 
     /// A new job, in no place yet. False when the id is known.
-    pub fn create(&mut self, id: &str, data: &str) -> bool {
+    pub fn create(&mut self, id: &str, data: &str, priority: i64) -> bool {
         if self.jobs.contains_key(id) {
             return false;
         }
         let job = Job {
             state: State::Waiting,
             data: data.to_owned(),
+            priority,
             vitals: Vitals::default(),
             is_start_unknown: false,
         };
@@ -115,7 +142,43 @@ impl Model {
         true
     }
 
-    pub fn wait_last(&mut self, ids: Vec<String>) {
+    fn priority_of(&self, id: &str) -> i64 {
+        let job = &self.jobs[id];
+        job.vitals.priority.unwrap_or(job.priority)
+    }
+
+    fn rank(&mut self, id: &str, at: At) {
+        let priority = self.priority_of(id);
+        let place = match at {
+            At::Front => 0,
+            At::End => {
+                self.last_place = self.last_place.max(FIRST_PLACE) + 1;
+                self.last_place
+            }
+            At::Back => {
+                let from = (priority, 1, String::new());
+                let lowest = self.prioritized.range(from..).next();
+                match lowest {
+                    Some((found, place, _)) if *found == priority => place - 1,
+                    _ => FIRST_PLACE,
+                }
+            }
+        };
+        self.prioritized.insert((priority, place, id.to_owned()));
+        self.job(id).state = State::Prioritized;
+    }
+
+    /// Puts jobs at the end of the line, those with a priority at the end of it.
+    pub fn wait_last(&mut self, mut ids: Vec<String>) {
+        let ranked: Vec<String> = ids.extract_if(.., |id| self.priority_of(id) != 0).collect();
+        for id in ranked {
+            self.rank(&id, At::End);
+        }
+        self.tail(ids);
+    }
+
+    /// Puts jobs at the end of the line, whatever their priority.
+    pub fn tail(&mut self, ids: Vec<String>) {
         for id in &ids {
             self.job(id).state = State::Waiting;
         }
@@ -124,10 +187,36 @@ impl Model {
         }
     }
 
-    pub fn wait_first(&mut self, ids: &[String]) {
+    /// Puts jobs at the head of the line, those with a priority where they say.
+    pub fn wait_first(&mut self, ids: &[(String, At)]) {
+        let (ranked, plain): (Vec<_>, Vec<_>) = ids.iter().cloned().partition(|(id, _)| self.priority_of(id) != 0);
+        for (id, at) in ranked.iter().filter(|(_, at)| *at != At::Back) {
+            self.rank(id, *at);
+        }
+        for (id, at) in ranked.iter().rev().filter(|(_, at)| *at == At::Back) {
+            self.rank(id, *at);
+        }
+        self.head(&plain.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+    }
+
+    /// Puts jobs at the head of the line, whatever their priority.
+    fn head(&mut self, ids: &[String]) {
         for id in ids.iter().rev() {
             self.job(id).state = State::Waiting;
             self.front.push_front(id.clone());
+        }
+    }
+
+    /// Gives a job another priority; one in line takes its new place.
+    pub fn change_priority(&mut self, id: &str, priority: i64, lifo: bool) {
+        self.job(id).vitals.priority = Some(priority);
+        if matches!(self.state(id), Some(State::Waiting | State::Prioritized)) {
+            self.take_out(id);
+            if lifo {
+                self.wait_first(&[(id.to_owned(), At::Front)]);
+            } else {
+                self.wait_last(vec![id.to_owned()]);
+            }
         }
     }
 
@@ -144,6 +233,7 @@ impl Model {
             group.retain(|other| other != id);
         }
         self.delayed.retain(|(_, other)| other != id);
+        self.prioritized.retain(|(_, _, other)| other != id);
     }
 
     pub fn remove(&mut self, id: &str) {
@@ -173,6 +263,12 @@ impl Model {
             let rest = group.split_off(group.len().min(most - taken.len()));
             taken.append(&mut group);
             self.front.extend(rest);
+        }
+        while taken.len() < most && self.line().is_empty() {
+            let Some((_, _, id)) = self.prioritized.pop_first() else {
+                break;
+            };
+            taken.push(id);
         }
         let now_ms = self.now_ms;
         for id in &taken {
@@ -214,8 +310,9 @@ impl Model {
         self.starts.unwrap_or(0) >= max
     }
 
-    /// Ends a try that the worker holds. Gives where the job goes back in line, if it does: `waiting` or `front`.
-    pub fn end(&mut self, id: &str, ending: &Ending) -> Option<&'static str> {
+    /// Ends a try that the worker holds. Gives where the job goes back in line, if it does: `waiting` or `front`, and its place
+    /// among those of its priority.
+    pub fn end(&mut self, id: &str, ending: &Ending) -> Option<(&'static str, At)> {
         let now_ms = self.now_ms;
         self.met_limit |= matches!(ending, Ending::Back { started: true });
         let job = self.job(id);
@@ -253,7 +350,7 @@ impl Model {
                     }
                     place => {
                         job.state = State::Waiting;
-                        Some(place)
+                        Some((place, At::End))
                     }
                 }
             }
@@ -269,7 +366,7 @@ impl Model {
                     job.is_start_unknown = true;
                 }
                 job.state = State::Waiting;
-                Some("front")
+                Some(("front", if *started { At::Front } else { At::Back }))
             }
         }
     }
@@ -323,7 +420,7 @@ impl Model {
                 job.vitals.deferred_failure = Some("job stalled more than allowable limit".to_owned());
             }
         }
-        self.wait_first(lost);
+        self.head(lost);
     }
 
     /// Jobs whose owner has no lease, in the order in which they became active.
