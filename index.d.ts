@@ -23,6 +23,10 @@ export declare class NativeEvents {
 
 /** One queue. See `src/queue.ts`. */
 export declare class NativeQueue {
+  /** Ends a job by hand, or takes one, or both. */
+  stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
+  /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
+  extendLocks(locks: Array<NativeLock>, duration: number): Promise<Array<string>>
   /** Makes a queue; nothing is connected yet. */
   constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void)
   /** Resolves when connected. */
@@ -89,8 +93,6 @@ export declare class NativeQueue {
   moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<void>
   /** Moves an active job to the head of the line. */
   moveToWait(id: string, token: string, now: number): Promise<number>
-  /** Extends the lease behind a token: 1, or 0 when there is none. */
-  extendLock(id: string, token: string, duration: number): Promise<number>
   /** Sets or clears the queue's flag. */
   pause(paused: boolean): Promise<void>
   /** The queue's flag. */
@@ -137,6 +139,14 @@ export declare class NativeWorker {
   finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
   tick(now: number): void
+  /** Scans for jobs of lost workers, though nothing is fetched. */
+  scan(): void
+  /** Waits until a job may have come; false when it was stopped. */
+  waitForJob(ms: number): Promise<boolean>
+  /** Ends every wait for a job. */
+  stopWaiting(): void
+  /** Tells another worker that a job may have come. */
+  wakeAnother(): Promise<void>
   /** Stops; with `force` at once. */
   close(force: boolean): Promise<void>
 }
@@ -241,6 +251,82 @@ export interface NativeEventsOptions {
   blockingTimeout: number
 }
 
+/** A try that failed. */
+export interface NativeFailedTry {
+  /** Message of the error. */
+  reason?: string
+  /** JSON array of texts. */
+  stacktrace: string
+  /** No further tries. */
+  unrecoverable: boolean
+  /** Pause by a strategy of the user's, ms. */
+  delay?: number
+}
+
+/** What became of a failed try. */
+export interface NativeFailure {
+  /** Where the job went. */
+  state: 'failed' | 'delayed' | 'waiting'
+  /** Tries that ended. */
+  attemptsMade: number
+  /** Pause before the next try, ms. */
+  delay?: number
+}
+
+/** How a job ended. */
+export interface NativeHandEnd {
+  /** The job. */
+  id: string
+  /** Its options, JSON text. */
+  opts: string
+  /** Tries that ended before. */
+  attemptsMade: number
+  /** Times it became active. */
+  attemptsStarted: number
+  /** Starts a job may have. */
+  maxStartedAttempts?: number
+  /** Minutes for which its end is counted. */
+  metricsMinutes?: number
+  /** JSON of the worker's retention. */
+  keep?: string
+  /** Its result, JSON text, if it completed with one. */
+  result?: string
+  /** How it failed, if it did not complete. */
+  failed?: NativeFailedTry
+}
+
+/** A step by hand. */
+export interface NativeHandStep {
+  /** The caller's clock. */
+  now: number
+  /** Holds the jobs. */
+  token: string
+  /** Take the next job. */
+  fetch: boolean
+  /** Shown as `processedBy`. */
+  workerName?: string
+  /** Lease of the job taken, ms. */
+  lockDuration: number
+  /** The worker's limiter. */
+  limiter?: NativeRateLimit
+  /** The job that ends. */
+  ended?: NativeHandEnd
+}
+
+/** What a step by hand did. */
+export interface NativeHandStepped {
+  /** The job taken. */
+  job?: NativeJob
+  /** Jobs may wait, and must not start now. */
+  gated: boolean
+  /** No job may start for so long, ms. */
+  limited: number
+  /** When the next job is due. */
+  nextDue?: number
+  /** What became of a failed try. */
+  failure?: NativeFailure
+}
+
 /** Everything about one job; JSON texts where BullMQ has values. */
 export interface NativeJob {
   /** Id. */
@@ -323,6 +409,14 @@ export interface NativeJobExtra {
   deduplicationId?: string
   /** Scheduler id. */
   repeatJobKey?: string
+}
+
+/** A job's lock. */
+export interface NativeLock {
+  /** The job. */
+  id: string
+  /** Who holds it. */
+  token: string
 }
 
 /** Rows of a log. */

@@ -8,13 +8,12 @@
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
-import { Backoffs, isEngineBackoff } from './backoffs.js';
 import { Delivery, type DeliveredBatch } from './delivery.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
-import { UnrecoverableError } from './errors/unrecoverable-error.js';
 import { Failures } from './failures.js';
+import { askStrategy, failedTry, needsStrategy, reasonNotToRun } from './failed-try.js';
 import type { Job } from './job.js';
 import type { NativeWorker, WorkerMessage } from './native.js';
 import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
@@ -22,7 +21,7 @@ import type { BackoffStrategy } from './types/backoff-strategy.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
 /** Errors of these names say that the processor has moved the job by itself. */
-const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
+export const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
 
 /** Outcomes that are sent though the tick has not ended: the engine works on them while the other jobs run. */
 const EARLY_FLUSH = 128;
@@ -178,10 +177,8 @@ export class Dispatcher {
 
     let running: Promise<unknown>;
     try {
-      if (job.deferredFailure) throw new UnrecoverableError(job.deferredFailure);
-      if (maxStartedAttempts && job.attemptsStarted > maxStartedAttempts) {
-        throw new UnrecoverableError('job started more than allowable limit');
-      }
+      const refusal = reasonNotToRun(job, maxStartedAttempts);
+      if (refusal) throw refusal;
       if (options.acceptsSignal) slot.controller = new AbortController();
       // Also turns a plain value, or another library's promise, into one that settles later.
       running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
@@ -213,7 +210,7 @@ export class Dispatcher {
   failed(slot: Slot, error: unknown): void {
     const job = slot.job!;
     const { handle } = slot;
-    const { name, message, stack } = Object(error) as Partial<Error>;
+    const { name, message } = Object(error) as Partial<Error>;
     if (this.stopped) {
       this.release(slot);
     } else if (message === RATE_LIMIT_ERROR) {
@@ -223,14 +220,8 @@ export class Dispatcher {
       this.outcomes.add({ handle, kind: 'moved' });
       this.release(slot);
     } else {
-      const reason = message === undefined || message === null ? undefined : String(message);
-      const failed: FailedTry = {
-        reason,
-        stacktrace: job.recordError(reason, stack),
-        unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
-        delay: undefined,
-      };
-      if (this.needsStrategy(job, failed)) void this.failAfterStrategy(slot, error, failed);
+      const failed = failedTry(job, error);
+      if (needsStrategy(job, failed, this.options.maxStartedAttempts)) void this.failAfterStrategy(slot, error, failed);
       else this.fail(slot, error, failed);
     }
   }
@@ -240,24 +231,10 @@ export class Dispatcher {
     this.release(slot);
   }
 
-  /** Whether the job would be tried again, after a delay that the engine cannot compute. */
-  private needsStrategy(job: Job, { unrecoverable }: FailedTry): boolean {
-    const { attempts = 0, backoff } = job.opts;
-    const { maxStartedAttempts } = this.options;
-    if (unrecoverable || job.attemptsMade + 1 >= attempts) return false;
-    if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
-    return typeof backoff === 'object' && !isEngineBackoff(backoff.type);
-  }
-
   /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
   private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
-    const job = slot.job!;
-    const backoff = job.opts.backoff as Exclude<typeof job.opts.backoff, number>;
     try {
-      const { backoffStrategy } = this.options;
-      const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, backoffStrategy);
-      // Only -1 has a meaning of its own: no further try.
-      failed.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
+      await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
       if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });

@@ -8,6 +8,7 @@
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
+import { completeByHand, extendLocks, failByHand } from './by-hand.js';
 import type { Failures } from './failures.js';
 import { NO_OPTIONS, checkPriority, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
@@ -450,7 +451,7 @@ export class Job<
   }
 
   /** @internal The failed try is in the queue. */
-  recordFailure(failure: Failures, finishedOn: number | undefined): void {
+  recordFailure(failure: Pick<Failures, 'attemptsMade' | 'isFinal' | 'delay'>, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
     if (failure.isFinal) this.finishedOn = finishedOn;
     this.delay = failure.delay ?? this.delay;
@@ -630,7 +631,27 @@ export class Job<
    * @returns 1, or 0 when the token does not hold the job
    */
   async extendLock(token: string, duration: number): Promise<number> {
-    return this.queue.commands.native.extendLock(this.knownId(), token, duration);
+    const failed = await extendLocks(this.queue, [{ id: this.knownId(), token }], duration);
+    return failed.length === 0 ? 1 : 0;
+  }
+
+  /**
+   * Completes a job that was taken by hand.
+   * @param token the one it was taken with; `0` is anybody's
+   * @param fetchNext takes the next job in the same step, with the same token
+   * @returns `[data, id, 0, 0]` of the next job, which `worker.nextJobFromJobData` makes a job of; `[null, 0, 0, due]`
+   * when there is none, with the time at which one is due; or `[]`
+   */
+  moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | unknown[]> {
+    return completeByHand(this.queue, this, returnValue, token, fetchNext);
+  }
+
+  /**
+   * Ends a try of a job that was taken by hand: the job is tried again, or fails for good.
+   * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
+   */
+  moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {
+    return failByHand(this.queue, this, err, token, fetchNext);
   }
 
   /** The state the job is in, or `unknown` when it is gone. */
@@ -688,14 +709,6 @@ export class Job<
   }
 
   // ---- Not there yet
-
-  moveToCompleted(_returnValue: ReturnType, _token: string, _fetchNext = true): Promise<void | unknown[]> {
-    return notSupported('Job.moveToCompleted');
-  }
-
-  moveToFailed<E extends Error>(_err: E, _token: string, _fetchNext = false): Promise<void | unknown[]> {
-    return notSupported('Job.moveToFailed');
-  }
 
   moveToWaitingChildren(_token: string, _opts: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
     return notSupported('Job.moveToWaitingChildren');

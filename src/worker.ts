@@ -7,10 +7,12 @@ import { NotSupportedError, notSupported } from './errors/not-supported-error.js
 import { RateLimitError } from './errors/rate-limit-error.js';
 import type { Job } from './job.js';
 import type { JobScheduler } from './job-scheduler.js';
+import { Manual, type ManualOwner } from './manual.js';
 import { native, type NativeWorker, type WorkerMessage } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
 import {
   checkConcurrency,
+  metricsMinutesOf,
   resolveWorkerOptions,
   type GetNextJobOptions,
   type ResolvedWorkerOptions,
@@ -19,6 +21,7 @@ import {
 import { QueueBase } from './queue-base.js';
 import { checkExpireTime, readLimiter, watchLimiter } from './rate-limits.js';
 import { Readiness } from './readiness.js';
+import type { JobJson } from './types/job-json.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { Processor } from './types/processor.js';
 import type { WorkerListener } from './types/worker-listener.js';
@@ -63,6 +66,7 @@ export class Worker<
   private readonly engine: NativeWorker;
   private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
+  private readonly manual: Manual;
   private maxRunning: number;
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
@@ -96,6 +100,14 @@ export class Worker<
     this.engine = this.createEngine(resolved);
     watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
     this.dispatcher = this.createDispatcher(resolved);
+    this.manual = new Manual({
+      owner: this as ManualOwner,
+      native: this.engine,
+      JobClass: this.Job,
+      process: (job, token, signal) =>
+        this.callProcessJob(job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      acceptsSignal: this.acceptsSignal,
+    });
     this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
     this.readiness.wait().then(
       () => {
@@ -126,7 +138,7 @@ export class Worker<
       ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
       limiter: readLimiter(opts.limiter),
       maximumRateLimitDelay: Math.min(opts.maximumRateLimitDelay, LONGEST_MS),
-      metricsMinutes: Math.min(Math.max(Math.floor(opts.metrics?.maxDataPoints ?? 0), 0), LONGEST_MS),
+      metricsMinutes: metricsMinutesOf(opts.metrics),
     };
     return new native.NativeWorker(
       options,
@@ -142,13 +154,17 @@ export class Worker<
       JobClass: this.Job,
       process: (job, token, signal) =>
         this.callProcessJob(job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
-      acceptsSignal: this.processFn !== undefined && this.processFn.length >= 3,
+      acceptsSignal: this.acceptsSignal,
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
       maxStartedAttempts: opts.maxStartedAttempts,
       backoffStrategy: opts.settings?.backoffStrategy,
     });
+  }
+
+  private get acceptsSignal(): boolean {
+    return this.processFn !== undefined && this.processFn.length >= 3;
   }
 
   /** Calls the processor; subclasses may wrap it. */
@@ -232,6 +248,7 @@ export class Worker<
   async pause(doNotWaitActive = false): Promise<void> {
     if (this.paused) return;
     this.paused = true;
+    this.engine.stopWaiting();
     const quiet = this.engine.pause();
     this.dispatcher.pause();
     const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
@@ -329,6 +346,59 @@ export class Worker<
     await this.commands.native.hold(checkExpireTime(expireTimeMs));
   }
 
+  // ---- Running jobs by hand
+
+  /**
+   * Takes the next job, for `lockDuration`, which nothing renews but `job.extendLock`. End it with `job.moveToCompleted`
+   * or `job.moveToFailed`. Emits `active`, or `drained` when there was none for the first time.
+   * @param token holds the job: any text that nobody else uses
+   * @param opts `block: false` does not wait; else a call that follows one that found nothing waits for `drainDelay`
+   * @returns the job; undefined when there is none, or the worker is paused or closing
+   */
+  async getNextJob(
+    token: string,
+    { block = true }: GetNextJobOptions = {},
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+    return (await this.manual.next(token, block)) as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /**
+   * Runs the processor for a job that `getNextJob` gave, and stores how it ended.
+   * @param fetchNextCallback whether to take the next job as well
+   * @returns the next job
+   */
+  async processJob(
+    job: Job<DataType, ResultType, NameType, ProgressType>,
+    token: string,
+    fetchNextCallback: () => boolean = () => true,
+  ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
+    const next = await this.manual.process(job as Job, token, fetchNextCallback);
+    return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /** Makes a job of the first two values that `job.moveToCompleted` or `job.moveToFailed` gave. Emits `active`. */
+  protected async nextJobFromJobData(
+    jobData?: JobJson | null,
+    jobId?: string,
+    token?: string,
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+    const job = this.manual.fromJobData(jobData, jobId as string, token as string);
+    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /**
+   * Makes locks last `duration` milliseconds from now.
+   * @returns the ids of the jobs that their token does not hold
+   */
+  async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    return this.manual.extendLocks(jobIds, tokens, duration);
+  }
+
+  /** Looks for jobs of lost workers from now on, each `stalledInterval`; a worker that runs does so by itself. */
+  async startStalledCheckTimer(): Promise<void> {
+    if (!this.closing) this.engine.scan();
+  }
+
   // ---- Cancelling
 
   /**
@@ -336,12 +406,13 @@ export class Worker<
    * @returns false when the job is not running here, or its processor takes no signal
    */
   cancelJob(jobId: string, reason?: string): boolean {
-    return this.dispatcher.cancel(jobId, reason);
+    return this.dispatcher.cancel(jobId, reason) || this.manual.cancel(jobId, reason);
   }
 
   /** Aborts the signals of all running jobs. */
   cancelAllJobs(reason?: string): void {
     this.dispatcher.cancelAll(reason);
+    this.manual.cancelAll(reason);
   }
 
   // ---- Events
@@ -379,29 +450,6 @@ export class Worker<
 
   get jobScheduler(): Promise<JobScheduler> {
     return notSupported('Worker.jobScheduler');
-  }
-
-  getNextJob(
-    _token: string,
-    _opts: GetNextJobOptions = {},
-  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    return notSupported('Worker.getNextJob');
-  }
-
-  processJob(
-    _job: Job<DataType, ResultType, NameType, ProgressType>,
-    _token: string,
-    _fetchNextCallback?: () => boolean,
-  ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
-    return notSupported('Worker.processJob');
-  }
-
-  startStalledCheckTimer(): Promise<void> {
-    return notSupported('Worker.startStalledCheckTimer');
-  }
-
-  extendJobLocks(_jobIds: string[], _tokens: string[], _duration: number): Promise<string[]> {
-    return notSupported('Worker.extendJobLocks');
   }
 }
 

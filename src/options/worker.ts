@@ -155,6 +155,11 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   return resolved;
 }
 
+/** Minutes for which finished jobs are counted; 0 = not. */
+export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
+  return Math.min(Math.max(Math.floor(metrics?.maxDataPoints ?? 0), 0), 2 ** 31 - 1);
+}
+
 /** @throws Error with BullMQ's text unless `concurrency` is a finite number of at least 1. */
 export function checkConcurrency(concurrency: number): void {
   if (typeof concurrency !== 'number' || !(concurrency >= 1) || !Number.isFinite(concurrency)) {

@@ -4,6 +4,7 @@ mod adds;
 mod convert;
 mod error;
 mod events;
+mod hand;
 #[cfg(unix)]
 mod js_cell;
 #[cfg(unix)]

@@ -197,7 +197,7 @@ impl From<NativePick> for Pick {
 /// One queue. See `src/queue.ts`.
 #[napi]
 pub struct NativeQueue {
-    queue: Arc<Queue>,
+    pub(crate) queue: Arc<Queue>,
     runtime: Mutex<Option<Arc<Runtime>>>,
     adds: Arc<Adds>,
 }
@@ -227,7 +227,7 @@ impl NativeQueue {
         })
     }
 
-    fn runtime(&self) -> Result<Arc<Runtime>> {
+    pub(crate) fn runtime(&self) -> Result<Arc<Runtime>> {
         let runtime = self.runtime.lock().ok().and_then(|runtime| runtime.clone());
         runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
     }
@@ -605,15 +605,6 @@ impl NativeQueue {
         let queue = self.queue.clone();
         let work = async move { queue.move_to_wait(now as u64, &id, &token).await };
         self.runtime()?.promise(env, work, |left| Output::Number(left as f64))
-    }
-
-    /// Extends the lease behind a token: 1, or 0 when there is none.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn extend_lock<'env>(&self, env: &'env Env, _id: String, token: String, duration: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.extend_lease(&token, duration as u64).await };
-        self.runtime()?
-            .promise(env, work, |extended| Output::Number(f64::from(u8::from(extended))))
     }
 
     /// Sets or clears the queue's flag.

@@ -84,6 +84,7 @@ pub enum Output {
     Metrics(crate::queue::NativeMetrics),
     Clients(Vec<std::collections::HashMap<String, String>>),
     Fields(std::collections::HashMap<String, String>),
+    Stepped(Box<crate::hand::NativeHandStepped>),
 }
 
 impl napi::bindgen_prelude::ToNapiValue for Output {
@@ -111,6 +112,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                     <Vec<std::collections::HashMap<String, String>>>::to_napi_value(env, clients)
                 }
                 Output::Fields(fields) => <std::collections::HashMap<String, String>>::to_napi_value(env, fields),
+                Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
             }
         }
     }

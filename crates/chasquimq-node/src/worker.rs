@@ -338,6 +338,38 @@ impl NativeWorker {
         self.worker.tick(now as u64);
     }
 
+    /// Scans for jobs of lost workers, though nothing is fetched.
+    #[napi]
+    pub fn scan(&self) {
+        self.worker.scan();
+    }
+
+    /// Waits until a job may have come; false when it was stopped.
+    #[napi(ts_return_type = "Promise<boolean>")]
+    pub fn wait_for_job<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        let time = Duration::from_micros((ms.max(0.0) * 1000.0) as u64);
+        self.runtime()?
+            .promise(env, async move { Ok(worker.wait_for_job(time).await) }, Output::Flag)
+    }
+
+    /// Ends every wait for a job.
+    #[napi]
+    pub fn stop_waiting(&self) {
+        self.worker.stop_waiting_by_hand();
+    }
+
+    /// Tells another worker that a job may have come.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn wake_another<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        let work = async move {
+            worker.wake_another().await;
+            Ok(())
+        };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+
     /// Stops; with `force` at once.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn close<'env>(&self, env: &'env Env, force: bool) -> Result<Object<'env>> {

@@ -12,29 +12,14 @@ local ids = cmsgpack.unpack(ARGV[1])
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
+-- @include lib/describe
 
 local out, seen = {}, {}
 local function give(id)
   if seen[id] then return end
   seen[id] = true
   local job = locate(id)
-  if not job then return end
-  local vitals
-  if job.record then
-    local raw = redis.call('HGET', base .. 'vitals', id)
-    vitals = raw and cmsgpack.unpack(raw) or {}
-    if job.active then
-      vitals.po, vitals.as = job.active[1], job.active[2]
-      vitals.pb = job.active[4] ~= '' and job.active[4] or nil
-    end
-  else
-    vitals = frame_vitals(job)
-  end
-  out[#out + 1] = id
-  out[#out + 1] = job.state
-  out[#out + 1] = job.body or frame_body(job)
-  out[#out + 1] = cmsgpack.pack(vitals)
-  out[#out + 1] = job.record and redis.call('HGET', base .. 'traces', id) or ''
+  if job then describe(job, out) end
 end
 
 for _, id in ipairs(ids) do give(id) end

@@ -39,6 +39,7 @@
 //! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
+//! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
 //!
 //! # A job's life (script on each arrow)
 //! ```text

@@ -20,6 +20,7 @@ use crate::{
             SET_LIMIT,
         },
     },
+    worker::Lanes,
 };
 
 /// Numbers of jobs by state.
@@ -64,6 +65,7 @@ pub struct Queue {
     connection: Connection,
     keys: Keys,
     producer: Producer,
+    pub(crate) lanes: Lanes,
 }
 
 impl Queue {
@@ -79,6 +81,7 @@ impl Queue {
             connection,
             keys,
             producer,
+            lanes: Lanes::default(),
         }
     }
 
@@ -363,27 +366,15 @@ impl Queue {
     }
 
     async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
-        let owner = if token == "0" { "" } else { owner_of(token) };
         let args = [
             Arg::Int(now_ms as i64),
             Arg::from(id),
-            Arg::from(owner),
+            Arg::from(token),
             Arg::Int(due_ms as i64),
         ];
         self.coded(&MOVE_ACTIVE, &args, id, "active", command)
             .await
             .map(|ms| ms as u64)
-    }
-
-    /// Makes the lease behind a token last `duration_ms` from now. False when there is no such lease.
-    /// # Errors
-    /// As [`Connection::send`].
-    pub async fn extend_lease(&self, token: &str, duration_ms: u64) -> Result<bool> {
-        let mut command = redis::cmd("PEXPIRE");
-        command
-            .arg(self.keys.key(&format!("lease:{}", owner_of(token))))
-            .arg(duration_ms);
-        Ok(int("the answer to PEXPIRE", &self.connection.send(&command).await?)? == 1)
     }
 
     /// Sets or clears the flag that stops every worker's fetching.
@@ -548,14 +539,6 @@ pub struct RetryOptions {
     pub reset_attempts_made: bool,
     /// Its starts are counted from 0 again.
     pub reset_attempts_started: bool,
-}
-
-/// The lease behind a job's token: a worker's tokens are `<worker id>:<count>`.
-fn owner_of(token: &str) -> &str {
-    match token.rsplit_once(':') {
-        Some((owner, count)) if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) => owner,
-        _ => token,
-    }
 }
 
 pub(crate) fn pack_map(packer: &mut Packer, pairs: u8) -> &mut Packer {

@@ -1,7 +1,8 @@
 -- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
--- W: now_ms, owner, worker_name, keeps, max_bytes, limiter_max, limiter_ms (lib/limit). want = -1: nothing is fetched. Gives the refusals,
--- the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and
--- limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
+-- W: now_ms, owner, takes_as (owner of what is fetched, if that is another), worker_name, keeps, max_bytes, limiter_max, limiter_ms
+-- (lib/limit). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
+-- wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this worker start no more (0 =
+-- it does).
 
 -- Takes what may start. Gives gated and limited_ms.
 local function fetch_within_limits(want, surplus, W)
@@ -19,17 +20,21 @@ end
 
 local function turn(outcomes, want, surplus, W)
   load_limits(W.limiter_max, W.limiter_ms)
-  local rejected, was_active = {}, S.active > 0
+  local rejected, was_active, ends = {}, S.active > 0, false
   if #outcomes > 0 then
-    -- jobs that are due stand before jobs that are tried again
+    local promoted = false
     for _, outcome in ipairs(outcomes) do
-      if outcome[1] == 'f' and outcome[7] == 'waiting' then
+      local failed = outcome[1] == 'f'
+      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or (failed and outcome[7] == 'failed')
+      -- jobs that are due stand before jobs that are tried again
+      if failed and outcome[7] == 'waiting' and not promoted then
+        promoted = true
         promote_due(W.now_ms)
-        break
       end
     end
     rejected = finish(outcomes, W)
   end
+  W.owner = W.takes_as or W.owner
 
   -- a worker whose job met a rate limit rests until the window ends, whatever its own limit
   local limited_ms, due = F.met_limit and rest_of_window() or 0, nil
@@ -43,7 +48,7 @@ local function turn(outcomes, want, surplus, W)
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = has_work()
   if (is_work_left and not L.paused and free_places() > 0) or (#outcomes > 0 and #F.delayed > 0 and not due) then wake() end
-  if was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not is_work_left then
+  if ends and was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not is_work_left then
     emit(1, { 'E', 'drained' })
   end
   flush_events(W.now_ms)

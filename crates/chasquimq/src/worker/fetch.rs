@@ -171,6 +171,21 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
+    /// One record, under the handle 0.
+    pub(super) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
+        let held = Held::Record {
+            id,
+            attempts_made,
+            attempts_started,
+            options: Arc::new(options),
+        };
+        Self {
+            groups: BTreeMap::from([(0, held)]),
+            jobs: 1,
+            ..Self::default()
+        }
+    }
+
     /// Number of jobs held.
     pub(super) fn jobs(&self) -> u32 {
         self.jobs

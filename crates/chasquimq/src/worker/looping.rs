@@ -222,6 +222,11 @@ impl Loop {
                 });
             }
             Command::Lane(lane) => self.next_lane = Some(lane),
+            Command::Scan => {
+                if self.options.stalled_interval.is_some() && self.next_scan.is_none() {
+                    self.next_scan = Some(Instant::now());
+                }
+            }
             Command::Close { done } => {
                 self.fetching = false;
                 self.hungry = false;

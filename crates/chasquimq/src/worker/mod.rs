@@ -2,10 +2,11 @@
 //!
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it, `finish` packs outcomes,
 //! `fetch` reads what was taken, `pace` decides how much to take, `wait` wakes an idle worker, `lane`
-//! lets the event loop that runs the jobs read what the wait brings.
+//! lets the event loop that runs the jobs read what the wait brings. `hand` is for jobs that no loop runs.
 
 mod fetch;
 mod finish;
+mod hand;
 #[cfg_attr(not(unix), path = "no_lane.rs")]
 mod lane;
 mod looping;
@@ -21,6 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use fetch::{Batch, BatchJob, Extra};
 pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
+pub(crate) use hand::Lanes;
+pub use hand::{HandEnd, HandStep, HandStepped};
 pub use lane::WaitLane;
 
 use crate::{
@@ -143,6 +146,7 @@ pub(crate) enum Command {
     Finish(Flush),
     Tick { now_ms: u64 },
     Lane(WaitLane),
+    Scan,
     Close { done: oneshot::Sender<()> },
 }
 
@@ -152,6 +156,7 @@ pub struct Worker {
     connection: Connection,
     waiting: Connection,
     lane: Mutex<Option<WaitLane>>,
+    by_hand: hand::HandWaiter,
 }
 
 impl std::fmt::Debug for Worker {
@@ -164,6 +169,7 @@ impl std::fmt::Debug for Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.stop_waiting();
+        self.by_hand.close();
     }
 }
 
@@ -188,7 +194,8 @@ impl Worker {
             ..connect
         };
         let connection = Connection::new(named, listen.clone());
-        let waiting = Connection::new(nameless, listen);
+        let waiting = Connection::new(nameless.clone(), listen.clone());
+        let by_hand = hand::HandWaiter::new(Connection::new(nameless, listen), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
         tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
         Self {
@@ -196,6 +203,7 @@ impl Worker {
             connection,
             waiting,
             lane: Mutex::default(),
+            by_hand,
         }
     }
 
@@ -261,9 +269,31 @@ impl Worker {
         }
     }
 
+    /// Scans for jobs of workers that are gone, now and every [`WorkerOptions::stalled_interval`], though nothing is fetched. Until
+    /// [`Worker::pause`].
+    pub fn scan(&self) {
+        self.command(Command::Scan);
+    }
+
+    /// Waits until a job may have come, for `time` at most. False when [`Worker::stop_waiting_by_hand`] ended it.
+    pub async fn wait_for_job(&self, time: Duration) -> bool {
+        self.by_hand.wait(time).await
+    }
+
+    /// For whoever was told to look for a job and does not: somebody else is told.
+    pub async fn wake_another(&self) {
+        self.by_hand.pass_marker_on().await;
+    }
+
+    /// Ends every [`Worker::wait_for_job`].
+    pub fn stop_waiting_by_hand(&self) {
+        self.by_hand.stop();
+    }
+
     /// Stops. Gracefully: outcomes reported so far are recorded, the lease is given up. With `force`: at once; active jobs stay active
     /// until the lease runs out and another worker's scan brings them back.
     pub async fn close(&self, force: bool) {
+        self.by_hand.stop();
         if !force {
             let (done, closed) = oneshot::channel();
             self.command(Command::Close { done });
@@ -274,6 +304,7 @@ impl Worker {
         }
         self.connection.close();
         self.stop_waiting();
+        self.by_hand.close();
         // a loop that sleeps notices
         self.command(Command::Pause { done: None });
     }

@@ -13,6 +13,7 @@ mod clean_jobs;
 mod configure;
 mod count_jobs;
 mod count_priorities;
+mod extend_locks;
 mod find_failed;
 mod job_state;
 mod limit_left;
@@ -32,6 +33,7 @@ mod retry_job;
 mod retry_jobs;
 mod set_limit;
 mod step;
+mod step_job;
 
 mod events;
 mod lint;

@@ -62,8 +62,8 @@ fn a_time_that_has_passed_is_no_delay() {
 #[test]
 fn anybody_may_move_a_job_without_naming_its_holder() {
     let mut queue = active();
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "1", "", 0), "0");
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "1", "0", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "0", 0), "0");
     queue.key_is("front", "x 1");
 }
 
@@ -71,7 +71,7 @@ fn anybody_may_move_a_job_without_naming_its_holder() {
 fn a_job_that_is_missing_is_not_moved() {
     let mut queue = active();
     let keys = queue.show();
-    for owner in ["", "w"] {
+    for owner in ["0", "w"] {
         assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "9", owner, 0), "-1");
     }
     queue.keys_are(&keys);
@@ -82,9 +82,9 @@ fn a_job_that_is_missing_is_not_moved() {
 fn a_job_that_is_not_active_is_not_moved() {
     let mut queue = active();
     let keys = queue.show();
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 2000), "-3");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "0", 2000), "-3");
     // back to the line without a lock: there is nothing to do
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "0", 0), "0");
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "w", 0), "-2");
     queue.keys_are(&keys);
     queue.events_are("");
@@ -109,4 +109,23 @@ fn a_job_of_another_worker_is_not_moved() {
     }
     queue.keys_are(&keys);
     queue.events_are("");
+}
+
+#[test]
+fn a_job_whose_lease_ran_out_is_not_moved() {
+    let mut queue = active();
+    queue.end_lease("w");
+    let keys = queue.show();
+    for id in ["1", "x"] {
+        assert_eq!(run!(queue, MOVE_ACTIVE, 1010, id, "w", 5000), "-2");
+    }
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn every_token_of_a_worker_counts() {
+    let mut queue = active();
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w:12", 0), "0");
+    queue.key_is("front", "x");
 }

@@ -254,7 +254,8 @@ impl Step {
             .int(offset as i64)
     }
 
-    pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
+    /// The outcomes and their retention rules, as scripts take them.
+    pub fn packed(&self) -> (Vec<u8>, Vec<u8>) {
         let mut outcomes = Packer::default();
         outcomes.array(self.count);
         outcomes.0.extend_from_slice(&self.outcomes.0);
@@ -271,6 +272,11 @@ impl Step {
                 keeps.int(minutes);
             }
         }
+        (outcomes.0, keeps.0)
+    }
+
+    pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
+        let (outcomes, keeps) = self.packed();
         call.arg(self.now_ms)
             .arg(&self.owner)
             .arg(self.slot)
@@ -280,8 +286,8 @@ impl Step {
             .arg(self.want)
             .arg(self.surplus)
             .arg(self.max_bytes)
-            .arg(outcomes.0)
-            .arg(keeps.0)
+            .arg(outcomes)
+            .arg(keeps)
             .arg(self.offset_ms)
             .arg(self.limiter.0)
             .arg(self.limiter.1);

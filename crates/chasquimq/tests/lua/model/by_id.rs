@@ -138,7 +138,7 @@ impl Drive {
 
     pub fn move_active(&mut self) {
         let id = self.id_in("active");
-        let by = *self.random.pick(&["", "w0", "w1"]);
+        let by = *self.random.pick(&["0", "w0", "w1"]);
         let now_ms = self.model.now_ms;
         let due_ms = if self.random.once_in(2) {
             0
@@ -148,9 +148,11 @@ impl Drive {
         self.note(format!("move active {id} of '{by}' to {due_ms}"));
         let expected = match self.model.state(&id) {
             None => "-1",
-            Some(State::Active { owner }) if by.is_empty() || by == owner => "0",
+            Some(State::Active { .. }) if by == "0" => "0",
+            Some(State::Active { owner }) if !self.model.leases.contains(owner) => "-2",
+            Some(State::Active { owner }) if by == owner => "0",
             Some(State::Active { .. }) => "-6",
-            Some(_) if !by.is_empty() => "-2",
+            Some(_) if by != "0" => "-2",
             Some(_) if due_ms == 0 => "0",
             Some(_) => "-3",
         };

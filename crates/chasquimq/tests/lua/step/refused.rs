@@ -77,7 +77,7 @@ fn a_job_that_is_gone_is_not_ended() {
 fn the_others_of_a_frame_are_ended_all_the_same() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").want(3));
-    run!(queue, MOVE_ACTIVE, 1001, "2", "", 5000);
+    run!(queue, MOVE_ACTIVE, 1001, "2", "0", 5000);
     queue.skip_events();
     assert_eq!(queue.step(Step::by("w").done(1, 3, 0, 3)), "[[[1 1 -2]] [] -1 0 0]");
     queue.key_is("completed", "1@1000 3@1000");
@@ -89,7 +89,7 @@ fn the_others_of_a_frame_are_ended_all_the_same() {
 fn a_job_taken_twice_by_one_worker_ends_once() {
     let mut queue = TestQueue::with(Plan::new().frame(2));
     queue.step(Step::by("w").want(2));
-    run!(queue, MOVE_ACTIVE, 1001, "2", "", 0);
+    run!(queue, MOVE_ACTIVE, 1001, "2", "0", 0);
     queue.step(Step::by("w").want(1));
     assert_eq!(
         queue.step(Step::by("w").done(1, 2, 0, 2).done_record("2", "")),

@@ -1,0 +1,19 @@
+-- describe: all there is to know of a located job. Appends id, state, body, vitals (MessagePack), stack traces (JSON text) or ''.
+local function describe(job, out)
+  local vitals
+  if job.record then
+    local raw = redis.call('HGET', base .. 'vitals', job.id)
+    vitals = raw and cmsgpack.unpack(raw) or {}
+    if job.active then
+      vitals.po, vitals.as = job.active[1], job.active[2]
+      vitals.pb = job.active[4] ~= '' and job.active[4] or nil
+    end
+  else
+    vitals = frame_vitals(job)
+  end
+  out[#out + 1] = job.id
+  out[#out + 1] = job.state
+  out[#out + 1] = job.body or frame_body(job)
+  out[#out + 1] = cmsgpack.pack(vitals)
+  out[#out + 1] = job.record and redis.call('HGET', base .. 'traces', job.id) or ''
+end

@@ -1,0 +1,22 @@
+-- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<count>, one lease stands; or, for a job
+-- that was taken by hand, <token>#<take>, which has a lease of its own.
+local function owner_of(job)
+  if job.record then return job.active[3] end
+  return job.take[3]
+end
+
+-- 0 when the token may end or move this located job, else why not. The token 0 is anybody's.
+local function check_lock(job, token)
+  if not job then return -1 end
+  if token == '0' then return job.state == 'active' and 0 or -3 end
+  if job.state ~= 'active' then return -2 end
+  local owner = owner_of(job)
+  if redis.call('EXISTS', base .. 'lease:' .. owner) == 0 then return -2 end
+  if owner == token or owner == token:match('^(.*):%d+$') or owner:match('^(.*)#') == token then return 0 end
+  return -6
+end
+
+-- What was taken by hand leaves its holder: nobody needs its lease any more.
+local function free_lock(owner)
+  if owner:find('#', 1, true) then redis.call('DEL', base .. 'lease:' .. owner) end
+end

@@ -1,0 +1,296 @@
+//! Jobs taken and ended by hand: one a call, under a token of the caller's own, with a lease that only the caller renews.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+use super::{
+    fetch::Holdings,
+    finish::{Completed, Defaults, Ending, Failure, FailureState, Flush, Outcome, Outcomes},
+    RateLimit,
+};
+use crate::{
+    error::{Error, Result},
+    id::unique_id,
+    job::Job,
+    keys::Keys,
+    options::{JobOptions, Keep},
+    pack::Packer,
+    queue::{read_job, Queue},
+    server::{
+        conn::Connection,
+        reply::Reply,
+        script::{Arg, EXTEND_LOCKS, STEP_JOB},
+    },
+};
+
+/// One step of somebody who works by hand: it ends a job, or takes the next one, or both.
+#[derive(Debug)]
+pub struct HandStep {
+    /// The caller's clock, epoch ms.
+    pub now_ms: u64,
+    /// Holds the job that ends, and the one that is taken. `0` holds nothing: it ends anybody's, and what it takes has no lease.
+    pub token: String,
+    /// Take the next job. Not done when the job that ends is tried again at once.
+    pub fetch: bool,
+    /// Shown as `processedBy` of the job taken; may be empty.
+    pub worker_name: String,
+    /// How long the job taken is held.
+    pub lock_duration: Duration,
+    /// The worker's limiter.
+    pub limiter: Option<RateLimit>,
+    /// The job that ends.
+    pub ended: Option<HandEnd>,
+}
+
+/// How a job that was taken by hand ended.
+#[derive(Debug)]
+pub struct HandEnd {
+    /// Its id.
+    pub id: String,
+    /// Its options.
+    pub options: JobOptions,
+    /// Tries that ended before.
+    pub attempts_made: u32,
+    /// Times it became active.
+    pub attempts_started: u32,
+    /// A job that was started so often is not tried again.
+    pub max_started_attempts: Option<u32>,
+    /// Minutes for which its end is counted; 0 = not.
+    pub metrics_minutes: u32,
+    /// Retention, if its options do not say.
+    pub keep: Keep,
+    /// `Ok`: it completed with this result (JSON text).
+    pub ending: std::result::Result<Option<String>, Ending>,
+}
+
+/// What a step by hand did.
+#[derive(Debug)]
+pub struct HandStepped {
+    /// The job taken.
+    pub job: Option<Box<Job>>,
+    /// Jobs may wait, and must not start now.
+    pub gated: bool,
+    /// No job may start for so long.
+    pub limited_ms: u64,
+    /// When the next job is due, epoch ms, if none was taken.
+    pub next_due_ms: Option<u64>,
+    /// What became of a failed try.
+    pub failure: Option<Failure>,
+}
+
+/// Memos for steps that are under way at the same time. A lane is used for one step at a time.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    client: String,
+    // the lanes nobody uses, each with the number of its last step; and how many lanes there are
+    free: Mutex<(Vec<(u32, u64)>, u32)>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self {
+            client: unique_id(),
+            free: Mutex::default(),
+        }
+    }
+}
+
+impl Lanes {
+    fn take(&self) -> (u32, u64) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.0.pop().unwrap_or_else(|| {
+            free.1 += 1;
+            (free.1, 0)
+        })
+    }
+
+    fn give_back(&self, lane: u32, number: u64) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.0.push((lane, number));
+    }
+}
+
+impl Queue {
+    /// Ends a job by hand, or takes one, or both, in one step that is carried out once.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::LockMismatch`], [`Error::NotInState`] for the job that ends; nothing
+    /// is taken then.
+    pub async fn step_by_hand(&self, step: HandStep) -> Result<HandStepped> {
+        let id = step.ended.as_ref().map_or(String::new(), |ended| ended.id.clone());
+        let mut outcomes = match step.ended {
+            Some(ended) => pack(ended, step.now_ms)?,
+            None => Outcomes::none(step.now_ms),
+        };
+        let failure = outcomes.failures.pop();
+        let command = match failure.as_ref().map(|failure| failure.state) {
+            Some(FailureState::Waiting) => "retryJob",
+            Some(FailureState::Delayed(_)) => "moveToDelayed",
+            _ => "moveToFinished",
+        };
+        let (lane, last) = self.lanes.take();
+        let number = last + 1;
+        let args = [
+            Arg::Int(step.now_ms as i64),
+            Arg::from(self.lanes.client.as_str()),
+            Arg::Int(i64::from(lane)),
+            Arg::Int(number as i64),
+            Arg::from(step.token.as_str()),
+            Arg::Int(step.lock_duration.as_millis().max(1) as i64),
+            Arg::from(step.worker_name.as_str()),
+            Arg::from(step.fetch && command != "retryJob"),
+            Arg::from(outcomes.blob.as_slice()),
+            Arg::from(outcomes.keeps.as_slice()),
+            Arg::Int(step.limiter.map_or(0, |limiter| limiter.max as i64)),
+            Arg::Int(step.limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
+        ];
+        let reply = self.run(&STEP_JOB, &args).await;
+        // a step whose answer was lost for good may still come: its lane is left to it
+        if !matches!(&reply, Err(error) if error.is_connection()) {
+            self.lanes.give_back(lane, number);
+        }
+        let mut reply = Reply::new("the answer to step_job", reply?)?;
+        let (code, gated, due_ms, limited_ms) = (reply.int()?, reply.int()? == 1, reply.int()?, reply.int()?);
+        if code < 0 {
+            return Err(Error::from_code(code, &id, "active", command));
+        }
+        Ok(HandStepped {
+            job: if reply.is_empty() {
+                None
+            } else {
+                read_job(&mut reply)?.map(Box::new)
+            },
+            gated,
+            limited_ms: limited_ms.max(0) as u64,
+            next_due_ms: (due_ms >= 0).then_some(due_ms as u64),
+            failure,
+        })
+    }
+
+    /// Makes the leases behind tokens last `duration_ms` from now: pairs of id and token. Gives the ids of jobs that the tokens do not
+    /// hold.
+    /// # Errors
+    /// As [`crate::Connection::send`].
+    pub async fn extend_locks(&self, locks: &[(String, String)], duration_ms: u64) -> Result<Vec<String>> {
+        let mut packed = Packer::default();
+        packed.array(locks.len() * 2);
+        for (id, token) in locks {
+            packed.str(id).str(token);
+        }
+        let args = [Arg::Int(duration_ms as i64), Arg::from(packed.0.as_slice())];
+        let mut reply = Reply::new("the answer to extend_locks", self.run(&EXTEND_LOCKS, &args).await?)?;
+        let mut failed = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            failed.push(reply.text()?);
+        }
+        Ok(failed)
+    }
+}
+
+/// The one outcome, as a worker that holds the job as a record would report it.
+fn pack(ended: HandEnd, now_ms: u64) -> Result<Outcomes> {
+    let defaults = Defaults {
+        remove_on_complete: ended.keep,
+        remove_on_fail: ended.keep,
+        max_started_attempts: ended.max_started_attempts,
+        metrics_minutes: ended.metrics_minutes,
+    };
+    let mut holdings = Holdings::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
+    let mut flush = Flush {
+        now_ms,
+        ..Flush::default()
+    };
+    match ended.ending {
+        Ok(result) => {
+            flush.completed.push(Completed {
+                handle: 0,
+                result: result.as_ref().map(|text| (0, text.len() as u32)),
+            });
+            flush.text = result.unwrap_or_default();
+        }
+        Err(ending) => flush.others.push(Outcome { handle: 0, ending }),
+    }
+    Outcomes::pack(vec![flush], now_ms, &mut holdings, &defaults)
+}
+
+// the server answers a wait within its time; a connection that does not is dead
+const GRACE: Duration = Duration::from_secs(1);
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits for jobs to be taken by hand, on a connection of its own, which is made when it is first needed.
+pub(super) struct HandWaiter {
+    waiting: Connection,
+    commands: Connection,
+    marker: String,
+    // one wait at a time: the others come after it, or run out of time
+    turn: tokio::sync::Mutex<()>,
+    stops: watch::Sender<u64>,
+}
+
+impl HandWaiter {
+    pub(super) fn new(waiting: Connection, commands: Connection, keys: &Keys) -> Self {
+        Self {
+            waiting,
+            commands,
+            marker: keys.key("wake"),
+            turn: tokio::sync::Mutex::default(),
+            stops: watch::Sender::new(0),
+        }
+    }
+
+    /// False when it was stopped.
+    pub(super) async fn wait(&self, time: Duration) -> bool {
+        let mut stops = self.stops.subscribe();
+        tokio::select! {
+            biased;
+            _ = stops.changed() => {
+                self.waiting.discard_connection();
+                // it may have been popped for this wait
+                self.pass_marker_on().await;
+                false
+            }
+            waited = tokio::time::timeout(time + GRACE, self.wait_in_turn(time)) => {
+                if waited.is_err() {
+                    self.waiting.drop_connection();
+                }
+                true
+            }
+        }
+    }
+
+    async fn wait_in_turn(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let Ok(_turn) = tokio::time::timeout(time, self.turn.lock()).await else {
+            return;
+        };
+        let mut wait = redis::cmd("BZPOPMIN");
+        let left = until.saturating_duration_since(Instant::now());
+        // 0 would be for ever
+        wait.arg(&self.marker).arg(left.as_secs_f64().max(0.001));
+        if self.waiting.send_once(&wait).await.is_err() {
+            // a server that refuses is not asked without end
+            tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
+        }
+    }
+
+    /// Ends every wait under way.
+    pub(super) fn stop(&self) {
+        self.stops.send_modify(|stops| *stops += 1);
+    }
+
+    pub(super) fn close(&self) {
+        self.stop();
+        self.waiting.close();
+    }
+
+    /// Somebody who waits is told that jobs may have come.
+    pub(super) async fn pass_marker_on(&self) {
+        let mut wake = redis::cmd("ZADD");
+        wake.arg(&self.marker).arg(0).arg("0");
+        // without a connection there is nobody who waits
+        let _ = self.commands.send_once(&wake).await;
+    }
+}

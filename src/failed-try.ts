@@ -1,0 +1,48 @@
+/** What the engine is told of a failed try, by whomever the job was run. */
+import { Backoffs, isEngineBackoff } from './backoffs.js';
+import { UnrecoverableError } from './errors/unrecoverable-error.js';
+import type { Job } from './job.js';
+import type { FailedTry } from './outcomes.js';
+import type { BackoffStrategy } from './types/backoff-strategy.js';
+
+/** Notes on the job why it failed. The delay that a strategy of the user's computes is still missing. */
+export function failedTry(job: Job, error: unknown): FailedTry {
+  const { name, message, stack } = Object(error) as Partial<Error>;
+  const reason = message === undefined || message === null ? undefined : String(message);
+  return {
+    reason,
+    stacktrace: job.recordError(reason, stack),
+    unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
+    delay: undefined,
+  };
+}
+
+/** Whether the job would be tried again, after a delay that the engine cannot compute. */
+export function needsStrategy(job: Job, failed: FailedTry, maxStartedAttempts: number | undefined): boolean {
+  const { attempts = 0, backoff } = job.opts;
+  if (failed.unrecoverable || job.attemptsMade + 1 >= attempts) return false;
+  if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
+  return typeof backoff === 'object' && !isEngineBackoff(backoff.type);
+}
+
+/** Asks the user's strategy for the delay, and notes it. */
+export async function askStrategy(
+  job: Job,
+  error: unknown,
+  failed: FailedTry,
+  strategy: BackoffStrategy | undefined,
+): Promise<void> {
+  const backoff = job.opts.backoff as Exclude<typeof job.opts.backoff, number>;
+  const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, strategy);
+  // Only -1 has a meaning of its own: no further try.
+  failed.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
+}
+
+/** Why a job must not be run, though a worker has it: it has stalled, or was started, too often. */
+export function reasonNotToRun(job: Job, maxStartedAttempts: number | undefined): UnrecoverableError | undefined {
+  if (job.deferredFailure) return new UnrecoverableError(job.deferredFailure);
+  if (maxStartedAttempts && job.attemptsStarted > maxStartedAttempts) {
+    return new UnrecoverableError('job started more than allowable limit');
+  }
+  return undefined;
+}
