@@ -105,6 +105,10 @@ export declare class NativeQueue {
   hold(ms?: number | undefined | null): Promise<number>
   /** What is left of the window of the rate limit, ms. */
   limitLeft(max?: string | undefined | null): Promise<number>
+  /** Tells an event of the user's own; its fields, names and values in turn. */
+  publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
+  /** The server's answer to `INFO`. */
+  info(): Promise<string>
   /** Pauses the queue and deletes all of it. */
   obliterate(force: boolean, count: number): Promise<void>
   /** Removes what waits, and what is delayed if that is wanted. */

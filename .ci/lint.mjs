@@ -15,6 +15,8 @@ const CHECKS = [
   // The bench imports the package by its name, so its types are those of the built facade.
   buildFacade,
   () => run('types (tsc)', 'tsc', ['--noEmit']),
+  // the same programs, against BullMQ's types
+  () => run('types of BullMQ (tsc)', 'tsc', ['-p', '__test__/types']),
   () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
   checkImportCycles,
 ];

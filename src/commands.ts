@@ -59,6 +59,12 @@ export class Commands {
     return this.opened;
   }
 
+  /** State of the connection, in ioredis's words. */
+  get status(): 'connecting' | 'ready' | 'end' {
+    if (this.ended) return 'end';
+    return this.readiness.isUp ? 'ready' : 'connecting';
+  }
+
   /** Resolves when the connection is usable. */
   ready(): Promise<void> {
     return this.readiness.wait();

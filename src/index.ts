@@ -1,4 +1,5 @@
 /** ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`. */
+export type { Backend, BackendClient } from './backend.js';
 export { Backoffs, type BuiltInStrategies } from './backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
@@ -55,6 +56,7 @@ export type { QueueEventsListener } from './types/queue-events-listener.js';
 export type { QueueListener } from './types/queue-listener.js';
 export type { QueueMeta } from './types/queue-meta.js';
 export type { RepeatStrategy } from './types/repeat-strategy.js';
+export type { SandboxedJob, SandboxedJobProcessor } from './types/sandboxed-job.js';
 export { SpanKind } from './types/telemetry.js';
 export type * from './types/telemetry.js';
 export type { WorkerListener } from './types/worker-listener.js';

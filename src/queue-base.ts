@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { Backend } from './backend.js';
 import { Commands } from './commands.js';
 import { readConnection, skipsVersionCheck, type Connection, type ConnectionUse } from './connection.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
@@ -19,7 +20,7 @@ export interface QueueBaseUse {
  * What `Queue`, `Worker` and `QueueEvents` share: a name, options, a connection, and events that never crash the process.
  * Source: BullMQ 6.7.0 `QueueBase`.
  */
-export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
+export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   extends EventEmitter
   implements MinimalQueue
 {
@@ -32,6 +33,7 @@ export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
   closing: Promise<void> | undefined = undefined;
   /** @internal */
   readonly commands: Commands;
+  private shownBackend: Backend | undefined = undefined;
   /** @internal What the engine needs to find the queue. */
   protected readonly target: NativeQueueOptions;
   /** @internal What the `connection` option says. */
@@ -82,9 +84,9 @@ export class QueueBase<B = unknown, ConnectionOptionsType = ConnectionOptions>
     await this.commands.ready();
   }
 
-  /** @throws NotSupportedError always: there is no datastore object to hand out. */
+  /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
   getBackend(): B {
-    throw new NotSupportedError('getBackend()');
+    return (this.shownBackend ??= new Backend(this.commands)) as B;
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { Backend } from './backend.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
@@ -27,7 +28,7 @@ type StoredArgs = Record<string, string>;
 export class QueueEvents<
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's default: results are of any type
   ReturnType = any,
-  B = unknown,
+  B = Backend,
   ConnectionOptionsType = ConnectionOptions,
 > extends QueueBase<B, ConnectionOptionsType> {
   declare opts: QueueEventsOptions<ConnectionOptionsType>;

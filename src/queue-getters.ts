@@ -1,3 +1,4 @@
+import type { Backend } from './backend.js';
 import { notSupported } from './errors/not-supported-error.js';
 import type { Job } from './job.js';
 import { QueueBase } from './queue-base.js';
@@ -35,7 +36,7 @@ const META_NUMBERS: Record<string, keyof QueueMeta> = {
  */
 export class QueueGetters<
   JobBase extends Job = Job,
-  B = unknown,
+  B = Backend,
   ConnectionOptionsType = ConnectionOptions,
 > extends QueueBase<B, ConnectionOptionsType> {
   /** The job of this id, or undefined when there is none. */

@@ -1,3 +1,4 @@
+import type { Backend } from './backend.js';
 import { randomUUID } from 'node:crypto';
 import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
@@ -46,7 +47,7 @@ export class Queue<
   DataType = ExtractDataType<DataTypeOrJob, DataTypeOrJob>,
   ResultType = ExtractResultType<DataTypeOrJob, DefaultResultType>,
   NameType extends string = ExtractNameType<DataTypeOrJob, DefaultNameType>,
-  B = unknown,
+  B = Backend,
   ConnectionOptionsType = ConnectionOptions,
 > extends QueueGetters<JobBase<DataTypeOrJob, ResultType, NameType>, B, ConnectionOptionsType> {
   /* eslint-enable @typescript-eslint/no-explicit-any */

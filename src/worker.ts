@@ -1,9 +1,10 @@
+import type { Backend } from './backend.js';
 import { randomUUID } from 'node:crypto';
 import { batchOfOne } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
-import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
+import { notSupported } from './errors/not-supported-error.js';
 import { RateLimitError } from './errors/rate-limit-error.js';
 import type { Job } from './job.js';
 import type { JobScheduler } from './job-scheduler.js';
@@ -21,6 +22,8 @@ import {
 import { QueueBase } from './queue-base.js';
 import { checkExpireTime, readLimiter, watchLimiter } from './rate-limits.js';
 import { Readiness } from './readiness.js';
+import { ChildPool } from './sandbox/pool.js';
+import { processorFile, sandboxed } from './sandbox/sandbox.js';
 import type { JobJson } from './types/job-json.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { Processor } from './types/processor.js';
@@ -49,7 +52,7 @@ export class Worker<
   DataType = any,
   ResultType = any,
   NameType extends string = string,
-  B = unknown,
+  B = Backend,
   ProgressType extends JobProgress = JobProgress,
   ConnectionOptionsType = ConnectionOptions,
 > extends QueueBase<B, ConnectionOptionsType> {
@@ -60,6 +63,8 @@ export class Worker<
   /** The options given, with the defaults filled in. */
   declare readonly opts: WorkerOptions<ConnectionOptionsType>;
   protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
+  /** Runs processors that are files. */
+  protected childPool: ChildPool | undefined;
   protected paused = false;
   protected running = false;
 
@@ -77,7 +82,8 @@ export class Worker<
   }
 
   /**
-   * Starts processing at once, unless there is no processor or `autorun` is false. An unreachable server is reported by
+   * Starts processing at once, unless there is no processor or `autorun` is false. A processor that is a file runs in
+   * child processes, or threads. An unreachable server is reported by
    * the `error` event.
    * @throws Error with BullMQ's text for a missing connection, a bad name or an option out of range; NotSupportedError
    * for an option, a connection or a kind of processor not supported yet
@@ -91,10 +97,7 @@ export class Worker<
     super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
-    if (typeof processor === 'string' || processor instanceof URL) {
-      throw new NotSupportedError('a file as processor');
-    }
-    this.processFn = processor ?? undefined;
+    this.createSandbox(processor);
     this.maxRunning = resolved.concurrency;
 
     this.engine = this.createEngine(resolved);
@@ -163,8 +166,25 @@ export class Worker<
     });
   }
 
+  /**
+   * Takes the processor: a function, or a file that children run.
+   * @throws Error `File ... does not exist` or `URL ... does not exist in the local file system`
+   */
+  protected createSandbox(
+    processor: string | URL | null | undefined | Processor<DataType, ResultType, NameType, ProgressType>,
+  ): void {
+    if (typeof processor !== 'string' && !(processor instanceof URL)) {
+      this.processFn = processor ?? undefined;
+      return;
+    }
+    const { useWorkerThreads, workerForkOptions, workerThreadsOptions } = this.opts;
+    const file = processorFile(processor);
+    this.childPool = new ChildPool({ useWorkerThreads, workerForkOptions, workerThreadsOptions });
+    this.processFn = sandboxed(file, this.childPool) as typeof this.processFn;
+  }
+
   private get acceptsSignal(): boolean {
-    return this.processFn !== undefined && this.processFn.length >= 3;
+    return this.processFn !== undefined && (this.childPool !== undefined || this.processFn.length >= 3);
   }
 
   /** Calls the processor; subclasses may wrap it. */
@@ -304,6 +324,7 @@ export class Worker<
       // engine tries once more to store the outcomes.
       if (!this.readiness.isDown) await Promise.race([this.dispatcher.whenSettled(), pause(PATIENCE_MS)]);
     }
+    if (this.childPool) await this.attempt(this.childPool.clean(force ? 'SIGKILL' : 'SIGTERM'));
     await this.attempt(this.engine.close(force));
     this.dispatcher.stop();
     await this.attempt(this.commands.close());

@@ -7,6 +7,7 @@ export type Library = Pick<
   | 'Worker'
   | 'Job'
   | 'QueueEvents'
+  | 'QueueEventsProducer'
   | 'UnrecoverableError'
   | 'DelayedError'
   | 'WaitingError'

@@ -1,4 +1,5 @@
 import type { ParentKeys } from '../types/parent.js';
+import type { RepeatOptions } from './repeat.js';
 
 /** When a failed job is tried again. Source: BullMQ 6.7.0 `BackoffOptions`. */
 export interface BackoffOptions {
@@ -145,6 +146,30 @@ export type BulkJobOptions = JobsOptions;
 
 /** Options of the jobs that a scheduler makes. */
 export type JobSchedulerTemplateOptions = Omit<JobsOptions, 'jobId' | 'repeat' | 'delay' | 'deduplication'>;
+
+/** {@link JobsOptions} with the repetition of the scheduler that makes the job. */
+export interface JobSchedulerJobOptions extends JobsOptions {
+  repeat?: Omit<RepeatOptions, 'key' | 'jobId'>;
+}
+
+/* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's: fields are of any type */
+
+/** How a datastore moves a job to `delayed`. */
+export interface MoveToDelayedOpts {
+  /** Does not count the try. */
+  skipAttempt?: boolean;
+  /** Fields of the job to store with the move. */
+  fieldsToUpdate?: Record<string, any>;
+  /** Takes the next job. */
+  fetchNext?: boolean;
+}
+
+/** How a datastore puts a failed job back in line. */
+export interface RetryJobOpts {
+  /** Fields of the job to store with the move. */
+  fieldsToUpdate?: Record<string, any>;
+}
+/* eslint-enable @typescript-eslint/no-explicit-any */
 
 /** What `job.retry` resets. */
 export interface RetryOptions {

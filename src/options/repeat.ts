@@ -1,4 +1,6 @@
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
+import type { ConnectionOptions } from './connection.js';
+import type { KeyPrefixOptions, QueueBaseOptions } from './queue.js';
 
 /** When a job scheduler runs. Source: BullMQ 6.7.0 `RepeatOptions`. */
 export interface RepeatOptions {
@@ -32,4 +34,29 @@ export interface AdvancedRepeatOptions {
   repeatStrategy?: RepeatStrategy;
   /** Has no effect. */
   repeatKeyHashAlgorithm?: string;
+}
+
+/** Options of what makes jobs repeat. */
+export interface RepeatBaseOptions<ConnectionOptionsType = ConnectionOptions>
+  extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
+  settings?: AdvancedRepeatOptions;
+}
+
+/** A repetition as it is stored. */
+export interface RepeatableOptions {
+  name: string;
+  /** Epoch milliseconds. */
+  startDate?: number;
+  /** Epoch milliseconds. */
+  endDate?: number;
+  /** IANA time zone of `pattern`. */
+  tz?: string;
+  /** Number of runs. */
+  limit?: number;
+  /** Cron pattern. */
+  pattern?: string;
+  /** Milliseconds between runs. */
+  every?: number;
+  /** Milliseconds by which the slots of `every` are shifted. */
+  offset?: number;
 }

@@ -168,7 +168,7 @@ export function checkConcurrency(concurrency: number): void {
 }
 
 function rejectUnsupported(opts: WorkerOptions<unknown>): void {
-  for (const key of ['telemetry', 'useWorkerThreads', 'workerForkOptions', 'workerThreadsOptions'] as const) {
+  for (const key of ['telemetry'] as const) {
     if (opts[key]) throw new NotSupportedError(`the worker option "${key}"`);
   }
   if (opts.settings?.repeatStrategy) throw new NotSupportedError('the worker option "settings.repeatStrategy"');

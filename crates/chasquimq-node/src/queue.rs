@@ -665,6 +665,29 @@ impl NativeQueue {
         self.runtime()?.promise(env, work, |left| Output::Number(left as f64))
     }
 
+    /// Tells an event of the user's own; its fields, names and values in turn.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn publish_event<'env>(
+        &self,
+        env: &'env Env,
+        now: f64,
+        name: String,
+        fields: Vec<String>,
+        max_events: f64,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.publish_event(now as u64, &name, &fields, max_events as u64).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+
+    /// The server's answer to `INFO`.
+    #[napi(ts_return_type = "Promise<string>")]
+    pub fn info<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        self.runtime()?
+            .promise(env, async move { queue.server_info().await }, Output::Text)
+    }
+
     /// Pauses the queue and deletes all of it.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn obliterate<'env>(&self, env: &'env Env, force: bool, count: u32) -> Result<Object<'env>> {

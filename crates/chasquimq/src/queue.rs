@@ -16,8 +16,8 @@ use crate::{
         reply::{int, Reply},
         script::{
             Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
-            LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, READ_JOBS, REMOVE_DEDUP_KEY, REMOVE_JOB, RETRY_JOB,
-            SET_LIMIT,
+            LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, PUBLISH_EVENT, READ_JOBS, REMOVE_DEDUP_KEY,
+            REMOVE_JOB, RETRY_JOB, SET_LIMIT,
         },
     },
     worker::Lanes,
@@ -451,6 +451,44 @@ impl Queue {
         self.run(&CONFIGURE, &[Arg::from(version), Arg::Int(max_events as i64)])
             .await
             .map(drop)
+    }
+
+    /// Tells an event of the caller's own, with its fields, names and values in turn. The log is then kept at about `max_events`.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn publish_event(&self, now_ms: u64, name: &str, fields: &[String], max_events: u64) -> Result<()> {
+        let mut event = Packer::default();
+        event.array(2 + fields.len()).str("E").str(name);
+        for text in fields {
+            event.str(text);
+        }
+        let (lane, last) = self.lanes.take();
+        let number = last + 1;
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(self.lanes.client()),
+            Arg::Int(i64::from(lane)),
+            Arg::Int(number as i64),
+            Arg::from(event.0.as_slice()),
+            Arg::Int(max_events as i64),
+        ];
+        let done = self.run(&PUBLISH_EVENT, &args).await;
+        // as for a step by hand
+        if !matches!(&done, Err(error) if error.is_connection()) {
+            self.lanes.give_back(lane, number);
+        }
+        done.map(drop)
+    }
+
+    /// The server's answer to `INFO`.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn server_info(&self) -> Result<String> {
+        match self.connection.send(&redis::cmd("INFO")).await? {
+            Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Value::VerbatimString { text, .. } => Ok(text),
+            other => Err(Error::malformed("the answer to INFO", format_args!("{other:?}"))),
+        }
     }
 
     /// Pauses the queue, then deletes all of it, in one step, or in steps of `count` (1,000 at most) jobs that ran or have a log.

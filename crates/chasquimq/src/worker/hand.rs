@@ -100,7 +100,13 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    fn take(&self) -> (u32, u64) {
+    /// The name under which this queue's steps are remembered.
+    pub(crate) fn client(&self) -> &str {
+        &self.client
+    }
+
+    /// A free lane, and the number of its last step.
+    pub(crate) fn take(&self) -> (u32, u64) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.0.pop().unwrap_or_else(|| {
             free.1 += 1;
@@ -108,7 +114,8 @@ impl Lanes {
         })
     }
 
-    fn give_back(&self, lane: u32, number: u64) {
+    /// The step of this number was answered.
+    pub(crate) fn give_back(&self, lane: u32, number: u64) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.0.push((lane, number));
     }

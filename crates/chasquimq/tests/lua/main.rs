@@ -24,6 +24,7 @@ mod move_delayed;
 mod obliterate;
 mod pause;
 mod promote_jobs;
+mod publish_event;
 mod read_jobs;
 mod release;
 mod remove_dedup_key;

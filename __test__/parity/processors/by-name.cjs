@@ -1,0 +1,87 @@
+// Does what the name of its job says.
+const kinds = {
+  double: (job) => job.data.n * 2,
+  async later(job) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    return job.data;
+  },
+  nothing: () => undefined,
+  fields: (job) => JSON.parse(JSON.stringify(job)),
+  token: (job, token, signal) => [token.split(':').length, typeof signal, signal.aborted],
+  pid: () => process.pid,
+  thread: () => require('node:worker_threads').isMainThread,
+  env: () => process.env.OF_THE_WORKER,
+  async throws() {
+    throw Object.assign(new TypeError('boom'), { detail: { code: 7 }, extra: 'x' });
+  },
+  throwsAtOnce() {
+    throw new Error('at once');
+  },
+  throwsText() {
+    throw 'text';
+  },
+  throwsCircle() {
+    const error = new Error('circle');
+    error.self = error;
+    error.inner = { error };
+    throw error;
+  },
+  unrecoverable() {
+    throw Object.assign(new Error('never again'), { name: 'UnrecoverableError' });
+  },
+  async progress(job) {
+    await job.updateProgress(10);
+    await job.updateProgress({ at: 'half' });
+    return job.progress;
+  },
+  async log(job) {
+    await job.log('one');
+    await job.log('two');
+  },
+  async data(job) {
+    await job.updateData({ now: 'this' });
+    return job.data;
+  },
+  async delays(job, token) {
+    await job.moveToDelayed(Date.now() + 60000, token);
+    throw Object.assign(new Error('moved'), { name: 'DelayedError' });
+  },
+  async waits(job, token) {
+    if (job.attemptsStarted > 1) return 'again';
+    await job.moveToWait(token);
+    throw Object.assign(new Error('moved'), { name: 'WaitingError' });
+  },
+  async badToken(job) {
+    await job.moveToDelayed(Date.now() + 60000, 'theirs');
+    throw Object.assign(new Error('moved'), { name: 'DelayedError' });
+  },
+  exits: (job) => process.exit(job.data.code),
+  async uncaught() {
+    setTimeout(() => {
+      throw new Error('out of reach');
+    });
+    await new Promise(() => {});
+  },
+  async aborts(job, token, signal) {
+    await job.updateProgress('started');
+    await new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(new Error(`aborted: ${signal.reason}`)));
+    });
+  },
+  circle() {
+    const circle = {};
+    circle.self = circle;
+    return circle;
+  },
+  async slow(job) {
+    await job.updateProgress('started');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return 'slow';
+  },
+  async hangs(job) {
+    await job.updateProgress('started');
+    await new Promise((resolve) => setTimeout(resolve, 60000));
+  },
+};
+
+module.exports = (job, token, signal) => kinds[job.name](job, token, signal);

@@ -1,0 +1,1 @@
+exports.default = async (job) => ['default', job.data];

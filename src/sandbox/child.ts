@@ -1,0 +1,210 @@
+/** A child as its worker sees it: a process, or a thread, that runs the jobs it is given one at a time. */
+import { fork, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Worker as Thread } from 'node:worker_threads';
+import type { Job } from '../job.js';
+import type { SandboxedOptions } from '../options/worker.js';
+import type { ToChild, ToParent } from './messages.js';
+import { fromPlainError, toPlainError } from './plain-error.js';
+import { withExtension } from './sandbox.js';
+
+/** Milliseconds a child is given to end its job when it is to leave. */
+const GRACE_MS = 30_000;
+
+/** Node's exit codes. */
+const EXIT_CODES: Record<number, string> = {
+  1: 'Uncaught Fatal Exception',
+  2: 'Unused',
+  3: 'Internal JavaScript Parse Error',
+  4: 'Internal JavaScript Evaluation Failure',
+  5: 'Fatal Error',
+  6: 'Non-function Internal Exception Handler',
+  7: 'Internal Exception Handler Run-Time Failure',
+  8: 'Unused',
+  9: 'Invalid Argument',
+  10: 'Internal JavaScript Run-Time Failure',
+  12: 'Invalid Debug Argument',
+  13: 'Unfinished Top-Level Await',
+};
+
+type Exit = [code: number | null, signal: string | null];
+type Hearer = { message(message: ToParent): void; exit(...exit: Exit): void };
+
+export class Child {
+  childProcess: ChildProcess | undefined;
+  worker: Thread | undefined;
+  killed = false;
+  private exited: Exit | undefined;
+  private readonly gone: Promise<void>;
+  /** Who is told what the child says. */
+  private hearer: Hearer | undefined;
+
+  /** Starts a child; it is of use once `init` has resolved. */
+  constructor(
+    readonly processFile: string,
+    private readonly opts: SandboxedOptions,
+  ) {
+    this.gone = new Promise((resolve) => {
+      const onExit = (code: number | null, signal: string | null = null): void => {
+        if (this.exited) return;
+        this.exited = [code, signal];
+        this.hearer?.exit(code, signal);
+        resolve();
+      };
+      if (opts.useWorkerThreads) this.startThread(onExit);
+      else this.startProcess(onExit);
+    });
+  }
+
+  private startProcess(onExit: (...exit: Exit) => void): void {
+    const { workerForkOptions } = this.opts;
+    const child = fork(entryFile(), [], { execArgv: childArguments(), stdio: 'pipe', ...workerForkOptions });
+    this.childProcess = child;
+    child.stdout?.on('data', (chunk: Buffer) => process.stdout.write(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => process.stderr.write(chunk));
+    child.on('message', (message: ToParent) => this.hearer?.message(message));
+    // What it said last is still on its way.
+    child.on('exit', (code, signal) => {
+      if (child.connected) child.once('disconnect', () => onExit(code, signal));
+      else onExit(code, signal);
+    });
+    child.on('error', () => child.pid === undefined && onExit(null, null)); // it could not be started
+  }
+
+  private startThread(onExit: (code: number) => void): void {
+    const { workerThreadsOptions } = this.opts;
+    const thread = new Thread(entryFile(), {
+      execArgv: childArguments(),
+      stdin: true,
+      stdout: true,
+      stderr: true,
+      ...workerThreadsOptions,
+    });
+    this.worker = thread;
+    thread.stdout.on('data', (chunk: Buffer) => process.stdout.write(chunk));
+    thread.stderr.on('data', (chunk: Buffer) => process.stderr.write(chunk));
+    thread.on('message', (message: ToParent) => this.hearer?.message(message));
+    thread.on('exit', onExit);
+    thread.on('error', () => {}); // its exit is told
+  }
+
+  /** Number of the process, or of the thread. */
+  get pid(): number {
+    return this.childProcess?.pid ?? Math.abs(this.worker?.threadId ?? 0);
+  }
+
+  get exitCode(): number | null | undefined {
+    return this.exited?.[0];
+  }
+
+  get signalCode(): string | null | undefined {
+    return this.exited?.[1];
+  }
+
+  hasProcessExited(): boolean {
+    return this.exited !== undefined;
+  }
+
+  private send(message: ToChild): void {
+    if (this.exited) return;
+    if (this.worker) this.worker.postMessage(message);
+    else if (this.childProcess?.connected) this.childProcess.send(message, () => {}); // an exit is told
+  }
+
+  /**
+   * Loads the processor.
+   * @throws (rejects) the error of the file, or Error `Error initializing child: ...` when the child is gone
+   */
+  init(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const failed = (...[code, signal]: Exit): void => {
+        const text = EXIT_CODES[code !== null && code > 128 ? code - 128 : (code ?? -1)] ?? `Unknown exit code ${code}`;
+        reject(new Error(`Error initializing child: ${text} and signal ${signal}`));
+      };
+      if (this.exited) return failed(...this.exited);
+      this.hearer = {
+        exit: failed,
+        message: (message) => {
+          if (message.cmd === 'ready') resolve();
+          else if (message.cmd === 'broken') reject(fromPlainError(message.error));
+        },
+      };
+      this.send({ cmd: 'init', file: importable(this.processFile) });
+    });
+  }
+
+  /**
+   * Runs a job.
+   * @throws (rejects) what the processor threw, what a call of it met, or Error `Unexpected exit code: ...`
+   */
+  run(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
+    const cancel = (): void => this.send({ cmd: 'cancel', reason: signal?.reason as string });
+    const done = new Promise<unknown>((resolve, reject) => {
+      const exited = (...[code, by]: Exit): void => reject(new Error(`Unexpected exit code: ${code} signal: ${by}`));
+      if (this.exited) return exited(...this.exited);
+      // The calls of the processor, one after the other; its end comes after them.
+      let calls: Promise<unknown> = Promise.resolve();
+      this.hearer = {
+        exit: exited,
+        message: (message) => {
+          if (message.cmd === 'call' && message.question !== undefined) void this.answer(job, message);
+          else if (message.cmd === 'call') calls = calls.then(() => callOn(job, message));
+          else if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);
+          else if (message.cmd === 'failed') calls.then(() => reject(fromPlainError(message.error)), reject);
+          calls.catch(() => {}); // told at the end
+        },
+      };
+      this.send({ cmd: 'start', job: job.asJSONSandbox(), ...(token !== undefined && { token }) });
+      signal?.addEventListener('abort', cancel);
+    });
+    return done.finally(() => signal?.removeEventListener('abort', cancel));
+  }
+
+  private async answer(job: Job, call: Extract<ToParent, { cmd: 'call' }>): Promise<void> {
+    const question = call.question as number;
+    try {
+      this.send({ cmd: 'answer', question, value: await callOn(job, call) });
+    } catch (error) {
+      this.send({ cmd: 'answer', question, error: toPlainError(error) });
+    }
+  }
+
+  /** Ends the child: after its job with SIGTERM, at once with SIGKILL. Resolves when it is gone. */
+  async kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL', timeoutMs = GRACE_MS): Promise<void> {
+    this.killed = true;
+    if (this.exited) return;
+    if (signal === 'SIGKILL') this.killAtOnce();
+    else if (this.worker) this.send({ cmd: 'stop' });
+    else this.childProcess?.kill(signal);
+    const timer = setTimeout(() => this.killAtOnce(), timeoutMs);
+    await this.gone;
+    clearTimeout(timer);
+  }
+
+  private killAtOnce(): void {
+    if (this.worker) void this.worker.terminate();
+    else this.childProcess?.kill('SIGKILL');
+  }
+}
+
+/** Does what the processor asked of its job. */
+async function callOn(job: Job, { method, args }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
+  return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
+}
+
+/** The processor's file as a child imports it. */
+function importable(file: string): string {
+  return file.startsWith('file:') ? file : pathToFileURL(withExtension(file)).href;
+}
+
+/** What a child runs. In a clone it is that of the last build. */
+function entryFile(): string {
+  const file = fileURLToPath(new URL('./main.js', import.meta.url));
+  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/esm/sandbox/main.js', import.meta.url));
+}
+
+/** This process's own, but for the port of the inspector, which is taken. */
+function childArguments(): string[] {
+  return process.execArgv.map((argument) => argument.replace(/^(--inspect(?:-brk|-port)?)(?:=.*)?$/, '$1=0'));
+}

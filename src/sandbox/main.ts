@@ -1,0 +1,146 @@
+/**
+ * Entry of a child, a process or a thread, which runs the processor of a file for one job at a time. Nothing of it
+ * loads the engine: what the processor asks of its job, the worker does.
+ */
+import { isMainThread, parentPort } from 'node:worker_threads';
+import { ASKED, TOLD, type Asked, type ToChild, type ToParent, type Told } from './messages.js';
+import { fromPlainError, toPlainError } from './plain-error.js';
+import type { SandboxedJob } from '../types/sandboxed-job.js';
+import type { JobJsonSandbox } from '../types/job-json.js';
+
+/** Milliseconds to wait for an answer. As in BullMQ, tests wait for less. */
+const PATIENCE_MS = process.env.NODE_ENV === 'test' ? 500 : 5000;
+
+type Process = (job: SandboxedJob, token?: string, signal?: AbortSignal) => unknown;
+
+let processor: Process | undefined;
+/** The job that is running. */
+let running: { controller: AbortController; done: Promise<void> } | undefined;
+let lastQuestion = 0;
+const questions = new Map<number, (answer: Extract<ToChild, { cmd: 'answer' }>) => void>();
+
+/** Resolves when the message is on its way. */
+function send(message: ToParent): Promise<void> {
+  if (parentPort) {
+    parentPort.postMessage(message);
+    return Promise.resolve();
+  }
+  return new Promise((resolve, reject) => {
+    if (!process.connected) return resolve(); // nobody hears it any more
+    process.send!(message, (error: Error | null) => (error ? reject(error) : resolve()));
+  });
+}
+
+async function hear(message: ToChild): Promise<void> {
+  switch (message.cmd) {
+    case 'init':
+      return load(message.file);
+    case 'start':
+      if (running)
+        return send({ cmd: 'failed', error: toPlainError(new Error('cannot start a not idling child process')) });
+      running = { controller: new AbortController(), done: Promise.resolve() };
+      running.done = run(message.job, message.token, running.controller.signal);
+      return running.done;
+    case 'cancel':
+      return running?.controller.abort(message.reason);
+    case 'answer':
+      return questions.get(message.question)?.(message);
+    case 'stop':
+      return stop();
+  }
+}
+
+async function load(file: string): Promise<void> {
+  try {
+    const module = (await import(file)) as { default?: Process | { default?: Process } };
+    const found = typeof module.default === 'function' ? module.default : module.default?.default;
+    if (typeof found !== 'function') throw new Error('No function is exported in processor file');
+    processor = found;
+    await send({ cmd: 'ready' });
+  } catch (error) {
+    await send({ cmd: 'broken', error: toPlainError(error) });
+  }
+}
+
+async function run(json: JobJsonSandbox, token: string | undefined, signal: AbortSignal): Promise<void> {
+  let end: ToParent;
+  try {
+    const value = await processor!(toJob(json), token, signal);
+    end = { cmd: 'completed', value: value === undefined ? null : value };
+  } catch (error) {
+    end = { cmd: 'failed', error: toPlainError(error) };
+  }
+  running = undefined;
+  try {
+    await send(end);
+  } catch (error) {
+    // A result that cannot be sent.
+    await send({ cmd: 'failed', error: toPlainError(error) });
+  }
+}
+
+/** The job as the processor sees it. */
+function toJob(json: JobJsonSandbox): SandboxedJob {
+  const job = {
+    ...json,
+    data: JSON.parse(json.data || '{}') as unknown,
+    opts: json.opts,
+    returnValue: JSON.parse(json.returnvalue || '{}') as unknown,
+  } as Record<string, unknown>;
+  for (const method of TOLD) {
+    job[method] = (...args: unknown[]) => {
+      if (method === 'updateProgress') job.progress = args[0];
+      if (method === 'updateData') job.data = args[0];
+      return tell(method, args);
+    };
+  }
+  for (const method of ASKED) job[method] = (...args: unknown[]) => ask(method, args);
+  return job as unknown as SandboxedJob;
+}
+
+function tell(method: Told, args: unknown[]): Promise<void> {
+  return send({ cmd: 'call', method, args });
+}
+
+function ask(method: Asked, args: unknown[]): Promise<unknown> {
+  const question = ++lastQuestion;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      questions.delete(question);
+      const error = new Error(`${method} timed out in (${PATIENCE_MS}ms)`);
+      error.name = 'TimeoutError';
+      reject(error);
+    }, PATIENCE_MS);
+    questions.set(question, ({ value, error }) => {
+      clearTimeout(timer);
+      questions.delete(question);
+      if (error) reject(fromPlainError(error));
+      else resolve(value);
+    });
+    send({ cmd: 'call', method, args, question }).catch(reject);
+  });
+}
+
+/** Lets the job that is running end, then leaves. */
+async function stop(): Promise<void> {
+  await running?.done;
+  process.exit(0);
+}
+
+function onMessage(message: ToChild): void {
+  void hear(message);
+}
+
+if (isMainThread) {
+  process.on('message', onMessage);
+  process.on('SIGTERM', () => void stop());
+  process.on('SIGINT', () => void stop());
+  // The worker is gone: nobody hears how the job ends.
+  process.on('disconnect', () => process.exit(0));
+} else {
+  parentPort!.on('message', onMessage);
+}
+
+process.on('uncaughtException', (error) => {
+  void send({ cmd: running ? 'failed' : 'broken', error: toPlainError(error) }).finally(() => process.exit(1));
+});

@@ -1,0 +1,38 @@
+/** Processors that are files: each job runs in a child of its own, so that it can block, or die, alone. */
+import { existsSync } from 'node:fs';
+import type { Job } from '../job.js';
+import type { ChildPool } from './pool.js';
+
+/**
+ * The file that `processor` names.
+ * @throws Error with BullMQ's text when there is none
+ */
+export function processorFile(processor: string | URL): string {
+  if (processor instanceof URL) {
+    if (!existsSync(processor)) throw new Error(`URL ${processor.href} does not exist in the local file system`);
+    return processor.href;
+  }
+  const file = withExtension(processor);
+  if (!existsSync(file)) throw new Error(`File ${file} does not exist`);
+  return processor;
+}
+
+/** A path may leave `.js` out. */
+export function withExtension(path: string): string {
+  return /\.(?:js|ts|flow|cjs|mjs)$/.test(path) ? path : `${path}.js`;
+}
+
+/** A processor that has each job run by a child. */
+export function sandboxed(
+  file: string,
+  pool: ChildPool,
+): (job: Job, token?: string, signal?: AbortSignal) => Promise<unknown> {
+  return async (job, token, signal) => {
+    const child = await pool.retain(file);
+    try {
+      return await child.run(job, token, signal);
+    } finally {
+      pool.release(child);
+    }
+  };
+}
