@@ -40,7 +40,29 @@ pub fn offset_and_delay_us(server_us: i64, before_us: i64) -> (i64, i64) {
     )
 }
 
+/// A reading of the caller's clock, moved to the one before where it lies just behind: a step behind a wait knows that clock only roughly,
+/// and no job ends before it started. A clock that was set back is taken as it is.
+pub fn not_before(now_ms: u64, before_ms: u64) -> u64 {
+    if before_ms > now_ms && before_ms - now_ms <= FOREIGN_AFTER_MS {
+        before_ms
+    } else {
+        now_ms
+    }
+}
+
 /// True when a caller's clock, read just now, is not this machine's: a fake clock in a test, for instance.
 pub fn is_foreign(caller_now_ms: u64) -> bool {
     system_now_ms().abs_diff(caller_now_ms) > FOREIGN_AFTER_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_lies_just_behind_is_moved_and_one_set_back_is_not() {
+        assert_eq!(not_before(1000, 900), 1000);
+        assert_eq!(not_before(1000, 1004), 1004);
+        assert_eq!(not_before(1000, 100_000), 1000);
+    }
 }

@@ -14,7 +14,7 @@ use super::{
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
-    clock::{is_foreign, offset_and_delay_us, offset_us, system_now_ms},
+    clock::{is_foreign, not_before, offset_and_delay_us, offset_us, system_now_ms},
     error::{Error, Result},
     keys::Keys,
     server::{
@@ -51,6 +51,8 @@ pub(super) struct Loop {
     clock_offset_us: i64,
     // a step was answered so late, or by a clock so different, that the offset is to be measured again
     clock_doubtful: bool,
+    // of the latest step
+    last_now_ms: u64,
     fetching: bool,
     // the last fetch found less than it wanted: the marker tells when there is more
     hungry: bool,
@@ -110,6 +112,7 @@ impl Loop {
             wait_number: 0,
             clock_offset_us: 0,
             clock_doubtful: false,
+            last_now_ms: 0,
             fetching: false,
             hungry: false,
             look_again: false,
@@ -365,7 +368,10 @@ impl Loop {
             });
             return;
         }
-        let flushes = std::mem::take(&mut self.flushes);
+        let mut flushes = std::mem::take(&mut self.flushes);
+        for flush in &mut flushes {
+            flush.now_ms = not_before(flush.now_ms, self.last_now_ms);
+        }
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
             remove_on_fail: self.options.remove_on_fail,
@@ -477,6 +483,7 @@ impl Loop {
         mut outcomes: Outcomes,
     ) -> Result<()> {
         let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
+        self.last_now_ms = now_ms;
         let rejected = outcomes.rejected(answer.rejected)?;
         for error in answer.unreadable {
             self.report(error);
