@@ -132,6 +132,7 @@ describe.each(libraries)('$name: queueEventsProducer', ({ lib }) => {
 
   it('settles waitUntilFinished like the event of a job', async () => {
     const events = stage.events();
+    await events.waitUntilReady();
     const job = await stage.queue().add('a', {});
     const finished = job.waitUntilFinished(events);
     await producer().publishEvent({ eventName: 'completed', jobId: job.id, returnvalue: '"told"' });

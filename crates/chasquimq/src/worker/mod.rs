@@ -188,14 +188,13 @@ impl Worker {
             ..connect.clone()
         };
         // one of them is seen as the worker, and says what the server is like
-        let nameless = ConnectOptions {
-            client_name: None,
+        let others = ConnectOptions {
             skip_version_check: true,
             ..connect
         };
         let connection = Connection::new(named, listen.clone());
-        let waiting = Connection::new(nameless.clone(), listen.clone());
-        let by_hand = hand::HandWaiter::new(Connection::new(nameless, listen), connection.clone(), &keys);
+        let waiting = Connection::new(others.clone(), listen.clone());
+        let by_hand = hand::HandWaiter::new(Connection::new(others, listen), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
         tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
         Self {

@@ -97,23 +97,24 @@ async fn killed_connections_and_forgotten_scripts_disturb_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_whose_connection_ends_in_the_middle_of_a_job_reports_it_later() {
-    let name = unique_id();
-    let connect = ConnectOptions {
-        client_name: Some(name.clone()),
-        ..connect_options()
-    };
     let mut world = World::new();
     world.add_plain(1).await;
     let (release, released) = tokio::sync::watch::channel(false);
-    let worker = Runner::start(connect, world.keys.clone(), WorkerOptions::default(), move |_| {
-        let mut released = released.clone();
-        async move {
-            released.wait_for(|released| *released).await.expect("a release");
-            End::DONE
-        }
-    });
+    let worker = Runner::start(
+        connect_options(),
+        world.keys.clone(),
+        WorkerOptions::default(),
+        move |_| {
+            let mut released = released.clone();
+            async move {
+                released.wait_for(|released| *released).await.expect("a release");
+                End::DONE
+            }
+        },
+    );
     until("the job to be active", || async { world.counts().await.active == 1 }).await;
-    assert!(kill_clients(&mut world, &name) > 0);
+    let worker_name = world.keys.worker_client("");
+    assert_eq!(kill_clients(&mut world, &worker_name), 1);
     release.send(true).expect("a waiting handler");
     world.completed(1).await;
     worker.close().await;
