@@ -20,7 +20,7 @@ use crate::{
     server::{
         conn::Connection,
         reply::Reply,
-        script::{Arg, Script, ADD, ADD_FRAME},
+        script::{Arg, Script, ADD, ADD_FRAMES},
     },
 };
 
@@ -70,8 +70,8 @@ pub struct Batch {
 /// What a batch holds.
 #[derive(Debug)]
 enum Plan {
-    /// One frame, and the names of its jobs: most batches.
-    Frame { jobs: usize, names: Vec<u8> },
+    /// Frames, most batches: the number and the packed names of each one's jobs.
+    Frames(Vec<(usize, Vec<u8>)>),
     /// Anything else, packed.
     Items(Vec<u8>),
 }
@@ -86,10 +86,7 @@ impl Batch {
         names.str(job.name);
         Self {
             now_ms,
-            plan: Plan::Frame {
-                jobs: 1,
-                names: names.0,
-            },
+            plan: Plan::Frames(vec![(1, names.0)]),
             blobs: vec![single_frame(
                 job.options.timestamp.unwrap_or(now_ms),
                 &job.options.text,
@@ -107,14 +104,13 @@ impl Batch {
         }
         packing.close_frame();
         packing.close_records();
-        let plan = match packing.only_frame {
-            Some((jobs, names)) if packing.count == 1 => Plan::Frame { jobs, names },
-            _ => {
-                let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
-                plan.array(packing.count);
-                plan.0.extend_from_slice(&packing.items.0);
-                Plan::Items(plan.0)
-            }
+        let plan = if packing.frames.len() == packing.count {
+            Plan::Frames(packing.frames)
+        } else {
+            let mut plan = Packer::with_capacity(packing.items.0.len() + 5);
+            plan.array(packing.count);
+            plan.0.extend_from_slice(&packing.items.0);
+            Plan::Items(plan.0)
         };
         Self {
             now_ms,
@@ -131,7 +127,8 @@ struct Packing<'a> {
     blobs: Vec<Vec<u8>>,
     frame: Option<(FrameBuilder, &'a JobOptions)>,
     records: Option<Records<'a>>,
-    only_frame: Option<(usize, Vec<u8>)>,
+    // number of jobs and packed names of each frame
+    frames: Vec<(usize, Vec<u8>)>,
 }
 
 impl<'a> Packing<'a> {
@@ -196,9 +193,7 @@ impl<'a> Packing<'a> {
         packed.column(names.iter().map(String::as_str), names.len() == 1);
         self.items.array(2).int(jobs as i64);
         self.items.0.extend_from_slice(&packed.0);
-        if self.count == 0 {
-            self.only_frame = Some((jobs, packed.0));
-        }
+        self.frames.push((jobs, packed.0));
         self.blobs.push(blob);
         self.count += 1;
     }
@@ -356,19 +351,24 @@ impl Producer {
 
     fn args<'a>(&'a self, call: &'a Call) -> Vec<Arg<'a>> {
         let batch = &call.batch;
-        let mut args: Vec<Arg<'_>> = Vec::with_capacity(6 + batch.blobs.len());
+        let mut args: Vec<Arg<'_>> = Vec::with_capacity(5 + 3 * batch.blobs.len());
         args.push(Arg::Int(batch.now_ms as i64));
         args.push(Arg::from(self.client.as_str()));
         args.push(Arg::Int(i64::from(call.slot)));
         args.push(Arg::Int(call.number as i64));
         match &batch.plan {
-            Plan::Frame { jobs, names } => {
-                args.push(Arg::Int(*jobs as i64));
-                args.push(Arg::from(names.as_slice()));
+            Plan::Frames(frames) => {
+                for ((jobs, names), blob) in frames.iter().zip(&batch.blobs) {
+                    args.push(Arg::Int(*jobs as i64));
+                    args.push(Arg::from(names.as_slice()));
+                    args.push(Arg::from(blob.as_slice()));
+                }
             }
-            Plan::Items(items) => args.push(Arg::from(items.as_slice())),
+            Plan::Items(items) => {
+                args.push(Arg::from(items.as_slice()));
+                args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
+            }
         }
-        args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
         args
     }
 
@@ -400,7 +400,7 @@ pub struct Call {
 impl Call {
     fn script(&self) -> &'static Script {
         match self.batch.plan {
-            Plan::Frame { .. } => &ADD_FRAME,
+            Plan::Frames(_) => &ADD_FRAMES,
             Plan::Items(_) => &ADD,
         }
     }

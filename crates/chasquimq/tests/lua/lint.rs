@@ -7,8 +7,8 @@ use std::{
 };
 
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
-/// The one script with an argument for each of its inputs' items reads the rest below its first lines.
-const BLOBS: (&str, &str) = ("add", "ARGV[next_blob]");
+/// Scripts with arguments for each of their inputs' items read the rest below their first lines.
+const VARIADIC: [(&str, &str); 2] = [("add", "ARGV[next_blob]"), ("add_frames", "ARGV[at")];
 const MOST_PARAMETERS: usize = 5;
 
 struct File {
@@ -178,10 +178,10 @@ fn arguments_are_those_of_the_header_bound_in_its_order() {
         if bound != promised {
             wrong.push(format!("{}: header {promised:?}, bound as {bound:?}", script.name));
         }
-        if more != (script.name == BLOBS.0) {
+        if more != VARIADIC.iter().any(|(name, _)| script.name == *name) {
             wrong.push(format!(
-                "{}: only {} has a variable number of arguments",
-                script.name, BLOBS.0
+                "{}: a variable number of arguments, or VARIADIC says so wrongly",
+                script.name
             ));
         }
     }
@@ -194,8 +194,8 @@ fn inputs_are_read_in_the_first_lines_only() {
     for script in scripts() {
         let below = &script.text[script.header().join("\n").len() + 1 + script.bindings().len()..];
         let mut below = below.to_owned();
-        if script.name == BLOBS.0 {
-            below = below.replace(BLOBS.1, "");
+        if let Some((_, read)) = VARIADIC.iter().find(|(name, _)| script.name == *name) {
+            below = below.replace(read, "");
         }
         if below.contains("KEYS[") || below.contains("ARGV[") {
             wrong.push(format!("{}: KEYS or ARGV below the first lines", script.name));

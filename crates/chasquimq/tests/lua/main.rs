@@ -6,7 +6,7 @@ mod given;
 mod probe;
 
 mod add;
-mod add_frame;
+mod add_frames;
 mod amend_job;
 mod change_priority;
 mod clean_jobs;

@@ -152,22 +152,21 @@ impl Plan {
         }
     }
 
-    /// The one frame of this plan, as `add_frame` takes it.
-    pub fn append_frame_to(&self, call: &mut redis::Cmd) {
+    /// The frames of this plan, as `add_frames` takes them.
+    pub fn append_frames_to(&self, call: &mut redis::Cmd) {
         let plan = Tree::all(&self.items.0).expect("a plan");
-        let [item] = plan.as_slice() else {
-            panic!("one frame, not {plan:?}")
-        };
-        let mut names = Packer::default();
-        match &item.items()[1] {
-            Tree::Bytes(name) => names.bytes(name),
-            each => {
-                names.array(each.items().len());
-                each.items()
-                    .iter()
-                    .fold(&mut names, |names, name| names.bytes(name.bytes()))
-            }
-        };
-        call.arg(item.items()[0].number()).arg(names.0).arg(&self.blobs[0]);
+        for (item, blob) in plan.iter().zip(&self.blobs) {
+            let mut names = Packer::default();
+            match &item.items()[1] {
+                Tree::Bytes(name) => names.bytes(name),
+                each => {
+                    names.array(each.items().len());
+                    each.items()
+                        .iter()
+                        .fold(&mut names, |names, name| names.bytes(name.bytes()))
+                }
+            };
+            call.arg(item.items()[0].number()).arg(names.0).arg(blob);
+        }
     }
 }

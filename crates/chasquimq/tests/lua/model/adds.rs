@@ -1,6 +1,6 @@
 //! Additions, in the queue and in the model.
 
-use chasquimq::server::script::{ADD, ADD_FRAME};
+use chasquimq::server::script::{ADD, ADD_FRAMES};
 
 use super::{drive::Drive, state::At};
 use crate::given::{plan::Plan, queue::show_reply};
@@ -19,14 +19,14 @@ impl Drive {
         };
         self.add_number += 1;
         let script = if is_frame && self.random.once_in(2) {
-            &ADD_FRAME
+            &ADD_FRAMES
         } else {
             &ADD
         };
         let mut call = self.queue.call(script);
         call.arg(self.model.now_ms).arg("c").arg(0).arg(self.add_number);
-        if script.name == ADD_FRAME.name {
-            plan.append_frame_to(&mut call);
+        if script.name == ADD_FRAMES.name {
+            plan.append_frames_to(&mut call);
         } else {
             plan.append_to(&mut call);
         }

@@ -1,4 +1,4 @@
-//! new -> waiting, for one frame of plain jobs
+//! new -> waiting, for frames of plain jobs
 
 use crate::given::{
     plan::Plan,
@@ -6,19 +6,19 @@ use crate::given::{
     step::Step,
 };
 
-fn add_frame(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> String {
-    let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+fn add_frames(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> String {
+    let mut call = queue.call(&chasquimq::server::script::ADD_FRAMES);
     call.arg(now_ms).arg("c").arg(0).arg(number);
-    plan.append_frame_to(&mut call);
+    plan.append_frames_to(&mut call);
     queue.carry_out(&call)
 }
 
 #[test]
 fn a_frame_takes_consecutive_numbers() {
     let mut queue = TestQueue::fresh();
-    assert_eq!(add_frame(&mut queue, 1000, 1, &Plan::new().frame(3)), "[1 []]");
+    assert_eq!(add_frames(&mut queue, 1000, 1, &Plan::new().frame(3)), "[1 []]");
     assert_eq!(
-        add_frame(&mut queue, 1001, 2, &Plan::new().named_frame(&["b", "c"])),
+        add_frames(&mut queue, 1001, 2, &Plan::new().named_frame(&["b", "c"])),
         "[4 []]"
     );
     queue.keys_are(
@@ -27,6 +27,21 @@ fn a_frame_takes_consecutive_numbers() {
          wake: set",
     );
     queue.events_are("[A 1 3 a] | [A 4 2 [b c]]");
+}
+
+#[test]
+fn frames_of_a_batch_follow_each_other() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    queue.skip_events();
+    let plan = Plan::new().frame(2).named_frame(&["b", "c"]).frame(1);
+    assert_eq!(add_frames(&mut queue, 1000, 2, &plan), "[2 []]");
+    queue.keys_are(
+        "jobs: x=[7 {} a 1]
+         log: 1-r1(x) 2-2 4-2 6-1
+         state: id=6 waiting=6 references=1
+         wake: set",
+    );
+    queue.events_are("[A 2 2 a] [A 4 2 [b c]] [A 6 1 a]");
 }
 
 #[test]
@@ -40,7 +55,7 @@ fn it_leaves_what_add_leaves() {
         } else {
             Plan::new().named_frame(&["a", "b"])
         };
-        let reply = add_frame(&mut one, now_ms, number, &plan);
+        let reply = add_frames(&mut one, now_ms, number, &plan);
         assert_eq!(reply, other.add_numbered(now_ms, number, &plan));
     }
     let keys = one.show();
@@ -54,10 +69,10 @@ fn it_leaves_what_add_leaves() {
 fn a_frame_sent_again_is_added_once() {
     let mut queue = TestQueue::fresh();
     let plan = Plan::new().frame(3);
-    assert_eq!(add_frame(&mut queue, 1000, 9, &plan), "[1 []]");
+    assert_eq!(add_frames(&mut queue, 1000, 9, &plan), "[1 []]");
     let keys = queue.show();
     queue.skip_events();
-    assert_eq!(add_frame(&mut queue, 1005, 9, &plan), "[1 []]");
+    assert_eq!(add_frames(&mut queue, 1005, 9, &plan), "[1 []]");
     queue.keys_are(&keys);
     queue.events_are("");
     assert_eq!(run!(queue, COUNT_JOBS), "[3 0 0 0 0 0 0]");
@@ -67,7 +82,7 @@ fn a_frame_sent_again_is_added_once() {
 fn both_scripts_share_the_memory_of_a_slot() {
     let mut queue = TestQueue::fresh();
     let plan = Plan::new().frame(3);
-    add_frame(&mut queue, 1000, 9, &plan);
+    add_frames(&mut queue, 1000, 9, &plan);
     assert_eq!(queue.add_numbered(1000, 9, &plan), "[1 []]");
     queue.key_is("state", "id=3 waiting=3");
 }
@@ -76,15 +91,15 @@ fn both_scripts_share_the_memory_of_a_slot() {
 fn a_refused_call_adds_nothing_and_leaves_a_usable_queue() {
     for command in ["set", "zadd", "xadd"] {
         let mut queue = TestQueue::with(Plan::new().frame(1));
-        let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+        let mut call = queue.call(&chasquimq::server::script::ADD_FRAMES);
         call.arg(1000).arg("c").arg(0).arg(50);
-        Plan::new().frame(3).append_frame_to(&mut call);
+        Plan::new().frame(3).append_frames_to(&mut call);
         assert!(call.exec(&mut Forbidden::command(command).connection).is_err());
         assert_eq!(queue.probe.snapshot().log.len(), 1, "without {command}");
 
-        let mut call = queue.call(&chasquimq::server::script::ADD_FRAME);
+        let mut call = queue.call(&chasquimq::server::script::ADD_FRAMES);
         call.arg(1000).arg("c").arg(0).arg(51);
-        Plan::new().frame(2).append_frame_to(&mut call);
+        Plan::new().frame(2).append_frames_to(&mut call);
         queue.carry_out_unchecked(&call);
         for _ in 0..2 {
             let step = queue.step_call(&Step::by("w").want(10));

@@ -1,0 +1,49 @@
+-- add_frames: new -> waiting, for frames of plain jobs, once however often it is sent. What `add` does, without what it does not need:
+-- most adds are frames, and a call costs more than they do.
+-- KEYS    base (also: state log events trims wake memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, then three a frame: n (jobs), names (MessagePack: one text, or one a job), blob
+--         (lib/frame)
+-- RETURNS {first, {}}
+-- ERRORS  none      EVENTS added, waiting      COST O(frames)
+-- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
+local base = KEYS[1]
+local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local FIRST_FRAME = 5
+
+-- @include lib/memo
+local known = recall(client, slot, number)
+if known then return known end
+
+-- @include lib/state
+-- @include lib/trims
+
+local first, groups = S.id + 1, ''
+for at = FIRST_FRAME, #ARGV, 3 do
+  local n = tonumber(ARGV[at])
+  groups = groups .. '\148\161A' .. cmsgpack.pack(S.id + 1) .. cmsgpack.pack(n) .. ARGV[at + 1]
+  S.id, S.waiting = S.id + n, S.waiting + n
+end
+
+-- lib/events, for these groups
+local events = 2 * (S.id - first + 1)
+if now_ms > S.event_ms then
+  S.event_ms, S.event_seq = now_ms, events
+else
+  S.event_seq = S.event_seq + events
+end
+count_events(events)
+
+-- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
+-- state; the line may then seem longer than it is, until somebody gets to its end
+save_state()
+redis.call('ZADD', base .. 'wake', 0, '0')
+redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups)
+local next_first = first
+for at = FIRST_FRAME, #ARGV, 3 do
+  local n = tonumber(ARGV[at])
+  redis.call('XADD', base .. 'log', entry_id(next_first, n), 'f', ARGV[at + 2])
+  next_first = next_first + n
+end
+local reply = { first, {} }
+remember(client, slot, number, reply)
+return reply
