@@ -48,8 +48,9 @@ describe.each(libraries)('$name: worker.events', ({ lib }) => {
     const order: [string, Job][] = [];
     const worker = stage.worker(async (job) => order.push(['processor', job]));
     worker.on('active', (job) => order.push(['active', job]));
+    const completed = new EventLog(worker, ['completed']);
     await queue.add('job', {});
-    await new EventLog(worker, ['completed']).get('completed');
+    await completed.get('completed');
     expect(order.map(([what]) => what)).toEqual(['active', 'processor']);
     expect(order[0]?.[1]).toBe(order[1]?.[1]);
   });

@@ -99,8 +99,9 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
       const queue = stage.queue();
       const seen: [string | undefined, string | undefined][] = [];
       const worker = stage.worker(async (job, token) => seen.push([token, job.token]));
+      const ended = new EventLog(worker, ['completed']);
       await queue.addBulk(jobs(3));
-      await new EventLog(worker, ['completed']).get('completed', 3);
+      await ended.get('completed', 3);
       for (const [token, own] of seen) {
         expect(token).toMatch(/./);
         expect(token).toBe(own);

@@ -51,8 +51,9 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
         seen.push([job.attemptsStarted, job.attemptsMade]);
         return passesOn(3)(job);
       });
+      const ended = new EventLog(worker, ['completed']);
       await queue.add('job', {}, { attempts: 3 });
-      await new EventLog(worker, ['completed']).get('completed');
+      await ended.get('completed');
       expect(seen).toEqual([
         [1, 0],
         [2, 1],
