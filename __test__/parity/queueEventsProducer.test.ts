@@ -140,9 +140,14 @@ describe.each(libraries)('$name: queueEventsProducer', ({ lib }) => {
       return heard.names.length > 0;
     });
     const job = await stage.queue().add('a', {});
-    const finished = job.waitUntilFinished(events);
-    await publisher.publishEvent({ eventName: 'completed', jobId: job.id, returnvalue: '"told"' });
-    expect(await finished).toBe('told');
+    let result: unknown;
+    void job.waitUntilFinished(events).then((value) => (result = value));
+    // Nothing tells when it has begun to listen.
+    await until('it to settle', async () => {
+      await publisher.publishEvent({ eventName: 'completed', jobId: job.id, returnvalue: '"told"' });
+      return result !== undefined;
+    });
+    expect(result).toBe('told');
   });
 
   it('rejects once it is closed', async () => {

@@ -30,6 +30,7 @@ describe.each(libraries)('$name: worker.locking', ({ lib }) => {
     const [error] = await refused.get<[Error]>('error', 1, RECOVERY_MS);
     expect(error.message).toMatch(/job 1/);
     expect((await fetchJob(queue, '1')).returnvalue).toBe('second');
+    await slow.close();
     stage.takeErrors();
   });
 
