@@ -13,7 +13,7 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
 export declare class NativeEvents {
   /** Makes a reader; nothing is connected yet. */
   constructor(options: NativeEventsOptions, onMessage: (message: EventsMessage) => void)
-  /** Resolves when connected. */
+  /** Resolves when connected and, after `run()`, when the first event to read is fixed. */
   ready(): Promise<void>
   /** Reads until closed. */
   run(): void
@@ -516,6 +516,8 @@ export interface NativeTls {
   cert?: string
   /** Client key. */
   key?: string
+  /** Name to ask for and to find in the certificate; default the host. */
+  servername?: string
 }
 
 /** What a worker is made from. */

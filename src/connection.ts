@@ -221,11 +221,17 @@ function toNativeTls(tls: unknown): NativeTls {
   for (const [key, value] of Object.entries(tls)) {
     if (value === undefined || value === null) continue;
     if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
+    else if (key === 'servername') native.servername = serverName(value);
     else if ((TLS_TEXTS as readonly string[]).includes(key))
       native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
     else throw new NotSupportedError(`the connection option "tls.${key}"`);
   }
   return native;
+}
+
+function serverName(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw new TypeError('connection.tls.servername must be a string');
 }
 
 /** PEM text of a certificate or key; several certificates follow one another. */

@@ -1,3 +1,4 @@
+import { grown } from './grown.js';
 import type { Job } from './job.js';
 import type { NativeOthers, NativeOutcome, NativeWorker } from './native.js';
 
@@ -66,7 +67,7 @@ export class Outcomes {
   /** The try failed. */
   fail(job: Job, handle: number, error: unknown, { reason, stacktrace, unrecoverable, delay }: FailedTry): void {
     const at = FAILED_STRIDE * this.failures++;
-    if (at === this.failedLayout.length) this.growFailed();
+    if (at === this.failedLayout.length) this.failedLayout = grown(this.failedLayout);
     const { failedLayout, failedTexts } = this;
     if (reason === undefined) this.lastReason = NO_TEXT;
     else if (failedTexts[this.lastReason] !== reason) this.lastReason = failedTexts.push(reason) - 1;
@@ -120,18 +121,8 @@ export class Outcomes {
     this.values.push(value);
   }
 
-  private growFailed(): void {
-    const layout = new Float64Array(this.failedLayout.length * 2);
-    layout.set(this.failedLayout);
-    this.failedLayout = layout;
-  }
-
   private grow(): void {
-    const handles = new Uint32Array(this.lengths.length * 2);
-    handles.set(this.completedHandles);
-    this.completedHandles = handles;
-    const lengths = new Int32Array(handles.length);
-    lengths.set(this.lengths);
-    this.lengths = lengths;
+    this.completedHandles = grown(this.completedHandles);
+    this.lengths = grown(this.lengths);
   }
 }

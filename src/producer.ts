@@ -5,6 +5,7 @@
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
 import { errorFromNative } from './errors/error-from-native.js';
+import { grown } from './grown.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeQueue } from './native.js';
 
@@ -270,7 +271,7 @@ export class Encoder {
   /** Adds a job: its name, the JSON text of its data, the text of its options. */
   append(name: string, data: string, opts: string): void {
     const at = 3 * this.count++;
-    if (at === this.numbers.length) this.grow();
+    if (at === this.numbers.length) this.numbers = grown(this.numbers, 6);
     const { numbers } = this;
     numbers[at] = name.length;
     numbers[at + 1] = data.length;
@@ -299,11 +300,5 @@ export class Encoder {
     this.lastIndex = this.options.push(opts) - 1;
     this.indexes?.set(opts, this.lastIndex);
     return this.lastIndex;
-  }
-
-  private grow(): void {
-    const grown = new Uint32Array(Math.max(6, this.numbers.length * 2));
-    grown.set(this.numbers);
-    this.numbers = grown;
   }
 }

@@ -144,14 +144,15 @@ describe('tls', () => {
       cert: 'C',
       key: Buffer.from('K'),
       rejectUnauthorized: false,
+      servername: 's',
     };
-    expect(read({ tls }).tls).toEqual({ ca: 'A\nB', cert: 'C', key: 'K', rejectUnauthorized: false });
+    const rest = { rejectUnauthorized: false, servername: 's' };
+    expect(read({ tls }).tls).toEqual({ ca: 'A\nB', cert: 'C', key: 'K', ...rest });
   });
 
   it.each([
     ['RedisCloudFixed', 'a named profile as connection.tls'],
     [{ minVersion: 'TLSv1.3' }, 'the connection option "tls.minVersion"'],
-    [{ servername: 's' }, 'the connection option "tls.servername"'],
     [{ ca: 5 }, 'a value that is neither text nor Buffer as connection.tls.ca'],
   ])('names what it cannot map: %j', (tls, feature) => {
     expect(() => read({ tls })).toThrow(new NotSupportedError(feature));

@@ -4,9 +4,8 @@
  */
 import type { JobState, QueueLike } from '../adapters/library.js';
 import type { Stage } from '../stage.js';
-import { fill } from './scenario.js';
+import { complete, fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 const JOBS = 100_000;
 const PAGE = 1_000;
@@ -14,18 +13,6 @@ const ROUNDS = 5;
 const DELAY_MS = 3_600_000;
 
 type Prepare = (stage: Stage, queue: QueueLike, jobs: number) => Promise<void>;
-
-const completed: Prepare = async (stage, queue, jobs) => {
-  await fill(queue, jobs);
-  const completions = new Tally(jobs);
-  const worker = await stage.openWorker({
-    processor: async () => undefined,
-    concurrency: 100,
-    onCompleted: completions.add,
-  });
-  stage.run(worker);
-  await completions.done;
-};
 
 function getScenario(state: JobState, prepare: Prepare): Scenario {
   return {
@@ -54,6 +41,6 @@ function getScenario(state: JobState, prepare: Prepare): Scenario {
 
 export const getScenarios: readonly Scenario[] = [
   getScenario('waiting', (_, queue, jobs) => fill(queue, jobs)),
-  getScenario('completed', completed),
+  getScenario('completed', complete),
   getScenario('delayed', (_, queue, jobs) => fill(queue, jobs, () => ({ delay: DELAY_MS }))),
 ];

@@ -7,9 +7,8 @@
 import { performance } from 'node:perf_hooks';
 import type { QueueLike } from '../adapters/library.js';
 import type { Stage } from '../stage.js';
-import { fill } from './scenario.js';
+import { complete, fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 const JOBS = 20_000;
 const DELAY_MS = 3_600_000;
@@ -27,15 +26,7 @@ const delayed: Prepare = async (stage, queue, jobs) => {
 };
 
 const completed: Prepare = async (stage, queue, jobs) => {
-  await fill(queue, jobs);
-  const completions = new Tally(jobs);
-  const worker = await stage.openWorker({
-    processor: async () => undefined,
-    concurrency: 100,
-    onCompleted: completions.add,
-  });
-  stage.run(worker);
-  await completions.done;
+  await complete(stage, queue, jobs);
   await stage.expectCounts(queue, { completed: jobs });
 };
 

@@ -1,6 +1,7 @@
 import type { BulkEntry, JobData, JobSettings, QueueLike } from '../adapters/library.js';
 import type { Metric, Sample } from '../measure.js';
 import type { Stage } from '../stage.js';
+import { Tally } from './tally.js';
 
 /** One workload, written once against the API that both libraries share. */
 export interface Scenario {
@@ -36,6 +37,19 @@ export async function fill(queue: QueueLike, jobs: number, optionsOf?: (i: numbe
   for (let from = 0; from < jobs; from += FILL_CHUNK) {
     await queue.addBulk(bulkOf(from, Math.min(FILL_CHUNK, jobs - from), optionsOf));
   }
+}
+
+/** Adds jobs and has a worker run all of them, where that is not what a scenario measures. They stay, completed. */
+export async function complete(stage: Stage, queue: QueueLike, jobs: number): Promise<void> {
+  await fill(queue, jobs);
+  const completions = new Tally(jobs);
+  const worker = await stage.openWorker({
+    processor: async () => undefined,
+    concurrency: 100,
+    onCompleted: completions.add,
+  });
+  stage.run(worker);
+  await completions.done;
 }
 
 export function bulkOf(from: number, count: number, optionsOf?: (i: number) => JobSettings): BulkEntry[] {

@@ -168,8 +168,6 @@ export function checkConcurrency(concurrency: number): void {
 }
 
 function rejectUnsupported(opts: WorkerOptions<unknown>): void {
-  for (const key of ['telemetry'] as const) {
-    if (opts[key]) throw new NotSupportedError(`the worker option "${key}"`);
-  }
+  if (opts.telemetry) throw new NotSupportedError('the worker option "telemetry"');
   if (opts.settings?.repeatStrategy) throw new NotSupportedError('the worker option "settings.repeatStrategy"');
 }

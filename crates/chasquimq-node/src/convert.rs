@@ -41,6 +41,8 @@ pub struct NativeTls {
     pub cert: Option<String>,
     /// Client key.
     pub key: Option<String>,
+    /// Name to ask for and to find in the certificate; default the host.
+    pub servername: Option<String>,
 }
 
 impl NativeConnection {
@@ -59,6 +61,7 @@ impl NativeConnection {
                 ca: tls.ca.clone(),
                 cert: tls.cert.clone(),
                 key: tls.key.clone(),
+                server_name: tls.servername.clone(),
             }),
             connect_timeout: self
                 .connect_timeout

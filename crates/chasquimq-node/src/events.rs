@@ -89,7 +89,7 @@ impl NativeEvents {
         runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
     }
 
-    /// Resolves when connected.
+    /// Resolves when connected and, after `run()`, when the first event to read is fixed.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let reader = self.reader.clone();
@@ -100,17 +100,13 @@ impl NativeEvents {
     /// Reads until closed.
     #[napi]
     pub fn run(&self) -> Result<()> {
-        let (reader, sink, last, wait) = (
-            self.reader.clone(),
-            self.sink.clone(),
-            self.last_event_id.clone(),
+        let (runtime, sink) = (self.runtime()?, self.sink.clone());
+        let reading = self.reader.run(
+            &self.last_event_id,
             self.wait,
+            Arc::new(move |message| sink.send(message)),
         );
-        self.runtime()?.handle().spawn(async move {
-            reader
-                .run(&last, wait, Arc::new(move |message| sink.send(message)))
-                .await;
-        });
+        runtime.handle().spawn(reading);
         Ok(())
     }
 

@@ -321,12 +321,7 @@ impl NativeQueue {
         asc: bool,
     ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let range = JobRange {
-            types,
-            start: start as i64,
-            stop: end as i64,
-            ascending: asc,
-        };
+        let range = to_range(types, start, end, asc);
         self.runtime()?
             .promise(env, async move { queue.jobs(&range).await }, |jobs| {
                 Output::Jobs(jobs.into_iter().map(NativeJob::from).collect())
@@ -344,12 +339,7 @@ impl NativeQueue {
         asc: bool,
     ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let range = JobRange {
-            types,
-            start: start as i64,
-            stop: end as i64,
-            ascending: asc,
-        };
+        let range = to_range(types, start, end, asc);
         self.runtime()?
             .promise(env, async move { queue.job_ids(&range).await }, Output::Texts)
     }
@@ -781,5 +771,14 @@ impl NativeQueue {
         let queue = self.queue.clone();
         let work = async move { queue.promote_many(now as u64, count as u64).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+}
+
+fn to_range(types: Vec<String>, start: f64, end: f64, asc: bool) -> JobRange {
+    JobRange {
+        types,
+        start: start as i64,
+        stop: end as i64,
+        ascending: asc,
     }
 }

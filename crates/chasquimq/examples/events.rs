@@ -41,10 +41,9 @@ async fn main() -> chasquimq::Result<()> {
         let _ = tell.send(message);
     });
     let reader = Arc::new(EventReader::new(server.clone(), keys.clone(), sink.clone()));
-    reader.ready().await?;
-    let reading = reader.clone();
     // from the first event; `$` is from now on
-    let reading = tokio::spawn(async move { reading.run("0", Duration::from_secs(10), sink).await });
+    let reading = tokio::spawn(reader.run("0", Duration::from_secs(10), sink));
+    reader.ready().await?;
 
     let queue = TypedQueue::connect(server.clone(), keys.clone()).await?;
     let worker = TypedWorker::start(server, keys, WorkerOptions::default(), halve).await?;

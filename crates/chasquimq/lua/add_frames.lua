@@ -24,14 +24,7 @@ for at = FIRST_FRAME, #ARGV, 3 do
   S.id, S.waiting = S.id + n, S.waiting + n
 end
 
--- lib/events, for these groups
-local events = 2 * (S.id - first + 1)
-if now_ms > S.event_ms then
-  S.event_ms, S.event_seq = now_ms, events
-else
-  S.event_seq = S.event_seq + events
-end
-count_events(events)
+place_events(2 * (S.id - first + 1), now_ms)
 
 -- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
 -- state; the line may then seem longer than it is, until somebody gets to its end

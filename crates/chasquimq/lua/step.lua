@@ -76,7 +76,7 @@ if known then
   return replay(known)
 end
 
-local W = { now_ms = now_ms, owner = owner, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
+local W = { now_ms = now_ms, owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
   limiter_max = limiter_max, limiter_ms = limiter_ms }
 local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 

@@ -142,10 +142,7 @@ impl Queue {
                 Arg::Int(untold),
             ];
             let mut reply = steps.take(&CLEAN_JOBS, now_ms, &args).await?;
-            let mut removed = reply.array()?;
-            while !removed.is_empty() {
-                ids.push(removed.text()?);
-            }
+            ids.extend(reply.array()?.texts()?);
             reply.int()?;
             room = room.saturating_sub(reply.int()? as u64);
             cursor = reply.bytes()?;
@@ -170,10 +167,13 @@ impl Queue {
         count: u64,
         reset: bool,
     ) -> Result<u64> {
+        let limit = limit.unwrap_or(NO_LIMIT);
+        if limit == 0 {
+            return Ok(0);
+        }
         // what fails again meanwhile stays failed
         let filter = pick.by(now_ms).packed();
         let (mut moved, mut offset, mut steps) = (0, 0, Steps::new(self));
-        let limit = limit.unwrap_or(NO_LIMIT);
         loop {
             let args = [
                 Arg::from(state),

@@ -1,8 +1,9 @@
 //! The event log: reads its batched entries (`lua/lib/events.lua`) and takes them apart into BullMQ's events.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 
 use redis::Value;
+use tokio::sync::watch;
 
 use crate::{
     error::{Error, Result},
@@ -45,6 +46,8 @@ pub enum EventMessage {
 pub struct EventReader {
     connection: Connection,
     keys: Keys,
+    // a read is asked for whose first event is not fixed yet
+    starting: watch::Sender<bool>,
 }
 
 type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
@@ -57,20 +60,41 @@ impl EventReader {
             ..connect
         };
         let connection = Connection::new(named, move |event| sink(EventMessage::Connection(event)));
-        Self { connection, keys }
+        Self {
+            connection,
+            keys,
+            starting: watch::Sender::new(false),
+        }
     }
 
-    /// Connects.
+    /// Connects. Once [`EventReader::run`] was called, it also waits until the first event to read is fixed: what happens from then
+    /// on is read.
     /// # Errors
     /// As [`Connection::ready`].
     pub async fn ready(&self) -> Result<()> {
-        self.connection.ready().await
+        self.connection.ready().await?;
+        // its sender is this reader's own
+        let _ = self.starting.subscribe().wait_for(|starting| !starting).await;
+        Ok(())
     }
 
     /// Reads until closed: everything after `last_event_id`, or with `$` everything from now on. A read waits for `wait` at most.
-    pub async fn run(&self, last_event_id: &str, wait: Duration, sink: EventSink) {
+    pub fn run(
+        self: &Arc<Self>,
+        last_event_id: &str,
+        wait: Duration,
+        sink: EventSink,
+    ) -> impl Future<Output = ()> + use<> {
+        self.starting.send_replace(true);
+        let (reader, last_event_id) = (self.clone(), last_event_id.to_owned());
+        async move { reader.read_on(&last_event_id, wait, sink).await }
+    }
+
+    async fn read_on(&self, last_event_id: &str, wait: Duration, sink: EventSink) {
         let mut last = loop {
-            match self.start(last_event_id).await {
+            let start = self.start(last_event_id).await;
+            self.starting.send_replace(false);
+            match start {
                 Ok(last) => break last,
                 Err(Error::Closed) => return,
                 Err(error) => sink(EventMessage::Failed(error)),

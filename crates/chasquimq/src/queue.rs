@@ -240,11 +240,7 @@ impl Queue {
         };
         let mut range = redis::cmd("LRANGE");
         range.arg(&key).arg(from).arg(to);
-        let mut reply = Reply::new("a job's log", self.connection.send(&range).await?)?;
-        let mut rows = Vec::with_capacity(reply.len());
-        while !reply.is_empty() {
-            rows.push(reply.text()?);
-        }
+        let mut rows = Reply::new("a job's log", self.connection.send(&range).await?)?.texts()?;
         if !ascending {
             rows.reverse();
         }

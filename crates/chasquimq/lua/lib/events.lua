@@ -63,12 +63,7 @@ local function flush_events(now_ms)
     save_state()
     return
   end
-  if now_ms > S.event_ms then
-    S.event_ms, S.event_seq = now_ms, event_count
-  else
-    S.event_seq = S.event_seq + event_count
-  end
-  count_events(event_count)
+  place_events(event_count, now_ms)
   save_state()
   redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', table.concat(event_groups))
 end

@@ -329,7 +329,7 @@ local function give_back(outcome, W)
   return nil
 end
 
--- A job that was let go and not moved belongs to nobody: the next scan brings it back as stalled.
+-- A job that was let go and not moved belongs to nobody: once a lease has run out, a scan brings it back as stalled.
 local NOBODY = '-'
 
 local function let_go(outcome, W)
@@ -340,6 +340,7 @@ local function let_go(outcome, W)
   S.active = S.active + 1
   F.active_set[#F.active_set + 1] = id
   F.active_set[#F.active_set + 1] = cmsgpack.pack({ active[1], active[2], NOBODY, active[4] })
+  redis.call('SET', base .. 'lease:' .. NOBODY, 1, 'PX', W.lease_ms)
 end
 
 local function write_finish()
@@ -368,7 +369,7 @@ local function write_finish()
   enter_front(F.front, F.places)
 end
 
--- Applies the outcomes. W: owner, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
+-- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
 local function finish(outcomes, W)
   load_finish(outcomes)
   for _, outcome in ipairs(outcomes) do

@@ -1,7 +1,14 @@
--- trims: how the event log is kept short (lib/events). S.event_fresh counts the events since the last mark.
+-- trims: the place of a call's events in their log, and how that is kept short (lib/events). S.event_fresh counts the events since the
+-- last mark.
 local TRIM_MARKS = 8
 
-local function count_events(count)
+-- Gives the next `count` events their place: S.event_ms and S.event_seq are those of the last of them.
+local function place_events(count, now_ms)
+  if now_ms > S.event_ms then
+    S.event_ms, S.event_seq = now_ms, count
+  else
+    S.event_seq = S.event_seq + count
+  end
   S.event_fresh = S.event_fresh + count
   if S.event_fresh * TRIM_MARKS < S.max_events then return end
   S.event_fresh = 0

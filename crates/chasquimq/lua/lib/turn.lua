@@ -1,5 +1,5 @@
 -- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
--- W: now_ms, owner, takes_as (owner of what is fetched, if that is another), worker_name, keeps, max_bytes, limiter_max, limiter_ms
+-- W: now_ms, owner, lease_ms, takes_as (owner of what is fetched, if that is another), worker_name, keeps, max_bytes, limiter_max, limiter_ms
 -- (lib/limit). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
 -- wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this worker start no more (0 =
 -- it does).

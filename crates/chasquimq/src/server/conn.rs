@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as StdError,
+    future::Future,
     io::{self, ErrorKind},
     path::PathBuf,
     sync::{
@@ -11,11 +12,12 @@ use std::{
     time::Duration,
 };
 
-use redis::{aio::MultiplexedConnection, AsyncConnectionConfig, Client, Cmd, ConnectionAddr, RedisError, Value};
+use redis::{Cmd, RedisError, Value};
 use tokio::sync::watch;
 
 #[cfg(unix)]
 use super::direct::DirectSocket;
+use super::link::Link;
 use crate::error::{Error, Result};
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
@@ -40,7 +42,7 @@ pub struct ConnectOptions {
     pub db: i64,
     /// TLS, if wanted.
     pub tls: Option<TlsOptions>,
-    /// Time to wait for a connection.
+    /// Time to wait for a connection, login included.
     pub connect_timeout: Duration,
     /// What `CLIENT LIST` shows.
     pub client_name: Option<String>,
@@ -76,6 +78,8 @@ pub struct TlsOptions {
     pub cert: Option<String>,
     /// Client key.
     pub key: Option<String>,
+    /// Name to ask for and to find in the certificate; default the host.
+    pub server_name: Option<String>,
 }
 
 /// What happens to a connection, for whoever shows it to the user.
@@ -109,7 +113,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Current {
-    connection: Option<MultiplexedConnection>,
+    link: Option<Link>,
     generation: u64,
 }
 
@@ -160,11 +164,10 @@ impl Connection {
     /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses.
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
         loop {
-            let (mut connection, generation) = self.connected().await?;
-            let answer = self.until_closed(connection.send_packed_command(command)).await?;
-            match answer.and_then(Value::extract_error) {
+            let (link, generation) = self.connected().await?;
+            match link.ask(command).await {
                 Ok(value) => return Ok(value),
-                Err(error) if is_passing(&error) => tokio::time::sleep(FIRST_RETRY).await,
+                Err(error) if is_passing(&error) => self.until_closed(tokio::time::sleep(FIRST_RETRY)).await?,
                 Err(error) if is_broken(&error) => self.lose(generation),
                 Err(error) => return Err(to_error(&error, &self.shared.options)),
             }
@@ -175,40 +178,36 @@ impl Connection {
     /// # Errors
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
-        let (mut connection, generation) = self.connected().await?;
-        let answer = self.until_closed(connection.send_packed_command(command)).await?;
-        match answer.and_then(Value::extract_error) {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                if is_broken(&error) {
-                    self.lose(generation);
-                }
-                Err(to_error(&error, &self.shared.options))
-            }
-        }
+        let (link, generation) = self.connected().await?;
+        link.ask(command)
+            .await
+            .map_err(|error| self.failed_once(&error, generation))
     }
 
     /// Sends commands in one go, once. An answer may be an error of its own.
     /// # Errors
     /// As [`Connection::send_once`].
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
-        let (mut connection, generation) = self.connected().await?;
-        self.until_closed(connection.send_packed_commands(pipeline, 0, count))
-            .await?
-            .map_err(|error| {
-                if is_broken(&error) {
-                    self.lose(generation);
-                }
-                to_error(&error, &self.shared.options)
-            })
+        let (link, generation) = self.connected().await?;
+        link.ask_all(pipeline, count)
+            .await
+            .map_err(|error| self.failed_once(&error, generation))
+    }
+
+    fn failed_once(&self, error: &RedisError, generation: u64) -> Error {
+        if self.is_closed() {
+            return Error::Closed;
+        }
+        if is_broken(error) {
+            self.lose(generation);
+        }
+        to_error(error, &self.shared.options)
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
     pub fn close(&self) {
         self.shared.closed.send_replace(true);
-        if let Ok(mut current) = self.shared.current.lock() {
-            current.connection = None;
-        }
+        self.discard_connection();
     }
 
     /// True after [`Connection::close`].
@@ -242,30 +241,36 @@ impl Connection {
 
     /// Breaks the connection off on purpose, with all that is under way on it; nobody is told.
     pub fn discard_connection(&self) {
-        if let Ok(mut current) = self.shared.current.lock() {
-            current.connection = None;
+        if let Some(link) = self
+            .shared
+            .current
+            .lock()
+            .ok()
+            .and_then(|mut current| current.link.take())
+        {
+            link.cut();
         }
     }
 
-    fn current(&self) -> (Option<MultiplexedConnection>, u64) {
+    fn current(&self) -> (Option<Link>, u64) {
         self.shared
             .current
             .lock()
-            .map_or((None, 0), |current| (current.connection.clone(), current.generation))
+            .map_or((None, 0), |current| (current.link.clone(), current.generation))
     }
 
-    async fn connected(&self) -> Result<(MultiplexedConnection, u64)> {
+    async fn connected(&self) -> Result<(Link, u64)> {
         if self.is_closed() {
             return Err(Error::Closed);
         }
-        if let (Some(connection), generation) = self.current() {
-            return Ok((connection, generation));
+        if let (Some(link), generation) = self.current() {
+            return Ok((link, generation));
         }
         let _connecting = self.shared.connecting.lock().await;
         let mut pause = FIRST_RETRY;
         loop {
-            if let (Some(connection), generation) = self.current() {
-                return Ok((connection, generation));
+            if let (Some(link), generation) = self.current() {
+                return Ok((link, generation));
             }
             if let Err(error) = self.until_closed(self.connect()).await? {
                 (self.shared.listener)(ConnectionEvent::Failed(error));
@@ -275,7 +280,7 @@ impl Connection {
         }
     }
 
-    async fn until_closed<T>(&self, work: impl std::future::Future<Output = T>) -> Result<T> {
+    async fn until_closed<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let mut closed = self.shared.closed.subscribe();
         tokio::select! {
             biased;
@@ -286,30 +291,11 @@ impl Connection {
 
     async fn connect(&self) -> Result<()> {
         let options = &self.shared.options;
-        let client = client(options)?;
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(options.connect_timeout))
-            .set_response_timeout(None);
-        let mut connection = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(|error| to_error(&error, options))?;
-        for command in login(options) {
-            connection
-                .send_packed_command(&command)
-                .await
-                .and_then(Value::extract_error)
-                .map_err(|error| to_error(&error, options))?;
-        }
-        if let Some(command) = set_name(options) {
-            // a server may forbid CLIENT; the name is a comfort only
-            let _ = connection.send_packed_command(&command).await;
-        }
-        let mut info = server_info(&mut connection, options).await?;
+        let (link, mut info) = in_time(options, log_in(options)).await?;
         // a server that comes back reads its data first, and takes no command meanwhile
         while info.contains("\nloading:1") {
             tokio::time::sleep(FIRST_RETRY).await;
-            info = server_info(&mut connection, options).await?;
+            info = in_time(options, server_info(&link)).await?;
         }
         if !options.skip_version_check {
             check_version(&info)?;
@@ -319,22 +305,46 @@ impl Connection {
             }
         }
         if let Ok(mut current) = self.shared.current.lock() {
-            current.connection = Some(connection);
+            current.link = Some(link);
             current.generation += 1;
         }
         Ok(())
     }
 
     fn lose(&self, generation: u64) {
-        let lost = self
-            .shared
-            .current
-            .lock()
-            .is_ok_and(|mut current| current.generation == generation && current.connection.take().is_some());
-        if lost && !self.is_closed() {
-            (self.shared.listener)(ConnectionEvent::Lost);
+        let lost = self.shared.current.lock().ok().and_then(|mut current| {
+            let is_current = current.generation == generation;
+            current.link.take_if(|_| is_current)
+        });
+        if let Some(link) = lost {
+            link.cut();
+            if !self.is_closed() {
+                (self.shared.listener)(ConnectionEvent::Lost);
+            }
         }
     }
+}
+
+/// A server that takes the connection and says nothing is as bad as none.
+async fn in_time<T>(options: &ConnectOptions, work: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
+    tokio::time::timeout(options.connect_timeout, work)
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut).into()))
+        .map_err(|error| to_error(&error, options))
+}
+
+/// Connects and logs in. Gives what the server says of itself, too.
+async fn log_in(options: &ConnectOptions) -> redis::RedisResult<(Link, String)> {
+    let link = Link::open(options).await?;
+    for command in login(options) {
+        link.ask(&command).await?;
+    }
+    if let Some(command) = set_name(options) {
+        // a server may forbid CLIENT; the name is a comfort only
+        let _ = link.ask(&command).await;
+    }
+    let info = server_info(&link).await?;
+    Ok((link, info))
 }
 
 /// The commands that log in and choose the database.
@@ -364,61 +374,17 @@ pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
     Some(command)
 }
 
-fn client(options: &ConnectOptions) -> Result<Client> {
-    let addr = match (&options.path, &options.tls) {
-        (Some(path), _) => ConnectionAddr::Unix(path.clone()),
-        (None, None) => ConnectionAddr::Tcp(options.host.clone(), options.port),
-        (None, Some(tls)) => ConnectionAddr::TcpTls {
-            host: options.host.clone(),
-            port: options.port,
-            insecure: tls.insecure,
-            tls_params: None,
-        },
-    };
-    // this module logs in itself: the library keeps the server's words of a refusal to itself
-    let login = redis::RedisConnectionInfo::default().set_skip_set_lib_name();
-    let info = redis::IntoConnectionInfo::into_connection_info(addr)
-        .map_err(|error| to_error(&error, options))?
-        .set_redis_settings(login);
-    let made = match &options.tls {
-        Some(tls) if tls.ca.is_some() || tls.cert.is_some() => Client::build_with_tls(
-            info,
-            redis::TlsCertificates {
-                client_tls: match (&tls.cert, &tls.key) {
-                    (Some(cert), Some(key)) => Some(redis::ClientTlsConfig {
-                        client_cert: cert.clone().into_bytes(),
-                        client_key: key.clone().into_bytes(),
-                    }),
-                    _ => None,
-                },
-                root_cert: tls.ca.clone().map(String::into_bytes),
-            },
-        ),
-        _ => Client::open(info),
-    };
-    made.map_err(|error| to_error(&error, options))
-}
-
 /// What the server says of itself; nothing where it forbids this user to ask.
-async fn server_info(connection: &mut MultiplexedConnection, options: &ConnectOptions) -> Result<String> {
+async fn server_info(link: &Link) -> redis::RedisResult<String> {
     let mut ask = redis::cmd("INFO");
     ask.arg("server").arg("persistence").arg("memory");
-    match connection
-        .send_packed_command(&ask)
-        .await
-        .and_then(Value::extract_error)
-    {
-        Ok(value) => Ok(redis::from_redis_value(value).unwrap_or_default()),
-        Err(error) if error.code() == Some("NOPERM") => Ok(String::new()),
+    let info = match link.ask(&ask).await {
+        Err(error) if error.code() == Some("NOPERM") => return Ok(String::new()),
         // before 7.0 there is one section an INFO
-        Err(_) => {
-            let answer = connection.send_packed_command(redis::cmd("INFO").arg("server")).await;
-            let info = answer
-                .and_then(Value::extract_error)
-                .map_err(|error| to_error(&error, options))?;
-            Ok(redis::from_redis_value(info).unwrap_or_default())
-        }
-    }
+        Err(error) if !is_broken(&error) => link.ask(redis::cmd("INFO").arg("server")).await?,
+        answer => answer?,
+    };
+    Ok(redis::from_redis_value(info).unwrap_or_default())
 }
 
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {

@@ -3,5 +3,7 @@
 pub mod conn;
 #[cfg(unix)]
 pub mod direct;
+mod link;
 pub mod reply;
 pub mod script;
+mod stream;

@@ -80,6 +80,17 @@ impl Reply {
         }
     }
 
+    /// All values that were not read yet, texts.
+    /// # Errors
+    /// As [`Reply::array`].
+    pub fn texts(mut self) -> Result<Vec<String>> {
+        let mut texts = Vec::with_capacity(self.len());
+        while !self.is_empty() {
+            texts.push(self.text()?);
+        }
+        Ok(texts)
+    }
+
     /// The next value, a text.
     /// # Errors
     /// As [`Reply::array`].

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::{
     fetch::Holdings,
     finish::{Completed, Defaults, Ending, Failure, FailureState, Flush, Outcome, Outcomes},
+    wait::{GRACE, REFUSED_PAUSE},
     RateLimit,
 };
 use crate::{
@@ -188,12 +189,7 @@ impl Queue {
             packed.str(id).str(token);
         }
         let args = [Arg::Int(duration_ms as i64), Arg::from(packed.0.as_slice())];
-        let mut reply = Reply::new("the answer to extend_locks", self.run(&EXTEND_LOCKS, &args).await?)?;
-        let mut failed = Vec::with_capacity(reply.len());
-        while !reply.is_empty() {
-            failed.push(reply.text()?);
-        }
-        Ok(failed)
+        Reply::new("the answer to extend_locks", self.run(&EXTEND_LOCKS, &args).await?)?.texts()
     }
 }
 
@@ -222,10 +218,6 @@ fn pack(ended: HandEnd, now_ms: u64) -> Result<Outcomes> {
     }
     Outcomes::pack(vec![flush], now_ms, &mut holdings, &defaults)
 }
-
-// the server answers a wait within its time; a connection that does not is dead
-const GRACE: Duration = Duration::from_secs(1);
-const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits for jobs to be taken by hand, on a connection of its own, which is made when it is first needed.
 pub(super) struct HandWaiter {

@@ -333,15 +333,8 @@ impl Loop {
             Arg::Int(i64::from(self.options.max_stalled_count)),
         ];
         let brought_back = async {
-            let mut reply = Reply::new(
-                "the answer to rescue",
-                RESCUE.run(&self.connection, &self.keys.base, &args).await?,
-            )?;
-            let mut ids = Vec::with_capacity(reply.len());
-            while !reply.is_empty() {
-                ids.push(reply.text()?);
-            }
-            Ok::<_, Error>(ids)
+            let reply = RESCUE.run(&self.connection, &self.keys.base, &args).await?;
+            Reply::new("the answer to rescue", reply)?.texts()
         };
         // what this scan brings back wakes this worker as well, and is `stalled` before it is active
         self.waiter.hold_back(true);

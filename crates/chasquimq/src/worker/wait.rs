@@ -20,9 +20,9 @@ use super::{
 use crate::{error::Result, keys::Keys, server::conn::Connection};
 
 // the server answers a wait within its time; a connection that does not is dead
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 // a server that refuses is not asked without end
-const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 // a lane that cannot be opened, or breaks, is not asked for without end
 const LANE_PAUSE: Duration = Duration::from_secs(1);
 

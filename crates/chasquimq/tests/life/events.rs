@@ -30,8 +30,7 @@ impl Listener {
             }
         });
         let reader = Arc::new(EventReader::new(connect_options(), world.keys.clone(), sink.clone()));
-        let (reading, place) = (reader.clone(), place.to_owned());
-        let task = tokio::spawn(async move { reading.run(&place, Duration::from_secs(1), sink).await });
+        let task = tokio::spawn(reader.run(place, Duration::from_secs(1), sink));
         Self { reader, events, task }
     }
 
@@ -61,6 +60,20 @@ fn shown(events: &[Event]) -> Vec<String> {
         .iter()
         .map(|event| format!("{}{}", event.name, job(event)))
         .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_is_ready_hears_what_happens_next() {
+    for _ in 0..50 {
+        let world = World::new();
+        world.add_plain(1).await;
+        let listener = Listener::from(&world, "$");
+        listener.reader.ready().await.expect("a reader");
+        world.add_plain(1).await;
+        assert_eq!(shown(&listener.until(2).await), ["added 2", "waiting 2"]);
+        listener.close().await;
+        world.end();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{Queue, WorkerOptions};
+use chasquimq::{ConnectOptions, Queue, WorkerOptions};
 
 use crate::{
     probe::connect_options,
@@ -58,6 +58,19 @@ async fn add_in_parallel(queue: &Arc<Queue>) -> Vec<u64> {
         numbers.extend(task.await.expect("additions"));
     }
     numbers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_the_connection_and_says_nothing_is_as_bad_as_none() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let options = ConnectOptions {
+        port: silent.local_addr().expect("an address").port(),
+        connect_timeout: Duration::from_millis(100),
+        ..ConnectOptions::default()
+    };
+    let queue = Queue::new(options, World::new().keys.clone(), |_| {});
+    let error = queue.ready().await.expect_err("no server");
+    assert_eq!(error.to_string(), "connect ETIMEDOUT");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,10 +47,7 @@ async fn killed_connections_and_forgotten_scripts_disturb_nobody() {
         }
     });
     let reader = Arc::new(EventReader::new(connect.clone(), world.keys.clone(), sink.clone()));
-    let reading = tokio::spawn({
-        let reader = reader.clone();
-        async move { reader.run("0-0", Duration::from_secs(1), sink).await }
-    });
+    let reading = tokio::spawn(reader.run("0-0", Duration::from_secs(1), sink));
     let runs: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
     let counted = runs.clone();
     let worker = Runner::start(connect, world.keys.clone(), WorkerOptions::default(), move |job| {

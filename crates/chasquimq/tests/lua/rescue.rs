@@ -128,5 +128,9 @@ fn a_job_that_was_let_go_and_not_moved_is_brought_back() {
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("w").let_go(&at(1, 1, 0)).let_go(&of("x")));
     queue.key_is("active", "1=[1000 1 - ''] x=[1000 1 - '']");
+    // they may still be moved
+    assert_eq!(run!(queue, RESCUE, 1010, 1, 1), "[]");
+    queue.end_lease("-");
+    queue.command("DEL", "stalled", &[]);
     assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[1 x]");
 }

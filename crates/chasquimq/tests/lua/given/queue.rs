@@ -289,9 +289,8 @@ fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
             }
         });
         let reader = Arc::new(EventReader::new(connect_options(), keys, sink.clone()));
-        let reading = reader.clone();
         let from = format!("{}-{}", after.0, after.1);
-        let task = tokio::spawn(async move { reading.run(&from, Duration::from_secs(1), sink).await });
+        let task = tokio::spawn(reader.run(&from, Duration::from_secs(1), sink));
         let mut events: Vec<Event> = Vec::new();
         let end = format!("{}-{}", last.0, last.1);
         while events.last().is_none_or(|event| event.id != end) {

@@ -69,7 +69,7 @@ pub enum At {
 const FIRST_PLACE: i64 = 1 << 24;
 
 /// Who holds a job that its worker let go.
-const NOBODY: &str = "-";
+pub const NOBODY: &str = "-";
 
 /// A retention rule: count, age in seconds, limit.
 pub type Keep = (i64, i64, u64);

@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::{
     drive::{Belief, Drive, OWNERS},
-    state::Keep,
+    state::{Keep, NOBODY},
 };
 use crate::given::{
     queue::show_reply,
@@ -66,6 +66,8 @@ impl Drive {
         let Value::Array(parts) = &value else {
             panic!("{value:?}")
         };
+        // the model knows no lease of what was let go
+        self.queue.end_lease(NOBODY);
         self.accept(owner, &parts[0], &rejected);
         let waiting = self.model.line().len();
         let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
