@@ -8,6 +8,8 @@ import type { NativeHandEnd, NativeHandStepped, NativeJob } from './native.js';
 import { normaliseOptions, optionsFromText } from './job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from './options/worker.js';
 import { readLimiter } from './rate-limits.js';
+import { recordJob } from './telemetry/job-metrics.js';
+import { traceEnd, type JobEnd } from './telemetry/trace.js';
 import type { JobJson } from './types/job-json.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
@@ -54,6 +56,7 @@ export async function completeByHand(
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
   const stepped = await stepByHand(queue, token, fetchNext, ended, now);
   job.recordCompletion(now);
+  tellEnd(queue, job, 'completed');
   return nextTuple(stepped);
 }
 
@@ -76,9 +79,15 @@ export async function failByHand(
   if (failure) {
     const { state, attemptsMade, delay } = failure;
     job.recordFailure({ attemptsMade, isFinal: state === 'failed', delay }, now);
+    tellEnd(queue, job, state === 'waiting' ? 'retried' : state);
   }
   if (failure?.state === 'waiting') return undefined;
   return failure?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
+}
+
+function tellEnd(queue: MinimalQueue, job: Job, became: JobEnd): void {
+  traceEnd(queue, job, became);
+  recordJob(queue, job, became);
 }
 
 function endOf(queue: MinimalQueue, job: Job, retention: 'removeOnComplete' | 'removeOnFail'): NativeHandEnd {

@@ -17,6 +17,7 @@ import { askStrategy, failedTry, needsStrategy, reasonNotToRun } from './failed-
 import type { Job } from './job.js';
 import type { NativeWorker, WorkerMessage } from './native.js';
 import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
+import type { TracedRuns } from './telemetry/runs.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
@@ -53,6 +54,8 @@ export interface DispatcherOptions {
   workerName: string | undefined;
   maxStartedAttempts: number | undefined;
   backoffStrategy: BackoffStrategy | undefined;
+  /** Spans of the jobs' runs, if there is telemetry. */
+  runs?: TracedRuns | undefined;
 }
 
 export class Dispatcher {
@@ -215,9 +218,11 @@ export class Dispatcher {
       this.release(slot);
     } else if (message === RATE_LIMIT_ERROR) {
       this.outcomes.add({ handle, kind: 'rateLimited' });
+      this.options.runs?.limited(job);
       this.release(slot);
     } else if (MOVED.has(name as string)) {
       this.outcomes.add({ handle, kind: 'moved' });
+      this.options.runs?.end(job);
       this.release(slot);
     } else {
       const failed = failedTry(job, error);
@@ -237,6 +242,7 @@ export class Dispatcher {
       await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
+      this.options.runs?.end(slot.job!);
       if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
       this.release(slot);
       return;
@@ -301,18 +307,26 @@ export class Dispatcher {
   }
 
   private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, Error> | undefined): void {
-    const { owner } = this.options;
+    const { owner, runs } = this.options;
     const { jobs, handles, kinds, values } = sent;
     const { finishedOn } = message;
     const failures = message.failures && new Failures(message.failures);
     for (let i = 0; i < jobs.length; i++) {
       const job = jobs[i];
-      if (rejected?.has(handles[i])) continue;
+      const refusal = rejected?.get(handles[i]);
+      if (refusal) {
+        runs?.refused(job, refusal);
+        continue;
+      }
       if (kinds[i] === COMPLETED) {
         job.recordCompletion(finishedOn);
+        runs?.stored(job, 'completed', values[i]);
         if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
       } else {
-        if (failures?.find(handles[i])) job.recordFailure(failures, finishedOn);
+        if (failures?.find(handles[i])) {
+          job.recordFailure(failures, finishedOn);
+          runs?.stored(job, failures.became, values[i]);
+        }
         if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
       }
     }

@@ -24,6 +24,12 @@ export class Failures {
     return this.layout[this.at + 1] === FAILED;
   }
 
+  /** What the try was followed by. */
+  get became(): 'failed' | 'delayed' | 'retried' {
+    if (this.isFinal) return 'failed';
+    return this.layout[this.at + 1] === DELAYED ? 'delayed' : 'retried';
+  }
+
   /** Tries that ended. */
   get attemptsMade(): number {
     return this.layout[this.at + 2];
@@ -31,6 +37,6 @@ export class Failures {
 
   /** Milliseconds before the next try; undefined when there is none, or no pause. */
   get delay(): number | undefined {
-    return this.layout[this.at + 1] === DELAYED ? this.layout[this.at + 3] : undefined;
+    return this.became === 'delayed' ? this.layout[this.at + 3] : undefined;
   }
 }

@@ -57,6 +57,7 @@ export type { QueueListener } from './types/queue-listener.js';
 export type { QueueMeta } from './types/queue-meta.js';
 export type { RepeatStrategy } from './types/repeat-strategy.js';
 export type { SandboxedJob, SandboxedJobProcessor } from './types/sandboxed-job.js';
+export { MetricNames, TelemetryAttributes } from './telemetry/names.js';
 export { SpanKind } from './types/telemetry.js';
 export type * from './types/telemetry.js';
 export type { WorkerListener } from './types/worker-listener.js';

@@ -19,7 +19,7 @@ const FAILURE_OPTIONS = [
   'ignoreDependencyOnFailure',
 ] as const;
 
-const NOT_YET = ['parent', ...FAILURE_OPTIONS, 'telemetry'] as const;
+const NOT_YET = ['parent', ...FAILURE_OPTIONS] as const;
 
 /** Short names under which BullMQ stores some options, understood when options are read back. */
 const LONG_NAMES: Record<string, keyof JobsOptions> = {

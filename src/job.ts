@@ -23,6 +23,7 @@ import {
   type RetryOptions,
 } from './options/job.js';
 import type { QueueEvents } from './queue-events.js';
+import { recordJob } from './telemetry/job-metrics.js';
 import type { JobJson, JobJsonSandbox } from './types/job-json.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { FinishedStatus, JobState } from './types/job-state.js';
@@ -615,6 +616,7 @@ export class Job<
     const now = Date.now();
     await this.queue.commands.native.moveToDelayed(this.knownId(), timestamp, token ?? UNLOCKED, now);
     this.delay = Math.max(timestamp - now, 0);
+    recordJob(this.queue, this, 'delayed');
   }
 
   /**
@@ -623,7 +625,9 @@ export class Job<
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
   async moveToWait(token?: string): Promise<number> {
-    return this.queue.commands.native.moveToWait(this.knownId(), token ?? UNLOCKED, Date.now());
+    const left = await this.queue.commands.native.moveToWait(this.knownId(), token ?? UNLOCKED, Date.now());
+    recordJob(this.queue, this, 'waiting');
+    return left;
   }
 
   /**

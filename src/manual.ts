@@ -9,6 +9,7 @@ import { reasonNotToRun } from './failed-try.js';
 import type { Job } from './job.js';
 import type { NativeJob, NativeWorker } from './native.js';
 import type { ResolvedWorkerOptions } from './options/worker.js';
+import type { TracedRuns } from './telemetry/runs.js';
 import type { JobJson } from './types/job-json.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
@@ -31,6 +32,8 @@ export interface ManualOptions {
   JobClass: typeof Job;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
   acceptsSignal: boolean;
+  /** Spans of the jobs' runs, if there is telemetry. */
+  runs: TracedRuns | undefined;
 }
 
 export class Manual {
@@ -120,6 +123,7 @@ export class Manual {
     }
     try {
       const next = await job.moveToCompleted(value, token, mayFetch());
+      this.options.runs?.told(job, 'completed', value);
       owner.emit('completed', job, value, 'active');
       return this.afterEnd(next, token);
     } catch (error) {
@@ -138,6 +142,7 @@ export class Manual {
       }
       if (MOVED.has(name as string)) return mayFetch() ? await this.next(token, false) : undefined;
       const next = await job.moveToFailed(error as Error, token, mayFetch());
+      this.options.runs?.told(job, 'failed', error);
       owner.emit('failed', job, error, 'active');
       return this.afterEnd(next, token);
     } catch (failure) {

@@ -7,7 +7,9 @@ import { Job } from './job.js';
 import type { NativeQueueOptions } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { KeyPrefixOptions, QueueBaseOptions } from './options/queue.js';
+import { trace } from './telemetry/trace.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
+import type { Span, SpanKind } from './types/telemetry.js';
 
 /** How a subclass of {@link QueueBase} uses its connection. */
 export interface QueueBaseUse {
@@ -52,7 +54,6 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     if (!name) throw new Error('Queue name must be provided');
     if (name.includes(':')) throw new Error('Queue name cannot contain :');
     if (use.backendFactory) throw new NotSupportedError('a backendFactory');
-    if (opts.telemetry) throw new NotSupportedError('the option "telemetry"');
 
     this.name = name;
     this.opts = { ...opts };
@@ -87,6 +88,22 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
   getBackend(): B {
     return (this.shownBackend ??= new Backend(this.commands)) as B;
+  }
+
+  /**
+   * Runs an operation within a span, if there is telemetry.
+   * @param destination behind the operation in the span's name; may be empty
+   * @param callback gets the span, and the metadata to store with what it produces
+   * @param srcPropagationMetadata of the producer that caused the operation
+   */
+  trace<T>(
+    spanKind: SpanKind,
+    operation: string,
+    destination: string,
+    callback: (span?: Span, dstPropagationMetadata?: string) => Promise<T> | T,
+    srcPropagationMetadata?: string,
+  ): Promise<T> {
+    return trace(this, spanKind, operation, destination, callback, srcPropagationMetadata);
   }
 
   /**

@@ -3,6 +3,7 @@ import { notSupported } from './errors/not-supported-error.js';
 import type { Job } from './job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from './options/connection.js';
+import { MetricNames, TelemetryAttributes } from './telemetry/names.js';
 import type { JobJson } from './types/job-json.js';
 import type { JobState, JobType } from './types/job-state.js';
 import type { Metrics } from './types/metrics.js';
@@ -219,12 +220,15 @@ export class QueueGetters<
    */
   async recordJobCountsMetric(...types: JobType[]): Promise<{ [index: string]: number }> {
     const counts = await this.getJobCounts(...types);
-    const gauge = this.opts.telemetry?.meter?.createGauge('bullmq.queue.jobs', {
+    const gauge = this.opts.telemetry?.meter?.createGauge(MetricNames.QueueJobsCount, {
       description: 'Number of jobs in the queue by state',
       unit: '{jobs}',
     });
     for (const [state, count] of Object.entries(counts)) {
-      gauge?.record(count, { 'bullmq.queue.name': this.name, 'bullmq.queue.jobs.state': state });
+      gauge?.record(count, {
+        [TelemetryAttributes.QueueName]: this.name,
+        [TelemetryAttributes.QueueJobsState]: state,
+      });
     }
     return counts;
   }

@@ -18,11 +18,14 @@ import {
 } from './options/failed-jobs.js';
 import { QueueGetters } from './queue-getters.js';
 import { checkExpireTime } from './rate-limits.js';
+import { TelemetryAttributes } from './telemetry/names.js';
+import { traceInternal } from './telemetry/trace.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { JobSchedulerJson } from './types/job-scheduler-json.js';
 import type { FinishedStatus } from './types/job-state.js';
 import type { QueueListener } from './types/queue-listener.js';
 import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './types/queue-type.js';
+import { SpanKind } from './types/telemetry.js';
 import { QUEUE_VERSION } from './version.js';
 
 /** Jobs a `cleaned` event. */
@@ -110,6 +113,20 @@ export class Queue<
 
   /** What `add` does; for subclasses that wrap it. */
   protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+    if (this.opts.telemetry) return this.addTraced(name, data, opts);
+    return this.addNow(name, data, opts);
+  }
+
+  private addTraced(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+    return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
+      const told = metadata && !opts?.telemetry?.omitContext ? { ...opts, telemetry: { metadata } } : opts;
+      const job = await this.addNow(name, data, told);
+      span?.setAttributes({ [TelemetryAttributes.JobName]: name, [TelemetryAttributes.JobId]: job.id });
+      return job;
+    });
+  }
+
+  private addNow(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     let added: Promise<Job<DataType, ResultType, NameType>>;
     try {
       if (opts) rejectReservedId(opts.jobId);
@@ -131,7 +148,21 @@ export class Queue<
   addBulk(
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
+    if (this.opts.telemetry) return this.addBulkTraced(jobs);
     return this.Job.createBulk<DataType, ResultType, NameType>(this, this.allWithDefaults(jobs));
+  }
+
+  private addBulkTraced(
+    jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
+  ): Promise<Job<DataType, ResultType, NameType>[]> {
+    return this.trace(SpanKind.PRODUCER, 'addBulk', this.name, (span, metadata) => {
+      span?.setAttributes({
+        [TelemetryAttributes.BulkNames]: jobs.map(({ name }) => name),
+        [TelemetryAttributes.BulkCount]: jobs.length,
+      });
+      const told = jobs.map((job) => ({ ...job, opts: { ...job.opts, telemetry: telemetryOf(job.opts, metadata) } }));
+      return this.Job.createBulk<DataType, ResultType, NameType>(this, this.allWithDefaults(told));
+    });
   }
 
   /** The options of one job: a default `jobId` is ignored. */
@@ -161,14 +192,18 @@ export class Queue<
 
   /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */
   async pause(): Promise<void> {
-    await this.commands.native.pause(true);
-    this.emit('paused');
+    return traceInternal(this, 'pause', {}, async () => {
+      await this.commands.native.pause(true);
+      this.emit('paused');
+    });
   }
 
   /** Lets workers take jobs again. */
   async resume(): Promise<void> {
-    await this.commands.native.pause(false);
-    this.emit('resumed');
+    return traceInternal(this, 'resume', {}, async () => {
+      await this.commands.native.pause(false);
+      this.emit('resumed');
+    });
   }
 
   async isPaused(): Promise<boolean> {
@@ -212,7 +247,9 @@ export class Queue<
    * @throws (rejects) Error with the server's text unless it is a whole number of at least 1
    */
   async rateLimit(expireTimeMs: number): Promise<void> {
-    await this.commands.native.hold(checkExpireTime(expireTimeMs));
+    return traceInternal(this, 'rateLimit', { [TelemetryAttributes.QueueRateLimit]: expireTimeMs }, async () => {
+      await this.commands.native.hold(checkExpireTime(expireTimeMs));
+    });
   }
 
   /**
@@ -234,15 +271,29 @@ export class Queue<
    * @returns 1, also when there is no such job; 0 when the job or one of its children is held by a worker
    */
   async remove(jobId: string, { removeChildren = true }: { removeChildren?: boolean } = {}): Promise<number> {
-    const removed = await this.commands.native.remove(String(jobId), removeChildren);
-    if (removed === 1) this.emit('removed', jobId);
-    return removed;
+    return traceInternal(
+      this,
+      'remove',
+      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: JSON.stringify({ removeChildren }) },
+      async () => {
+        const removed = await this.commands.native.remove(String(jobId), removeChildren);
+        if (removed === 1) this.emit('removed', jobId);
+        return removed;
+      },
+    );
   }
 
   /** Stores a job's progress and emits `progress` with its id. */
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
-    await this.commands.native.updateProgress(jobId, JSON.stringify(progress) ?? 'null');
-    this.emit('progress', jobId, progress);
+    return traceInternal(
+      this,
+      'updateJobProgress',
+      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: JSON.stringify(progress) },
+      async () => {
+        await this.commands.native.updateProgress(jobId, JSON.stringify(progress) ?? 'null');
+        this.emit('progress', jobId, progress);
+      },
+    );
   }
 
   /**
@@ -260,12 +311,16 @@ export class Queue<
    * @returns 1, or 0 when no job owned it
    */
   async removeDeduplicationKey(id: string): Promise<number> {
-    return this.commands.native.removeDeduplicationKey(String(id));
+    return traceInternal(this, 'removeDeduplicationKey', { [TelemetryAttributes.DeduplicationKey]: id }, async () => {
+      return this.commands.native.removeDeduplicationKey(String(id));
+    });
   }
 
   /** @deprecated Use removeDeduplicationKey. */
   removeDebounceKey(id: string): Promise<number> {
-    return this.removeDeduplicationKey(id);
+    return traceInternal(this, 'removeDebounceKey', { [TelemetryAttributes.JobKey]: id }, () =>
+      this.commands.native.removeDeduplicationKey(String(id)),
+    );
   }
 
   /**
@@ -273,8 +328,10 @@ export class Queue<
    * @throws (rejects) Error `Cannot obliterate queue with active jobs` unless forced
    */
   async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
-    await this.pause();
-    await this.commands.native.obliterate(force, count);
+    return traceInternal(this, 'obliterate', {}, async () => {
+      await this.pause();
+      await this.commands.native.obliterate(force, count);
+    });
   }
 
   /** 0: here a job and what says where it is change in one step, so no job is ever orphaned. */
@@ -295,7 +352,9 @@ export class Queue<
    * Cost: a step for 500 jobs, or for 6,400 plain ones.
    */
   async drain(delayed = false): Promise<void> {
-    await this.commands.native.drain(Boolean(delayed), Date.now());
+    return traceInternal(this, 'drain', { [TelemetryAttributes.QueueDrainDelay]: delayed }, async () => {
+      await this.commands.native.drain(Boolean(delayed), Date.now());
+    });
   }
 
   /**
@@ -312,21 +371,29 @@ export class Queue<
     limit = 0,
     type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
   ): Promise<string[]> {
-    if (Number.isNaN(Number(grace))) throw new RangeError('grace must be a number of milliseconds');
-    if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
-    if (limit < 0) return [];
-    const now = Date.now();
-    const state = type === 'waiting' ? 'wait' : type;
-    const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
-    const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
-    const ids: string[] = [];
-    for (const batch of cleanedBatches(removed, most)) {
-      // BullMQ reads its list of waiting jobs from the other end
-      if (state === 'wait') batch.reverse();
-      this.emit('cleaned', batch, state);
-      ids.push(...batch);
-    }
-    return ids;
+    return this.trace(SpanKind.INTERNAL, 'clean', this.name, async (span) => {
+      if (Number.isNaN(Number(grace))) throw new RangeError('grace must be a number of milliseconds');
+      if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
+      if (limit < 0) return [];
+      const now = Date.now();
+      const state = type === 'waiting' ? 'wait' : type;
+      const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
+      const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
+      const ids: string[] = [];
+      for (const batch of cleanedBatches(removed, most)) {
+        // BullMQ reads its list of waiting jobs from the other end
+        if (state === 'wait') batch.reverse();
+        this.emit('cleaned', batch, state);
+        ids.push(...batch);
+      }
+      span?.setAttributes({
+        [TelemetryAttributes.QueueGrace]: grace,
+        [TelemetryAttributes.JobType]: type,
+        [TelemetryAttributes.QueueCleanLimit]: most || Infinity,
+        [TelemetryAttributes.QueueCleanCount]: ids.length,
+      });
+      return ids;
+    });
   }
 
   /**
@@ -335,12 +402,13 @@ export class Queue<
    * @param opts.count jobs a step, 500 at most
    * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
    */
-  async retryJobs({
-    count = 1000,
-    state = 'failed',
-    timestamp = Date.now(),
-  }: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
-    await this.commands.native.retryJobs(state, { before: timestamp }, 0, count, false, Date.now());
+  async retryJobs(opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
+    const { count = 1000, state = 'failed', timestamp = Date.now() } = opts;
+    const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
+    const retry = async (): Promise<void> => {
+      await this.commands.native.retryJobs(state, { before: timestamp }, 0, count, false, Date.now());
+    };
+    return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
   }
 
   /**
@@ -348,8 +416,16 @@ export class Queue<
    * Cost: a step of a few milliseconds for 500 jobs.
    * @param opts.count jobs a step, 500 at most
    */
-  async promoteJobs({ count = 500 }: { count?: number } = {}): Promise<void> {
-    await this.commands.native.promoteJobs(count, Date.now());
+  async promoteJobs(opts: { count?: number } = {}): Promise<void> {
+    const { count = 500 } = opts;
+    return traceInternal(
+      this,
+      'promoteJobs',
+      { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) },
+      async () => {
+        await this.commands.native.promoteJobs(count, Date.now());
+      },
+    );
   }
 
   /**
@@ -359,8 +435,15 @@ export class Queue<
    * @throws (rejects) RangeError unless `maxLength` is a number of 0 or more
    */
   async trimEvents(maxLength: number): Promise<number> {
-    if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
-    return this.commands.native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
+    return traceInternal(this, 'trimEvents', { [TelemetryAttributes.QueueEventMaxLength]: maxLength }, async () => {
+      if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
+      return this.commands.native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
+    });
+  }
+
+  /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
+  override close(): Promise<void> {
+    return (this.closing ??= traceInternal(this, 'close', {}, () => this.commands.close()));
   }
 
   // ---- Failed jobs: an extension
@@ -494,6 +577,12 @@ function cleanedBatches(ids: string[], limit: number): string[][] {
 function numberText(name: string, value: number): string {
   if (Number.isNaN(Number(value ?? NaN))) throw new TypeError(`${name} must be a number, not ${String(value)}`);
   return String(value);
+}
+
+/** The telemetry of a job of a bulk: what it brings itself comes first. */
+function telemetryOf(given: BulkJobOptions | undefined, metadata: string | undefined): JobsOptions['telemetry'] {
+  const own = given?.telemetry;
+  return own?.metadata || own?.omitContext || !metadata ? own : { ...own, metadata };
 }
 
 function isEmpty(options: object): boolean {

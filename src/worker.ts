@@ -24,9 +24,13 @@ import { checkExpireTime, readLimiter, watchLimiter } from './rate-limits.js';
 import { Readiness } from './readiness.js';
 import { ChildPool } from './sandbox/pool.js';
 import { processorFile, sandboxed } from './sandbox/sandbox.js';
+import { TelemetryAttributes } from './telemetry/names.js';
+import { TracedRuns } from './telemetry/runs.js';
+import { openSpan, traceInternal } from './telemetry/trace.js';
 import type { JobJson } from './types/job-json.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { Processor } from './types/processor.js';
+import { SpanKind, type Attributes, type Span } from './types/telemetry.js';
 import type { WorkerListener } from './types/worker-listener.js';
 
 /** Longest span the engine is given, in milliseconds: what users write as Infinity. */
@@ -72,6 +76,7 @@ export class Worker<
   private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
   private readonly manual: Manual;
+  private readonly runs: TracedRuns | undefined;
   private maxRunning: number;
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
@@ -100,6 +105,8 @@ export class Worker<
     this.createSandbox(processor);
     this.maxRunning = resolved.concurrency;
 
+    const { telemetry } = resolved;
+    this.runs = telemetry && new TracedRuns(this, telemetry, this.traceAttributes);
     this.engine = this.createEngine(resolved);
     watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
     this.dispatcher = this.createDispatcher(resolved);
@@ -107,9 +114,9 @@ export class Worker<
       owner: this as ManualOwner,
       native: this.engine,
       JobClass: this.Job,
-      process: (job, token, signal) =>
-        this.callProcessJob(job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      process: (job, token, signal) => this.process(job, token, signal),
       acceptsSignal: this.acceptsSignal,
+      runs: this.runs,
     });
     this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
     this.readiness.wait().then(
@@ -155,14 +162,14 @@ export class Worker<
       owner: this,
       native: this.engine,
       JobClass: this.Job,
-      process: (job, token, signal) =>
-        this.callProcessJob(job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      process: (job, token, signal) => this.process(job, token, signal),
       acceptsSignal: this.acceptsSignal,
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
       maxStartedAttempts: opts.maxStartedAttempts,
       backoffStrategy: opts.settings?.backoffStrategy,
+      runs: this.runs,
     });
   }
 
@@ -183,6 +190,18 @@ export class Worker<
     this.processFn = sandboxed(file, this.childPool) as typeof this.processFn;
   }
 
+  /** Runs the processor, within a span if there is telemetry. */
+  private process(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+    const call = job as Job<DataType, ResultType, NameType, ProgressType>;
+    if (!this.runs) return this.callProcessJob(call, token, signal);
+    return this.runs.run(job, () => this.callProcessJob(call, token, signal));
+  }
+
+  /** What spans tell of this worker. */
+  private get traceAttributes(): Attributes {
+    return { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerName]: this.opts.name };
+  }
+
   private get acceptsSignal(): boolean {
     return this.processFn !== undefined && (this.childPool !== undefined || this.processFn.length >= 3);
   }
@@ -201,7 +220,7 @@ export class Worker<
   /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
   private receive(message: WorkerMessage): void {
     if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
-    if (message.stalled) for (const id of message.stalled) this.emit('stalled', id, 'active');
+    if (message.stalled) this.tellStalled(message.stalled);
     if (message.leaseLost) this.reportLostLease();
     if (message.giveBack) this.dispatcher.giveBack();
     if (message.jobs) this.dispatcher.deliver(message.jobs);
@@ -219,6 +238,16 @@ export class Worker<
       this.readiness.lost();
       this.emit('ioredis:close');
     }
+  }
+
+  private tellStalled(ids: string[]): void {
+    if (this.opts.telemetry) {
+      const span = openSpan(this, this.opts.telemetry, SpanKind.INTERNAL, 'moveStalledJobsToWait', this.name).span;
+      span.setAttributes({ ...this.traceAttributes, [TelemetryAttributes.WorkerStalledJobs]: ids });
+      for (const id of ids) span.addEvent('job stalled', { [TelemetryAttributes.JobId]: id });
+      span.end();
+    }
+    for (const id of ids) this.emit('stalled', id, 'active');
   }
 
   private reportLostLease(): void {
@@ -241,6 +270,9 @@ export class Worker<
     if (this.paused || this.closing) return;
     this.running = true;
     const ended = new Promise<void>((resolve) => (this.endRun = resolve));
+    if (this.opts.telemetry && !this.opts.skipStalledCheck) {
+      await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
+    }
     this.dispatcher.resume();
     this.engine.run(Date.now());
     await ended;
@@ -266,29 +298,38 @@ export class Worker<
    * @param doNotWaitActive does not wait for the jobs that are running
    */
   async pause(doNotWaitActive = false): Promise<void> {
-    if (this.paused) return;
-    this.paused = true;
-    this.engine.stopWaiting();
-    const quiet = this.engine.pause();
-    this.dispatcher.pause();
-    const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
-    // What a fetch under way brought is given back. Without a connection nothing is fetched.
-    if (!this.readiness.isDown) await Promise.race([quiet, pause(PATIENCE_MS)]);
-    if (!doNotWaitActive) await ended;
-    this.emit('paused');
+    return traceInternal(
+      this,
+      'pause',
+      { ...this.traceAttributes, [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
+      async () => {
+        if (this.paused) return;
+        this.paused = true;
+        this.engine.stopWaiting();
+        const quiet = this.engine.pause();
+        this.dispatcher.pause();
+        const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
+        // What a fetch under way brought is given back. Without a connection nothing is fetched.
+        if (!this.readiness.isDown) await Promise.race([quiet, pause(PATIENCE_MS)]);
+        if (!doNotWaitActive) await ended;
+        this.emit('paused');
+      },
+    );
   }
 
   /** Takes jobs again after `pause`. Emits `resumed`. */
   async resume(): Promise<void> {
-    if (!this.paused || this.closing) return;
-    this.paused = false;
-    if (this.running) {
-      this.dispatcher.resume();
-      this.engine.run(Date.now());
-    } else if (this.processFn) {
-      this.run().catch((error) => this.emit('error', error as Error));
-    }
-    this.emit('resumed');
+    return traceInternal(this, 'resume', this.traceAttributes, async () => {
+      if (!this.paused || this.closing) return;
+      this.paused = false;
+      if (this.running) {
+        this.dispatcher.resume();
+        this.engine.run(Date.now());
+      } else if (this.processFn) {
+        this.run().catch((error) => this.emit('error', error as Error));
+      }
+      this.emit('resumed');
+    });
   }
 
   override waitUntilReady(): Promise<void> {
@@ -305,7 +346,8 @@ export class Worker<
       // Set before the first step, for listeners of `closing`.
       let closed = (): void => {};
       this.closing = new Promise((resolve) => (closed = resolve));
-      void this.closeAll(force).then(closed);
+      const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
+      void traceInternal(this, 'close', attributes, () => this.closeAll(force)).then(closed);
     }
     return this.closing;
   }
@@ -364,7 +406,14 @@ export class Worker<
    * @deprecated Use queue.rateLimit.
    */
   async rateLimit(expireTimeMs: number): Promise<void> {
-    await this.commands.native.hold(checkExpireTime(expireTimeMs));
+    return traceInternal(
+      this,
+      'rateLimit',
+      { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerRateLimit]: expireTimeMs },
+      async () => {
+        await this.commands.native.hold(checkExpireTime(expireTimeMs));
+      },
+    );
   }
 
   // ---- Running jobs by hand
@@ -380,7 +429,17 @@ export class Worker<
     token: string,
     { block = true }: GetNextJobOptions = {},
   ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    return (await this.manual.next(token, block)) as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+    const job = await this.manual.next(token, block);
+    const attributes = {
+      ...this.traceAttributes,
+      [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
+      [TelemetryAttributes.JobId]: job?.id,
+    };
+    if (this.opts.telemetry) {
+      const tell = (span?: Span): void => span?.setAttributes(attributes);
+      await this.trace(SpanKind.INTERNAL, 'getNextJob', this.name, tell, job?.opts.telemetry?.metadata);
+    }
+    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
   /**
@@ -394,6 +453,7 @@ export class Worker<
     fetchNextCallback: () => boolean = () => true,
   ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
     const next = await this.manual.process(job as Job, token, fetchNextCallback);
+    this.runs?.end(job as Job);
     return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
@@ -417,7 +477,9 @@ export class Worker<
 
   /** Looks for jobs of lost workers from now on, each `stalledInterval`; a worker that runs does so by itself. */
   async startStalledCheckTimer(): Promise<void> {
-    if (!this.closing) this.engine.scan();
+    await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {
+      if (!this.closing) this.engine.scan();
+    });
   }
 
   // ---- Cancelling

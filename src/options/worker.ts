@@ -168,6 +168,5 @@ export function checkConcurrency(concurrency: number): void {
 }
 
 function rejectUnsupported(opts: WorkerOptions<unknown>): void {
-  if (opts.telemetry) throw new NotSupportedError('the worker option "telemetry"');
   if (opts.settings?.repeatStrategy) throw new NotSupportedError('the worker option "settings.repeatStrategy"');
 }

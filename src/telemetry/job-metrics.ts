@@ -1,0 +1,35 @@
+import type { Attributes } from '../types/telemetry.js';
+import { MetricNames, TelemetryAttributes } from './names.js';
+import type { Traced } from './trace.js';
+
+/** What became of a job, and the counter of such jobs. */
+const COUNTERS = {
+  completed: MetricNames.JobsCompleted,
+  failed: MetricNames.JobsFailed,
+  delayed: MetricNames.JobsDelayed,
+  retried: MetricNames.JobsRetried,
+  waiting: MetricNames.JobsWaiting,
+  'waiting-children': MetricNames.JobsWaitingChildren,
+} as const;
+
+/** Tells the meter, if there is one, what became of a job, and how long it ran. */
+export function recordJob(
+  { name, opts }: Traced,
+  job: { readonly name: string; readonly processedOn?: number },
+  state: keyof typeof COUNTERS,
+): void {
+  const meter = opts.telemetry?.meter;
+  if (!meter) return;
+  const attributes: Attributes = {
+    [TelemetryAttributes.QueueName]: name,
+    [TelemetryAttributes.JobName]: job.name,
+    [TelemetryAttributes.JobState]: state,
+  };
+  meter.createCounter(COUNTERS[state], { description: `Number of jobs ${state}`, unit: '1' }).add(1, attributes);
+  if (!job.processedOn) return;
+  const duration = meter.createHistogram(MetricNames.JobDuration, {
+    description: 'Job processing duration',
+    unit: 'ms',
+  });
+  duration.record(Date.now() - job.processedOn, attributes);
+}

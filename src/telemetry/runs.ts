@@ -1,0 +1,73 @@
+import type { Job } from '../job.js';
+import { SpanKind, type Attributes, type Telemetry } from '../types/telemetry.js';
+import { recordJob } from './job-metrics.js';
+import { TelemetryAttributes } from './names.js';
+import { openSpan, traceEnd, type JobEnd, type OpenSpan, type Traced } from './trace.js';
+
+/** Spans and figures of the jobs a worker runs: `process` from the start until its end is stored, and that end. */
+export class TracedRuns {
+  private readonly open = new WeakMap<Job, OpenSpan>();
+
+  constructor(
+    private readonly worker: Traced,
+    private readonly telemetry: Telemetry,
+    private readonly attributes: Attributes,
+  ) {}
+
+  /** Runs the job's processor in the context of its span. */
+  run<T>(job: Job, process: () => T): T {
+    const metadata = job.opts.telemetry?.metadata;
+    const opened = openSpan(this.worker, this.telemetry, SpanKind.CONSUMER, 'process', this.worker.name, metadata);
+    this.open.set(job, opened);
+    opened.span.setAttributes({
+      ...this.attributes,
+      [TelemetryAttributes.JobId]: job.id,
+      [TelemetryAttributes.JobName]: job.name,
+    });
+    return this.telemetry.contextManager.with(opened.context, process);
+  }
+
+  /** The engine has stored the job's end. */
+  stored(job: Job, became: JobEnd, value: unknown): void {
+    recordJob(this.worker, job, became);
+    const context: unknown = this.open.get(job)?.context ?? this.telemetry.contextManager.active();
+    this.telemetry.contextManager.with(context, () => traceEnd(this.worker, job, became));
+    this.told(job, became, value);
+  }
+
+  /** The job's end was stored, and is told of already. */
+  told(job: Job, became: JobEnd, value: unknown): void {
+    const span = this.open.get(job)?.span;
+    if (became === 'completed') {
+      span?.addEvent('job completed', { [TelemetryAttributes.JobResult]: JSON.stringify(value) });
+    } else {
+      span?.addEvent('job failed', { [TelemetryAttributes.JobFailedReason]: job.failedReason });
+    }
+    span?.setAttributes({ [TelemetryAttributes.JobAttemptsMade]: job.attemptsMade });
+    this.end(job);
+  }
+
+  /** The engine refused the job's end. */
+  refused(job: Job, error: Error): void {
+    this.open.get(job)?.span.recordException(error);
+    this.end(job);
+  }
+
+  /** The job went back in line because of a rate limit. */
+  limited(job: Job): void {
+    this.end(job);
+    recordJob(this.worker, job, 'waiting');
+  }
+
+  /** The run is over, and nothing more is told of it. */
+  end(job: Job): void {
+    const opened = this.open.get(job);
+    if (!opened) return;
+    this.open.delete(job);
+    opened.span.setAttributes({
+      [TelemetryAttributes.JobAttemptFinishedTimestamp]: job.finishedOn || Date.now(),
+      [TelemetryAttributes.JobProcessedTimestamp]: job.processedOn,
+    });
+    opened.span.end();
+  }
+}
