@@ -13,6 +13,8 @@ export type Library = Pick<
   | 'WaitingError'
   | 'WaitingChildrenError'
   | 'RateLimitError'
+  | 'delay'
+  | 'removeAllQueueData'
 >;
 
 export interface NamedLibrary {
