@@ -23,6 +23,12 @@ export declare class NativeEvents {
 
 /** One queue. See `src/queue.ts`. */
 export declare class NativeQueue {
+  /** Pages of a job's children. */
+  getChildren(id: string, pages: Array<NativeChildPage>): Promise<Array<NativeChildren>>
+  /** A job's children of one kind by rank. */
+  getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
+  /** A job of any queue, with its children and theirs. */
+  getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
   /** Ends a job by hand, or takes one, or both. */
   stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
   /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
@@ -205,6 +211,34 @@ export interface NativeBatch {
   opts: Array<string>
   /** Jobs with a record. */
   extras: Array<NativeJobExtra>
+}
+
+/** Which children of a job are asked for. */
+export interface NativeChildPage {
+  /** `processed`, `unprocessed`, `ignored` or `failed`. */
+  kind: string
+  /** Where the page before ended; 0 at first. */
+  cursor: number
+  /** About how many; of `failed` the rank behind the last. 0: all of them; -1: only their number. */
+  count: number
+}
+
+/** Children by rank. */
+export interface NativeChildRange {
+  /** As `NativeChildren.values`. */
+  values: Array<string>
+  /** Those that exist. */
+  jobs: Array<NativeJob>
+  /** Children there are. */
+  total: number
+}
+
+/** Some children of a job. */
+export interface NativeChildren {
+  /** Where the next page starts, or how many there are. */
+  cursor: number
+  /** Keys; of `processed` and `ignored` key and value in turn. */
+  values: Array<string>
 }
 
 /** Where the server is. */
@@ -518,6 +552,16 @@ export interface NativeTls {
   key?: string
   /** Name to ask for and to find in the certificate; default the host. */
   servername?: string
+}
+
+/** A job of a tree. */
+export interface NativeTreeNode {
+  /** Qualified name of its queue. */
+  queue: string
+  /** The job; not there when it is gone. */
+  job?: NativeJob
+  /** Indexes of its children, which come behind it. */
+  children: Array<number>
 }
 
 /** What a worker is made from. */

@@ -8,6 +8,7 @@
 import { inspect } from 'node:util';
 import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
+import { countDependencies, readDependencies, readIgnored, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
 import type { Failures } from './failures.js';
 import { NO_OPTIONS, checkPriority, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
@@ -708,6 +709,34 @@ export class Job<
     return (await native.removeDeduplicationKey(String(this.deduplicationId), this.knownId())) === 1;
   }
 
+  // ---- Children
+
+  /**
+   * The job's children: all of them, or a page of each kind that is named. A small kind comes whole, whatever `count`
+   * says, and of a large one a page may be a little longer; a cursor of 0 says that there are no more. Of `failed` a page
+   * is those from rank `cursor` on, up to the one before rank `count`.
+   */
+  async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {
+    return readDependencies(this.queue.commands.native, this.knownId(), opts);
+  }
+
+  /** Numbers of children of the kinds that are true, or of all kinds when none is. */
+  async getDependenciesCount(
+    opts: { failed?: boolean; ignored?: boolean; processed?: boolean; unprocessed?: boolean } = {},
+  ): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
+    return countDependencies(this.queue.commands.native, this.knownId(), opts);
+  }
+
+  /** Why the children failed that have the option `ignoreDependencyOnFailure` or `continueParentOnFailure`, by their keys. */
+  async getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
+    return readIgnored(this.queue.commands.native, this.knownId());
+  }
+
+  /** @deprecated Use getIgnoredChildrenFailures. */
+  getFailedChildrenValues(): Promise<{ [jobKey: string]: string }> {
+    return this.getIgnoredChildrenFailures();
+  }
+
   private knownId(): string {
     return this.id as string;
   }
@@ -722,38 +751,7 @@ export class Job<
   getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
     return notSupported('Job.getChildrenValues');
   }
-
-  getDependencies(_opts?: DependenciesOpts): Promise<{
-    nextFailedCursor?: number;
-    failed?: string[];
-    nextIgnoredCursor?: number;
-    ignored?: Record<string, any>;
-    nextProcessedCursor?: number;
-    processed?: Record<string, any>;
-    nextUnprocessedCursor?: number;
-    unprocessed?: string[];
-  }> {
-    return notSupported('Job.getDependencies');
-  }
   /* eslint-enable @typescript-eslint/no-explicit-any */
-
-  getDependenciesCount(_opts?: {
-    failed?: boolean;
-    ignored?: boolean;
-    processed?: boolean;
-    unprocessed?: boolean;
-  }): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
-    return notSupported('Job.getDependenciesCount');
-  }
-
-  getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
-    return notSupported('Job.getIgnoredChildrenFailures');
-  }
-
-  /** @deprecated Use getIgnoredChildrenFailures. */
-  getFailedChildrenValues(): Promise<{ [jobKey: string]: string }> {
-    return notSupported('Job.getFailedChildrenValues');
-  }
 
   removeChildDependency(): Promise<boolean> {
     return notSupported('Job.removeChildDependency');

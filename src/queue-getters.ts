@@ -1,5 +1,5 @@
 import type { Backend } from './backend.js';
-import { notSupported } from './errors/not-supported-error.js';
+import { pairs } from './dependencies.js';
 import type { Job } from './job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from './options/connection.js';
@@ -304,20 +304,39 @@ export class QueueGetters<
     }
   }
 
-  // ---- Not there yet
-
-  getDependencies(
-    _parentId: string,
-    _type: 'processed' | 'pending',
-    _start: number,
-    _end: number,
+  /**
+   * Children of a job by rank, which is of no order: their keys, with what those returned that completed, and the jobs
+   * of those that exist.
+   * @param end inclusive; -1 is the last child
+   * @returns besides the number of all children of that type
+   */
+  async getDependencies(
+    parentId: string,
+    type: 'processed' | 'pending',
+    start: number,
+    end: number,
   ): Promise<{
     // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's type: the results are of any type
     items: { id: string; v?: any; err?: string }[];
     jobs: JobJson[];
     total: number;
   }> {
-    return notSupported('Queue.getDependencies');
+    const kind = type === 'processed' ? 'processed' : 'unprocessed';
+    const { values, jobs, total } = await this.commands.native.getChildRange(String(parentId), kind, start, end);
+    const items =
+      kind === 'processed'
+        ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))
+        : values.map((id) => ({ id }));
+    return { items, jobs: jobs.map((job) => this.Job.fromNative(this, job).asJSON()), total };
+  }
+}
+
+/** What a child returned, or why its text cannot be read. */
+function valueOf(text: string): { v?: unknown; err?: string } {
+  try {
+    return { v: JSON.parse(text) as unknown };
+  } catch (error) {
+    return { err: (error as Error).message };
   }
 }
 

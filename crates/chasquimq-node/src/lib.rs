@@ -2,6 +2,7 @@
 
 mod adds;
 mod convert;
+mod dependencies;
 mod error;
 mod events;
 mod hand;

@@ -84,6 +84,9 @@ pub enum Output {
     Metrics(crate::queue::NativeMetrics),
     Clients(Vec<std::collections::HashMap<String, String>>),
     Fields(std::collections::HashMap<String, String>),
+    Children(Vec<crate::dependencies::NativeChildren>),
+    ChildRange(Box<crate::dependencies::NativeChildRange>),
+    Tree(Vec<crate::dependencies::NativeTreeNode>),
     Stepped(Box<crate::hand::NativeHandStepped>),
 }
 
@@ -112,6 +115,9 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                     <Vec<std::collections::HashMap<String, String>>>::to_napi_value(env, clients)
                 }
                 Output::Fields(fields) => <std::collections::HashMap<String, String>>::to_napi_value(env, fields),
+                Output::Children(pages) => <Vec<crate::dependencies::NativeChildren>>::to_napi_value(env, pages),
+                Output::ChildRange(range) => crate::dependencies::NativeChildRange::to_napi_value(env, *range),
+                Output::Tree(nodes) => <Vec<crate::dependencies::NativeTreeNode>>::to_napi_value(env, nodes),
                 Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
             }
         }

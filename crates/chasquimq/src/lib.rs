@@ -51,11 +51,12 @@
 //! ```
 //! # Reading order
 //! [`producer`] (1. add), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), `listing` (by rank), `bulk` (many jobs at once), [`events`], and `lua/` beside them.
+//! [`queue`] (everything by id), `listing` (by rank), `dependencies` (children and trees), `bulk` (many jobs at once), [`events`], and `lua/` beside them.
 
 pub mod backoff;
 mod bulk;
 mod clock;
+mod dependencies;
 pub mod error;
 pub mod events;
 pub mod frame;
@@ -74,6 +75,7 @@ pub mod worker;
 
 pub use bulk::Pick;
 pub use clock::system_now_ms;
+pub use dependencies::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode};
 pub use error::{Error, Result};
 pub use events::{Event, EventMessage, EventReader};
 pub use id::unique_id;

@@ -25,6 +25,7 @@ mod obliterate;
 mod pause;
 mod promote_jobs;
 mod publish_event;
+mod read_dependencies;
 mod read_jobs;
 mod release;
 mod remove_dedup_key;
