@@ -24,7 +24,10 @@ import type { MinimalQueue } from './types/minimal-queue.js';
 /** Errors of these names say that the processor has moved the job by itself. */
 export const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
 
-/** Outcomes that are sent though the tick has not ended: the engine works on them while the other jobs run. */
+/**
+ * Fewest outcomes that are sent though the tick has not ended. They go when half of the jobs at hand have ended: then
+ * the engine works on one half while the other one runs.
+ */
 const EARLY_FLUSH = 128;
 
 /** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
@@ -65,6 +68,8 @@ export class Dispatcher {
   private readonly freeSlots: Slot[] = [];
   /** Delivered jobs, oldest first; only the first delivery may have been started. */
   private readonly deliveries: Delivery[] = [];
+  /** Number of delivered jobs that are not started. */
+  private left = 0;
   private accepting = true;
   private stopped = false;
 
@@ -94,6 +99,7 @@ export class Dispatcher {
   deliver(batch: DeliveredBatch): void {
     if (this.stopped) return;
     this.deliveries.push(new Delivery(batch));
+    this.left += batch.count;
     if (this.accepting) this.startAll();
     else this.giveBack();
   }
@@ -106,6 +112,7 @@ export class Dispatcher {
       }
     }
     this.deliveries.length = 0;
+    this.left = 0;
     if (this.outcomes.size > 0) this.flushSoon();
   }
 
@@ -124,6 +131,7 @@ export class Dispatcher {
     this.stopped = true;
     this.accepting = false;
     this.deliveries.length = 0;
+    this.left = 0;
     this.wake();
   }
 
@@ -174,6 +182,7 @@ export class Dispatcher {
     slot.handle = delivery.handle;
     const job = delivery.take(options.JobClass, owner, slot.token, options.workerName);
     if (delivery.left === 0) this.deliveries.shift();
+    this.left--;
     slot.job = job;
 
     if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
@@ -273,7 +282,10 @@ export class Dispatcher {
       this.flushDue = true;
       this.flushDueSince = clock();
       nextTick(flushDispatcher, this);
-    } else if (this.outcomes.size >= EARLY_FLUSH || clock() - this.flushDueSince > LONGEST_TICK_MS) {
+    } else if (
+      this.outcomes.size >= Math.max(EARLY_FLUSH, this.left) ||
+      clock() - this.flushDueSince > LONGEST_TICK_MS
+    ) {
       this.flush();
     }
   }
@@ -294,8 +306,11 @@ export class Dispatcher {
     const { sent } = this;
     if (!sent || this.stopped) return;
     this.sent = undefined;
-    // First of all, so that the engine works while listeners run.
-    this.flush();
+    // First of all, so that the engine works while listeners run. A few outcomes wait for those of the jobs that have
+    // come along: small and large calls in turn would leave the engine, then this side, without work.
+    const coming = message.jobs?.count ?? 0;
+    if (this.outcomes.size >= coming / 4) this.flush();
+    else if (this.outcomes.size > 0) queueMicrotask(() => this.flushSoon());
 
     const rejected = message.rejected && rejectedByHandle(message.rejected);
     rejected?.forEach((error) => this.options.owner.emit('error', error));

@@ -57,6 +57,7 @@ export class OptionsChecker {
    * that is not finite, and NotSupportedError for an option that is not there yet
    */
   check(name: string, data: string, given: JobsOptions): CheckedOptions {
+    if (isDelayAlone(given)) return delayAlone(given.delay);
     const key = keyOf(given);
     const known = key === undefined ? undefined : this.known.get(key);
     if (known) {
@@ -73,6 +74,16 @@ export class OptionsChecker {
     }
     return checked;
   }
+}
+
+/** Whether a job is told nothing but its delay, which is often different for each job. */
+function isDelayAlone(given: JobsOptions): given is { delay: number } {
+  for (const key in given) if (key !== 'delay') return false;
+  return Number.isSafeInteger(given.delay) && (given.delay as number) > 0;
+}
+
+function delayAlone(delay: number): CheckedOptions {
+  return { opts: { attempts: 0, delay, backoff: undefined }, text: `{"delay":${delay}}` };
 }
 
 /** A text by which equal options are told; undefined where JSON does not tell all (`undefined`, NaN and the like). */

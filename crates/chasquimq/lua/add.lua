@@ -30,13 +30,9 @@ if known then return known end
 -- @include lib/delayed
 -- @include lib/records
 -- @include lib/dedup
+-- @include lib/allowed
 
--- a batch is refused as a whole: not half-way, for a command that the user may not give
-for _, command in ipairs({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' }) do
-  if not redis.acl_check_cmd(command, base .. 'log') then
-    error({ err = 'NOPERM this user has no permissions to run the \'' .. command:lower() .. '\' command' })
-  end
-end
+require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
 S.is_safe = true
 
 local first = S.id + 1

@@ -51,6 +51,12 @@ impl JobOptions {
     /// # Errors
     /// [`crate::Error::Invalid`] when it is not an object, or an option is of another type than BullMQ's.
     pub fn parse(text: &str) -> crate::Result<Self> {
+        if let Some(delay_ms) = delay_alone(text) {
+            return Ok(Self {
+                delay_ms,
+                ..Self::none(text)
+            });
+        }
         let raw: RawJobOptions =
             serde_json::from_str(text).map_err(|error| crate::Error::Invalid(format!("job options: {error}")))?;
         Ok(Self {
@@ -100,6 +106,13 @@ impl JobOptions {
     pub fn is_plain(&self) -> bool {
         self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
     }
+}
+
+/// The delay of options that say nothing else; it is often different for each job of a batch.
+fn delay_alone(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix(r#"{"delay":"#)?.strip_suffix('}')?;
+    let is_number = digits.len() < 16 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
 }
 
 /// A number, or a text that is one, as JavaScript takes it; anything else says nothing.
@@ -278,6 +291,18 @@ mod tests {
                 limit: 2
             }
         );
+    }
+
+    #[test]
+    fn a_delay_alone_is_read_as_any_options_are() {
+        for text in [r#"{"delay":0}"#, r#"{"delay":5}"#, r#"{"delay":999999999999999}"#] {
+            let padded = text.replace(':', ": ");
+            let [short, long] = [text, &padded].map(|text| JobOptions::parse(text).expect("options").delay_ms);
+            assert_eq!(short, long, "{text}");
+        }
+        for text in [r#"{"delay":}"#, r#"{"delay":1x}"#, r#"{"delay":1"#] {
+            assert!(JobOptions::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

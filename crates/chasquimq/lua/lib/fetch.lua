@@ -4,13 +4,47 @@
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local PROMOTE_LIMIT = 1000
 
+-- @include lib/allowed
+
+-- D: due jobs that have left the delayed ones and are not in line; at: of them, those that were taken; more: others are due.
+local D = { ids = {}, at = 0, more = false }
+-- Fewer due jobs than this are not worth the shorter way.
+local MANY_DUE = 16
+
+local function due_jobs(now_ms)
+  return redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
+end
+
+local function leave_delayed(ids)
+  if #ids == 0 then return end
+  require_commands({ 'XADD', 'ZADD' })
+  redis.call('ZREMRANGEBYRANK', base .. 'delayed', 0, #ids - 1)
+  emit(#ids, { 'X', 'waiting', ids, 'prev', 'delayed' })
+end
+
 -- delayed -> waiting | prioritized, for every job that is due.
 local function promote_due(now_ms)
-  local due = redis.call('ZRANGEBYSCORE', base .. 'delayed', '-inf', whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
-  if #due == 0 then return end
-  redis.call('ZREMRANGEBYRANK', base .. 'delayed', 0, #due - 1)
-  enter_line(due)
-  emit(#due, { 'X', 'waiting', due, 'prev', 'delayed' })
+  local ids = due_jobs(now_ms)
+  leave_delayed(ids)
+  enter_line(ids)
+end
+
+-- The same on the way to a fetch of up to `room` jobs. Due jobs that head the line do not enter it; of very many, no more than these
+-- leave the delayed ones.
+local function promote_due_for(room, now_ms)
+  local ids = due_jobs(now_ms)
+  if #ids < MANY_DUE or S.waiting > 0 or S.place > 0 or room == 0 then
+    leave_delayed(ids)
+    enter_line(ids)
+    return
+  end
+  if #ids == PROMOTE_LIMIT and room < PROMOTE_LIMIT then
+    D.more = true
+    for i = #ids, room + 1, -1 do ids[i] = nil end
+  end
+  require_commands({ 'HMGET', 'HSET', 'LPOP', 'SET' })
+  leave_delayed(ids)
+  D.ids = ids
 end
 
 -- R collects what is taken. items: first, n, blob of a frame, or 0, id, body, vitals, attempts_started of a record; ids: the first
@@ -230,8 +264,26 @@ local function take_prioritized(want, most, W)
   end
 end
 
+-- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
+local function take_due(want, most, W)
+  local ids = D.ids
+  while D.at < #ids and R.taken < most do
+    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and math.min(most - R.taken, 64) or 0
+    if room == 0 then return end
+    local to = math.min(D.at + room, #ids)
+    take_records({ unpack(ids, D.at + 1, to) }, W)
+    D.at = to
+  end
+end
+
+-- Due jobs that were not taken wait.
+local function enter_due()
+  if D.at < #D.ids then enter_line({ unpack(D.ids, D.at + 1) }) end
+end
+
 -- Takes up to `want` jobs, and `surplus` more where that breaks nothing.
 local function fetch(want, surplus, W)
+  take_due(want, want + surplus, W)
   take_front(want, want + surplus, W)
   take_log(want, want + surplus, W)
   if S.waiting == 0 and S.place > 0 then take_prioritized(want, want + surplus, W) end

@@ -40,13 +40,14 @@ local function turn(outcomes, want, surplus, W)
   local limited_ms, due = F.met_limit and rest_of_window() or 0, nil
   local gated = limited_ms > 0 and 1 or 0
   if want >= 0 and gated == 0 then
-    promote_due(W.now_ms)
     want = math.min(want, free_places())
+    promote_due_for(want + surplus, W.now_ms)
     gated, limited_ms = fetch_within_limits(want, surplus, W)
+    enter_due()
     if R.taken < want and limited_ms == 0 then due = next_due() end
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
-  local is_work_left = has_work()
+  local is_work_left = D.more or has_work()
   if (is_work_left and not L.paused and free_places() > 0) or (#outcomes > 0 and #F.delayed > 0 and not due) then wake() end
   if ends and was_active and R.taken == 0 and gated == 0 and not due and S.active == 0 and not is_work_left then
     emit(1, { 'E', 'drained' })

@@ -83,3 +83,58 @@ fn a_step_that_is_refused_after_it_promoted_does_not_stop_the_next_one() {
     assert_eq!(reply, "[[] [0 y <[7 {} a 1]> '' 1] -1 0 0]");
     queue.key_is("state", "cursor=1-r1 id=1 active=1 references=1");
 }
+
+#[test]
+fn many_due_jobs_start_without_a_place_in_line() {
+    let plan = (0..20).fold(Plan::new(), |plan, job| plan.delayed(&format!("d{job:02}"), 2000));
+    let mut queue = TestQueue::with(plan);
+    queue.skip_events();
+    queue.step(Step::by("w").at(2000).want(18));
+    queue.key_is("log", "20-r1(d18 d19)");
+    queue.key_is("delayed", "(none)");
+    queue.key_is("state", "id=20 waiting=2 active=18 references=1");
+    let ids: Vec<String> = (0..20).map(|job| format!("d{job:02}")).collect();
+    queue.events_are(&format!(
+        "[X waiting [{}] prev delayed] [X active [{}] prev waiting]",
+        ids.join(" "),
+        ids[..18].join(" ")
+    ));
+}
+
+#[test]
+fn of_very_many_due_jobs_those_stay_delayed_that_cannot_start() {
+    let plan = (0..1000).fold(Plan::new(), |plan, _| plan.delayed("", 2000));
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").at(2000).want(3));
+    queue.key_is("log", "(none)");
+    queue.key_is("state", "id=1000 active=3");
+    // others who wait hear of it
+    queue.key_is("wake", "set");
+    let reply = queue.step(Step::by("v").at(2000).want(1));
+    assert!(reply.starts_with("[[] [0 4 "), "{reply}");
+}
+
+#[test]
+fn many_due_jobs_wait_while_the_queue_is_paused() {
+    let plan = (0..20).fold(Plan::new(), |plan, job| plan.delayed(&format!("d{job:02}"), 2000));
+    let mut queue = TestQueue::with(plan);
+    queue.command("HSET", "meta", &["paused", "1"]);
+    queue.step(Step::by("w").at(2000).want(30));
+    queue.key_is("delayed", "(none)");
+    queue.key_is("state", "id=20 waiting=20 references=1");
+}
+
+#[test]
+fn a_step_that_is_refused_loses_no_due_job() {
+    for command in ["hset", "hmget", "lpop", "xadd"] {
+        let plan = (0..20).fold(Plan::new(), |plan, _| plan.delayed("", 2000));
+        let mut queue = TestQueue::with(plan);
+        let step = queue.step_call(&Step::by("w").at(3000).want(30));
+        assert!(
+            step.exec(&mut Forbidden::command(command).connection).is_err(),
+            "{command}"
+        );
+        let reply = queue.step(Step::by("w").at(3000).want(30));
+        assert_eq!(reply.matches("<[").count(), 20, "{command}: {reply}");
+    }
+}
