@@ -29,6 +29,10 @@ export declare class NativeQueue {
   getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
   /** A job of any queue, with its children and theirs. */
   getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
+  /** Adds trees of jobs, to any queues, in one atomic step. Gives what became of jobs whose id is not the one that was sent. */
+  addFlows(now: number, flows: NativeFlows): Promise<Array<NativeAddedException>>
+  /** What a job's children returned, JSON texts by their keys. */
+  getChildrenValues(id: string): Promise<Record<string, string>>
   /** Ends a job by hand, or takes one, or both. */
   stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
   /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
@@ -309,6 +313,23 @@ export interface NativeFailure {
   attemptsMade: number
   /** Pause before the next try, ms. */
   delay?: number
+}
+
+/** Jobs of any queues, each behind its parent. */
+export interface NativeFlows {
+  /** Prefix and name of each queue, in turn. */
+  queues: Array<string>
+  /** Qualified name of the queue, and id, of each parent that exists, in turn. */
+  parents: Array<string>
+  /** Ids, names and data (JSON texts) of all jobs, back to back. */
+  text: string
+  /**
+   * Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
+   * (0: the queue's next number), of its name and of its data; index of its options; 1 if its id was given by the user.
+   */
+  layout: Int32Array
+  /** Distinct option texts. */
+  opts: Array<string>
 }
 
 /** How a job ended. */

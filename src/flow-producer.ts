@@ -1,9 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { Backend } from './backend.js';
+import { Commands } from './commands.js';
+import { readConnection, skipsVersionCheck, type Connection } from './connection.js';
+import { errorFromNative } from './errors/error-from-native.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
+import { FlowEncoder, type EncodedParent } from './flow-encoder.js';
+import { FlowQueue } from './flow-queue.js';
+import { Job } from './job.js';
+import type { ConnectionOptions } from './options/connection.js';
+import type { FlowJob, FlowJobNode, FlowOpts, FlowQueuesOpts } from './options/flow.js';
+import type { JobsOptions, ParentOptions } from './options/job.js';
+import type { FlowProducerOptions } from './options/queue.js';
+import type { NativeAddedException } from './native.js';
 
-/** Not there yet. Source: BullMQ 6.7.0 `FlowProducer`. */
-export class FlowProducer {
-  /** @throws NotSupportedError always */
-  constructor(..._args: unknown[]) {
-    throw new NotSupportedError('FlowProducer');
+/** A job of a flow that was added, with those it waits for. */
+export interface JobNode {
+  job: Job;
+  children?: JobNode[];
+}
+
+/** Events of a {@link FlowProducer}. */
+export interface FlowProducerListener {
+  /** The connection failed. Only told when somebody listens. */
+  error: (error: Error) => void;
+  'ioredis:close': () => void;
+}
+
+/**
+ * Adds flows: trees of jobs in any queues, of which each starts when its children have ended.
+ * Source: BullMQ 6.7.0 `FlowProducer`.
+ */
+export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends EventEmitter {
+  opts: FlowProducerOptions<ConnectionOptionsType>;
+  /** The promise of `close()`, once it was called. */
+  closing: Promise<void> | undefined = undefined;
+  private readonly prefix: string;
+  private readonly connection: Connection;
+  private readonly commands: Commands;
+  private readonly queues = new Map<string, FlowQueue>();
+  private shownBackend: Backend | undefined = undefined;
+
+  /** @throws NotSupportedError for an option or a connection that is not supported yet */
+  constructor(
+    opts: FlowProducerOptions<ConnectionOptionsType> = { connection: {} as ConnectionOptionsType },
+    backendFactory?: undefined,
+  ) {
+    super();
+    if (backendFactory) throw new NotSupportedError('a backendFactory');
+    if (opts.telemetry) throw new NotSupportedError('the option "telemetry"');
+    this.prefix = opts.prefix ?? 'bull';
+    this.opts = { ...opts, prefix: this.prefix };
+    this.connection = readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
+    this.commands = this.commandsOf(this.prefix, '');
+    this.commands.open();
+  }
+
+  /** `<prefix>:<queue name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  toKey = (name: string, type: string): string => `${this.prefix}:${name}:${type}`;
+
+  /** The class of the jobs this object hands out; subclasses may bring their own. */
+  protected get Job(): typeof Job {
+    return Job;
+  }
+
+  /**
+   * Adds a flow: all of its jobs, or none. Parents wait until their children have ended, whatever their own delay and
+   * priority, which count then.
+   * @param opts.queuesOptions default options of the jobs of each queue
+   * @returns the jobs, with their ids; undefined when the producer is closed
+   * @throws (rejects) Error with BullMQ's text for options it refuses, before anything is sent; and with `code` -5 or -7
+   * when the root's parent is missing, or the root exists and has another parent
+   */
+  async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
+    if (this.closing) return undefined as unknown as JobNode;
+    const [tree] = await this.addAll([flow], opts?.queuesOptions, (error) => {
+      throw error;
+    });
+    return tree;
+  }
+
+  /**
+   * Adds many flows in one step. A flow whose root is refused because of its parent is left out, and not reported.
+   * @returns as {@link add}
+   */
+  async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
+    if (this.closing) return undefined as unknown as JobNode[];
+    if (flows.length === 0) return [];
+    return this.addAll(flows, undefined, () => {});
+  }
+
+  private async addAll(
+    flows: FlowJob[],
+    queuesOptions: FlowQueuesOpts | undefined,
+    refused: (error: Error) => void,
+  ): Promise<JobNode[]> {
+    checkDeduplication(flows);
+    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions);
+    const roots = new Map<number, Job>();
+    const trees = flows.map((flow) => {
+      const at = encoding.encoder.size;
+      const tree = encoding.add(flow, flow.opts?.parent, flow.opts?.parent);
+      roots.set(at, tree.job);
+      return tree;
+    });
+    const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
+    for (const exception of exceptions) adoptException(roots.get(exception.index), exception, refused);
+    return trees;
+  }
+
+  private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {
+    const key = `${prefix}:${queueName}`;
+    let queue = this.queues.get(key);
+    if (!queue) {
+      queue = new FlowQueue(this, prefix, queueName, () => this.commandsOf(prefix, queueName));
+      this.queues.set(key, queue);
+    }
+    return queue;
+  }
+
+  private commandsOf(prefix: string, name: string): Commands {
+    const { connection, skipVersionCheck } = this.opts;
+    const target = {
+      name,
+      prefix,
+      connection: this.connection.native,
+      skipVersionCheck: Boolean(skipVersionCheck) || skipsVersionCheck(connection),
+    };
+    return new Commands(this, target, this.connection);
+  }
+
+  /**
+   * Resolves when the connection is usable.
+   * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
+   */
+  async waitUntilReady(): Promise<void> {
+    await this.commands.ready();
+  }
+
+  /** The connection, as far as tools on top of BullMQ ask for it. */
+  getBackend(): B {
+    return (this.shownBackend ??= new Backend(this.commands)) as B;
+  }
+
+  /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
+  close(): Promise<void> {
+    return (this.closing ??= this.closeAll());
+  }
+
+  private async closeAll(): Promise<void> {
+    await Promise.all([this.commands.close(), ...[...this.queues.values()].map((queue) => queue.close())]);
+  }
+
+  /** Drops the connection at once. */
+  disconnect(): Promise<void> {
+    this.commands.disconnect();
+    for (const queue of this.queues.values()) queue.disconnect();
+    return Promise.resolve();
+  }
+
+  // ---- Events
+
+  // What a listener throws is emitted as `error`; an error that nobody listens to is dropped.
+  override emit<U extends keyof FlowProducerListener>(event: U, ...args: Parameters<FlowProducerListener[U]>): boolean;
+  override emit(event: string, ...args: unknown[]): boolean {
+    if (event === 'error' && this.listenerCount('error') === 0) return false;
+    try {
+      return super.emit(event, ...args);
+    } catch (error) {
+      try {
+        return super.emit('error', error);
+      } catch (unheard) {
+        console.error(unheard);
+        return false;
+      }
+    }
+  }
+
+  override on<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.on(event, listener);
+  }
+
+  override once<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.once(event, listener);
+  }
+
+  override off<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.off(event, listener);
+  }
+}
+
+/** Makes and checks the jobs of flows, and writes them for the engine; nothing is sent before all are checked. */
+class Encoding {
+  readonly encoder = new FlowEncoder();
+  readonly now = Date.now();
+
+  constructor(
+    private readonly commands: Commands,
+    private readonly JobClass: typeof Job,
+    private readonly queueOf: (node: FlowJob | FlowJobNode) => FlowQueue,
+    private readonly queuesOptions: FlowQueuesOpts | undefined,
+  ) {}
+
+  /** @param encoded where the parent is: among these jobs, or outside */
+  add(node: FlowJob | FlowJobNode, parent: ParentOptions | undefined, encoded: EncodedParent): JobNode {
+    const queue = this.queueOf(node);
+    const { parent: _, ...given } = {
+      ...this.queuesOptions?.[node.queueName]?.defaultJobOptions,
+      ...node.opts,
+    } as JobsOptions;
+    if (parent && given.deduplication?.keepLastIfActive) {
+      throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
+    }
+    const isGiven = Boolean(node.opts?.jobId);
+    const id = node.opts?.jobId || randomUUID();
+    const { options } = this.commands.producer;
+    const { job, data, checked } = this.JobClass.forFlow(
+      queue,
+      options,
+      node.name,
+      node.data,
+      given,
+      parent,
+      id,
+      this.now,
+    );
+    const index = this.encoder.append(queue, encoded, id, isGiven, job.name, data, checked);
+    if (!node.children?.length) return { job };
+    const self = { id, queue: queue.qualifiedName };
+    return { job, children: node.children.map((child) => this.add(child, self, index)) };
+  }
+}
+
+function adoptException(
+  root: Job | undefined,
+  { id, error }: NativeAddedException,
+  refused: (error: Error) => void,
+): void {
+  if (!root) return;
+  if (error) refused(errorFromNative(error));
+  else root.id = id;
+}
+
+/** @throws Error for a job that would wait for children, and yield to another one */
+function checkDeduplication(nodes: readonly (FlowJob | FlowJobNode)[]): void {
+  for (const { opts, children } of nodes) {
+    if (!children?.length) continue;
+    if (opts && 'deduplication' in opts && opts.deduplication) {
+      throw new Error('Deduplication options cannot be used on flow nodes with children');
+    }
+    checkDeduplication(children);
   }
 }

@@ -2,8 +2,7 @@
  * The options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from './backoffs.js';
-import { NotSupportedError } from './errors/not-supported-error.js';
-import type { DeduplicationOptions, JobsOptions } from './options/job.js';
+import type { DeduplicationOptions, JobsOptions, ParentOptions } from './options/job.js';
 
 /** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
 export const PRIORITY_LIMIT = 2 ** 21 - 1;
@@ -18,8 +17,6 @@ const FAILURE_OPTIONS = [
   'continueParentOnFailure',
   'ignoreDependencyOnFailure',
 ] as const;
-
-const NOT_YET = ['parent', ...FAILURE_OPTIONS] as const;
 
 /** Short names under which BullMQ stores some options, understood when options are read back. */
 const LONG_NAMES: Record<string, keyof JobsOptions> = {
@@ -53,20 +50,21 @@ export class OptionsChecker {
 
   /**
    * @param data the JSON text of the job's data
+   * @param parent of a job of a flow, which its options do not name
    * @throws Error with BullMQ's text for the first of its rules that fails, in its order; then RangeError for a number
-   * that is not finite, and NotSupportedError for an option that is not there yet
+   * that is not finite
    */
-  check(name: string, data: string, given: JobsOptions): CheckedOptions {
+  check(name: string, data: string, given: JobsOptions, parent = given.parent): CheckedOptions {
     if (isDelayAlone(given)) return delayAlone(given.delay);
     const key = keyOf(given);
     const known = key === undefined ? undefined : this.known.get(key);
-    if (known) {
+    if (known && !(parent && known.opts.deduplication)) {
       checkSize(name, data, known.opts);
       return known;
     }
     const opts = normaliseOptions(given);
     checkSize(name, data, opts);
-    checkOptions(opts);
+    checkOptions(opts, parent);
     const checked = { opts, text: optionsText(opts) };
     if (key !== undefined) {
       if (this.known.size === MOST_KNOWN) this.known.clear();
@@ -100,7 +98,7 @@ function checkSize(name: string, data: string, { sizeLimit }: JobsOptions): void
   }
 }
 
-function checkOptions(opts: JobsOptions): void {
+function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): void {
   const failureOptions = FAILURE_OPTIONS.filter((key) => opts[key]);
   if (failureOptions.length > 1) {
     throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
@@ -109,7 +107,7 @@ function checkOptions(opts: JobsOptions): void {
   if (opts.priority) checkPriority(opts.priority);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
-    if (opts.parent) throw new Error('Deduplication and parent options cannot be used together');
+    if (parent) throw new Error('Deduplication and parent options cannot be used together');
     checkDeduplication(opts.deduplication);
   }
   if (Object.hasOwn(opts, 'debounce')) {
@@ -120,7 +118,6 @@ function checkOptions(opts: JobsOptions): void {
     throw new Error('Jitter should be between 0 and 1');
   }
   checkNumbers(opts as Record<string, unknown>);
-  for (const key of NOT_YET) if (opts[key]) throw new NotSupportedError(`the job option "${key}"`);
 }
 
 /** As in BullMQ negative priorities pass: they come before the others. */
@@ -169,6 +166,8 @@ function checkNumbers(options: Record<string, unknown>, path = ''): void {
 function optionsText(opts: JobsOptions): string {
   // Undefined rather than deleted: both keep a key out of the text, and a deleted one makes the object slow.
   const stored: JobsOptions = { ...opts, attempts: opts.attempts || undefined, jobId: opts.jobId || undefined };
+  // Who the parent is stands beside the options: it may change, and children of many parents share one text.
+  stored.parent = undefined;
   // BullMQ takes numbers written as strings; the engine takes numbers.
   for (const key of ['delay', 'timestamp', 'attempts'] as const) {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);

@@ -11,7 +11,16 @@ import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
 import type { Failures } from './failures.js';
-import { NO_OPTIONS, checkPriority, normaliseOptions, optionsFromText, type CheckedOptions } from './job-options.js';
+import { FlowEncoder } from './flow-encoder.js';
+import { errorFromNative } from './errors/error-from-native.js';
+import {
+  NO_OPTIONS,
+  checkPriority,
+  normaliseOptions,
+  optionsFromText,
+  type CheckedOptions,
+  type OptionsChecker,
+} from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
 import type { NativeJob, NativeJobExtra } from './native.js';
 import {
@@ -21,6 +30,7 @@ import {
   type DependenciesOpts,
   type JobsOptions,
   type MoveToWaitingChildrenOpts,
+  type ParentOptions,
   type RetryOptions,
 } from './options/job.js';
 import type { QueueEvents } from './queue-events.js';
@@ -179,8 +189,7 @@ export class Job<
     const encoded = this[ENCODED];
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
-      this[OPTS] =
-        encoded & OPTS_TEXT ? normaliseOptions(optionsFromText(opts as string)) : { ...(opts as JobsOptions) };
+      this[OPTS] = encoded & OPTS_TEXT ? withParent(opts as string, this.parent) : { ...(opts as JobsOptions) };
       this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
     }
     return this[OPTS] as JobsOptions;
@@ -267,6 +276,8 @@ export class Job<
       }
       const checked = producer.options.check(job.name, dataText, opts);
       job.adoptOptions(checked.opts, now);
+      if (checked.opts.parent)
+        return addChildren(queue, [{ job, data: dataText, checked }], now).then(([child]) => child);
       return producer.add(job, opts.timestamp ? undefined : now, dataText, checked.text);
     } catch (error) {
       return rejectWith(error);
@@ -283,8 +294,18 @@ export class Job<
   ): Promise<Job<T, R, N>[]> {
     try {
       const now = Date.now();
-      const created = new Array<Job<T, R, N>>(jobs.length);
       const { producer } = queue.commands;
+      if (jobs.some(({ opts }) => opts?.parent)) {
+        const children = jobs.map(({ name, data, opts }) => {
+          const text = encodeData(data);
+          const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
+          const checked = producer.options.check(job.name, text, opts ?? {});
+          job.adoptOptions(checked.opts, now);
+          return { job, data: text, checked };
+        });
+        return addChildren(queue, children, now);
+      }
+      const created = new Array<Job<T, R, N>>(jobs.length);
       // Jobs that share one options object share what became of it.
       let given: JobsOptions | undefined;
       let checked: CheckedOptions = { opts: BLANK, text: NO_OPTIONS };
@@ -308,6 +329,27 @@ export class Job<
     } catch (error) {
       return rejectWith(error);
     }
+  }
+
+  /**
+   * @internal A job of a flow, checked but not added.
+   * @throws as {@link Job.create} rejects
+   */
+  static forFlow(
+    queue: MinimalQueue,
+    options: OptionsChecker,
+    name: string,
+    data: unknown,
+    opts: JobsOptions,
+    parent: ParentOptions | undefined,
+    id: string,
+    now: number,
+  ): { job: Job; data: string; checked: CheckedOptions } {
+    const job = new this(queue, checkName(name), data, BLANK, id);
+    const text = encodeData(data);
+    const checked = options.check(job.name, text, opts, parent);
+    job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
+    return { job, data: text, checked };
   }
 
   /** The job of this id, or undefined when there is none. */
@@ -748,8 +790,10 @@ export class Job<
   }
 
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
-  getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
-    return notSupported('Job.getChildrenValues');
+  /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
+  async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
+    const texts = await this.queue.commands.native.getChildrenValues(this.knownId());
+    return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, JSON.parse(text) as CT]));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
@@ -762,8 +806,36 @@ export class Job<
   }
 }
 
+/** Adds jobs to one queue of which some are children of jobs that exist. */
+async function addChildren<J extends Job>(
+  queue: MinimalQueue,
+  children: { job: J; data: string; checked: CheckedOptions }[],
+  now: number,
+): Promise<J[]> {
+  const encoder = new FlowEncoder();
+  const { name, qualifiedName } = queue;
+  const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };
+  for (const { job, data, checked } of children) {
+    const { parent, jobId } = checked.opts;
+    encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
+    if (jobId) job.id = jobId;
+  }
+  for (const { index, id, error } of await queue.commands.native.addFlows(now, encoder.take())) {
+    if (error) throw errorFromNative(error);
+    children[index].job.id = id;
+  }
+  return children.map(({ job }) => job);
+}
+
 /** Token that skips the check of the lock. */
 const UNLOCKED = '0';
+
+/** Options as they were given: who the parent is was stored beside them. */
+function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
+  const opts = normaliseOptions(optionsFromText(text));
+  if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
+  return opts;
+}
 
 /** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */
 function encodeData(data: unknown): string {

@@ -1,6 +1,5 @@
 // Pins the checks of job options, their order, and their text (bullmq-surface.md 2.6, 3.3).
 import { describe, expect, it } from 'vitest';
-import { NotSupportedError } from '../../src/errors/not-supported-error.js';
 import { normaliseOptions, OptionsChecker, optionsFromText } from '../../src/job-options.js';
 import type { JobsOptions } from '../../src/options/job.js';
 
@@ -59,13 +58,6 @@ describe('a rule of BullMQ that fails', () => {
 });
 
 describe('an option', () => {
-  it.each([{ parent: { id: '1', queue: 'bull:q' } }, { failParentOnFailure: true }])(
-    'that is not there yet is named: %j',
-    (opts) => {
-      expect(() => check(opts)).toThrow(new NotSupportedError(`the job option "${Object.keys(opts)[0]}"`));
-    },
-  );
-
   it.each([{ priority: 0 }, { lifo: false }, { failParentOnFailure: false }])('switched off is none: %j', (opts) => {
     expect(() => check(opts)).not.toThrow();
   });

@@ -5,6 +5,7 @@ mod convert;
 mod dependencies;
 mod error;
 mod events;
+mod flows;
 mod hand;
 #[cfg(unix)]
 mod js_cell;

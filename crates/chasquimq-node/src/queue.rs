@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use chasquimq::{Error, Job, JobRange, Keys, Pick, Queue, RetryOptions};
+use chasquimq::{Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
 use napi::{
     bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
@@ -138,8 +138,8 @@ impl From<Job> for NativeJob {
             processed_on: vitals.processed_on.map(|ms| ms as f64),
             finished_on: vitals.finished_on.map(|ms| ms as f64),
             processed_by: vitals.processed_by,
-            parent_key: None,
-            parent: None,
+            parent_key: vitals.parent.as_ref().map(Parent::key),
+            parent: vitals.parent.as_ref().map(Parent::to_json),
             deduplication_id: vitals.deduplication_id,
             repeat_job_key: None,
         }

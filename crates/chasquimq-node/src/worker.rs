@@ -611,8 +611,8 @@ fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool) -> NativeJobExtr
         attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
         stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
         finished_on: vitals.finished_on.map(|ms| ms as f64),
-        parent_key: None,
-        parent: None,
+        parent_key: vitals.parent.as_ref().map(chasquimq::Parent::key),
+        parent: vitals.parent.as_ref().map(chasquimq::Parent::to_json),
         deduplication_id: vitals.deduplication_id,
         repeat_job_key: None,
     }

@@ -1,6 +1,7 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
---         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>)
+--         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
+--         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> waiting-children)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
@@ -8,7 +9,7 @@
 --         queue says)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
 --         taken, in the order of the line: first, n, blob of a frame | 0, id, body, vitals, attempts_started of a record
--- ERRORS  rejected: -1 missing job, -2 missing lock, -6 lock mismatch
+-- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
 -- FLAGS   allow-oom
@@ -34,6 +35,7 @@ local ending = { F = {} }
 if #outcomes > 0 then
 -- @include lib/keep
 -- @include lib/metrics
+-- @include lib/parents
 -- @include lib/finish
   ending.finish, ending.F = finish, F
 end

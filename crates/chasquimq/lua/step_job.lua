@@ -1,12 +1,13 @@
 -- step_job: the round trip of somebody who works by hand. Ends one job, or takes the next one, or both, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
---         lease:<owner> memo:<client>:<lane> logged logs:<id> de:<id>)
+--         lease:<owner> memo:<client>:<lane> logged logs:<id> de:<id>; of parents,
+--         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> waiting-children)
 -- ARGV    now_ms (epoch ms), client, lane, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
 --         lib/finish: none, or that of one job, as of a record), keeps (MessagePack, lib/finish),
 --         limiter_max, limiter_ms (as in step)
--- RETURNS {0 | -1 | -2 | -3 | -6, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
--- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch
+-- RETURNS {0 | -1 | -2 | -3 | -4 | -6 | -9, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
+-- ERRORS  -1 missing job, -2 missing lock, -3 not active, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
 -- SOURCE  BullMQ 6.7 Worker#getNextJob, Job#moveToCompleted, #moveToFailed
 local base = KEYS[1]
@@ -24,6 +25,7 @@ local take = token .. '#' .. client .. '.' .. lane .. '.' .. number
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/metrics
+-- @include lib/parents
 -- @include lib/finish
 -- @include lib/fetch
 -- @include lib/limit
@@ -51,7 +53,11 @@ if outcome then
   local code = check_lock(job, token)
   if code ~= 0 then return { code, 0, -1, 0 } end
   W.owner = owner_of(job)
-  detach(job)
+  local vitals = detach(job)
+  if outcome[1] == 'r' and vitals.ch then
+    code = children_code(job.id, now_ms)
+    if code then return { code, 0, -1, 0 } end
+  end
   free_lock(W.owner)
 end
 local _, due, gated, limited_ms = turn(outcomes, fetch_next == '1' and 1 or -1, 0, W)

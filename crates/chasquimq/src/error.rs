@@ -43,6 +43,38 @@ pub enum Error {
         /// What was attempted.
         command: &'static str,
     },
+    /// A parent cannot complete before its children have ended.
+    #[error("Job {job} has pending dependencies. {command}")]
+    PendingChildren {
+        /// Id of the parent.
+        job: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// A child whose failure fails its parent has failed.
+    #[error("Cannot complete job {job} because it has at least one failed child. {command}")]
+    FailedChildren {
+        /// Id of the parent.
+        job: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// The job's parent does not exist.
+    #[error("Missing key for parent job {parent}. {command}")]
+    ParentMissing {
+        /// The parent, as users see it: `<prefix>:<queue>:<id>`.
+        parent: String,
+        /// What was attempted.
+        command: &'static str,
+    },
+    /// The job has a parent that exists, and is another one.
+    #[error("The parent job {parent} cannot be replaced. {command}")]
+    ParentKept {
+        /// The parent that was asked for, as users see it.
+        parent: String,
+        /// What was attempted.
+        command: &'static str,
+    },
     /// Obliterate without force met active jobs.
     #[error("Cannot obliterate queue with active jobs")]
     ActiveJobs,
@@ -89,7 +121,11 @@ impl Error {
             Error::JobMissing { .. } => Some(-1),
             Error::LockMissing { .. } => Some(-2),
             Error::NotInState { .. } => Some(-3),
+            Error::PendingChildren { .. } => Some(-4),
+            Error::ParentMissing { .. } => Some(-5),
             Error::LockMismatch { .. } => Some(-6),
+            Error::ParentKept { .. } => Some(-7),
+            Error::FailedChildren { .. } => Some(-9),
             _ => None,
         }
     }
@@ -99,6 +135,7 @@ impl Error {
         matches!(self, Error::Connection { .. } | Error::Closed)
     }
 
+    /// The error of a code; `job` is the parent's key where it is about that.
     pub(crate) fn from_code(code: i64, job: &str, state: &str, command: &'static str) -> Self {
         let job = job.to_owned();
         match code {
@@ -109,7 +146,11 @@ impl Error {
                 state: state.to_owned(),
                 command,
             },
+            -4 => Error::PendingChildren { job, command },
+            -5 => Error::ParentMissing { parent: job, command },
             -6 => Error::LockMismatch { job, command },
+            -7 => Error::ParentKept { parent: job, command },
+            -9 => Error::FailedChildren { job, command },
             other => Error::Server(format!("Unknown code {other} error for {job}. {command}")),
         }
     }

@@ -1,5 +1,14 @@
 //! Names of a queue's keys. Every physical key is made here or, from the base, in a script.
 
+// keeps the keys of a prefix with a tag apart from BullMQ's
+const TAGGED: &str = ":chasqui:";
+
+/// What users see of the queue whose keys start with this.
+pub(crate) fn qualified_name(base: &str) -> &str {
+    let untagged = || base.strip_prefix('{').and_then(|name| name.strip_suffix("}:"));
+    base.strip_suffix(TAGGED).or_else(untagged).unwrap_or(base)
+}
+
 /// The names of one queue: what users see, and where it lives.
 #[derive(Debug, Clone)]
 pub struct Keys {
@@ -20,11 +29,17 @@ impl Keys {
             .find('{')
             .is_some_and(|open| prefix[open..].find('}').is_some_and(|close| close > 1));
         let base = if tagged {
-            format!("{qualified_name}:chasqui:")
+            format!("{qualified_name}{TAGGED}")
         } else {
             format!("{{{qualified_name}}}:")
         };
         Self { qualified_name, base }
+    }
+
+    /// Keys of the queue that users see as `<prefix>:<queue>`.
+    pub fn of_qualified(name: &str) -> Self {
+        let (prefix, queue) = name.rsplit_once(':').unwrap_or(("", name));
+        Self::new(prefix, queue)
     }
 
     /// What `CLIENT LIST` shows of the queue's workers: `<prefix>:<name in base64>`, and behind `:w:` the worker's own name if it has one.
@@ -84,5 +99,14 @@ mod tests {
     fn a_tag_of_the_user_stays_and_gets_a_marker() {
         assert_eq!(Keys::new("{app}", "mail").key("log"), "{app}:mail:chasqui:log");
         assert_eq!(Keys::new("{}", "mail").key("log"), "{{}:mail}:log");
+    }
+
+    #[test]
+    fn a_base_tells_the_name_users_see() {
+        for prefix in ["bull", "{app}", "a:b", "{}", "a{b}:c"] {
+            let keys = Keys::new(prefix, "mail");
+            assert_eq!(qualified_name(&keys.base), keys.qualified_name);
+            assert_eq!(Keys::of_qualified(&keys.qualified_name).base, keys.base);
+        }
     }
 }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::{job::Policy, pack::Packer};
+
 /// Options of a job that the engine acts on. The text itself is stored with the job, untouched.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -17,6 +19,25 @@ struct RawJobOptions {
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
     deduplication: Option<Value>,
+    fail_parent_on_failure: Option<Value>,
+    continue_parent_on_failure: Option<Value>,
+    ignore_dependency_on_failure: Option<Value>,
+    remove_dependency_on_failure: Option<Value>,
+}
+
+impl RawJobOptions {
+    fn policy(&self) -> Policy {
+        let policies = [
+            (&self.fail_parent_on_failure, Policy::Fail),
+            (&self.continue_parent_on_failure, Policy::Continue),
+            (&self.ignore_dependency_on_failure, Policy::Ignore),
+            (&self.remove_dependency_on_failure, Policy::Remove),
+        ];
+        let chosen = policies
+            .into_iter()
+            .find(|(option, _)| option.as_ref().is_some_and(is_truthy));
+        chosen.map_or(Policy::Wait, |(_, policy)| policy)
+    }
 }
 
 /// Options of a job, parsed.
@@ -44,6 +65,8 @@ pub struct JobOptions {
     pub remove_on_fail: Option<Keep>,
     /// Yields to a job that exists.
     pub deduplication: Option<Deduplication>,
+    /// What its failure does to its parent, if it has one.
+    pub on_failure: Policy,
 }
 
 impl JobOptions {
@@ -60,6 +83,7 @@ impl JobOptions {
         let raw: RawJobOptions =
             serde_json::from_str(text).map_err(|error| crate::Error::Invalid(format!("job options: {error}")))?;
         Ok(Self {
+            on_failure: raw.policy(),
             text: text.to_owned(),
             job_id: raw.job_id.filter(|id| !id.is_empty()),
             timestamp: raw.timestamp.as_ref().and_then(number).map(|ms| ms.max(0.0) as u64),
@@ -99,6 +123,7 @@ impl JobOptions {
             remove_on_complete: None,
             remove_on_fail: None,
             deduplication: None,
+            on_failure: Policy::Wait,
         }
     }
 
@@ -183,6 +208,14 @@ impl Deduplication {
         Self {
             id: id.into(),
             ..Self::default()
+        }
+    }
+
+    /// As `lua/lib/dedup.lua` takes it.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        packer.array(6).str(&self.id).int(self.ttl_ms as i64);
+        for flag in [self.extend, self.replace, self.reschedule, self.keep_last_if_active] {
+            packer.int(i64::from(flag));
         }
     }
 

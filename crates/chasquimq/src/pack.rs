@@ -19,6 +19,12 @@ impl Packer {
         self
     }
 
+    /// Starts a map of `len` pairs.
+    pub fn map(&mut self, len: usize) -> &mut Self {
+        let _ = rmp::encode::write_map_len(&mut self.0, len as u32);
+        self
+    }
+
     /// Writes a text.
     pub fn str(&mut self, text: &str) -> &mut Self {
         let _ = rmp::encode::write_str(&mut self.0, text);

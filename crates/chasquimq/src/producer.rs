@@ -177,10 +177,7 @@ impl<'a> Packing<'a> {
             .str(job.options.job_id.as_deref().unwrap_or(""))
             .str(job.name);
         self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
-        self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
-        for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
-            self.items.int(i64::from(flag));
-        }
+        dedup.pack(&mut self.items);
         self.items.int(job.options.priority);
         self.count += 1;
     }

@@ -85,15 +85,16 @@ local function leave_take(first, offset, count, owner, char)
   return true
 end
 
+-- Reads a record that the outcomes take for a job of a frame.
+local function load_record(id)
+  local active, vitals = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'vitals', id)
+  F.active[id], F.vitals[id] = active and unpack_active(active), vitals and cmsgpack.unpack(vitals)
+end
+
 -- The active entry of a record, when this worker holds it; else nil, and why.
 local function leave_active(id, owner)
+  if F.active[id] == nil then load_record(id) end
   local active = F.active[id]
-  if active == nil then
-    local raw = redis.call('HGET', base .. 'active', id)
-    active = raw and unpack_active(raw)
-    local vitals = redis.call('HGET', base .. 'vitals', id)
-    F.vitals[id] = vitals and cmsgpack.unpack(vitals)
-  end
   if active and active[3] == owner then
     -- a worker that lost the job and took it again may end it twice in one batch
     F.active[id] = false
@@ -167,14 +168,17 @@ local function complete_records(ids, keep, results, W)
     done, values = {}, {}
   end
   for i, id in ipairs(ids) do
-    local active, why = leave_active(id, W.owner)
+    if F.active[id] == nil then load_record(id) end
+    local vitals, active, why = F.vitals[id], nil, nil
+    if vitals and vitals.ch then why = children_code(id, W.now_ms) end
+    if not why then active, why = leave_active(id, W.owner) end
     if active then
-      local vitals = F.vitals[id]
       if vitals and vitals.di then
         tell()
         finish_key(id, vitals, W)
       end
       local n, value = #done + 1, results and results[i] or ''
+      if vitals and vitals.pa then tell_parent(vitals.pa, id, 'processed', value == '' and 'null' or value) end
       done[n], values[n] = id, value == '' and 'null' or value
       if removed then
         F.dropped[#F.dropped + 1] = id
@@ -292,7 +296,10 @@ local function fail_jobs(outcome, W)
     else
       active, why = leave_active(id, W.owner)
       local vitals = F.vitals[id] or {}
-      if active and vitals.di and outcome[7] == 'failed' then finish_key(id, vitals, W) end
+      if active and outcome[7] == 'failed' then
+        if vitals.di then finish_key(id, vitals, W) end
+        if vitals.pa then tell_failure(vitals.pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
+      end
       packed = active and failed_vitals(vitals, active, outcome, W)
     end
     if packed then
@@ -369,8 +376,20 @@ local function write_finish()
   enter_front(F.front, F.places)
 end
 
+-- Parents that wait in this queue start before their last child is told to have ended: their events go behind the first `told` groups.
+local function tell_parents_first(told, W)
+  close_group()
+  local ended = #event_groups
+  settle_parents(W.now_ms)
+  close_group()
+  for i = ended + 1, #event_groups do table.insert(event_groups, told + i - ended, table.remove(event_groups, i)) end
+  flush_visited(W.now_ms)
+end
+
 -- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
 local function finish(outcomes, W)
+  close_group()
+  local told = #event_groups
   load_finish(outcomes)
   for _, outcome in ipairs(outcomes) do
     local kind, why = outcome[1], nil
@@ -394,6 +413,7 @@ local function finish(outcomes, W)
     end
   end
   write_finish()
+  tell_parents_first(told, W)
   local points = W.keeps[1] and W.keeps[1][4]
   for _, set in ipairs({ 'completed', 'failed' }) do
     local ended = set == 'completed' and F.removed or 0

@@ -1,5 +1,6 @@
 -- records: letting go of them, with everything that belongs to them.
 --   logged     ids of jobs with a log (list logs:<id>)
+--   parents    ids of jobs with children (lib/parents; keys children:, processed:, ignored: and faults:<id>)
 --   de:<id>    the job that owns a deduplication id; the job's vitals name the id (lib/dedup)
 
 -- A removed job's deduplication key goes with it, whatever time it had left.
@@ -10,6 +11,22 @@ local function release_keys(ids, from, to)
   end
 end
 
+local FAMILY = { 'children:', 'processed:', 'ignored:', 'faults:' }
+
+-- Some records have keys of their own, a set says which; their names start with one of these and end with the id.
+local function drop_keys(set, starts, ids)
+  local gone, keys = {}, {}
+  for i, found in ipairs(redis.call('SMISMEMBER', base .. set, unpack(ids))) do
+    if found == 1 then
+      gone[#gone + 1] = ids[i]
+      for _, start in ipairs(starts) do keys[#keys + 1] = base .. start .. ids[i] end
+    end
+  end
+  if #gone == 0 then return end
+  redis.call('UNLINK', unpack(keys))
+  redis.call('SREM', base .. set, unpack(gone))
+end
+
 -- Fields that few records have are looked for only where there are any. keys_stay: what the jobs' deduplication keys become was
 -- settled before; a key with a time to live outlives a job that finished and is not kept.
 local function drop_records(ids, keys_stay)
@@ -17,16 +34,14 @@ local function drop_records(ids, keys_stay)
   local has_vitals = redis.call('EXISTS', base .. 'vitals') == 1
   if has_vitals then hashes[#hashes + 1] = 'vitals' end
   if redis.call('EXISTS', base .. 'traces') == 1 then hashes[#hashes + 1] = 'traces' end
-  local logged = redis.call('EXISTS', base .. 'logged') == 1
+  local has_more = redis.call('EXISTS', base .. 'logged', base .. 'parents') > 0
   for from = 1, #ids, 1000 do
     local to = math.min(from + 999, #ids)
     if has_vitals and not keys_stay then release_keys(ids, from, to) end
     for _, hash in ipairs(hashes) do redis.call('HDEL', base .. hash, unpack(ids, from, to)) end
-    if logged then
-      local logs = {}
-      for i = from, to do logs[#logs + 1] = base .. 'logs:' .. ids[i] end
-      redis.call('UNLINK', unpack(logs))
-      redis.call('SREM', base .. 'logged', unpack(ids, from, to))
+    if has_more then
+      drop_keys('logged', { 'logs:' }, { unpack(ids, from, to) })
+      drop_keys('parents', FAMILY, { unpack(ids, from, to) })
     end
   end
 end

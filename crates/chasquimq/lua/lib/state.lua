@@ -4,7 +4,8 @@
 -- (events since the log was last marked, lib/trims), holes (waiting frames with a touched job), gone (stale references in the line),
 -- max_events (cap of the event log, in events), place (lib/priority).
 local S = {}
-do
+
+local function load_state()
   local raw = redis.call('GET', base .. 'state')
   if raw then
     S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
@@ -14,7 +15,7 @@ do
     for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
       gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset',
       ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
-      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
+      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', parents = 'set', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
       ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }) do
       local found = redis.call('TYPE', base .. suffix).ok
       if found ~= 'none' and found ~= kind then
@@ -25,6 +26,8 @@ do
       S.event_fresh, S.holes, S.gone, S.max_events, S.place = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10000, 0
   end
 end
+
+load_state()
 
 local function save_state()
   redis.call('SET', base .. 'state', struct.pack('<dddddddddddddd', S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active,

@@ -4,6 +4,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
     step::{at, of, Fail, Step},
+    tree::Tree,
 };
 
 #[test]
@@ -43,15 +44,10 @@ fn records_know_their_state() {
     assert_eq!(state(&mut queue, "x"), "[completed 7]");
     assert_eq!(state(&mut queue, "y"), "[failed boom]");
     assert_eq!(state(&mut queue, "z"), "[completed null]");
-    for set in ["prioritized", "waiting-children"] {
-        let mut queue = TestQueue::fresh();
-        // states of what comes later: nothing puts a job there yet
-        queue.command("HSET", "jobs", &["p", "body"]);
-        queue.command("ZADD", set, &["1", "p"]);
-        let call = queue.call(&chasquimq::server::script::JOB_STATE).arg("p").clone();
-        let found = queue.carry_out(&call);
-        assert_eq!(found, format!("[{set} '']"));
-    }
+    queue.add(1000, Plan::new().prioritized("p", 3));
+    assert_eq!(state(&mut queue, "p"), "[prioritized '']");
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
+    assert_eq!(state(&mut queue, "r"), "[waiting-children '']");
 }
 
 #[test]

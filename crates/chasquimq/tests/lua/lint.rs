@@ -8,7 +8,11 @@ use std::{
 
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
-const VARIADIC: [(&str, &str); 2] = [("add", "ARGV[next_blob]"), ("add_frames", "ARGV[at")];
+const VARIADIC: [(&str, &str); 3] = [
+    ("add", "ARGV[next_blob]"),
+    ("add_frames", "ARGV[at"),
+    ("add_flows", "ARGV[FIRST_BODY"),
+];
 const MOST_PARAMETERS: usize = 5;
 
 struct File {

@@ -6,6 +6,7 @@ mod given;
 mod probe;
 
 mod add;
+mod add_flows;
 mod add_frames;
 mod amend_job;
 mod change_priority;

@@ -9,14 +9,15 @@ use super::{
     tree::Tree,
 };
 
-/// Checks a snapshot; the error names everything that is wrong.
-pub fn check(snapshot: &Snapshot) -> Result<(), String> {
+/// Checks a snapshot of the queue of this name; the error names everything that is wrong.
+pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     let mut wrong = Wrong(Vec::new());
     let frames = log(snapshot, &mut wrong);
     holes(snapshot, &frames, &mut wrong);
     taken(snapshot, &frames, &mut wrong);
     gone(snapshot, &mut wrong);
     places(snapshot, &frames, &mut wrong);
+    families(snapshot, qualified_name, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {
         Ok(())
@@ -273,6 +274,49 @@ fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<Stri
         plain.extend((start..start + run.count).map(|number| number.to_string()));
     }
     plain
+}
+
+/// Parents have records that say so; what they wait for knows them, and none is parked for nothing.
+fn families(snapshot: &Snapshot, qualified_name: &str, wrong: &mut Wrong) {
+    let vitals = |id: &str| {
+        let raw = snapshot.hash("vitals").get(id);
+        raw.map(|raw| Tree::one(raw))
+    };
+    for (id, raw) in snapshot.hash("vitals") {
+        let is_parent = Tree::one(raw).field("ch").is_some();
+        wrong.unless(is_parent == snapshot.families.contains_key(id), || {
+            format!("{id} is a parent: {is_parent} by its vitals")
+        });
+    }
+    for (id, family) in &snapshot.families {
+        wrong.unless(snapshot.hash("jobs").contains_key(id), || {
+            format!("parent {id} has no record")
+        });
+        let mut seen = BTreeSet::new();
+        let kinds = family
+            .pending
+            .iter()
+            .chain(family.processed.keys())
+            .chain(family.ignored.keys());
+        for key in kinds.chain(family.faults.iter().map(|(key, _)| key)) {
+            wrong.unless(seen.insert(key), || format!("{key} is a child of {id} in two ways"));
+        }
+        for key in &family.pending {
+            let child = key.strip_prefix(qualified_name).and_then(|rest| rest.strip_prefix(':'));
+            let Some(child) = child else { continue };
+            wrong.unless(snapshot.hash("jobs").contains_key(child), || {
+                format!("{id} waits for {child}, which does not exist")
+            });
+            let parent = vitals(child).and_then(|vitals| vitals.field("pa").map(|pa| pa.items()[1].string()));
+            wrong.unless(parent.as_ref() == Some(id), || {
+                format!("{id} waits for {child}, whose parent is {parent:?}")
+            });
+        }
+    }
+    for (id, _) in snapshot.set("waiting-children") {
+        let pending = snapshot.families.get(id).map_or(0, |family| family.pending.len());
+        wrong.unless(pending > 0, || format!("{id} is parked, and waits for nothing"));
+    }
 }
 
 /// Ids of entries increase by the number of events in them; the state knows the last one.

@@ -56,7 +56,7 @@ impl Probe {
     /// The snapshot, when all in it agrees.
     pub fn checked(&mut self) -> Snapshot {
         let snapshot = self.snapshot();
-        if let Err(wrong) = check::check(&snapshot) {
+        if let Err(wrong) = check::check(&snapshot, &self.keys.qualified_name) {
             panic!("keys disagree:\n{wrong}");
         }
         snapshot

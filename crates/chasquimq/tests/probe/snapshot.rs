@@ -71,7 +71,46 @@ pub struct Snapshot {
     pub events: Vec<((u64, u64), Vec<u8>)>,
     /// Ids of jobs with a log.
     pub logged: Vec<String>,
+    /// Children of each parent.
+    pub families: BTreeMap<String, Family>,
     pub wake: bool,
+}
+
+/// A parent's children, by key.
+#[derive(Debug, Default)]
+pub struct Family {
+    pub pending: Vec<String>,
+    pub processed: Hash,
+    pub ignored: Hash,
+    pub faults: Vec<(String, f64)>,
+}
+
+impl Family {
+    fn of(connection: &mut redis::Connection, base: &str, id: &str) -> Self {
+        let key = |name: &str| format!("{base}{name}:{id}");
+        let (mut pending, processed, ignored, faults): (Vec<String>, Value, Value, Value) = redis::pipe()
+            .atomic()
+            .cmd("SMEMBERS")
+            .arg(key("children"))
+            .cmd("HGETALL")
+            .arg(key("processed"))
+            .cmd("HGETALL")
+            .arg(key("ignored"))
+            .cmd("ZRANGE")
+            .arg(key("faults"))
+            .arg(0)
+            .arg(-1)
+            .arg("WITHSCORES")
+            .query(connection)
+            .expect("a family");
+        pending.sort();
+        Self {
+            pending,
+            processed: parse_hash(processed),
+            ignored: parse_hash(ignored),
+            faults: parse_set(faults),
+        }
+    }
 }
 
 impl Snapshot {
@@ -86,6 +125,7 @@ impl Snapshot {
         pipe.cmd("LRANGE").arg(key("front")).arg(0).arg(-1);
         pipe.cmd("EXISTS").arg(key("wake"));
         pipe.cmd("SMEMBERS").arg(key("logged"));
+        pipe.cmd("SMEMBERS").arg(key("parents"));
         for hash in HASHES {
             pipe.cmd("HGETALL").arg(key(hash));
         }
@@ -113,6 +153,10 @@ impl Snapshot {
             front: ids(next()),
             wake: next() == Value::Int(1),
             logged: ids(next()),
+            families: ids(next())
+                .into_iter()
+                .map(|id| (id.clone(), Family::of(connection, base, &id)))
+                .collect(),
             hashes: HASHES.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
             sets: SETS.iter().map(|set| (*set, parse_set(next()))).collect(),
         }

@@ -53,6 +53,17 @@ impl Tree {
         }
     }
 
+    /// A map's value.
+    pub fn field(&self, name: &str) -> Option<&Tree> {
+        match self {
+            Tree::Map(pairs) => pairs
+                .iter()
+                .find(|(key, _)| key.bytes() == name.as_bytes())
+                .map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
     pub fn number(&self) -> u64 {
         match self {
             Tree::Number(number) if number.fract() == 0.0 && *number >= 0.0 => *number as u64,

@@ -3,3 +3,4 @@
 pub mod plan;
 pub mod queue;
 pub mod step;
+pub mod tree;

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use chasquimq::{
     pack::Packer,
-    server::script::{Script, ADD, LIST_JOBS, STEP},
+    server::script::{Script, ADD, ADD_FLOWS, LIST_JOBS, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
 
-use super::{plan::Plan, step::Step};
+use super::{plan::Plan, step::Step, tree::Tree as Family};
 use crate::probe::{
     connect_options,
     snapshot::{Content, Snapshot, FIRST_PLACE, REFERENCE_SEQ},
@@ -82,6 +82,23 @@ impl TestQueue {
         let mut call = self.call(&ADD);
         call.arg(now_ms).arg("c").arg(0).arg(number);
         plan.append_to(&mut call);
+        self.carry_out(&call)
+    }
+
+    /// Adds trees as client `f`, slot 0, with the next number.
+    pub fn add_flows(&mut self, now_ms: u64, tree: &Family) -> String {
+        self.number += 1;
+        self.add_flows_numbered(now_ms, self.number, tree)
+    }
+
+    pub fn add_flows_numbered(&mut self, now_ms: u64, number: u64, tree: &Family) -> String {
+        let flows = tree.pack(now_ms, &self.probe.keys);
+        let (plan, bodies) = flows.packed();
+        let mut call = self.call(&ADD_FLOWS);
+        call.arg(now_ms).arg("f").arg(0).arg(number).arg(plan);
+        for body in bodies {
+            call.arg(body.as_slice());
+        }
         self.carry_out(&call)
     }
 
@@ -199,7 +216,8 @@ impl TestQueue {
         if let Some((last, _)) = snapshot.events.last() {
             self.told = *last;
         }
-        assert_eq!(entries.join(" | "), expected);
+        let found = entries.join(" | ").replace(&self.probe.keys.qualified_name, "q");
+        assert_eq!(found, expected);
     }
 
     /// The events since the last look, as a reader hears them.
@@ -227,7 +245,10 @@ impl TestQueue {
             if matches!(suffix.as_str(), "events" | "trims" | "delays") || suffix.starts_with("memo:") {
                 continue;
             }
-            let content = self.show_key(&snapshot, &suffix);
+            // keys of children, and their parents' bases
+            let content = self
+                .show_key(&snapshot, &suffix)
+                .replace(&self.probe.keys.qualified_name, "q");
             // a stream stays when its last entry is gone
             if !content.is_empty() {
                 lines.push(format!("{suffix}: {content}"));
@@ -241,6 +262,8 @@ impl TestQueue {
             "state" => show_state(snapshot),
             "log" => show_log(snapshot),
             "front" => snapshot.front.join(" "),
+            "parents" => snapshot.families.keys().cloned().collect::<Vec<_>>().join(" "),
+            "waiting-children" => show_set(snapshot, suffix, |score| score.to_string()),
             "logged" => {
                 let mut ids = snapshot.logged.clone();
                 ids.sort();
@@ -261,6 +284,9 @@ impl TestQueue {
                 let rows: Vec<String> =
                     redis::from_redis_value(self.command("LRANGE", suffix, &["0", "-1"])).expect("rows");
                 rows.join(" ")
+            }
+            _ if suffix.split_once(':').is_some_and(|(kind, _)| FAMILY.contains(&kind)) => {
+                show_family(snapshot, suffix)
             }
             _ if suffix.starts_with("de:") => self.show_dedup_key(suffix),
             _ => "set".to_owned(),
@@ -343,6 +369,32 @@ fn show_log(snapshot: &Snapshot) -> String {
         }
     });
     entries.collect::<Vec<_>>().join(" ")
+}
+
+const FAMILY: [&str; 4] = ["children", "processed", "ignored", "faults"];
+
+fn show_family(snapshot: &Snapshot, suffix: &str) -> String {
+    let (kind, id) = suffix.split_once(':').unwrap_or_default();
+    let Some(family) = snapshot.families.get(id) else {
+        return "of nobody".to_owned();
+    };
+    let show = |hash: &std::collections::BTreeMap<String, Vec<u8>>| {
+        let fields = hash
+            .iter()
+            .map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value)));
+        fields.collect::<Vec<_>>().join(" ")
+    };
+    match kind {
+        "children" => family.pending.join(" "),
+        "processed" => show(&family.processed),
+        "ignored" => show(&family.ignored),
+        _ => family
+            .faults
+            .iter()
+            .map(|(key, _)| key.clone())
+            .collect::<Vec<_>>()
+            .join(" "),
+    }
 }
 
 fn show_hash(snapshot: &Snapshot, name: &str, show: impl Fn(&[u8]) -> String) -> String {

@@ -4,6 +4,7 @@ mod again;
 mod dedup;
 mod delayed;
 mod fail;
+mod families;
 mod fetch;
 mod finish;
 mod frames;

@@ -1,0 +1,112 @@
+//! Trees of parents and children.
+
+use chasquimq::{FlowException, FlowNode, Flows, JobOptions, Keys, NodeParent};
+use napi::{
+    bindgen_prelude::{Int32Array, Object},
+    Env, Result,
+};
+use napi_derive::napi;
+
+use crate::{
+    convert::Pieces,
+    error::NativeError,
+    queue::{NativeAddedException, NativeQueue},
+    runtime::Output,
+};
+
+/// Numbers a job of a flow takes in `NativeFlows.layout`.
+const STRIDE: usize = 7;
+
+/// Jobs of any queues, each behind its parent.
+#[napi(object)]
+pub struct NativeFlows {
+    /// Prefix and name of each queue, in turn.
+    pub queues: Vec<String>,
+    /// Qualified name of the queue, and id, of each parent that exists, in turn.
+    pub parents: Vec<String>,
+    /// Ids, names and data (JSON texts) of all jobs, back to back.
+    pub text: String,
+    /// Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
+    /// (0: the queue's next number), of its name and of its data; index of its options; 1 if its id was given by the user.
+    pub layout: Int32Array,
+    /// Distinct option texts.
+    pub opts: Vec<String>,
+}
+
+#[napi]
+impl NativeQueue {
+    /// Adds trees of jobs, to any queues, in one atomic step. Gives what became of jobs whose id is not the one that was sent.
+    #[napi(ts_return_type = "Promise<Array<NativeAddedException>>")]
+    pub fn add_flows<'env>(&self, env: &'env Env, now: f64, flows: NativeFlows) -> Result<Object<'env>> {
+        let packed = pack(now as u64, &flows);
+        let queue = self.queue.clone();
+        let work = async move { queue.add_flows(&packed?).await };
+        self.runtime()?.promise(env, work, |exceptions| {
+            Output::Exceptions(exceptions.into_iter().map(NativeAddedException::from).collect())
+        })
+    }
+
+    /// What a job's children returned, JSON texts by their keys.
+    #[napi(ts_return_type = "Promise<Record<string, string>>")]
+    pub fn get_children_values<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        self.runtime()?
+            .promise(env, async move { queue.children_values(&id).await }, |values| {
+                Output::Fields(values.into_iter().collect())
+            })
+    }
+}
+
+fn pack(now_ms: u64, flows: &NativeFlows) -> chasquimq::Result<Flows> {
+    let options = flows
+        .opts
+        .iter()
+        .map(|text| JobOptions::parse(text))
+        .collect::<chasquimq::Result<Vec<_>>>()?;
+    let queues: Vec<Keys> = flows
+        .queues
+        .chunks_exact(2)
+        .map(|queue| Keys::new(&queue[0], &queue[1]))
+        .collect();
+    let mut pieces = Pieces::new(&flows.text);
+    let layout: &[i32] = &flows.layout;
+    let nodes: Vec<FlowNode<'_>> = layout
+        .chunks_exact(STRIDE)
+        .filter_map(|node| {
+            let mut piece = |units: i32| pieces.next(units as usize);
+            Some(FlowNode {
+                queue: node[0] as usize,
+                parent: to_parent(node[1], &flows.parents),
+                id: piece(node[2]),
+                is_given: node[6] == 1,
+                name: piece(node[3]),
+                data: piece(node[4]),
+                options: options.get(node[5] as usize)?,
+            })
+        })
+        .collect();
+    Flows::pack(now_ms, &queues, &nodes)
+}
+
+fn to_parent(number: i32, parents: &[String]) -> NodeParent<'_> {
+    let at = 2 * (number.unsigned_abs() as usize).saturating_sub(1);
+    match (number, parents.get(at), parents.get(at + 1)) {
+        (1.., ..) => NodeParent::Node(number as usize - 1),
+        (..=-1, Some(queue), Some(id)) => NodeParent::Job(queue, id),
+        _ => NodeParent::None,
+    }
+}
+
+impl From<FlowException> for NativeAddedException {
+    fn from(exception: FlowException) -> Self {
+        let (id, error) = match exception.id {
+            Ok(id) => (Some(id), None),
+            Err(error) => (None, Some(NativeError::from(&error))),
+        };
+        Self {
+            index: exception.index as u32,
+            id,
+            error,
+        }
+    }
+}

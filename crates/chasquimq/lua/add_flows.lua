@@ -1,0 +1,262 @@
+-- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
+-- children of parents that exist, all at once, once however often it is sent.
+-- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals traces prioritized delayed
+--         delays active completed failed waiting-children events trims wake parents children:<id> processed:<id> logged logs:<id>
+--         de:<id> memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras), then a body a job
+--         columns, of jobs that stand behind their parents: queues (index of a base a job), ids ('' = its number), names, parents (index of
+--         a job; 0 = none)
+--         extras, of some jobs, by their index: {is_given (1|0: the id may exist), due_ms (0 = at once), front (1|0), priority (0 = none),
+--         policy (lib/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (lib/dedup, or 0)}
+-- RETURNS {index, id | -5 | -7, ...} of each job whose id is not the one that was sent
+-- ERRORS  -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
+--         waiting-children, duplicated, deduplicated, removed      COST O(jobs * log(delayed + prioritized + waiting-children))
+-- SOURCE  BullMQ 6.7 FlowProducer#add, #addBulk, Queue#add with a parent (differs: what is refused is left out with all below it)
+local base = KEYS[1]
+local now_ms, client, slot, number, plan = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local FIRST_BODY = 5
+
+-- @include lib/memo
+local known = recall(client, slot, number)
+if known then return known end
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+-- @include lib/dedup
+-- @include lib/parents
+
+local bases, queues, ids, names, parents, extras
+do
+  local columns = cmsgpack.unpack(plan)
+  bases, queues, ids, names, parents, extras = columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
+end
+
+local exceptions, refused, is_parent = {}, {}, {}
+-- children that each parent gets, by key; the parent itself: {base, id, keys}
+local families, family_of = {}, {}
+
+local function except(i, id)
+  exceptions[#exceptions + 1] = i - 1
+  exceptions[#exceptions + 1] = id
+end
+
+local function family(of, id)
+  local name = of .. id
+  local found = family_of[name]
+  if not found then
+    found = { of, id, {} }
+    family_of[name] = found
+    families[#families + 1] = found
+  end
+  return found[3]
+end
+
+-- The base and the id of a job's parent; nil when it has none.
+local function parent_of(i)
+  local parent = parents[i]
+  if parent > 0 then return bases[queues[parent]], ids[parent] end
+  local extra = extras[i]
+  if extra and extra[7] ~= 0 then return extra[7][1], extra[7][2] end
+end
+
+-- A job that exists becomes a parent. False when there is no such job.
+local function adopt(id)
+  local job = locate(id)
+  if not job then return false end
+  local vitals = detach(job)
+  if not vitals.ch then
+    vitals.ch = 1
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+    redis.call('SADD', base .. 'parents', id)
+  end
+  return true
+end
+
+-- Says of each job whether it may be added, and is a parent. Nothing is written before that but what `adopt` writes.
+local function check()
+  for i = 1, #ids do
+    local parent, extra = parents[i], extras[i]
+    if parent > 0 then
+      is_parent[parent] = true
+      refused[i] = refused[parent]
+    elseif extra and extra[7] ~= 0 then
+      if not in_queue(extra[7][1], function() return adopt(extra[7][2]) end) then
+        refused[i] = true
+        except(i, -5)
+      end
+    end
+  end
+end
+
+-- What a queue's jobs have in common until they are written.
+local B
+
+local function start_batch()
+  B = { jobs = {}, vitals = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
+    event = nil, ids = {}, names = {}, event_dues = {} }
+end
+
+local function tell_added()
+  local n = #B.ids
+  if n == 0 then return end
+  emit(2 * n, { 'B', B.ids, n, B.names, B.event, B.event == 'delayed' and B.event_dues or nil })
+  B.ids, B.names, B.event_dues = {}, {}, {}
+end
+
+local function note_added(event, i, id, due_ms)
+  if B.event ~= event then
+    tell_added()
+    B.event = event
+  end
+  local n = #B.ids + 1
+  B.ids[n], B.names[n], B.event_dues[n] = id, names[i], due_ms
+end
+
+local function write_batch()
+  tell_added()
+  call_in_chunks('HSET', base .. 'jobs', B.jobs)
+  call_in_chunks('HSET', base .. 'vitals', B.vitals)
+  call_in_chunks('SADD', base .. 'parents', B.parents)
+  call_in_chunks('ZADD', base .. 'waiting-children', B.parked)
+  call_in_chunks('ZADD', base .. 'prioritized', B.ranked)
+  if #B.references > 0 then append_references(B.references) end
+  local sooner = #B.delayed > 0 and delay_jobs(B.delayed, B.dues)
+  if #B.references > 0 or #B.ranked > 0 or sooner then wake() end
+  start_batch()
+end
+
+-- Where a job that has no children goes.
+local function enter(i, id, extra)
+  if extra[4] ~= 0 then expect_priorities() end
+  if extra[2] > 0 then
+    append(B.delayed, id)
+    append(B.dues, extra[2])
+    note_added('delayed', i, id, extra[2])
+    return
+  end
+  note_added('waiting', i, id)
+  if extra[4] ~= 0 then
+    append(B.ranked, extra[4] * PRIORITY_STEP + next_place(), id)
+  elseif extra[3] == 1 then
+    push_front({ id })
+    wake()
+  else
+    append(B.references, id)
+  end
+end
+
+-- Packed vitals of the children of one parent with one policy are equal.
+local last_vitals = {}
+
+local function child_vitals(i, policy)
+  local of, id = parent_of(i)
+  if not of then return nil end
+  if last_vitals.of ~= of or last_vitals.id ~= id or last_vitals.policy ~= policy then
+    last_vitals = { of = of, id = id, policy = policy, packed = cmsgpack.pack({ pa = { of, id, policy } }) }
+  end
+  return last_vitals.packed
+end
+
+local function is_alive(pa)
+  return redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
+end
+
+-- A job of this id exists: nothing of it changes but who its parent is.
+local function link_existing(i, id, policy)
+  emit_job('duplicated', id)
+  if is_parent[i] then adopt(id) end
+  local of, parent = parent_of(i)
+  if not of then return end
+  local job = locate(id)
+  local vitals = detach(job)
+  local pa = vitals.pa
+  if pa and (pa[1] ~= of or pa[2] ~= parent) and is_alive(pa) then
+    except(i, -7)
+    news_of({ of, parent }).asks = true
+    return
+  end
+  vitals.pa = { of, parent, policy }
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  append(family(of, parent), qualified_name(base) .. ':' .. id)
+  if job.state == 'completed' then tell_parent(vitals.pa, id, 'processed', vitals.rv or 'null') end
+end
+
+local NO_EXTRA = { 0, 0, 0, 0, '', 0, 0, 0 }
+
+-- True when the job yields to another one.
+local function yields(i, id, extra)
+  local item = { -1, id, names[i], extra[2], extra[3], extra[8], extra[4] }
+  local owner = deduplicate(item, id, ARGV[FIRST_BODY + i], write_batch)
+  if owner then
+    except(i, owner)
+    return true
+  end
+  append(B.vitals, id, cmsgpack.pack({ di = extra[8][1] }))
+  return false
+end
+
+local function add_new(i, id, extra)
+  if extra[8] ~= 0 and yields(i, id, extra) then return end
+  append(B.jobs, id, ARGV[FIRST_BODY + i])
+  local of, parent = parent_of(i)
+  if of then append(family(of, parent), qualified_name(base) .. ':' .. id) end
+  if is_parent[i] then
+    append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = of and { of, parent, extra[5] } }))
+    append(B.parents, id)
+    append(B.parked, now_ms, id)
+    note_added('waiting-children', i, id)
+    -- once it starts it is asked for its priority
+    if extra[4] ~= 0 then expect_priorities() end
+    return
+  end
+  if of then append(B.vitals, id, child_vitals(i, extra[5])) end
+  enter(i, id, extra)
+end
+
+local function add_queue(jobs)
+  start_batch()
+  local seen = {}
+  for _, i in ipairs(jobs) do
+    local extra = extras[i] or NO_EXTRA
+    S.id = S.id + 1
+    local id = ids[i]
+    if id == '' then
+      id = whole(S.id)
+      ids[i] = id
+      except(i, id)
+    end
+    if extra[1] == 1 and (seen[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1) then
+      write_batch()
+      link_existing(i, id, extra[5])
+    else
+      if extra[1] == 1 then seen[id] = true end
+      add_new(i, id, extra)
+    end
+  end
+  write_batch()
+end
+
+check()
+local of_queue = {}
+for i = 1, #ids do
+  if not refused[i] then
+    local jobs = of_queue[queues[i]] or {}
+    of_queue[queues[i]] = jobs
+    jobs[#jobs + 1] = i
+  end
+end
+for q = 1, #bases do
+  if of_queue[q] then in_queue(bases[q], function() add_queue(of_queue[q]) end) end
+end
+for _, of in ipairs(families) do call_in_chunks('SADD', of[1] .. 'children:' .. of[2], of[3]) end
+if settle_parents(now_ms) then wake() end
+flush_visited(now_ms)
+flush_events(now_ms)
+remember(client, slot, number, exceptions)
+return exceptions

@@ -1,0 +1,176 @@
+-- parents: jobs that wait for others, their children, which may lie in other queues. A parent is a record whose vitals hold ch (1); the
+-- vitals of its children hold pa {base of the parent's queue, its id, policy}. The policy is what the child's failure does: f fails the
+-- parent, c starts it, i counts the child as done, r forgets the child, '' nothing.
+--   parents         ids of all parents
+--   children:<id>   set of the children that the parent waits for, by key: <qualified name of their queue>:<their id>
+--   processed:<id>  hash, key of a child that completed -> its return value (JSON text)
+--   ignored:<id>    hash, key of a child that failed (c, i) -> why
+--   faults:<id>     sorted set of the keys of children that failed (f), by time
+-- @include lib/visit
+local ERROR_PENDING_CHILDREN, ERROR_FAILED_CHILDREN = -4, -9
+
+-- What users see of a queue: the name that its children's keys start with.
+local function qualified_name(of)
+  return of:sub(-9) == ':chasqui:' and of:sub(1, -10) or of:sub(2, -3)
+end
+
+-- What happened to the children of each parent, since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
+-- faults, starts, asks}; keys of all; the next three in pairs {key, value, ...}; starts: whatever is pending; asks: though no child is
+-- told of.
+local news, news_bases = {}, {}
+
+local function news_of(pa)
+  local queue = news[pa[1]]
+  if not queue then
+    queue = { ids = {}, of = {} }
+    news[pa[1]] = queue
+    news_bases[#news_bases + 1] = pa[1]
+  end
+  local of = queue.of[pa[2]]
+  if not of then
+    of = { keys = {}, processed = {}, ignored = {}, faults = {} }
+    queue.of[pa[2]] = of
+    queue.ids[#queue.ids + 1] = pa[2]
+  end
+  return of
+end
+
+-- A child of this queue completed, failed (with a policy that tells its parent), or is dropped (no list).
+local function tell_parent(pa, id, list, value)
+  local of, key = news_of(pa), qualified_name(base) .. ':' .. id
+  of.keys[#of.keys + 1] = key
+  if list then
+    local n, pairs_of = #of[list], of[list]
+    pairs_of[n + 1], pairs_of[n + 2] = key, value
+  end
+end
+
+-- A child of this queue has failed for good; dropped: it is not kept.
+local function tell_failure(pa, id, reason, dropped)
+  local policy = pa[3]
+  if policy == 'f' then
+    tell_parent(pa, id, 'faults', '')
+  elseif policy == 'c' or policy == 'i' then
+    tell_parent(pa, id, 'ignored', reason)
+    if policy == 'c' then news_of(pa).starts = true end
+  elseif policy == 'r' or dropped then
+    tell_parent(pa, id)
+  end
+end
+
+-- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, vitals} in order.
+local function start_parents(parents, now_ms, silent)
+  local ids, delayed, dues = {}, {}, {}
+  for i = #parents, 1, -1 do
+    local id, vitals = parents[i][1], parents[i][2]
+    if (vitals.d or 0) > 0 then
+      delayed[#delayed + 1], dues[#dues + 1] = id, now_ms + vitals.d
+    else
+      -- the last of them heads the line
+      ids[#ids + 1] = id
+    end
+  end
+  if #delayed > 0 then
+    delay_jobs(delayed, dues)
+    for i, id in ipairs(delayed) do emit_job('delayed', id, nil, 'delay', whole(dues[i])) end
+  end
+  if #ids > 0 then
+    enter_front(ids, {})
+    for i = #ids, 1, -1 do
+      if not silent then emit_job('waiting', ids[i], 'waiting-children') end
+    end
+  end
+  -- at home the script looks after what it put in line
+  if #delayed > 0 or (#ids > 0 and base ~= home) then wake() end
+end
+
+-- The pairs {key, value, ...} whose keys are in the set.
+local function known_pairs(pairs_of, is_known)
+  local some = {}
+  for i = 1, #pairs_of, 2 do
+    if is_known[pairs_of[i]] then append(some, pairs_of[i], pairs_of[i + 1]) end
+  end
+  return some
+end
+
+-- Takes the children out of those that the parent waits for. What was told of any that it does not wait for is forgotten.
+local function take_pending(id, of)
+  local pending, keys, is_known = base .. 'children:' .. id, {}, {}
+  for from = 1, #of.keys, 4000 do
+    local found = redis.call('SMISMEMBER', pending, unpack(of.keys, from, math.min(from + 3999, #of.keys)))
+    for i, is_pending in ipairs(found) do
+      local key = of.keys[from + i - 1]
+      if is_pending == 1 and not is_known[key] then
+        keys[#keys + 1] = key
+        is_known[key] = true
+      end
+    end
+  end
+  if #keys < #of.keys then
+    of.keys = keys
+    for _, list in ipairs({ 'processed', 'ignored', 'faults' }) do of[list] = known_pairs(of[list], is_known) end
+  end
+  call_in_chunks('SREM', pending, keys)
+end
+
+-- A child with the policy f failed. Gives whether the parent starts, only to fail.
+local function fail_parent(id, vitals, faults, now_ms)
+  local args = {}
+  for i = 1, #faults, 2 do append(args, now_ms, faults[i]) end
+  redis.call('ZADD', base .. 'faults:' .. id, unpack(args))
+  if vitals.fo then return false end
+  vitals.df = vitals.df or 'child ' .. faults[1] .. ' failed'
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then return true end
+  start_parents({ { id, {} } }, now_ms)
+  if base == home then wake() end
+  return false
+end
+
+-- Records what happened to one parent's children. Gives whether it may start.
+local function settle_parent(id, of, vitals, now_ms)
+  take_pending(id, of)
+  if #of.keys == 0 then return of.asks and redis.call('EXISTS', base .. 'children:' .. id) == 0 end
+  call_in_chunks('HSET', base .. 'processed:' .. id, of.processed)
+  call_in_chunks('HSET', base .. 'ignored:' .. id, of.ignored)
+  local fails = #of.faults > 0 and fail_parent(id, vitals, of.faults, now_ms)
+  return fails or of.starts or redis.call('EXISTS', base .. 'children:' .. id) == 0
+end
+
+-- Settles what was told of the children of this queue's parents.
+local function settle_queue(queue, now_ms, silent)
+  local ready, started = {}, {}
+  for from = 1, #queue.ids, 1000 do
+    local to = math.min(from + 999, #queue.ids)
+    for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(queue.ids, from, to))) do
+      local id = queue.ids[from + i - 1]
+      -- one that is gone wants to know nothing
+      local vitals = raw and raw:find('\162ch', 1, true) and cmsgpack.unpack(raw)
+      if vitals and vitals.ch and settle_parent(id, queue.of[id], vitals, now_ms) then ready[#ready + 1] = { id, vitals } end
+    end
+  end
+  for _, parent in ipairs(ready) do
+    if redis.call('ZREM', base .. 'waiting-children', parent[1]) == 1 then started[#started + 1] = parent end
+  end
+  if #started > 0 then start_parents(started, now_ms, silent) end
+  return #started > 0
+end
+
+-- Settles what was told, each parent at once. Gives whether one of this queue starts.
+local function settle_parents(now_ms, silent)
+  local starts_here = false
+  local bases, told = news_bases, news
+  news, news_bases = {}, {}
+  for _, of in ipairs(bases) do
+    local started = in_queue(of, function() return settle_queue(told[of], now_ms, silent) end)
+    starts_here = starts_here or (started and of == base)
+  end
+  return starts_here
+end
+
+-- Why a parent must not complete now; nil when it may.
+local function children_code(id, now_ms)
+  settle_parents(now_ms)
+  if redis.call('EXISTS', base .. 'children:' .. id) == 1 then return ERROR_PENDING_CHILDREN end
+  return redis.call('EXISTS', base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
+end

@@ -1,0 +1,263 @@
+//! Trees of parents and children, over any number of queues: new -> waiting-children | waiting | prioritized | delayed, and what is known
+//! of a parent's children.
+
+use std::collections::HashMap;
+
+use redis::Value;
+
+use crate::{
+    error::{Error, Result},
+    frame::{prioritized_body, record_body},
+    keys::Keys,
+    options::JobOptions,
+    pack::Packer,
+    queue::Queue,
+    server::{
+        reply::Reply,
+        script::{Arg, ADD_FLOWS},
+    },
+};
+
+/// A job of a tree.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowNode<'a> {
+    /// Index of its queue.
+    pub queue: usize,
+    /// What waits for it.
+    pub parent: NodeParent<'a>,
+    /// Its id; empty: the queue's next number.
+    pub id: &'a str,
+    /// The id was chosen by somebody: a job of it may exist.
+    pub is_given: bool,
+    /// Its name.
+    pub name: &'a str,
+    /// Its data, JSON text.
+    pub data: &'a str,
+    /// Its options.
+    pub options: &'a JobOptions,
+}
+
+/// The parent of a job of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeParent<'a> {
+    /// None.
+    None,
+    /// A job before it in the tree, by its index.
+    Node(usize),
+    /// A job that exists: its queue's qualified name, and its id.
+    Job(&'a str, &'a str),
+}
+
+/// Trees of jobs as the script takes them, ready to be sent.
+#[derive(Debug)]
+pub struct Flows {
+    now_ms: u64,
+    base: String,
+    plan: Vec<u8>,
+    bodies: Vec<Vec<u8>>,
+    // of the jobs that may be refused because of their parents, as users see these
+    parent_keys: HashMap<usize, String>,
+}
+
+/// What became of a job whose id is not the one that was sent.
+#[derive(Debug)]
+pub struct FlowException {
+    /// Its index.
+    pub index: usize,
+    /// Its id, or why it was not added.
+    pub id: Result<String>,
+}
+
+impl Flows {
+    /// Packs jobs, each behind its parent. `now_ms` is the caller's clock.
+    /// # Errors
+    /// [`Error::Invalid`] when there are none, or a parent stands behind its child.
+    pub fn pack(now_ms: u64, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Result<Self> {
+        let base = nodes.first().and_then(|node| queues.get(node.queue));
+        let base = base
+            .ok_or_else(|| Error::Invalid("a flow without jobs".into()))?
+            .base
+            .clone();
+        let mut packing = Packing::new(now_ms, nodes);
+        for (index, node) in nodes.iter().enumerate() {
+            if matches!(node.parent, NodeParent::Node(parent) if parent >= index) || node.queue >= queues.len() {
+                return Err(Error::Invalid(format!("job {index} of a flow has no place in it")));
+            }
+            packing.push(index, nodes, queues);
+        }
+        Ok(Self {
+            now_ms,
+            base,
+            plan: packing.plan(queues, nodes),
+            bodies: packing.bodies,
+            parent_keys: packing.parent_keys,
+        })
+    }
+
+    /// What the script is given of these jobs: its plan, and their bodies.
+    pub fn packed(&self) -> (&[u8], &[Vec<u8>]) {
+        (&self.plan, &self.bodies)
+    }
+
+    fn read(&self, reply: Value) -> Result<Vec<FlowException>> {
+        let mut flat = Reply::new("the answer to add_flows", reply)?;
+        let mut exceptions = Vec::new();
+        while !flat.is_empty() {
+            let index = flat.int()? as usize;
+            let text = flat.text()?;
+            let code = text.strip_prefix('-').and_then(|code| code.parse::<i64>().ok());
+            let key = self.parent_keys.get(&index);
+            let id = match (code, key) {
+                (Some(code), Some(key)) => Err(Error::from_code(-code, key, "", "addJob")),
+                _ => Ok(text),
+            };
+            exceptions.push(FlowException { index, id });
+        }
+        Ok(exceptions)
+    }
+}
+
+struct Packing {
+    now_ms: u64,
+    has_children: Vec<bool>,
+    extras: Packer,
+    extras_count: usize,
+    bodies: Vec<Vec<u8>>,
+    parent_keys: HashMap<usize, String>,
+}
+
+impl Packing {
+    fn new(now_ms: u64, nodes: &[FlowNode<'_>]) -> Self {
+        let mut has_children = vec![false; nodes.len()];
+        for node in nodes {
+            if let NodeParent::Node(parent) = node.parent {
+                if let Some(has) = has_children.get_mut(parent) {
+                    *has = true;
+                }
+            }
+        }
+        Self {
+            now_ms,
+            has_children,
+            extras: Packer::default(),
+            extras_count: 0,
+            bodies: Vec::with_capacity(nodes.len()),
+            parent_keys: HashMap::new(),
+        }
+    }
+
+    fn push(&mut self, index: usize, nodes: &[FlowNode<'_>], queues: &[Keys]) {
+        let node = &nodes[index];
+        let options = node.options;
+        let timestamp = options.timestamp.unwrap_or(self.now_ms);
+        self.bodies.push(if options.priority == 0 {
+            record_body(timestamp, &options.text, node.name, node.data)
+        } else {
+            prioritized_body(timestamp, &options.text, node.name, node.data, options.priority)
+        });
+        // what is said of the failure of a job without a parent says nothing
+        let policy = match node.parent {
+            NodeParent::None => "",
+            _ => options.on_failure.letter(),
+        };
+        let is_like_others = !node.is_given
+            && policy.is_empty()
+            && options.delay_ms == 0
+            && !options.lifo
+            && options.priority == 0
+            && options.deduplication.is_none()
+            && !matches!(node.parent, NodeParent::Job(..));
+        if is_like_others {
+            return;
+        }
+        self.extras_count += 1;
+        let is_due_later = options.delay_ms > 0 && !self.has_children[index];
+        let due_ms = if is_due_later { timestamp + options.delay_ms } else { 0 };
+        self.extras.int(index as i64 + 1).array(8).int(i64::from(node.is_given));
+        self.extras
+            .int(due_ms as i64)
+            .int(i64::from(options.lifo))
+            .int(options.priority);
+        self.extras.str(policy).int(options.delay_ms as i64);
+        match node.parent {
+            NodeParent::Job(queue, id) => {
+                self.extras.array(2).str(&Keys::of_qualified(queue).base).str(id);
+                self.parent_keys.insert(index, format!("{queue}:{id}"));
+            }
+            NodeParent::Node(parent) => {
+                self.extras.int(0);
+                let queue = &queues[nodes[parent].queue].qualified_name;
+                self.parent_keys.insert(index, format!("{queue}:{}", nodes[parent].id));
+            }
+            NodeParent::None => {
+                self.extras.int(0);
+            }
+        }
+        match &options.deduplication {
+            Some(dedup) => dedup.pack(&mut self.extras),
+            None => {
+                self.extras.int(0);
+            }
+        }
+    }
+
+    fn plan(&self, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Vec<u8> {
+        let mut plan = Packer::with_capacity(64 * nodes.len() + self.extras.0.len());
+        plan.array(6);
+        plan.column(queues.iter().map(|keys| keys.base.as_str()), false);
+        plan.array(nodes.len());
+        for node in nodes {
+            plan.int(node.queue as i64 + 1);
+        }
+        plan.column(nodes.iter().map(|node| node.id), false);
+        plan.column(nodes.iter().map(|node| node.name), false);
+        plan.array(nodes.len());
+        for node in nodes {
+            plan.int(match node.parent {
+                NodeParent::Node(parent) => parent as i64 + 1,
+                _ => 0,
+            });
+        }
+        plan.map(self.extras_count).0.extend_from_slice(&self.extras.0);
+        plan.0
+    }
+}
+
+impl Queue {
+    /// Adds trees of jobs to any queues on this connection's server, exactly once, in one atomic step. Gives the jobs that have another
+    /// id than was sent: their number, or that of a job they yield to; and those that were refused because of their parents.
+    /// # Errors
+    /// As [`crate::Connection::send`].
+    pub async fn add_flows(&self, flows: &Flows) -> Result<Vec<FlowException>> {
+        let (lane, last) = self.lanes.take();
+        let number = last + 1;
+        let mut args = Vec::with_capacity(5 + flows.bodies.len());
+        args.push(Arg::Int(flows.now_ms as i64));
+        args.push(Arg::from(self.lanes.client()));
+        args.push(Arg::Int(i64::from(lane)));
+        args.push(Arg::Int(number as i64));
+        let (plan, bodies) = flows.packed();
+        args.push(Arg::from(plan));
+        args.extend(bodies.iter().map(|body| Arg::from(body.as_slice())));
+        let reply = ADD_FLOWS.run(self.connection(), &flows.base, &args).await;
+        // a call whose answer was lost for good may still come: its lane is left to it
+        if !matches!(&reply, Err(error) if error.is_connection()) {
+            self.lanes.give_back(lane, number);
+        }
+        flows.read(reply?)
+    }
+
+    /// What the children of a job that completed returned (JSON texts), by their keys.
+    /// # Errors
+    /// As [`crate::Connection::send`].
+    pub async fn children_values(&self, id: &str) -> Result<Vec<(String, String)>> {
+        let mut all = redis::cmd("HGETALL");
+        all.arg(self.keys().key(&format!("processed:{id}")));
+        let mut flat = Reply::new("the values of children", self.connection().send(&all).await?)?;
+        let mut values = Vec::with_capacity(flat.len() / 2);
+        while !flat.is_empty() {
+            values.push((flat.text()?, flat.text()?));
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,163 @@
+//! new -> waiting | prioritized | delayed | waiting-children, for trees and for children of parents that exist
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::Step,
+    tree::Tree,
+};
+
+fn family() -> Tree {
+    Tree::new().root("r").child("r", "a").child("r", "b")
+}
+
+#[test]
+fn a_parent_is_parked_and_its_children_wait() {
+    let mut queue = TestQueue::fresh();
+    assert_eq!(queue.add_flows(1000, &family()), "[]");
+    queue.keys_are(
+        "children:r: q:a q:b
+         jobs: a=[1000 {} a 1] b=[1000 {} a 1] r=[1000 {} a 1]
+         log: 3-r1(a b)
+         parents: r
+         state: id=3 waiting=2 references=1
+         vitals: a={pa:[{q}: r '']} b={pa:[{q}: r '']} r={ch:1}
+         waiting-children: r@1000
+         wake: set",
+    );
+    queue.events_are("[B [r] 1 [a] waiting-children] [B [a b] 2 [a a] waiting]");
+}
+
+#[test]
+fn children_may_lie_in_another_queue() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    let tree = Tree::new().root("r").child("r", "a").to(&other.probe.keys);
+    queue.add_flows(1000, &tree);
+    queue.key_is("waiting-children", "r@1000");
+    queue.events_are("[B [r] 1 [a] waiting-children]");
+    other.key_is("log", "1-r1(a)");
+    other.key_is("wake", "set");
+    other.events_are("[B [a] 1 [a] waiting]");
+    let base = &queue.probe.keys.base;
+    other.key_is("vitals", &format!("a={{pa:[{base} r '']}}"));
+}
+
+#[test]
+fn jobs_enter_by_their_own_options_and_parents_by_none() {
+    let mut queue = TestQueue::fresh();
+    let tree = Tree::new()
+        .root_with("r", r#"{"delay":500}"#)
+        .child_with("r", "d", r#"{"delay":500}"#)
+        .child_with("r", "p", r#"{"priority":3,"failParentOnFailure":true}"#)
+        .child_with("r", "l", r#"{"lifo":true}"#);
+    queue.add_flows(1000, &tree);
+    queue.key_is("waiting-children", "r@1000");
+    queue.key_is("delayed", "d@1500+0");
+    queue.key_is("prioritized", "p@3+1");
+    queue.key_is("front", "l");
+    queue.key_is(
+        "vitals",
+        "d={pa:[{q}: r '']} l={pa:[{q}: r '']} p={pa:[{q}: r f]} r={ch:1 d:500}",
+    );
+    queue.events_are("[B [r] 1 [a] waiting-children] [B [d] 1 [a] delayed [1500]] [B [p l] 2 [a a] waiting]");
+}
+
+#[test]
+fn flows_sent_again_are_added_once() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows_numbered(1000, 5, &family());
+    let keys = queue.show();
+    queue.skip_events();
+    assert_eq!(queue.add_flows_numbered(1001, 5, &family()), "[]");
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn a_child_is_added_to_a_job_that_exists() {
+    let mut queue = TestQueue::with(Plan::new().frame(2));
+    queue.skip_events();
+    let keys = queue.probe.keys.clone();
+    assert_eq!(queue.add_flows(1000, &Tree::new().child_of(&keys, "2", "")), "[0 3]");
+    queue.keys_are(
+        "children:2: q:3
+         holes: 1=1r
+         jobs: 2=[7 {} a 2] 3=[1000 {} a 1]
+         log: 1-2 3-r1(3)
+         parents: 2
+         state: id=3 waiting=3 references=1 holes=1
+         vitals: 2={ch:1} 3={pa:[{q}: 2 '']}
+         wake: set",
+    );
+    queue.events_are("[B [3] 1 [a] waiting]");
+}
+
+#[test]
+fn a_tree_without_its_parent_is_left_out() {
+    let mut queue = TestQueue::fresh();
+    let keys = queue.probe.keys.clone();
+    let tree = Tree::new().child_of(&keys, "nobody", "x").child("x", "y").root("z");
+    assert_eq!(queue.add_flows(1000, &tree), "[0 -5]");
+    queue.keys_are(
+        "jobs: z=[1000 {} a 1]
+         log: 1-r1(z)
+         state: id=1 waiting=1 references=1
+         wake: set",
+    );
+}
+
+#[test]
+fn a_child_that_exists_is_linked_again() {
+    let mut queue = TestQueue::with(Plan::new().record("a"));
+    queue.skip_events();
+    assert_eq!(queue.add_flows(1000, &family()), "[]");
+    queue.key_is("children:r", "q:a q:b");
+    queue.key_is("state", "id=4 waiting=2 references=2");
+    queue.events_are("[B [r] 1 [a] waiting-children] [X duplicated [a]] [B [b] 1 [a] waiting]");
+}
+
+#[test]
+fn a_child_that_has_completed_counts_as_processed() {
+    let mut queue = TestQueue::with(Plan::new().record("a"));
+    queue.step(Step::by("w").want(1));
+    queue.step(Step::by("w").done_record("a", "7"));
+    queue.skip_events();
+    queue.add_flows(2000, &Tree::new().root("r").child("r", "a"));
+    queue.key_is("processed:r", "q:a=7");
+    queue.key_is("children:r", "(none)");
+    queue.key_is("waiting-children", "(none)");
+    queue.key_is("front", "r");
+    queue.events_are("[B [r] 1 [a] waiting-children] [X duplicated [a]] [X waiting [r] prev waiting-children]");
+}
+
+#[test]
+fn a_child_of_another_parent_stays_with_it() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &family());
+    let keys = queue.probe.keys.clone();
+    queue.add_flows(1000, &Tree::new().root("s").child("s", "c"));
+    assert_eq!(queue.add_flows(1000, &Tree::new().child_of(&keys, "s", "a")), "[0 -7]");
+    queue.key_is("children:s", "q:c");
+    // the only child stays with its own parent: nothing is waited for
+    assert_eq!(queue.add_flows(1000, &Tree::new().root("t").child("t", "b")), "[1 -7]");
+    queue.key_is("front", "t");
+}
+
+#[test]
+fn a_lone_job_may_yield_to_another() {
+    let mut queue = TestQueue::fresh();
+    let lone = |id: &str| Tree::new().root_with(id, r#"{"deduplication":{"id":"d"}}"#);
+    assert_eq!(queue.add_flows(1000, &lone("x")), "[]");
+    assert_eq!(queue.add_flows(1000, &lone("y")), "[0 x]");
+    queue.key_is("de:d", "x");
+    queue.key_is("log", "1-r1(x)");
+}
+
+#[test]
+fn what_was_added_runs_children_first() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &family());
+    assert_eq!(run!(queue, COUNT_JOBS), "[2 0 0 0 0 0 1]");
+    queue.step(Step::by("w").want(3));
+    queue.key_is("waiting-children", "r@1000");
+}

@@ -1,0 +1,46 @@
+import type { DeduplicationOptions, JobsOptions } from './job.js';
+import type { QueueOptions } from './queue.js';
+
+type FlowJobOpts = Omit<JobsOptions, 'deduplication'> & { deduplication?: Omit<DeduplicationOptions, 'replace'> };
+
+/** What every job of a flow has. Source: BullMQ 6.7.0 `FlowJobBase`. */
+export interface FlowJobBase<T> {
+  name: string;
+  /** Name of the queue it goes to. */
+  queueName: string;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's: data is of any type
+  data?: any;
+  /**
+   * Prefix of that queue.
+   * @defaultValue the producer's
+   */
+  prefix?: string;
+  opts?: T;
+}
+
+/** A child without children. */
+export type FlowNestedLeafJob = FlowJobBase<Omit<FlowJobOpts, 'parent' | 'repeat'>> & { children?: never };
+
+/** A job that waits for its children. */
+export type FlowParentJob = FlowJobBase<Omit<FlowJobOpts, 'deduplication' | 'parent' | 'repeat'>> & {
+  children: FlowJobNode[];
+};
+
+export type FlowJobNode = FlowParentJob | FlowNestedLeafJob;
+
+/** A flow of one job, which may be a child of a job that exists. */
+export type FlowRootLeafJob = FlowJobBase<Omit<FlowJobOpts, 'repeat'>> & { children?: never };
+
+/** The root of a flow, which may be a child of a job that exists. */
+export type FlowRootParentJob = FlowJobBase<Omit<FlowJobOpts, 'repeat'>> & { children: FlowJobNode[] };
+
+/** A tree of jobs: each waits for its children. Source: BullMQ 6.7.0 `FlowJob`. */
+export type FlowJob = FlowRootLeafJob | FlowRootParentJob;
+
+/** Options of queues, by their names; `defaultJobOptions` is what counts. */
+export type FlowQueuesOpts = Record<string, Omit<QueueOptions, 'connection' | 'prefix'>>;
+
+/** Options of `FlowProducer.add`. */
+export interface FlowOpts {
+  queuesOptions: FlowQueuesOpts;
+}
