@@ -4,7 +4,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobStates } from './adapters/library.js';
-import type { JobLibrary, JobSettings, JobState, Processor, QueueLike, WorkerLike } from './adapters/library.js';
+import type {
+  FlowProducerLike,
+  JobLibrary,
+  JobSettings,
+  JobState,
+  Processor,
+  QueueLike,
+  WorkerLike,
+} from './adapters/library.js';
 import { Stopwatch } from './measure.js';
 import type { Server } from './server.js';
 
@@ -35,6 +43,7 @@ export class Stage {
   private reject: (error: Error) => void = () => undefined;
   private readonly timer: NodeJS.Timeout;
   private queues: QueueLike[] = [];
+  private producers: FlowProducerLike[] = [];
   private workers: WorkerLike[] = [];
 
   constructor(private readonly settings: StageSettings) {
@@ -48,6 +57,10 @@ export class Stage {
 
   fail(cause: unknown): void {
     this.reject(cause instanceof Error ? cause : new Error(String(cause)));
+  }
+
+  get queueName(): string {
+    return this.settings.queueName;
   }
 
   stopwatch(): Stopwatch {
@@ -65,6 +78,15 @@ export class Stage {
     this.queues.push(queue);
     await queue.waitUntilReady();
     return queue;
+  }
+
+  async openFlowProducer(): Promise<FlowProducerLike> {
+    const { library, server } = this.settings;
+    const producer = new library.FlowProducer({ connection: server.connection });
+    producer.on('error', (error) => this.fail(error));
+    this.producers.push(producer);
+    await producer.waitUntilReady();
+    return producer;
   }
 
   /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
@@ -99,10 +121,12 @@ export class Stage {
 
   /** Closes what is open, workers first. `force` when the run has failed and may not be waited for. */
   async close(force = false): Promise<void> {
-    const { workers, queues } = this;
+    const { workers, producers, queues } = this;
     this.workers = [];
+    this.producers = [];
     this.queues = [];
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
+    for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');
     for (const queue of queues) await this.closeInTime(queue.close(), 'queue.close()');
   }
 

@@ -27,6 +27,7 @@ export const targets: Readonly<Record<string, Partial<Record<Metric, Target>>>> 
   retry: { jobsPerSecond: atLeast(8) },
   delayed: { jobsPerSecond: atLeast(8) },
   priority: { jobsPerSecond: atLeast(8) },
+  flow: { jobsPerSecond: atLeast(8) },
   latency: { latencyP50Ms: atMost(0.8), latencyP99Ms: atMost(0.7) },
   'get-waiting': { jobsPerSecond: atLeast(1) },
   'get-completed': { jobsPerSecond: atLeast(1) },

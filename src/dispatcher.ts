@@ -9,7 +9,7 @@
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
 import { Delivery, type DeliveredBatch } from './delivery.js';
-import { errorFromNative } from './errors/error-from-native.js';
+import { errorFromNative, type CodedError } from './errors/error-from-native.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { Failures } from './failures.js';
@@ -19,10 +19,14 @@ import type { NativeWorker, WorkerMessage } from './native.js';
 import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
 import type { TracedRuns } from './telemetry/runs.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
+import { ErrorCode } from './types/error-code.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 
 /** Errors of these names say that the processor has moved the job by itself. */
 export const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
+
+/** Refusals of a completion that fail the try. */
+const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
 /**
  * Fewest outcomes that are sent though the tick has not ended. They go when half of the jobs at hand have ended: then
@@ -321,7 +325,7 @@ export class Dispatcher {
     this.wake();
   }
 
-  private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, Error> | undefined): void {
+  private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
     const { owner, runs } = this.options;
     const { jobs, handles, kinds, values } = sent;
     const { finishedOn } = message;
@@ -330,7 +334,8 @@ export class Dispatcher {
       const job = jobs[i];
       const refusal = rejected?.get(handles[i]);
       if (refusal) {
-        runs?.refused(job, refusal);
+        if (MUST_FAIL.has(refusal.code as number)) this.failRefused(job, handles[i], refusal);
+        else runs?.refused(job, refusal);
         continue;
       }
       if (kinds[i] === COMPLETED) {
@@ -345,6 +350,15 @@ export class Dispatcher {
         if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
       }
     }
+  }
+
+  /** A parent was not let complete, and is held on to: the try fails. */
+  private failRefused(job: Job, handle: number, refusal: Error): void {
+    const slot = this.freeSlots.pop() ?? this.newSlot();
+    this.running++;
+    slot.job = job;
+    slot.handle = handle;
+    this.failed(slot, refusal);
   }
 
   // ---- Cancelling
@@ -370,7 +384,7 @@ function flushDispatcher(dispatcher: Dispatcher): void {
   dispatcher.flush();
 }
 
-function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, Error> {
+function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, CodedError> {
   return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
 }
 

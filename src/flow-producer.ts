@@ -7,6 +7,7 @@ import { errorFromNative } from './errors/error-from-native.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import { FlowEncoder, type EncodedParent } from './flow-encoder.js';
 import { FlowQueue } from './flow-queue.js';
+import { readTree, type NodeOpts } from './flow-tree.js';
 import { Job } from './job.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { FlowJob, FlowJobNode, FlowOpts, FlowQueuesOpts } from './options/flow.js';
@@ -107,6 +108,20 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(roots.get(exception.index), exception, refused);
     return trees;
+  }
+
+  /**
+   * A flow that was added, from any of its jobs down. Reads about `maxChildren` children of each kind of a job, in the
+   * order: completed, pending, failed, ignored; those that are gone stand as undefined. Two round trips a queue and level.
+   * @returns undefined when there is no such job, or the producer is closed
+   */
+  async getFlow(opts: NodeOpts): Promise<JobNode> {
+    if (this.closing) return undefined as unknown as JobNode;
+    const tree = await readTree(this.commands, opts.prefix ?? this.prefix, opts, (queue, job) => {
+      const at = queue.lastIndexOf(':');
+      return this.Job.fromNative(this.queueOf({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
+    });
+    return tree as JobNode;
   }
 
   private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {

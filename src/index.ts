@@ -8,7 +8,8 @@ export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
 export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
 export { WAITING_CHILDREN_ERROR, WaitingChildrenError } from './errors/waiting-children-error.js';
 export { WAITING_ERROR, WaitingError } from './errors/waiting-error.js';
-export { FlowProducer } from './flow-producer.js';
+export { FlowProducer, type FlowProducerListener, type JobNode } from './flow-producer.js';
+export type { NodeOpts } from './flow-tree.js';
 export { Job } from './job.js';
 export { PRIORITY_LIMIT } from './job-options.js';
 export { JobScheduler } from './job-scheduler.js';
@@ -22,6 +23,7 @@ export { QueueGetters } from './queue-getters.js';
 export { Worker } from './worker.js';
 
 export type * from './options/connection.js';
+export type * from './options/flow.js';
 export type * from './options/job.js';
 export type * from './options/queue.js';
 export type * from './options/queue-events.js';

@@ -8,6 +8,7 @@ export type Library = Pick<
   | 'Job'
   | 'QueueEvents'
   | 'QueueEventsProducer'
+  | 'FlowProducer'
   | 'UnrecoverableError'
   | 'DelayedError'
   | 'WaitingError'

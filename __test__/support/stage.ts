@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect } from 'vitest';
 import type {
+  FlowProducer,
   Job,
   Processor,
   Queue,
+  QueueBaseOptions,
   QueueEvents,
   QueueEventsOptions,
   QueueOptions,
@@ -34,6 +36,7 @@ const GLOBAL_EVENTS = [
   'duplicated',
   'deduplicated',
   'drained',
+  'waiting-children',
 ];
 
 /**
@@ -71,23 +74,41 @@ export class Stage {
     expect(this.#errors, 'error events').toEqual([]);
   }
 
-  queue(opts: Partial<QueueOptions> = {}): Queue {
-    return this.watch(new this.lib.Queue(this.queueName, { connection: { ...server }, ...opts }));
+  queue(opts: Partial<QueueOptions> = {}, part = ''): Queue {
+    return this.watch(new this.lib.Queue(this.name(part), { connection: { ...server }, ...opts }));
   }
 
-  worker(processor: Processor | null, opts: Partial<WorkerOptions> = {}): Worker {
-    return this.watch(new this.lib.Worker(this.queueName, processor, { connection: { ...server }, ...opts }));
+  worker(processor: Processor | null, opts: Partial<WorkerOptions> = {}, part = ''): Worker {
+    return this.watch(new this.lib.Worker(this.name(part), processor, { connection: { ...server }, ...opts }));
   }
 
   /** Reads from the beginning of the event log, so that nothing is missed however early it happened. */
-  events(opts: Partial<QueueEventsOptions> = {}): QueueEvents {
-    const events = new this.lib.QueueEvents(this.queueName, { connection: { ...server }, lastEventId: '0-0', ...opts });
+  events(opts: Partial<QueueEventsOptions> = {}, part = ''): QueueEvents {
+    const events = new this.lib.QueueEvents(this.name(part), {
+      connection: { ...server },
+      lastEventId: '0-0',
+      ...opts,
+    });
     return this.watch(events);
   }
 
   /** The global events of this test's queue from the beginning, in order. */
-  globalLog(opts: Partial<QueueEventsOptions> = {}): EventLog {
-    return new EventLog(this.events(opts), GLOBAL_EVENTS);
+  globalLog(opts: Partial<QueueEventsOptions> = {}, part = ''): EventLog {
+    return new EventLog(this.events(opts, part), GLOBAL_EVENTS);
+  }
+
+  flowProducer(opts: Partial<QueueBaseOptions & { prefix: string }> = {}): FlowProducer {
+    return this.watch(new this.lib.FlowProducer({ connection: { ...server }, ...opts }));
+  }
+
+  /** Name of one of this test's queues: tests of flows play on several, told apart by `part`. */
+  name(part = ''): string {
+    return part ? `${this.queueName}-${part}` : this.queueName;
+  }
+
+  /** The key by which a parent knows its child. */
+  childKey(id: string | undefined, part = '', prefix = 'bull'): string {
+    return `${prefix}:${this.name(part)}:${id}`;
   }
 
   /** A gate that opens at the end of the test at the latest, so that no worker waits for ever. */

@@ -5,6 +5,7 @@
  */
 import {
   DelayedError,
+  FlowProducer,
   MetricsTime,
   Queue,
   QueueEvents,
@@ -21,9 +22,18 @@ import type {
   BulkJobOptions,
   ConnectionOptions,
   DefaultJobOptions,
+  DependenciesOpts,
+  FlowJob,
+  FlowJobNode,
+  FlowNestedLeafJob,
+  FlowOpts,
+  FlowParentJob,
+  FlowProducerOptions,
+  FlowQueuesOpts,
   GetNextJobOptions,
   Job,
   JobJson,
+  JobNode,
   JobProgress,
   JobSchedulerJobOptions,
   JobsOptions,
@@ -32,6 +42,8 @@ import type {
   KeepJobs,
   MinimalJob,
   MoveToDelayedOpts,
+  MoveToWaitingChildrenOpts,
+  NodeOpts,
   Processor,
   QueueEventsListener,
   QueueEventsOptions,
@@ -249,3 +261,59 @@ export const errors: Error[] = [
   new WaitingChildrenError(),
   Worker.RateLimitError(),
 ];
+
+export async function flows(): Promise<JobNode[]> {
+  const options: FlowProducerOptions = { connection, prefix: '{app}' };
+  const producer = new FlowProducer(options);
+  producer.on('error', (error) => console.error(error.message));
+  const leaf: FlowNestedLeafJob = { name: 'resize', queueName: 'images', opts: { failParentOnFailure: true } };
+  const album: FlowParentJob = { name: 'album', queueName: 'albums', data: { of: 2 }, children: [leaf, leaf] };
+  const node: FlowJobNode = album;
+  const flow: FlowJob = {
+    name: 'publish',
+    queueName: 'sites',
+    prefix: '{app}',
+    opts: { jobId: 'site', priority: 2, parent: { id: '1', queue: '{app}:other' } },
+    children: [node, { name: 'mail', queueName: 'mail', opts: { delay: 5, ignoreDependencyOnFailure: true } }],
+  };
+  const queuesOptions: FlowQueuesOpts = { images: { defaultJobOptions: { attempts: 3 } } };
+  const opts: FlowOpts = { queuesOptions };
+  const tree: JobNode = await producer.add(flow, opts);
+  const children: JobNode[] = tree.children ?? [];
+  const trees: JobNode[] = await producer.addBulk([flow, { name: 'alone', queueName: 'mail' }]);
+  const which: NodeOpts = { queueName: 'sites', id: tree.job.id as string, depth: 2, maxChildren: 50 };
+  const found = await producer.getFlow(which);
+  console.log(found.job.id, children[0].job.parentKey, children[0].job.parent?.queueKey);
+  // @ts-expect-error -- a flow needs a queue
+  await producer.add({ name: 'no queue' });
+  // @ts-expect-error -- a parent cannot yield to another job
+  const refused: FlowParentJob = { name: 'x', queueName: 'y', opts: { deduplication: { id: 'z' } }, children: [leaf] };
+  await producer.close();
+  await producer.disconnect();
+  return refused ? trees : [];
+}
+
+export async function families(queue: Queue<Mail, Sent>, job: Job<Mail, Sent>): Promise<number> {
+  const values: Record<string, Sent> = await job.getChildrenValues<Sent>();
+  const reasons: Record<string, string> = await job.getIgnoredChildrenFailures();
+  const pages: DependenciesOpts = { processed: { cursor: 0, count: 10 }, failed: {} };
+  const { processed, nextProcessedCursor, failed } = await job.getDependencies(pages);
+  const { unprocessed } = await job.getDependenciesCount({ unprocessed: true });
+  const options: MoveToWaitingChildrenOpts = { child: { id: '1', queue: 'bull:mail' } };
+  if (await job.moveToWaitingChildren('token', options)) throw new WaitingChildrenError();
+  const dropped: boolean = await job.removeChildDependency();
+  await job.removeUnprocessedChildren();
+  await job.remove({ removeChildren: dropped });
+  const { items, jobs, total } = await queue.getDependencies('1', 'pending', 0, -1);
+  console.log(
+    Object.keys(values),
+    reasons,
+    processed,
+    nextProcessedCursor,
+    failed,
+    items[0].id,
+    jobs[0].name,
+    unprocessed,
+  );
+  return total;
+}

@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
-import { Queue, Worker } from 'bullmq';
+import { FlowProducer, Queue, Worker } from 'bullmq';
 import type { JobLibrary } from './library.js';
 
 /** The BullMQ that is installed beside us. `name` tells two of them apart when BullMQ is measured against itself. */
 export function loadBullmq(name = 'bullmq'): JobLibrary {
-  return { name, version: installedVersion(), Queue, Worker };
+  return { name, version: installedVersion(), Queue, Worker, FlowProducer };
 }
 
 function installedVersion(): string {

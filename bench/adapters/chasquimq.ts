@@ -14,10 +14,10 @@ export async function loadChasquimq(): Promise<JobLibrary> {
   const module: unknown = await import(entry).catch((cause: unknown) => {
     throw new Error(`cannot load ChasquiMQ from ${entry}; is it built? (npm run build)`, { cause });
   });
-  if (!exportsQueueAndWorker(module)) throw new Error(`${entry} does not export Queue and Worker`);
-  const { Queue, Worker } = module;
+  if (!exportsClasses(module)) throw new Error(`${entry} does not export Queue, Worker and FlowProducer`);
+  const { Queue, Worker, FlowProducer } = module;
   const version = process.env.CHASQUI_MODULE ? `from ${entry}` : versionOfThisTree();
-  return { name: 'chasquimq', version, Queue, Worker };
+  return { name: 'chasquimq', version, Queue, Worker, FlowProducer };
 }
 
 /** A path is meant from where the bench was started, not from this file. */
@@ -26,14 +26,16 @@ function addressOf(module: string): string {
 }
 
 /** Only the presence of the classes can be checked here; the scenarios prove their behaviour by counting jobs. */
-function exportsQueueAndWorker(module: unknown): module is Pick<JobLibrary, 'Queue' | 'Worker'> {
+function exportsClasses(module: unknown): module is Pick<JobLibrary, 'Queue' | 'Worker' | 'FlowProducer'> {
   return (
     typeof module === 'object' &&
     module !== null &&
     'Queue' in module &&
     'Worker' in module &&
+    'FlowProducer' in module &&
     typeof module.Queue === 'function' &&
-    typeof module.Worker === 'function'
+    typeof module.Worker === 'function' &&
+    typeof module.FlowProducer === 'function'
   );
 }
 

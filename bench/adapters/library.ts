@@ -11,6 +11,14 @@ export interface JobLibrary {
   readonly version: string;
   readonly Queue: new (name: string, options: QueueSettings) => QueueLike;
   readonly Worker: new (name: string, processor: Processor, options: WorkerSettings) => WorkerLike;
+  readonly FlowProducer: new (options: FlowSettings) => FlowProducerLike;
+}
+
+export interface FlowEntry {
+  readonly name: string;
+  readonly queueName: string;
+  readonly data: JobData;
+  readonly children?: FlowEntry[];
 }
 
 export type JobData = Record<string, unknown>;
@@ -42,6 +50,10 @@ export interface QueueSettings {
   readonly defaultJobOptions: JobSettings;
 }
 
+export interface FlowSettings {
+  readonly connection: ConnectionSettings;
+}
+
 export interface WorkerSettings {
   readonly connection: ConnectionSettings;
   readonly concurrency: number;
@@ -58,6 +70,13 @@ export interface QueueLike {
   close(): Promise<void>;
 }
 
+export interface FlowProducerLike {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  waitUntilReady(): Promise<unknown>;
+  addBulk(flows: FlowEntry[]): Promise<unknown[]>;
+  close(): Promise<void>;
+}
+
 export interface WorkerLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'completed', listener: () => void): unknown;
@@ -67,5 +86,13 @@ export interface WorkerLike {
   close(force?: boolean): Promise<void>;
 }
 
-export const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'completed', 'failed'] as const;
+export const jobStates = [
+  'waiting',
+  'prioritized',
+  'active',
+  'delayed',
+  'waiting-children',
+  'completed',
+  'failed',
+] as const;
 export type JobState = (typeof jobStates)[number];

@@ -1,5 +1,6 @@
 import { addScenarios } from './add.js';
 import { delayedScenario } from './delayed.js';
+import { flowScenario } from './flow.js';
 import { getScenarios } from './getters.js';
 import { latencyScenario } from './latency.js';
 import { memoryScenarios } from './memory.js';
@@ -15,6 +16,7 @@ export const scenarios: readonly Scenario[] = [
   retryScenario,
   delayedScenario,
   priorityScenario,
+  flowScenario,
   latencyScenario,
   ...getScenarios,
   ...memoryScenarios,

@@ -213,12 +213,10 @@ impl Holdings {
         }
     }
 
-    /// Jobs of a group ended, one behind the other.
-    pub(super) fn release(&mut self, handle: u32, jobs: u32) {
+    /// Jobs of a group ended, one behind the other. Gives the group when they were the last of it.
+    pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Held> {
         self.jobs = self.jobs.saturating_sub(jobs);
-        let Some((base, held)) = self.groups.range_mut(..=handle).next_back() else {
-            return;
-        };
+        let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let base = *base;
         let over = match held {
             Held::Frame { left, .. } => {
@@ -228,8 +226,24 @@ impl Holdings {
             Held::Record { .. } => true,
         };
         if over {
-            self.groups.remove(&base);
+            self.groups.remove(&base)
+        } else {
+            None
         }
+    }
+
+    /// A job that was released has not ended after all. `group`: what its release, or that of the last job of its group, gave.
+    pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Held>) {
+        let base = handle - offset;
+        if let Some(group) = group {
+            self.groups.insert(base, group);
+        }
+        match self.groups.get_mut(&base) {
+            Some(Held::Frame { left, .. }) => *left |= 1 << offset,
+            Some(Held::Record { .. }) => {}
+            None => return,
+        }
+        self.jobs += 1;
     }
 
     /// Handles of every job held.
@@ -415,5 +429,18 @@ mod tests {
         assert_eq!(holdings.handles().len(), 69);
         assert_eq!(holdings.find(12).map(|(offset, _)| offset), Some(2));
         assert_eq!(holdings.find(78).map(|(offset, _)| offset), Some(63));
+    }
+
+    #[test]
+    fn a_job_that_did_not_end_is_held_again() {
+        let mut holdings = Holdings::default();
+        take(&mut holdings, 3);
+        assert!(holdings.release(1, 1).is_none());
+        holdings.hold_again(1, 1, None);
+        assert_eq!(holdings.handles(), [0, 1, 2]);
+        let frame = holdings.release(0, 3);
+        assert!(frame.is_some() && holdings.handles().is_empty());
+        holdings.hold_again(2, 2, frame);
+        assert_eq!((holdings.handles(), holdings.jobs()), (vec![2], 1));
     }
 }

@@ -136,10 +136,13 @@ enum Sent {
         offset: u32,
         count: u32,
         handle: u32,
+        // the frame, when these were the last jobs held of it
+        group: Option<Held>,
     },
     Record {
         id: String,
         handle: u32,
+        group: Option<Held>,
     },
 }
 
@@ -185,8 +188,8 @@ impl Outcomes {
         }
     }
 
-    /// Reads the refusals of a step's reply.
-    pub(super) fn rejected(&self, mut reply: Reply) -> Result<Vec<Rejected>> {
+    /// Reads the refusals of a step's reply. A parent that must not complete is held on to: its try is to fail.
+    pub(super) fn rejected(&mut self, mut reply: Reply, holdings: &mut Holdings) -> Result<Vec<Rejected>> {
         let mut rejected = Vec::new();
         while !reply.is_empty() {
             let mut refusal = reply.array()?;
@@ -199,11 +202,12 @@ impl Outcomes {
                     offset,
                     count,
                     handle,
+                    ..
                 } if *at == first => {
                     let wanted: u32 = place.parse().ok()?;
                     (wanted >= *offset && wanted < offset + count).then(|| handle + wanted - offset)
                 }
-                Sent::Record { id, handle } if first == 0 && *id == place => Some(*handle),
+                Sent::Record { id, handle, .. } if first == 0 && *id == place => Some(*handle),
                 _ => None,
             });
             let id = if first == 0 {
@@ -212,13 +216,41 @@ impl Outcomes {
                 (first + place.parse::<u64>().unwrap_or(0)).to_string()
             };
             if let Some(handle) = handle {
-                rejected.push(Rejected {
-                    handle,
-                    error: Error::from_code(code, &id, "active", self.command_of(handle)),
-                });
+                let error = Error::from_code(code, &id, "active", self.command_of(handle));
+                if matches!(error, Error::PendingChildren { .. } | Error::FailedChildren { .. }) {
+                    self.hold_again(first, handle, holdings);
+                }
+                rejected.push(Rejected { handle, error });
             }
         }
         Ok(rejected)
+    }
+
+    fn hold_again(&mut self, frame: u64, job: u32, holdings: &mut Holdings) {
+        for sent in &mut self.sent {
+            match sent {
+                Sent::Frame {
+                    first,
+                    offset,
+                    handle,
+                    group: Some(_),
+                    ..
+                } if *first == frame => {
+                    // whichever of its jobs ended last
+                    let base = *handle - *offset;
+                    let group = sent.take_group();
+                    return holdings.hold_again(job, job - base, group);
+                }
+                Sent::Record { handle, .. } if frame == 0 && *handle == job => {
+                    let group = sent.take_group();
+                    return holdings.hold_again(job, 0, group);
+                }
+                _ => {}
+            }
+        }
+        if let Some((offset, _)) = holdings.find(job) {
+            holdings.hold_again(job, offset, None);
+        }
     }
 
     /// What BullMQ calls the move that was refused.
@@ -226,6 +258,14 @@ impl Outcomes {
         match self.limited.contains(&handle) {
             true => "moveJobFromActiveToWait",
             false => "moveToFinished",
+        }
+    }
+}
+
+impl Sent {
+    fn take_group(&mut self) -> Option<Held> {
+        match self {
+            Sent::Frame { group, .. } | Sent::Record { group, .. } => group.take(),
         }
     }
 }
@@ -313,8 +353,8 @@ impl Packing {
                         offset,
                         count: run as u32,
                         handle,
+                        group: holdings.release(handle, run as u32),
                     });
-                    holdings.release(handle, run as u32);
                     at += run;
                 }
                 Held::Record { .. } => at += self.completed_records(&completed[at..], &flush.text, holdings, defaults),
@@ -345,8 +385,8 @@ impl Packing {
             self.out.sent.push(Sent::Record {
                 id: id.clone(),
                 handle: job.handle,
+                group: holdings.release(job.handle, 1),
             });
-            holdings.release(job.handle, 1);
             count += 1;
         }
         let keep = self.keep(rule.unwrap_or(defaults.remove_on_complete));
@@ -414,12 +454,14 @@ impl Packing {
             0 => Sent::Record {
                 id: place.id.clone(),
                 handle,
+                group: None,
             },
             first => Sent::Frame {
                 first,
                 offset,
                 count: 1,
                 handle,
+                group: None,
             },
         });
         if !matches!(ending, Ending::Failed { .. }) {

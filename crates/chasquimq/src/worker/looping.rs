@@ -477,7 +477,7 @@ impl Loop {
     ) -> Result<()> {
         let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
         self.last_now_ms = now_ms;
-        let rejected = outcomes.rejected(answer.rejected)?;
+        let rejected = outcomes.rejected(answer.rejected, &mut self.holdings)?;
         for error in answer.unreadable {
             self.report(error);
         }

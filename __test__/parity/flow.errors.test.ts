@@ -1,0 +1,182 @@
+// Pins what FlowProducer refuses, and that nothing is added then (bullmq-surface.md 2.6, 2.9, 11.2).
+import { describe, expect, it } from 'vitest';
+import type { FlowJob, JobsOptions } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { closedPort } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: flow.errors', ({ lib }) => {
+  const stage = useStage(lib);
+
+  function flow(parent: JobsOptions, child: JobsOptions = {}): FlowJob {
+    return {
+      name: 'parent',
+      queueName: stage.name('top'),
+      opts: parent,
+      children: [{ name: 'child', queueName: stage.name(), opts: child }],
+    };
+  }
+
+  async function nothingIsThere(): Promise<void> {
+    expect(await stage.queue({}, 'top').getJobCountByTypes()).toBe(0);
+    expect(await stage.queue().getJobCountByTypes()).toBe(0);
+  }
+
+  const REFUSED: [string, JobsOptions, string][] = [
+    [
+      'two failure options',
+      { failParentOnFailure: true, removeDependencyOnFailure: true },
+      'The following options cannot be used together: removeDependencyOnFailure, failParentOnFailure',
+    ],
+    [
+      'all failure options',
+      {
+        ignoreDependencyOnFailure: true,
+        continueParentOnFailure: true,
+        failParentOnFailure: true,
+        removeDependencyOnFailure: true,
+      },
+      'The following options cannot be used together: removeDependencyOnFailure, failParentOnFailure, continueParentOnFailure, ignoreDependencyOnFailure',
+    ],
+    ['an id that is a number', { jobId: '12' }, 'Custom Id cannot be integers'],
+    ['an id with a colon', { jobId: 'a:b' }, 'Custom Id cannot contain :'],
+    ['a priority that is too high', { priority: 2_097_153 }, 'Priority should be between 0 and 2097152'],
+    ['a priority that is no whole number', { priority: 1.5 }, 'Priority should not be float'],
+    ['a jitter out of range', { backoff: { type: 'fixed', delay: 1, jitter: 2 } }, 'Jitter should be between 0 and 1'],
+    [
+      'debounce',
+      { debounce: { id: 'x' } } as JobsOptions,
+      'Debounce option has been removed. Use deduplication option instead',
+    ],
+    ['data above the limit', { sizeLimit: 1 }, 'exceeds the limit 1 bytes'],
+  ];
+
+  it.each(REFUSED)('refuses a parent with %s', async (_, opts, text) => {
+    const message = (await rejection(stage.flowProducer().add(flow(opts)))).message;
+    expect(message.replace('2097151', '2097152')).toContain(text);
+    await nothingIsThere();
+  });
+
+  it.each(REFUSED)('refuses a child with %s', async (_, opts, text) => {
+    const message = (await rejection(stage.flowProducer().add(flow({}, opts)))).message;
+    expect(message.replace('2097151', '2097152')).toContain(text);
+    await nothingIsThere();
+  });
+
+  it('names the job whose data is too large', async () => {
+    const error = await rejection(stage.flowProducer().add(flow({}, { sizeLimit: 1 })));
+    expect(error.message).toBe('The size of job child exceeds the limit 1 bytes');
+  });
+
+  it('refuses a root whose parent is not there, and adds none of the flow’s jobs', async () => {
+    const parent = { id: 'nobody', queue: `bull:${stage.name('x')}` };
+    const error = await rejection(
+      stage.flowProducer().add({ name: 'leaf', queueName: stage.name(), opts: { parent } }),
+    );
+    expect([error.message, error.code]).toEqual([
+      `Missing key for parent job bull:${stage.name('x')}:nobody. addJob`,
+      -5,
+    ]);
+    await nothingIsThere();
+  });
+
+  it('refuses a root that another parent has', async () => {
+    const [first, second] = await stage.queue({}, 'top').addBulk([1, 2].map(() => ({ name: 'parent', data: {} })));
+    const flows = stage.flowProducer();
+    const hang = (id: string | undefined) =>
+      flows.add({
+        name: 'leaf',
+        queueName: stage.name(),
+        opts: { jobId: 'c', parent: { id: id as string, queue: `bull:${stage.name('top')}` } },
+      });
+    await hang(first.id);
+    const error = await rejection(hang(second.id));
+    expect([error.message, error.code]).toEqual([
+      `The parent job ${stage.childKey(second.id, 'top')} cannot be replaced. addJob`,
+      -7,
+    ]);
+  });
+
+  it('refuses keepLastIfActive below a parent', async () => {
+    const parent = await stage.queue({}, 'top').add('parent', {});
+    const error = await rejection(
+      stage.flowProducer().add({
+        name: 'leaf',
+        queueName: stage.name(),
+        opts: {
+          deduplication: { id: 'x', keepLastIfActive: true },
+          parent: { id: parent.id as string, queue: parent.queueQualifiedName },
+        },
+      }),
+    );
+    expect(error.message).toBe('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
+  });
+
+  it('refuses deduplication below a parent', async () => {
+    const parent = await stage.queue({}, 'top').add('parent', {});
+    const error = await rejection(
+      stage.flowProducer().add({
+        name: 'leaf',
+        queueName: stage.name(),
+        opts: { deduplication: { id: 'x' }, parent: { id: parent.id as string, queue: parent.queueQualifiedName } },
+      }),
+    );
+    expect(error.message).toBe('Deduplication and parent options cannot be used together');
+  });
+
+  it('rejects data that has no JSON form, and adds nothing', async () => {
+    const data: Record<string, unknown> = {};
+    data.self = data;
+    const error = await rejection(
+      stage.flowProducer().add({
+        name: 'parent',
+        queueName: stage.name('top'),
+        children: [{ name: 'child', queueName: stage.name(), data }],
+      }),
+    );
+    expect(error).toBeInstanceOf(TypeError);
+    await nothingIsThere();
+  });
+
+  it('does nothing once it is closed', async () => {
+    const flows = stage.flowProducer();
+    await flows.close();
+    expect(await flows.add(flow({}))).toBeUndefined();
+    expect(await flows.addBulk([flow({})])).toBeUndefined();
+    expect(await flows.getFlow({ queueName: stage.name(), id: '1' })).toBeUndefined();
+    await nothingIsThere();
+  });
+
+  it('may be closed twice, and while nothing was ever done', async () => {
+    const flows = stage.flowProducer();
+    await Promise.all([flows.close(), flows.close()]);
+    expect(flows.closing).toBeInstanceOf(Promise);
+    await flows.disconnect();
+  });
+
+  it('sends what was added before it closes', async () => {
+    const flows = stage.flowProducer();
+    await flows.waitUntilReady();
+    const adding = flows.add(flow({}));
+    const { job } = await adding;
+    await flows.close();
+    expect(await stage.queue({}, 'top').getJobState(job.id as string)).toBe('waiting-children');
+  });
+
+  it('emits what its connection meets', async () => {
+    const flows = stage.keep(
+      new lib.FlowProducer({ connection: { host: '127.0.0.1', port: await closedPort(), maxRetriesPerRequest: 0 } }),
+    );
+    const [error] = await new EventLog(flows, ['error']).get<[Error & { code?: string }]>('error');
+    expect(error.code).toBe('ECONNREFUSED');
+  });
+
+  it('shows its options, and a backend', async () => {
+    const flows = stage.flowProducer({ prefix: 'mine' });
+    expect(flows.opts).toMatchObject({ prefix: 'mine' });
+    await flows.waitUntilReady();
+    expect(flows.getBackend()).toBeDefined();
+    expect(flows.closing).toBeUndefined();
+  });
+});

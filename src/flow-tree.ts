@@ -1,0 +1,50 @@
+/** What `FlowProducer.getFlow` takes and gives. */
+import type { Commands } from './commands.js';
+import type { JobNode } from './flow-producer.js';
+import type { Job } from './job.js';
+import type { NativeJob } from './native.js';
+
+/** Which flow to read. Source: BullMQ 6.7.0 `NodeOpts`. */
+export interface NodeOpts {
+  /** Name of the root's queue. */
+  queueName: string;
+  /**
+   * Prefix of the root's queue.
+   * @defaultValue that of the producer
+   */
+  prefix?: string;
+  /** Id of the root. */
+  id: string;
+  /**
+   * Levels to read, the root's with them.
+   * @defaultValue 10
+   */
+  depth?: number;
+  /**
+   * About how many children of a job to read, of each kind (processed, pending, failed, ignored).
+   * @defaultValue 20
+   */
+  maxChildren?: number;
+}
+
+/**
+ * A tree of jobs, or undefined when there is no such root; a child that is gone stands in it as undefined.
+ * @param jobOf makes the job of a queue, which is given by its qualified name
+ */
+export async function readTree(
+  commands: Commands,
+  prefix: string,
+  { queueName, id, depth = 10, maxChildren = 20 }: NodeOpts,
+  jobOf: (queue: string, job: NativeJob) => Job,
+): Promise<JobNode | undefined> {
+  const nodes = await commands.native.getTree(prefix, queueName, String(id), depth, maxChildren);
+  const treeAt = (at: number): JobNode | undefined => {
+    const { queue, job, children } = nodes[at];
+    if (!job) return undefined;
+    const node: JobNode = { job: jobOf(queue, job) };
+    // the type of a child leaves out, as BullMQ's does, that it may be gone
+    if (children.length > 0) node.children = children.map((child) => treeAt(child) as JobNode);
+    return node;
+  };
+  return treeAt(0);
+}
