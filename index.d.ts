@@ -31,6 +31,12 @@ export declare class NativeQueue {
   getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
   /** Adds trees of jobs, to any queues, in one atomic step. Gives what became of jobs whose id is not the one that was sent. */
   addFlows(now: number, flows: NativeFlows): Promise<Array<NativeAddedException>>
+  /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
+  moveToWaitingChildren(id: string, token: string, child: string, now: number): Promise<boolean>
+  /** Removes what a job waits for. */
+  removePendingChildren(id: string, now: number): Promise<void>
+  /** Lets a job's parent not wait for it any more; false when it did not. */
+  cutChild(id: string, parentKey: string, now: number): Promise<boolean>
   /** What a job's children returned, JSON texts by their keys. */
   getChildrenValues(id: string): Promise<Record<string, string>>
   /** Ends a job by hand, or takes one, or both. */
@@ -83,7 +89,7 @@ export declare class NativeQueue {
   getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
   /** Deletes a job's log, or all but its newest rows. */
   clearLogs(id: string, keepLogs: number): Promise<void>
-  /** 1 removed or not there, 0 held by a worker. */
+  /** 1 removed or not there, 0 held by a worker, or a child is that it waits for. */
   remove(id: string, removeChildren: boolean): Promise<number>
   /** Id of the job that owns a deduplication id. */
   getDeduplicationJobId(id: string): Promise<string | null>

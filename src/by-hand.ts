@@ -2,6 +2,7 @@
  * Jobs that are taken and ended by hand, one a call, under a token of the user's own: the part that needs no worker.
  * A token holds each job it took for `lockDuration`, unless `extendLock` says otherwise.
  */
+import { asUnrecoverable } from './errors/error-from-native.js';
 import { askStrategy, failedTry, needsStrategy } from './failed-try.js';
 import type { Job } from './job.js';
 import type { NativeHandEnd, NativeHandStepped, NativeJob } from './native.js';
@@ -31,7 +32,7 @@ export async function stepByHand(
 ): Promise<NativeHandStepped> {
   const { lockDuration = LOCK_DURATION, name, limiter: limiterOption } = optionsOf(queue);
   const limiter = readLimiter(limiterOption);
-  return queue.commands.native.stepByHand({
+  const stepped = queue.commands.native.stepByHand({
     now,
     token: String(token ?? ''),
     fetch: fetch && !queue.closing,
@@ -40,6 +41,7 @@ export async function stepByHand(
     ...(limiter && { limiter }),
     ...(ended && { ended }),
   });
+  return asUnrecoverable(stepped);
 }
 
 /** Source: BullMQ 6.7.0 `Job#moveToCompleted`. */

@@ -10,7 +10,7 @@ import { FlowQueue } from './flow-queue.js';
 import { readTree, type NodeOpts } from './flow-tree.js';
 import { Job } from './job.js';
 import type { ConnectionOptions } from './options/connection.js';
-import type { FlowJob, FlowJobNode, FlowOpts, FlowQueuesOpts } from './options/flow.js';
+import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from './options/flow.js';
 import type { JobsOptions, ParentOptions } from './options/job.js';
 import type { FlowProducerOptions } from './options/queue.js';
 import type { NativeAddedException } from './native.js';
@@ -98,15 +98,9 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   ): Promise<JobNode[]> {
     checkDeduplication(flows);
     const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions);
-    const roots = new Map<number, Job>();
-    const trees = flows.map((flow) => {
-      const at = encoding.encoder.size;
-      const tree = encoding.add(flow, flow.opts?.parent, flow.opts?.parent);
-      roots.set(at, tree.job);
-      return tree;
-    });
+    const trees = encoding.addAll(flows);
     const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
-    for (const exception of exceptions) adoptException(roots.get(exception.index), exception, refused);
+    for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
     return trees;
   }
 
@@ -209,6 +203,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 class Encoding {
   readonly encoder = new FlowEncoder();
   readonly now = Date.now();
+  /** Jobs that were written, whose children were not. */
+  private readonly parents: { node: FlowParentJob; queue: FlowQueue; index: number; tree: JobNode }[] = [];
 
   constructor(
     private readonly commands: Commands,
@@ -217,8 +213,20 @@ class Encoding {
     private readonly queuesOptions: FlowQueuesOpts | undefined,
   ) {}
 
+  /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
+  addAll(flows: FlowJob[]): JobNode[] {
+    const trees = flows.map((flow) => this.add(flow, flow.opts?.parent, flow.opts?.parent));
+    while (this.parents.length > 0) {
+      for (const { node, queue, index, tree } of this.parents.splice(0)) {
+        const parent = { id: tree.job.id as string, queue: queue.qualifiedName };
+        tree.children = node.children.map((child) => this.add(child, parent, index));
+      }
+    }
+    return trees;
+  }
+
   /** @param encoded where the parent is: among these jobs, or outside */
-  add(node: FlowJob | FlowJobNode, parent: ParentOptions | undefined, encoded: EncodedParent): JobNode {
+  private add(node: FlowJob | FlowJobNode, parent: ParentOptions | undefined, encoded: EncodedParent): JobNode {
     const queue = this.queueOf(node);
     const { parent: _, ...given } = {
       ...this.queuesOptions?.[node.queueName]?.defaultJobOptions,
@@ -241,9 +249,9 @@ class Encoding {
       this.now,
     );
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, data, checked);
-    if (!node.children?.length) return { job };
-    const self = { id, queue: queue.qualifiedName };
-    return { job, children: node.children.map((child) => this.add(child, self, index)) };
+    const tree: JobNode = { job };
+    if (node.children?.length) this.parents.push({ node, queue, index, tree });
+    return tree;
   }
 }
 

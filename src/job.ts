@@ -6,13 +6,12 @@
  * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
-import { notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
 import type { Failures } from './failures.js';
 import { FlowEncoder } from './flow-encoder.js';
-import { errorFromNative } from './errors/error-from-native.js';
+import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
 import {
   NO_OPTIONS,
   checkPriority,
@@ -783,11 +782,7 @@ export class Job<
     return this.id as string;
   }
 
-  // ---- Not there yet
-
-  moveToWaitingChildren(_token: string, _opts: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
-    return notSupported('Job.moveToWaitingChildren');
-  }
+  // ---- Parents and children
 
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
   /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
@@ -797,12 +792,38 @@ export class Job<
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
-  removeChildDependency(): Promise<boolean> {
-    return notSupported('Job.removeChildDependency');
+  /**
+   * Parks the job until its children have ended; it starts again from its beginning then. A processor throws
+   * `WaitingChildrenError` when this gives true.
+   * @param token the processor's token
+   * @param opts.child waits only if this one has not ended
+   * @returns false when it waits for nothing: the job stays active
+   * @throws (rejects) UnrecoverableError with `code` -9 when a child with `failParentOnFailure` has failed
+   */
+  async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
+    const { native } = this.queue.commands;
+    const childKey = parentKeyOf(child) ?? '';
+    return asUnrecoverable(native.moveToWaitingChildren(this.knownId(), token ?? UNLOCKED, childKey, Date.now()));
   }
 
-  removeUnprocessedChildren(): Promise<void> {
-    return notSupported('Job.removeUnprocessedChildren');
+  /**
+   * Lets the job's parent not wait for it any more. The parent starts if it waited for nothing else.
+   * @returns whether it did wait
+   * @throws (rejects) Error with `code` -1 or -5 when the job or its parent is gone
+   */
+  async removeChildDependency(): Promise<boolean> {
+    const { native } = this.queue.commands;
+    const removed = await native.cutChild(this.knownId(), String(this.parentKey), Date.now());
+    if (removed) {
+      this.parent = undefined;
+      this.parentKey = undefined;
+    }
+    return removed;
+  }
+
+  /** Removes what the job waits for, directly or not, but for jobs that a worker holds and those that have failed. */
+  async removeUnprocessedChildren(): Promise<void> {
+    await this.queue.commands.native.removePendingChildren(this.knownId(), Date.now());
   }
 }
 

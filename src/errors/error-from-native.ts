@@ -20,3 +20,13 @@ export function errorFromNative(native: NativeError): CodedError {
   if (code !== undefined) error.code = code;
   return error;
 }
+
+/** What an engine call gives; the one error of which no try is left becomes an UnrecoverableError. */
+export async function asUnrecoverable<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    const { message, code } = error as CodedError;
+    throw code === ErrorCode.JobHasFailedChildren ? errorFromNative({ message, number: code }) : error;
+  }
+}

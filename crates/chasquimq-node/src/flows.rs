@@ -46,6 +46,37 @@ impl NativeQueue {
         })
     }
 
+    /// Parks an active job until its children have ended; false when it waits for none, or not for that one.
+    #[napi(ts_return_type = "Promise<boolean>")]
+    pub fn move_to_waiting_children<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        token: String,
+        child: String,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.move_to_waiting_children(now as u64, &id, &token, &child).await };
+        self.runtime()?.promise(env, work, Output::Flag)
+    }
+
+    /// Removes what a job waits for.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn remove_pending_children<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.remove_pending_children(now as u64, &id).await };
+        self.runtime()?.promise(env, work, |()| Output::Nothing)
+    }
+
+    /// Lets a job's parent not wait for it any more; false when it did not.
+    #[napi(ts_return_type = "Promise<boolean>")]
+    pub fn cut_child<'env>(&self, env: &'env Env, id: String, parent_key: String, now: f64) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.cut_child(now as u64, &id, &parent_key).await };
+        self.runtime()?.promise(env, work, Output::Flag)
+    }
+
     /// What a job's children returned, JSON texts by their keys.
     #[napi(ts_return_type = "Promise<Record<string, string>>")]
     pub fn get_children_values<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {

@@ -479,11 +479,11 @@ impl NativeQueue {
             })
     }
 
-    /// 1 removed or not there, 0 held by a worker.
+    /// 1 removed or not there, 0 held by a worker, or a child is that it waits for.
     #[napi(ts_return_type = "Promise<number>")]
-    pub fn remove<'env>(&self, env: &'env Env, id: String, _remove_children: bool) -> Result<Object<'env>> {
+    pub fn remove<'env>(&self, env: &'env Env, id: String, remove_children: bool) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let work = async move { queue.remove(chasquimq::system_now_ms(), &id).await };
+        let work = async move { queue.remove(chasquimq::system_now_ms(), &id, remove_children).await };
         self.runtime()?
             .promise(env, work, |removed| Output::Number(f64::from(u8::from(removed))))
     }

@@ -255,7 +255,7 @@ for q = 1, #bases do
   if of_queue[q] then in_queue(bases[q], function() add_queue(of_queue[q]) end) end
 end
 for _, of in ipairs(families) do call_in_chunks('SADD', of[1] .. 'children:' .. of[2], of[3]) end
-if settle_parents(now_ms) then wake() end
+settle_parents(now_ms)
 flush_visited(now_ms)
 flush_events(now_ms)
 remember(client, slot, number, exceptions)

@@ -1,6 +1,7 @@
 -- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
---         events trims logged lease:<owner> logs:<id> de:<id> memo:<client>:<slot>)
+--         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot>; of parents: children:<id>
+--         processed:<id> ignored:<id> faults:<id>; in other queues: state meta front jobs vitals delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed), filter (MessagePack,
 --         lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold (jobs removed
 --         and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
@@ -20,8 +21,11 @@ if known then return known end
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
+-- @include lib/parents
 -- @include lib/pick
 -- @include lib/clear
 -- @include lib/abandoned
@@ -68,6 +72,8 @@ else
 end
 call_in_chunks('XDEL', base .. 'log', G.entries)
 if #G.records > 0 then drop_records(G.records) end
+settle_removed(now_ms)
+flush_visited(now_ms)
 
 local full = G.looked >= room
 if untold >= 0 then

@@ -1,17 +1,23 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
---         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open)
--- ARGV    count (logs or records a step), force (1 = active jobs too), cursor (of the records; '0' at first)
+--         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open parents children:<id> processed:<id>
+--         ignored:<id> faults:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
+-- ARGV    now_ms (epoch ms), count (logs or records a step), force (1 = active jobs too), cursor (of the records; '0' at first)
 -- RETURNS a cursor: call again with it | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
 local base = KEYS[1]
-local count, force, cursor = math.min(tonumber(ARGV[1]), 1000), ARGV[2], ARGV[3]
+local now_ms, count, force, cursor = tonumber(ARGV[1]), math.min(tonumber(ARGV[2]), 1000), ARGV[3], ARGV[4]
 
 -- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
 -- @include lib/records
+-- @include lib/parents
 
 if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
 if S.active > 0 and force ~= '1' then return -2 end
@@ -23,15 +29,29 @@ if #logged > 0 then
   redis.call('UNLINK', unpack(logged))
   return cursor
 end
+local parents = redis.call('SRANDMEMBER', base .. 'parents', count)
+if #parents > 0 then
+  -- those whose children are told of below are none any more
+  for from = 1, #parents, 1000 do drop_keys('parents', FAMILY, { unpack(parents, from, math.min(from + 999, #parents)) }) end
+  return cursor
+end
 local page = redis.call('HSCAN', base .. 'vitals', cursor, 'COUNT', count)
 local ids = {}
 for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
 for from = 1, #ids, 1000 do release_keys(ids, from, math.min(from + 999, #ids)) end
+-- parents in other queues; those of this one are gone
+local left = left_parents
+left_parents = {}
+for _, child in ipairs(left) do
+  if child[2][1] ~= base then cut_child(child[1], child[2], child[3]) end
+end
+settle_parents(now_ms, true)
+flush_visited(now_ms)
 if page[1] ~= '0' then return page[1] end
 local keys = {}
 for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
   'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
-  'limiter', 'open', 'metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'meta' }) do
+  'limiter', 'open', 'parents', 'metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'meta' }) do
   keys[#keys + 1] = base .. key
 end
 redis.call('UNLINK', unpack(keys))

@@ -1,39 +1,30 @@
--- remove_job: any state but active -> gone.
--- KEYS    base (also: state meta jobs vitals traces active log front takes frames runs holes gone completed failed delayed prioritized
---         waiting-children events trims logged lease:<owner> logs:<id> de:<id>)
--- ARGV    now_ms (epoch ms), id
--- RETURNS 1 removed, or there was no such job | 0 active
--- ERRORS  none      EVENTS removed      COST O(log n), O(front list) for a waiting record
+-- remove_job: any state but active -> gone, with the job's children where that is wanted: all of them, or none when somebody holds one
+-- that is waited for.
+-- KEYS    base (also, and of the queues of its children and of its parent: state meta jobs vitals traces active log front takes frames runs
+--         holes gone completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner> logs:<id>
+--         de:<id> children:<id> processed:<id> ignored:<id> faults:<id>)
+-- ARGV    now_ms (epoch ms), id, with_children (1|0)
+-- RETURNS 1 removed, or there was no such job | 0 somebody holds it, or a child
+-- ERRORS  none      EVENTS removed, waiting      COST O(log n) a job, O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#remove, Queue#remove
 -- FLAGS   allow-oom
 local base = KEYS[1]
-local now_ms, id = tonumber(ARGV[1]), ARGV[2]
+local now_ms, id, with_children = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
+-- @include lib/lock
+-- @include lib/parents
+-- @include lib/remove
 
-local job = locate(id)
-if not job then return 1 end
-if job.state == 'active' then
-  local owner = job.record and job.active[3] or job.take[3]
-  if redis.call('EXISTS', base .. 'lease:' .. owner) == 1 then return 0 end
-  detach(job)
-  redis.call('HDEL', base .. 'active', id)
-  S.active = S.active - 1
-elseif job.state == 'waiting' then
-  leave_line(job)
-elseif job.record then
-  redis.call('ZREM', base .. job.state, id)
-  if job.state == 'completed' then S.completed = S.completed - 1 end
-else
-  leave_run(job)
-  S.completed = S.completed - 1
-end
-if job.record then drop_records({ id }) end
-emit_job('removed', id, job.state == 'waiting' and 'wait' or job.state)
+if is_any_held(id, with_children) then return 0 end
+remove_family(id, with_children, now_ms)
+flush_visited(now_ms)
 flush_events(now_ms)
 return 1

@@ -1,6 +1,6 @@
 -- retry_job: failed | completed -> waiting | prioritized.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
---         waiting-children events trims wake)
+--         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id>)
 -- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)
@@ -13,9 +13,11 @@ local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), A
 -- @include lib/events
 -- @include lib/line
 -- @include lib/priority
+-- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
+-- @include lib/parents
 
 local job = locate(id)
 if not job then return -1 end
@@ -26,6 +28,7 @@ if state == 'completed' then S.completed = S.completed - 1 end
 vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
 if reset_made == '1' then vitals.am = nil end
 if reset_started == '1' then vitals.as = nil end
+if vitals.pa then wait_again(vitals.pa, id, state) end
 store_vitals(id, vitals)
 if front == '1' then enter_front({ id }, {}) else enter_line({ id }) end
 wake()

@@ -1,5 +1,6 @@
 -- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
--- KEYS    base (also: state meta log takes frames jobs vitals completed failed runs events trims wake memo:<client>:<slot>)
+-- KEYS    base (also: state meta log takes frames jobs vitals completed failed runs events trims wake memo:<client>:<slot>;
+--         of parents: children:<id> processed:<id> ignored:<id> faults:<id>)
 -- ARGV    now_ms (epoch ms), client, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
 --         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
 -- RETURNS {moved, offset, done 1|0}
@@ -18,8 +19,11 @@ if known then return known end
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
 -- @include lib/frame
 -- @include lib/keep
+-- @include lib/parents
 -- @include lib/pick
 
 count = math.min(count, PAGE)
@@ -28,6 +32,7 @@ local moved, jobs_set, vitals_set = {}, {}, {}
 local function keep_vitals(id, vitals)
   vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
   if reset == '1' then vitals.am, vitals.as = nil, nil end
+  if vitals.pa then wait_again(vitals.pa, id, state) end
   if next(vitals) then
     vitals_set[#vitals_set + 1] = id
     vitals_set[#vitals_set + 1] = cmsgpack.pack(vitals)

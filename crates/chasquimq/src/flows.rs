@@ -14,7 +14,7 @@ use crate::{
     queue::Queue,
     server::{
         reply::Reply,
-        script::{Arg, ADD_FLOWS},
+        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
     },
 };
 
@@ -259,5 +259,43 @@ impl Queue {
             values.push((flat.text()?, flat.text()?));
         }
         Ok(values)
+    }
+
+    /// Parks an active job until its children have ended. False, and it stays active, when it waits for none, or not for `child` (its
+    /// key; empty: any). The token `0` moves anybody's.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`], and [`Error::FailedChildren`].
+    pub async fn move_to_waiting_children(&self, now_ms: u64, id: &str, token: &str, child: &str) -> Result<bool> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(token),
+            Arg::from(child),
+        ];
+        self.coded(&PARK_JOB, &args, id, "active", "moveToWaitingChildren")
+            .await
+            .map(|code| code == 0)
+    }
+
+    /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed.
+    /// # Errors
+    /// As [`crate::Connection::send`].
+    pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
+        self.run(&REMOVE_CHILDREN, &args).await.map(drop)
+    }
+
+    /// Lets a job's parent, which users see by this key, not wait for it any more. False when it did not.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::ParentMissing`].
+    pub async fn cut_child(&self, now_ms: u64, id: &str, parent_key: &str) -> Result<bool> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
+        match self.coded(&CUT_CHILD, &args, id, "", "removeChildDependency").await {
+            Err(Error::ParentMissing { command, .. }) => Err(Error::ParentMissing {
+                parent: parent_key.to_owned(),
+                command,
+            }),
+            done => done.map(|code| code == 0),
+        }
     }
 }

@@ -263,11 +263,13 @@ impl Queue {
         self.connection.send(&command).await.map(drop)
     }
 
-    /// Removes a job. False when a worker holds it; true also when there is none.
+    /// Removes a job, and with `children` all of those it has or had, and theirs. False, and nothing is removed, when a worker holds it
+    /// or, with `children`, one that it waits for; true also when there is no such job.
     /// # Errors
     /// As [`Connection::send`].
-    pub async fn remove(&self, now_ms: u64, id: &str) -> Result<bool> {
-        let reply = self.run(&REMOVE_JOB, &[Arg::Int(now_ms as i64), Arg::from(id)]).await?;
+    pub async fn remove(&self, now_ms: u64, id: &str, children: bool) -> Result<bool> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(children)];
+        let reply = self.run(&REMOVE_JOB, &args).await?;
         Ok(int("the answer to remove_job", &reply)? == 1)
     }
 
@@ -495,6 +497,7 @@ impl Queue {
         let mut cursor = b"0".to_vec();
         loop {
             let args = [
+                Arg::Int(now_ms as i64),
                 Arg::Int(i64::from(count.max(1))),
                 Arg::from(force),
                 Arg::from(cursor.as_slice()),
@@ -522,7 +525,7 @@ impl Queue {
     }
 
     /// Runs a script that answers a number; a negative one is an error about the job.
-    async fn coded(
+    pub(crate) async fn coded(
         &self,
         script: &Script,
         args: &[Arg<'_>],

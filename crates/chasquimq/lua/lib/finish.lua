@@ -388,6 +388,7 @@ end
 
 -- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
 local function finish(outcomes, W)
+  settling.by_turn = true
   close_group()
   local told = #event_groups
   load_finish(outcomes)

@@ -14,10 +14,17 @@ local function qualified_name(of)
   return of:sub(-9) == ':chasqui:' and of:sub(1, -10) or of:sub(2, -3)
 end
 
+local function child_key(of, id)
+  return qualified_name(of) .. ':' .. id
+end
+
 -- What happened to the children of each parent, since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
--- faults, starts, asks}; keys of all; the next three in pairs {key, value, ...}; starts: whatever is pending; asks: though no child is
--- told of.
+-- faults, starts, asks, cut}; keys of all; the next three in pairs {key, value, ...}; starts: whatever is pending; asks: though no child
+-- is told of; cut: a child was removed, and the parent goes to the head of the line, whatever its own options.
 local news, news_bases = {}, {}
+
+-- by_turn: what starts at home is looked after by lib/turn.
+local settling = { by_turn = false }
 
 local function news_of(pa)
   local queue = news[pa[1]]
@@ -37,12 +44,19 @@ end
 
 -- A child of this queue completed, failed (with a policy that tells its parent), or is dropped (no list).
 local function tell_parent(pa, id, list, value)
-  local of, key = news_of(pa), qualified_name(base) .. ':' .. id
+  local of, key = news_of(pa), child_key(base, id)
   of.keys[#of.keys + 1] = key
   if list then
     local n, pairs_of = #of[list], of[list]
     pairs_of[n + 1], pairs_of[n + 2] = key, value
   end
+end
+
+-- A child is removed.
+local function cut_child(of, pa, id)
+  local known = news_of(pa)
+  known.keys[#known.keys + 1] = child_key(of, id)
+  known.cut = true
 end
 
 -- A child of this queue has failed for good; dropped: it is not kept.
@@ -53,35 +67,35 @@ local function tell_failure(pa, id, reason, dropped)
   elseif policy == 'c' or policy == 'i' then
     tell_parent(pa, id, 'ignored', reason)
     if policy == 'c' then news_of(pa).starts = true end
-  elseif policy == 'r' or dropped then
+  elseif policy == 'r' then
     tell_parent(pa, id)
+  elseif dropped then
+    cut_child(base, pa, id)
   end
 end
 
--- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, vitals} in order.
+-- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, vitals, cut} in order.
 local function start_parents(parents, now_ms, silent)
-  local ids, delayed, dues = {}, {}, {}
+  local ids, front, delayed, dues = {}, {}, {}, {}
+  -- the last of them heads the line
   for i = #parents, 1, -1 do
-    local id, vitals = parents[i][1], parents[i][2]
-    if (vitals.d or 0) > 0 then
+    local id, vitals, cut = parents[i][1], parents[i][2], parents[i][3]
+    if cut then
+      front[#front + 1] = id
+    elseif (vitals.d or 0) > 0 then
       delayed[#delayed + 1], dues[#dues + 1] = id, now_ms + vitals.d
     else
-      -- the last of them heads the line
       ids[#ids + 1] = id
     end
   end
-  if #delayed > 0 then
-    delay_jobs(delayed, dues)
-    for i, id in ipairs(delayed) do emit_job('delayed', id, nil, 'delay', whole(dues[i])) end
+  if #delayed > 0 then delay_jobs(delayed, dues) end
+  for i, id in ipairs(delayed) do emit_job('delayed', id, nil, 'delay', whole(dues[i])) end
+  enter_front(ids, {})
+  if #front > 0 then push_front(front) end
+  for _, list in ipairs(silent and {} or { ids, front }) do
+    for i = #list, 1, -1 do emit_job('waiting', list[i], 'waiting-children') end
   end
-  if #ids > 0 then
-    enter_front(ids, {})
-    for i = #ids, 1, -1 do
-      if not silent then emit_job('waiting', ids[i], 'waiting-children') end
-    end
-  end
-  -- at home the script looks after what it put in line
-  if #delayed > 0 or (#ids > 0 and base ~= home) then wake() end
+  if #delayed > 0 or (#ids + #front > 0 and (base ~= home or not settling.by_turn)) then wake() end
 end
 
 -- The pairs {key, value, ...} whose keys are in the set.
@@ -123,7 +137,6 @@ local function fail_parent(id, vitals, faults, now_ms)
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   if redis.call('ZREM', base .. 'delayed', id) == 0 then return true end
   start_parents({ { id, {} } }, now_ms)
-  if base == home then wake() end
   return false
 end
 
@@ -137,35 +150,53 @@ local function settle_parent(id, of, vitals, now_ms)
   return fails or of.starts or redis.call('EXISTS', base .. 'children:' .. id) == 0
 end
 
--- Settles what was told of the children of this queue's parents.
-local function settle_queue(queue, now_ms, silent)
-  local ready, started = {}, {}
+-- The parents of this queue that may start, of which the children were told: {id, vitals, cut}.
+local function ready_parents(queue, now_ms)
+  local ready = {}
   for from = 1, #queue.ids, 1000 do
     local to = math.min(from + 999, #queue.ids)
     for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(queue.ids, from, to))) do
       local id = queue.ids[from + i - 1]
       -- one that is gone wants to know nothing
       local vitals = raw and raw:find('\162ch', 1, true) and cmsgpack.unpack(raw)
-      if vitals and vitals.ch and settle_parent(id, queue.of[id], vitals, now_ms) then ready[#ready + 1] = { id, vitals } end
+      if vitals and vitals.ch and settle_parent(id, queue.of[id], vitals, now_ms) then
+        ready[#ready + 1] = { id, vitals, queue.of[id].cut }
+      end
     end
   end
-  for _, parent in ipairs(ready) do
-    if redis.call('ZREM', base .. 'waiting-children', parent[1]) == 1 then started[#started + 1] = parent end
-  end
-  if #started > 0 then start_parents(started, now_ms, silent) end
-  return #started > 0
+  return ready
 end
 
--- Settles what was told, each parent at once. Gives whether one of this queue starts.
-local function settle_parents(now_ms, silent)
-  local starts_here = false
+-- Settles what was told of the children of this queue's parents: those that were parked start, or go (bulk, at home).
+local function settle_queue(queue, now_ms, bulk)
+  local started, ids = {}, {}
+  for _, parent in ipairs(ready_parents(queue, now_ms)) do
+    if redis.call('ZREM', base .. 'waiting-children', parent[1]) == 1 then
+      started[#started + 1] = parent
+      ids[#ids + 1] = parent[1]
+    end
+  end
+  if #started == 0 then return end
+  if bulk and base == home then drop_records(ids) else start_parents(started, now_ms, bulk) end
+end
+
+-- Settles what was told, each parent at once. bulk: many jobs were removed, as BullMQ removes
+-- many: a parent of this queue that waits for nothing more goes too, one of another queue starts, and nothing is told of it.
+local function settle_parents(now_ms, bulk)
   local bases, told = news_bases, news
   news, news_bases = {}, {}
-  for _, of in ipairs(bases) do
-    local started = in_queue(of, function() return settle_queue(told[of], now_ms, silent) end)
-    starts_here = starts_here or (started and of == base)
+  for _, of in ipairs(bases) do in_queue(of, function() settle_queue(told[of], now_ms, bulk) end) end
+end
+
+-- Tells the parents of many jobs that were removed.
+local function settle_removed(now_ms)
+  -- a parent that goes may have had a parent
+  while #left_parents > 0 do
+    local left = left_parents
+    left_parents = {}
+    for _, child in ipairs(left) do cut_child(child[1], child[2], child[3]) end
+    settle_parents(now_ms, true)
   end
-  return starts_here
 end
 
 -- Why a parent must not complete now; nil when it may.
@@ -173,4 +204,16 @@ local function children_code(id, now_ms)
   settle_parents(now_ms)
   if redis.call('EXISTS', base .. 'children:' .. id) == 1 then return ERROR_PENDING_CHILDREN end
   return redis.call('EXISTS', base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
+end
+
+-- A child of this queue that ended is tried again: its parent waits for it, but is not parked for it.
+local function wait_again(pa, id, state)
+  local of, parent, key, count = pa[1], pa[2], child_key(base, id), nil
+  if state == 'completed' then
+    count = redis.call('HDEL', of .. 'processed:' .. parent, key)
+  else
+    count = redis.call('ZREM', of .. 'faults:' .. parent, key) + redis.call('HDEL', of .. 'ignored:' .. parent, key)
+  end
+  -- what is counted there belongs to a parent that exists
+  if count > 0 then redis.call('SADD', of .. 'children:' .. parent, key) end
 end

@@ -3,11 +3,17 @@
 --   parents    ids of jobs with children (lib/parents; keys children:, processed:, ignored: and faults:<id>)
 --   de:<id>    the job that owns a deduplication id; the job's vitals name the id (lib/dedup)
 
--- A removed job's deduplication key goes with it, whatever time it had left.
+-- Removed jobs that something may wait for: {base, pa of their vitals, id} (lib/parents).
+local left_parents = {}
+
+-- A removed job's deduplication key goes with it, whatever time it had left, and what waits for it is told.
 local function release_keys(ids, from, to)
   for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))) do
-    local di = raw and raw:find('\162di', 1, true) and cmsgpack.unpack(raw).di
-    if di and redis.call('GET', base .. 'de:' .. di) == ids[from + i - 1] then redis.call('DEL', base .. 'de:' .. di) end
+    local is_known = raw and (raw:find('\162di', 1, true) or raw:find('\162pa', 1, true))
+    local vitals, id = is_known and cmsgpack.unpack(raw) or {}, ids[from + i - 1]
+    local di = vitals.di
+    if di and redis.call('GET', base .. 'de:' .. di) == id then redis.call('DEL', base .. 'de:' .. di) end
+    if vitals.pa then left_parents[#left_parents + 1] = { base, vitals.pa, id } end
   end
 end
 

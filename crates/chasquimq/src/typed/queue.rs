@@ -125,7 +125,7 @@ impl<T> TypedQueue<T> {
     /// # Errors
     /// As [`Queue::remove`].
     pub async fn remove(&self, id: &str) -> Result<bool> {
-        self.queue.remove(system_now_ms(), id).await
+        self.queue.remove(system_now_ms(), id, true).await
     }
 
     /// Puts a job that failed for good back in line.

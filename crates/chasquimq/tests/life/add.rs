@@ -108,7 +108,11 @@ async fn a_custom_id_is_one_job_until_it_is_removed() {
     world.completed(1).await;
     world.add(r#"{"jobId":"mine"}"#, ["3".to_owned()]).await;
     assert_eq!(world.state("mine").await, "completed");
-    assert!(world.queue.remove(system_now_ms(), "mine").await.expect("removal"));
+    assert!(world
+        .queue
+        .remove(system_now_ms(), "mine", true)
+        .await
+        .expect("removal"));
     world.add(r#"{"jobId":"mine"}"#, ["3".to_owned()]).await;
     world.completed(1).await;
     worker.close().await;

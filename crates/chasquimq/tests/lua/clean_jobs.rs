@@ -7,6 +7,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
     step::{at, Fail, Step},
+    tree::Tree,
 };
 
 const NO_LIMIT: u64 = 1 << 53;
@@ -97,7 +98,7 @@ fn many_records_go_in_steps_and_young_ones_stay() {
         run!(queue, AMEND_JOB, 1500, id, "data", "2");
     }
     // `x9` comes back behind itself
-    run!(queue, REMOVE_JOB, 1500, "x9");
+    run!(queue, REMOVE_JOB, 1500, "x9", 0);
     queue.add(1501, Plan::new().record("x9"));
     let (none, _) = clean(&mut queue, "a", "wait", 6);
     assert_eq!(none.len(), 0);
@@ -199,4 +200,41 @@ fn ten_thousand_jobs_an_event() {
     let told = queue.told();
     let counts: Vec<&str> = told.iter().map(|event| event.fields[0].1.as_str()).collect();
     assert_eq!(counts, ["10000", "10000", "480"]);
+}
+
+#[test]
+fn parents_of_this_queue_go_with_their_last_child_and_others_start_untold() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    let tree = Tree::new()
+        .root("x")
+        .to(&other.probe.keys)
+        .child("x", "r")
+        .to(&queue.probe.keys)
+        .child("r", "a")
+        .to(&queue.probe.keys)
+        .child("r", "b")
+        .to(&queue.probe.keys);
+    queue.add_flows(1000, &tree);
+    queue.skip_events();
+    other.skip_events();
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    assert_eq!(reply, "[[] 2 2 '' -1]");
+    queue.keys_are("state: id=3 references=1\nwake: set");
+    queue.events_are("");
+    other.key_is("front", "x");
+    other.key_is("wake", "set");
+    other.events_are("");
+}
+
+#[test]
+fn a_parent_with_another_child_stays() {
+    let mut queue = TestQueue::fresh();
+    let tree = Tree::new()
+        .root("r")
+        .child("r", "a")
+        .child_with("r", "d", r#"{"delay":9000}"#);
+    queue.add_flows(1000, &tree);
+    run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    queue.key_is("children:r", "q:d");
+    queue.key_is("waiting-children", "r@1000");
 }

@@ -99,7 +99,7 @@ fn what_is_done_by_id_is_told() {
     queue.told();
     run!(queue, AMEND_JOB, 1001, "1", "progress", "{\"a\":1}");
     run!(queue, MOVE_DELAYED, 1002, "d", 0);
-    run!(queue, REMOVE_JOB, 1003, "2");
+    run!(queue, REMOVE_JOB, 1003, "2", 0);
     run!(queue, PAUSE, 1004, 1);
     run!(queue, PAUSE, 1005, 0);
     assert_eq!(

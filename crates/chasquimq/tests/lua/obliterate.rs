@@ -7,11 +7,12 @@ use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
     step::{at, Fail, Step},
+    tree::Tree,
 };
 
 fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
     let mut call = queue.call(&chasquimq::server::script::OBLITERATE);
-    call.arg(count).arg(force).arg("0");
+    call.arg(1000).arg(count).arg(force).arg("0");
     queue.carry_out_unchecked(&call)
 }
 
@@ -29,7 +30,7 @@ fn full() -> TestQueue {
     for id in ["2", "3", "7", "x", "d"] {
         run!(queue, LOG_JOB, id, "row", 0);
     }
-    run!(queue, REMOVE_JOB, 1001, "8");
+    run!(queue, REMOVE_JOB, 1001, "8", 0);
     queue
 }
 
@@ -79,4 +80,35 @@ fn a_queue_without_records_goes_at_once() {
     run!(queue, PAUSE, 1002, 1);
     assert_eq!(obliterate(&mut queue, 1, 0), Value::Int(0));
     assert_eq!(queue.probe.suffixes(), ["memo:c:0"]);
+}
+
+#[test]
+fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    let tree = Tree::new()
+        .root("x")
+        .to(&other.probe.keys)
+        .child("x", "r")
+        .to(&queue.probe.keys)
+        .child("r", "a")
+        .to(&queue.probe.keys)
+        .root("y")
+        .to(&queue.probe.keys)
+        .child("y", "c")
+        .to(&other.probe.keys);
+    queue.add_flows(1000, &tree);
+    other.skip_events();
+    run!(queue, PAUSE, 1002, 1);
+    let mut steps = 0;
+    while obliterate(&mut queue, 1, 0) != Value::Int(0) {
+        steps += 1;
+        assert!(steps < 100, "no end");
+    }
+    assert_eq!(queue.probe.suffixes(), ["memo:f:0"]);
+    other.key_is("front", "x");
+    other.key_is(
+        "vitals",
+        &format!("c={{pa:[{} y '']}} x={{ch:1}}", queue.probe.keys.base),
+    );
+    other.events_are("");
 }

@@ -6,6 +6,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
     step::{of, Fail, Step},
+    tree::Tree,
 };
 
 #[test]
@@ -13,7 +14,7 @@ fn a_job_that_is_missing_counts_as_removed() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     let keys = queue.show();
     queue.skip_events();
-    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2", 0), "1");
     queue.keys_are(&keys);
     queue.events_are("");
 }
@@ -22,7 +23,7 @@ fn a_job_that_is_missing_counts_as_removed() {
 fn a_waiting_job_of_a_frame_leaves_a_hole() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.skip_events();
-    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2", 0), "1");
     queue.keys_are(
         "holes: 1=101
          log: 1-3
@@ -31,7 +32,7 @@ fn a_waiting_job_of_a_frame_leaves_a_hole() {
     );
     queue.events_are("[X removed [2] prev wait]");
     // again: there is no such job
-    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2"), "1");
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "2", 0), "1");
     queue.events_are("");
 }
 
@@ -40,7 +41,7 @@ fn an_amended_waiting_job_goes_with_all_it_has() {
     let mut queue = TestQueue::with(Plan::new().frame(2));
     run!(queue, AMEND_JOB, 1001, "2", "progress", "1");
     run!(queue, LOG_JOB, "2", "row", 0);
-    run!(queue, REMOVE_JOB, 1002, "2");
+    run!(queue, REMOVE_JOB, 1002, "2", 0);
     queue.keys_are(
         "holes: 1=10
          log: 1-2
@@ -53,7 +54,7 @@ fn an_amended_waiting_job_goes_with_all_it_has() {
 fn a_reference_becomes_stale() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("").record("y"));
     for id in ["x", "2"] {
-        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "1");
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id, 0), "1");
     }
     queue.keys_are(
         "gone: 2=1 x=1
@@ -64,7 +65,7 @@ fn a_reference_becomes_stale() {
     );
     // the same id may come and go again
     queue.add(1002, Plan::new().record("x"));
-    run!(queue, REMOVE_JOB, 1003, "x");
+    run!(queue, REMOVE_JOB, 1003, "x", 0);
     queue.key_is("gone", "2=1 x=2");
     assert_eq!(queue.step(Step::by("w").want(5)), "[[] [0 y <[7 {} a 1]> '' 1] -1 0 0]");
     queue.key_is("gone", "x=1");
@@ -77,7 +78,7 @@ fn a_job_of_the_front_list_leaves_it() {
     queue.step(Step::by("w").back(&of("x"), false));
     queue.key_is("front", "x 4 5");
     for id in ["x", "5"] {
-        run!(queue, REMOVE_JOB, 1001, id);
+        run!(queue, REMOVE_JOB, 1001, id, 0);
     }
     queue.key_is("front", "4");
     queue.key_is("gone", "(none)");
@@ -90,7 +91,7 @@ fn an_active_job_stays() {
     let keys = queue.show();
     queue.skip_events();
     for id in ["1", "x"] {
-        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "0");
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id, 0), "0");
     }
     queue.keys_are(&keys);
     queue.events_are("");
@@ -103,7 +104,7 @@ fn an_active_job_of_a_dead_worker_goes() {
     queue.end_lease("w");
     queue.skip_events();
     for id in ["1", "x"] {
-        assert_eq!(run!(queue, REMOVE_JOB, 1001, id), "1");
+        assert_eq!(run!(queue, REMOVE_JOB, 1001, id, 0), "1");
     }
     queue.keys_are(
         "log: 1-2
@@ -129,7 +130,7 @@ fn a_completed_job_leaves_its_run() {
         queue.step(Step::by("w").want(4));
         queue.step(Step::by("w").at(1010).done_with(1, 4, 0, &["10", "20", "30", "40"]));
         queue.skip_events();
-        assert_eq!(run!(queue, REMOVE_JOB, 1020, id), "1");
+        assert_eq!(run!(queue, REMOVE_JOB, 1020, id, 0), "1");
         queue.keys_are(&format!(
             "completed: {completed}
              frames: 1=3
@@ -148,7 +149,7 @@ fn a_completed_job_leaves_the_run_of_a_frame_still_held() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").want(3));
     queue.step(Step::by("w").at(1010).done(1, 3, 0, 2));
-    run!(queue, REMOVE_JOB, 1020, "1");
+    run!(queue, REMOVE_JOB, 1020, "1", 0);
     queue.key_is("takes", "1=[1000 0k1 w '']");
     queue.key_is("runs", "2=[1 1 3 1000 '' '']");
 }
@@ -160,7 +161,7 @@ fn records_leave_the_set_they_are_in() {
     queue.step(Step::by("w").done_record("x", "1").fail(&of("y"), &Fail::to("failed")));
     queue.skip_events();
     for id in ["x", "y", "d"] {
-        assert_eq!(run!(queue, REMOVE_JOB, 1020, id), "1");
+        assert_eq!(run!(queue, REMOVE_JOB, 1020, id, 0), "1");
     }
     queue.keys_are(
         "lease:w: set
@@ -178,7 +179,7 @@ fn a_deduplication_id_is_free_when_its_owner_is_removed() {
             ..Deduplication::of("d")
         };
         let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &dedup));
-        run!(queue, REMOVE_JOB, 1001, "x");
+        run!(queue, REMOVE_JOB, 1001, "x", 0);
         queue.key_is("de:d", "(none)");
     }
 }
@@ -188,6 +189,69 @@ fn a_deduplication_id_of_another_job_stays() {
     let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &Deduplication::of("d")));
     run!(queue, REMOVE_DEDUP_KEY, "d", "");
     queue.add(1000, Plan::new().deduplicated("y", 0, &Deduplication::of("d")));
-    run!(queue, REMOVE_JOB, 1001, "x");
+    run!(queue, REMOVE_JOB, 1001, "x", 0);
     queue.key_is("de:d", "y");
+}
+
+/// `r` waits for `a`, which waits for `b`, and for `c`.
+fn family() -> TestQueue {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(
+        1000,
+        &Tree::new().root("r").child("r", "a").child("a", "b").child("r", "c"),
+    );
+    queue.skip_events();
+    queue
+}
+
+#[test]
+fn a_parent_takes_its_children_along() {
+    let mut queue = family();
+    queue.step(Step::by("w").want(2));
+    queue.step(Step::by("w").done_record("c", "7").fail(&of("b"), &Fail::to("failed")));
+    queue.skip_events();
+    assert_eq!(run!(queue, REMOVE_JOB, 1010, "r", 1), "1");
+    queue.keys_are(
+        "lease:w: set
+         state: cursor=4-r1 id=4 references=1
+         wake: set",
+    );
+    queue.events_are(
+        "[X waiting [r a] prev waiting-children] [X removed [b] prev failed] [X removed [a] prev wait] \
+         [X removed [c] prev completed] [X removed [r] prev wait]",
+    );
+}
+
+#[test]
+fn a_parent_may_go_alone() {
+    let mut queue = family();
+    assert_eq!(run!(queue, REMOVE_JOB, 1010, "r", 0), "1");
+    queue.key_is("children:r", "(none)");
+    queue.key_is("children:a", "q:b");
+    queue.key_is("parents", "a");
+    queue.events_are("[X removed [r] prev waiting-children]");
+}
+
+#[test]
+fn nothing_goes_while_a_pending_one_is_held() {
+    let mut queue = family();
+    queue.step(Step::by("w").want(1));
+    let keys = queue.show();
+    queue.skip_events();
+    assert_eq!(run!(queue, REMOVE_JOB, 1010, "r", 1), "0");
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn the_last_child_that_goes_starts_its_parent() {
+    let mut queue = family();
+    run!(queue, REMOVE_JOB, 1010, "c", 1);
+    queue.key_is("children:r", "q:a");
+    queue.skip_events();
+    queue.command("DEL", "wake", &[]);
+    run!(queue, REMOVE_JOB, 1010, "b", 1);
+    queue.key_is("front", "a");
+    queue.key_is("wake", "set");
+    queue.events_are("[X waiting [a] prev waiting-children] [X removed [b] prev wait]");
 }

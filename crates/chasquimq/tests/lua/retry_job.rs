@@ -4,6 +4,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
     step::{at, of, Fail, Step},
+    tree::Tree,
 };
 
 /// Jobs 1..3 completed, 4 and x failed on their second try.
@@ -128,4 +129,33 @@ fn a_job_in_another_state_is_not_tried_again() {
     }
     queue.keys_are(&keys);
     queue.events_are("");
+}
+
+#[test]
+fn a_child_is_waited_for_again() {
+    for (options, kind) in [
+        (r#"{"failParentOnFailure":true}"#, "faults:r"),
+        (r#"{"ignoreDependencyOnFailure":true}"#, "ignored:r"),
+    ] {
+        let mut queue = TestQueue::fresh();
+        queue.add_flows(1000, &Tree::new().root("r").child_with("r", "a", options));
+        queue.step(Step::by("w").want(1));
+        queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
+        queue.key_is(kind, if kind == "faults:r" { "q:a" } else { "q:a=boom" });
+        assert_eq!(run!(queue, RETRY_JOB, 1010, "a", "failed", 0, 0, 0), "0");
+        queue.key_is(kind, "(none)");
+        queue.key_is("children:r", "q:a");
+        queue.key_is("front", "r");
+    }
+}
+
+#[test]
+fn a_child_that_completed_is_waited_for_again() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "a"));
+    queue.step(Step::by("w").want(1));
+    queue.step(Step::by("w").done_record("a", "7"));
+    run!(queue, RETRY_JOB, 1010, "a", "completed", 0, 0, 0);
+    queue.key_is("processed:r", "(none)");
+    queue.key_is("children:r", "q:a");
 }

@@ -107,7 +107,7 @@ fn what_was_kept_outlasts_retries_and_leaves_with_its_owner() {
     };
     queue.step(Step::by("w").fail(&of("x"), &again));
     queue.key_is("jobs", "x=[7 {} a 1]");
-    run!(queue, REMOVE_JOB, 1500, "x");
+    run!(queue, REMOVE_JOB, 1500, "x", 0);
     queue.key_is("de:d", "(none)");
     queue.key_is("vitals", "(none)");
     queue.step(Step::by("w").at(3000).want(1));

@@ -213,7 +213,7 @@ fn what_a_parent_knew_goes_with_it() {
 #[test]
 fn children_of_a_parent_that_is_gone_end_as_any_job() {
     let mut queue = running("{}");
-    run!(queue, REMOVE_JOB, 1000, "r");
+    run!(queue, REMOVE_JOB, 1000, "r", 0);
     queue.step(Step::by("w").done_record("a", "1").done_record("b", "2"));
     queue.key_is("completed", "a@1000 b@1000");
     queue.key_is("processed:r", "(none)");

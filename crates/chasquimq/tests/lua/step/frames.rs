@@ -92,7 +92,7 @@ fn a_frame_with_an_amended_job_is_taken_as_records() {
 #[test]
 fn a_removed_job_of_a_frame_takes_no_room() {
     let mut queue = TestQueue::with(Plan::new().frame(4));
-    run!(queue, REMOVE_JOB, 1001, "1");
+    run!(queue, REMOVE_JOB, 1001, "1", 0);
     run!(queue, AMEND_JOB, 1001, "3", "progress", "1");
     queue.key_is("holes", "1=01r1");
     let reply = queue.step(Step::by("w").want(2));
@@ -112,7 +112,7 @@ fn a_removed_job_of_a_frame_takes_no_room() {
 fn a_frame_without_jobs_is_passed_over() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(1));
     for id in ["1", "2"] {
-        run!(queue, REMOVE_JOB, 1001, id);
+        run!(queue, REMOVE_JOB, 1001, id, 0);
     }
     queue.key_is("state", "id=3 waiting=1 holes=1");
     assert_eq!(queue.step(Step::by("w").want(1)), "[[] [3 1 <7 {} a 1>] -1 0 0]");

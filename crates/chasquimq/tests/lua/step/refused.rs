@@ -64,7 +64,7 @@ fn a_job_that_is_gone_is_not_ended() {
     for ending in endings() {
         let mut queue = rescued();
         for id in ["1", "2", "3", "x"] {
-            run!(queue, REMOVE_JOB, 1002, id);
+            run!(queue, REMOVE_JOB, 1002, id, 0);
         }
         queue.skip_events();
         assert_eq!(queue.step(ending), "[[[1 0 -1] [1 1 -1] [1 2 -1] [0 x -1]] [] -1 0 0]");

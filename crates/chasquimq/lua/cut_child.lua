@@ -1,0 +1,38 @@
+-- cut_child: no change of the job. What waits for it does not any more.
+-- KEYS    base (also: state jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children; of its parent's queue: state meta jobs vitals log front active delayed delays prioritized
+--         waiting-children events trims wake parents children:<id> processed:<id> ignored:<id> faults:<id>)
+-- ARGV    now_ms (epoch ms), id
+-- RETURNS 0 | 1 nothing waits for it | -1 | -5
+-- ERRORS  -1 missing job, -5 missing parent      EVENTS waiting      COST O(log n)
+-- SOURCE  BullMQ 6.7 Job#removeChildDependency
+-- FLAGS   allow-oom
+local base = KEYS[1]
+local now_ms, id = tonumber(ARGV[1]), ARGV[2]
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+-- @include lib/parents
+
+if not locate(id) then return -1 end
+local raw = redis.call('HGET', base .. 'vitals', id)
+local vitals = raw and cmsgpack.unpack(raw) or {}
+local pa = vitals.pa
+if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
+if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], child_key(base, id)) == 0 then return 1 end
+vitals.pa = nil
+if next(vitals) then
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+else
+  redis.call('HDEL', base .. 'vitals', id)
+end
+cut_child(base, pa, id)
+settle_parents(now_ms)
+flush_visited(now_ms)
+flush_events(now_ms)
+return 0

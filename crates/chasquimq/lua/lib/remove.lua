@@ -1,0 +1,113 @@
+-- remove: takes jobs out of whatever state they are in, with their records, and with their children where that is wanted, which may lie in
+-- other queues.
+
+-- The base of the queue that users see by this name (src/keys.rs).
+local function base_of(name)
+  local prefix = name:match('^(.*):[^:]*$') or ''
+  local open = prefix:find('{', 1, true)
+  local close = open and prefix:find('}', open, true)
+  if close and close > open + 1 then return name .. ':chasqui:' end
+  return '{' .. name .. '}:'
+end
+
+local function is_child_of(of, id, parent_base, parent)
+  local raw = redis.call('HGET', of .. 'vitals', id)
+  local pa = raw and raw:find('\162pa', 1, true) and cmsgpack.unpack(raw).pa
+  return pa and pa[1] == parent_base and pa[2] == parent
+end
+
+-- Where the child of this key is: the base of its queue, and its id, which has no colon or two of them. nil when it is gone.
+local function find_child(key, parent_base, parent)
+  for _, pattern in ipairs({ '^(.*):([^:]*)$', '^(.*):([^:]*:[^:]*:[^:]*)$' }) do
+    local name, id = key:match(pattern)
+    if name and is_child_of(base_of(name), id, parent_base, parent) then return base_of(name), id end
+  end
+end
+
+-- Does the work in the queue of each of these children, with its id.
+local function each_child(keys, parent, work)
+  local parent_base = base
+  for _, key in ipairs(keys) do
+    local of, id = find_child(key, parent_base, parent)
+    if of then in_queue(of, function() work(id) end) end
+  end
+end
+
+local function pending_children(id)
+  return redis.call('SMEMBERS', base .. 'children:' .. id)
+end
+
+local function all_children(id)
+  local keys = pending_children(id)
+  for _, kind in ipairs({ 'processed:', 'ignored:' }) do
+    for _, key in ipairs(redis.call('HKEYS', base .. kind .. id)) do keys[#keys + 1] = key end
+  end
+  for _, key in ipairs(redis.call('ZRANGE', base .. 'faults:' .. id, 0, -1)) do keys[#keys + 1] = key end
+  return keys
+end
+
+local function is_held(job)
+  return job.state == 'active' and redis.call('EXISTS', base .. 'lease:' .. owner_of(job)) == 1
+end
+
+-- Whether somebody holds the job, or with_children one that it waits for, directly or not.
+local function is_any_held(id, with_children)
+  local job = locate(id)
+  if not job then return false end
+  local held = is_held(job)
+  if with_children and job.record and not held then
+    each_child(pending_children(id), id, function(child) held = held or is_any_held(child, true) end)
+  end
+  return held
+end
+
+-- What waits for a job does not any more.
+local function leave_parent(job, now_ms)
+  local raw = job.record and redis.call('HGET', base .. 'vitals', job.id)
+  local pa = raw and raw:find('\162pa', 1, true) and cmsgpack.unpack(raw).pa
+  if not pa then return end
+  cut_child(base, pa, job.id)
+  settle_parents(now_ms)
+end
+
+local function take_away(id)
+  -- its children may have let it go
+  local job = locate(id)
+  if job.state == 'active' then
+    detach(job)
+    redis.call('HDEL', base .. 'active', id)
+    S.active = S.active - 1
+  elseif job.state == 'waiting' then
+    leave_line(job)
+  elseif job.record then
+    redis.call('ZREM', base .. job.state, id)
+    if job.state == 'completed' then S.completed = S.completed - 1 end
+  else
+    leave_run(job)
+    S.completed = S.completed - 1
+  end
+  if job.record then drop_records({ id }) end
+  emit_job('removed', id, job.state == 'waiting' and 'wait' or job.state)
+end
+
+-- Removes a job, and with_children those it has or had, and theirs.
+local function remove_family(id, with_children, now_ms)
+  local job = locate(id)
+  if not job then return end
+  leave_parent(job, now_ms)
+  if with_children and job.record then
+    each_child(all_children(id), id, function(child) remove_family(child, true, now_ms) end)
+  end
+  take_away(id)
+end
+
+-- Removes what a job waits for, directly or not, but for what is held or has ended.
+local function remove_pending(id, now_ms)
+  each_child(pending_children(id), id, function(child)
+    local job = locate(child)
+    if is_held(job) or job.state == 'failed' or job.state == 'completed' then return end
+    leave_parent(job, now_ms)
+    remove_pending(child, now_ms)
+    take_away(child)
+  end)
+end

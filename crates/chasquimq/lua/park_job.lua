@@ -1,0 +1,40 @@
+-- park_job: active -> waiting-children, by the one who holds the job, while it waits for children.
+-- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized waiting-children
+--         events trims wake lease:<owner> children:<id> faults:<id>)
+-- ARGV    now_ms (epoch ms), id, token (0 = anyone), child (its key: the one to wait for; '' = any)
+-- RETURNS 0 | 1 it waits for no child, or not for that one | -1 | -2 | -3 | -6 | -9
+-- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch, -9 failed children
+-- EVENTS  waiting-children      COST O(log n)
+-- SOURCE  BullMQ 6.7 Job#moveToWaitingChildren
+-- FLAGS   allow-oom
+local base = KEYS[1]
+local now_ms, id, token, child = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+-- @include lib/lock
+
+local job = locate(id)
+if not job then return -1 end
+if redis.call('EXISTS', base .. 'faults:' .. id) == 1 then return -9 end
+local children = base .. 'children:' .. id
+if child ~= '' and redis.call('SISMEMBER', children, child) == 0 then return 1 end
+if redis.call('EXISTS', children) == 0 then return 1 end
+local code = check_lock(job, token)
+if code ~= 0 then return code end
+local vitals = detach(job)
+redis.call('HDEL', base .. 'active', id)
+S.active = S.active - 1
+free_lock(job.active[3])
+-- its own delay counted when it started first
+vitals.po, vitals.as, vitals.d = job.active[1], job.active[2], nil
+store_vitals(id, vitals)
+redis.call('ZADD', base .. 'waiting-children', now_ms, id)
+emit_job('waiting-children', id, 'active')
+wake()
+flush_events(now_ms)
+return 0
