@@ -51,6 +51,9 @@ end
 -- two of each; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
+-- Vitals of a child that never started start like this, and hold nothing but its parent (lib/parents).
+local FRESH_CHILD = '\129\162pa'
+
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
 
@@ -72,7 +75,7 @@ local function add_records_taken(ids, bodies, vitals, W)
     local body, vitals_raw = bodies[at], vitals[at]
     if body then
       local started, entry = 1, first_start
-      if vitals_raw then
+      if vitals_raw and vitals_raw:sub(1, 4) ~= FRESH_CHILD then
         local known = cmsgpack.unpack(vitals_raw)
         started = (known.as or 0) + 1
         if known.df then R.doomed = R.doomed + 1 end

@@ -12,7 +12,7 @@
 -- for which finished jobs are counted (lib/metrics).
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
-local F = { rejected = {}, takes = {}, active = {}, vitals = {}, completed = {}, failed = {}, removed = 0,
+local F = { rejected = {}, takes = {}, active = {}, vitals = {}, fresh = {}, completed = {}, failed = {}, removed = 0,
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
   delayed = {}, dues = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
 
@@ -26,6 +26,19 @@ local function unpack_active(raw)
     unpacked_entries[raw] = entry
   end
   return entry
+end
+
+-- Vitals of a child that is at its first try hold nothing but its parent; those of siblings are equal.
+local FRESH_CHILD = '\129\162pa'
+local parents_in = {}
+
+local function parent_in(raw)
+  local pa = parents_in[raw]
+  if not pa then
+    pa = cmsgpack.unpack(raw).pa
+    parents_in[raw] = pa
+  end
+  return pa
 end
 
 -- Reads what the outcomes are about in three calls, however many there are.
@@ -57,7 +70,12 @@ local function load_finish(outcomes)
     local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
     for i = 1, #active do
       F.active[ids[from + i - 1]] = active[i] and unpack_active(active[i])
-      F.vitals[ids[from + i - 1]] = vitals[i] and cmsgpack.unpack(vitals[i])
+      local id, raw = ids[from + i - 1], vitals[i]
+      if raw and raw:sub(1, 4) == FRESH_CHILD then
+        F.vitals[id], F.fresh[id] = { pa = parent_in(raw) }, raw
+      else
+        F.vitals[id] = raw and cmsgpack.unpack(raw)
+      end
     end
   end
 end
@@ -106,19 +124,23 @@ local function leave_active(id, owner)
   return nil, redis.call('HEXISTS', base .. 'jobs', id) == 1 and ERROR_LOCK_MISSING or ERROR_JOB_MISSING
 end
 
--- Vitals of records that were taken together, had none before and returned nothing are equal.
+-- Vitals of records that were taken together, returned nothing, and had none before or are siblings at their first try, are equal.
 local plain_vitals = {}
 
 local function completed_vitals(id, active, returnvalue, W)
   local vitals = F.vitals[id]
-  if not vitals and returnvalue == '' and plain_vitals[active] then return plain_vitals[active] end
+  local origin, alike = returnvalue == '' and (F.fresh[id] or not vitals and ''), plain_vitals[active] or {}
+  if origin and alike[origin] then return alike[origin] end
   local known = vitals or {}
   known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], W.now_ms
   known.rv = returnvalue ~= '' and returnvalue or nil
   known.pb = active[4] ~= '' and active[4] or nil
   known.d = nil
   local packed = cmsgpack.pack(known)
-  if not vitals and returnvalue == '' then plain_vitals[active] = packed end
+  if origin then
+    plain_vitals[active] = alike
+    alike[origin] = packed
+  end
   return packed
 end
 
