@@ -131,7 +131,7 @@ end
 local function fail_parent(id, vitals, faults, now_ms)
   local args = {}
   for i = 1, #faults, 2 do append(args, now_ms, faults[i]) end
-  redis.call('ZADD', base .. 'faults:' .. id, unpack(args))
+  call_in_chunks('ZADD', base .. 'faults:' .. id, args)
   if vitals.fo then return false end
   vitals.df = vitals.df or 'child ' .. faults[1] .. ' failed'
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))

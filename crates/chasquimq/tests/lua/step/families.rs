@@ -231,3 +231,21 @@ fn values_stay_when_children_go() {
     queue.key_is("processed:r", "q:a=1 q:b=2");
     queue.key_is("front", "r");
 }
+
+#[test]
+fn very_many_children_may_fail_their_parent_at_once() {
+    let mut queue = TestQueue::fresh();
+    let ids: Vec<String> = (0..5000).map(|i| format!("c{i}")).collect();
+    let tree = ids.iter().fold(Tree::new().root("r"), |tree, id| {
+        tree.child_with("r", id, r#"{"failParentOnFailure":true}"#)
+    });
+    queue.add_flows(1000, &tree);
+    queue.step(Step::by("w").want(5000));
+    let step = ids.iter().fold(Step::by("w").at(1005), |step, id| {
+        step.fail(&of(id), &Fail::to("failed"))
+    });
+    queue.step(step);
+    queue.key_is("children:r", "(none)");
+    queue.key_is("waiting-children", "(none)");
+    assert_eq!(queue.command("ZCARD", "faults:r", &[]), redis::Value::Int(5000));
+}
