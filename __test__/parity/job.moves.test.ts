@@ -197,7 +197,7 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
   it('moveToDelayed in a handler delays a job with a priority, which comes back to it', async () => {
     const queue = stage.queue();
     await bulk(queue, { m: { priority: 1 }, a: { priority: 2 } });
-    const due = Date.now() + 100;
+    const due = Date.now() + 1000;
     const { order, log } = mover(async (job, token) => {
       await job.moveToDelayed(due, token);
       expect([await job.getState(), job.delay > 0]).toEqual(['delayed', true]);
