@@ -38,31 +38,28 @@ do
 end
 
 local exceptions, refused, is_parent = {}, {}, {}
--- children that each parent gets, by key; the parent itself: {base, id, keys}
-local families, family_of = {}, {}
+-- What each parent gets: of (its base), id, keys (of children), vitals (packed, of its children by policy). A parent has two names where
+-- it is both of these jobs and one that exists.
+local families, family_by = {}, {}
 
 local function except(i, id)
   exceptions[#exceptions + 1] = i - 1
   exceptions[#exceptions + 1] = id
 end
 
-local function family(of, id)
-  local name = of .. id
-  local found = family_of[name]
+-- The family that a job is a child in; nil when it has no parent.
+local function family_of(i)
+  local parent, extra = parents[i], extras[i]
+  local outer = extra and extra[7] ~= 0 and extra[7]
+  if parent == 0 and not outer then return nil end
+  local name = outer and outer[1] .. outer[2] or parent
+  local found = family_by[name]
   if not found then
-    found = { of, id, {} }
-    family_of[name] = found
+    found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, vitals = {} }
+    family_by[name] = found
     families[#families + 1] = found
   end
-  return found[3]
-end
-
--- The base and the id of a job's parent; nil when it has none.
-local function parent_of(i)
-  local parent = parents[i]
-  if parent > 0 then return bases[queues[parent]], ids[parent] end
-  local extra = extras[i]
-  if extra and extra[7] ~= 0 then return extra[7][1], extra[7][2] end
+  return found
 end
 
 -- A job that exists becomes a parent. False when there is no such job.
@@ -147,20 +144,23 @@ local function enter(i, id, extra)
     push_front({ id })
     wake()
   else
-    append(B.references, id)
+    B.references[#B.references + 1] = id
   end
 end
 
--- Packed vitals of the children of one parent with one policy are equal.
-local last_vitals = {}
-
-local function child_vitals(i, policy)
-  local of, id = parent_of(i)
-  if not of then return nil end
-  if last_vitals.of ~= of or last_vitals.id ~= id or last_vitals.policy ~= policy then
-    last_vitals = { of = of, id = id, policy = policy, packed = cmsgpack.pack({ pa = { of, id, policy } }) }
+-- Those of children of one parent with one policy are equal.
+local function child_vitals(family, policy)
+  local packed = family.vitals[policy]
+  if not packed then
+    packed = cmsgpack.pack({ pa = { family.of, family.id, policy } })
+    family.vitals[policy] = packed
   end
-  return last_vitals.packed
+  return packed
+end
+
+local function join(family, id)
+  local keys = family.keys
+  keys[#keys + 1] = child_key(base, id)
 end
 
 local function is_alive(pa)
@@ -171,19 +171,19 @@ end
 local function link_existing(i, id, policy)
   emit_job('duplicated', id)
   if is_parent[i] then adopt(id) end
-  local of, parent = parent_of(i)
-  if not of then return end
+  local family = family_of(i)
+  if not family then return end
   local job = locate(id)
   local vitals = detach(job)
-  local pa = vitals.pa
-  if pa and (pa[1] ~= of or pa[2] ~= parent) and is_alive(pa) then
+  local pa, asked = vitals.pa, { family.of, family.id, policy }
+  if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
     except(i, -7)
-    news_of({ of, parent }).asks = true
+    news_of(asked).asks = true
     return
   end
-  vitals.pa = { of, parent, policy }
+  vitals.pa = asked
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
-  append(family(of, parent), qualified_name(base) .. ':' .. id)
+  join(family, id)
   if job.state == 'completed' then tell_parent(vitals.pa, id, 'processed', vitals.rv or 'null') end
 end
 
@@ -203,11 +203,13 @@ end
 
 local function add_new(i, id, extra)
   if extra[8] ~= 0 and yields(i, id, extra) then return end
-  append(B.jobs, id, ARGV[FIRST_BODY + i])
-  local of, parent = parent_of(i)
-  if of then append(family(of, parent), qualified_name(base) .. ':' .. id) end
+  local jobs, family = B.jobs, family_of(i)
+  local n = #jobs
+  jobs[n + 1], jobs[n + 2] = id, ARGV[FIRST_BODY + i]
+  if family then join(family, id) end
   if is_parent[i] then
-    append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = of and { of, parent, extra[5] } }))
+    local pa = family and { family.of, family.id, extra[5] }
+    append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
     append(B.parents, id)
     append(B.parked, now_ms, id)
     note_added('waiting-children', i, id)
@@ -215,7 +217,11 @@ local function add_new(i, id, extra)
     if extra[4] ~= 0 then expect_priorities() end
     return
   end
-  if of then append(B.vitals, id, child_vitals(i, extra[5])) end
+  if family then
+    local vitals = B.vitals
+    n = #vitals
+    vitals[n + 1], vitals[n + 2] = id, child_vitals(family, extra[5])
+  end
   enter(i, id, extra)
 end
 
@@ -254,7 +260,7 @@ end
 for q = 1, #bases do
   if of_queue[q] then in_queue(bases[q], function() add_queue(of_queue[q]) end) end
 end
-for _, of in ipairs(families) do call_in_chunks('SADD', of[1] .. 'children:' .. of[2], of[3]) end
+for _, family in ipairs(families) do call_in_chunks('SADD', family.of .. 'children:' .. family.id, family.keys) end
 settle_parents(now_ms)
 flush_visited(now_ms)
 flush_events(now_ms)

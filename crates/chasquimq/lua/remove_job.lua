@@ -23,7 +23,7 @@ local now_ms, id, with_children = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 -- @include lib/parents
 -- @include lib/remove
 
-if is_any_held(id, with_children) then return 0 end
+if is_any_held(id, with_children, {}) then return 0 end
 remove_family(id, with_children, now_ms)
 flush_visited(now_ms)
 flush_events(now_ms)

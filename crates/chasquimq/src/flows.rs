@@ -71,7 +71,7 @@ pub struct FlowException {
 impl Flows {
     /// Packs jobs, each behind its parent. `now_ms` is the caller's clock.
     /// # Errors
-    /// [`Error::Invalid`] when there are none, or a parent stands behind its child.
+    /// [`Error::Invalid`] when there are none, or a parent stands behind its child, or has no id.
     pub fn pack(now_ms: u64, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Result<Self> {
         let base = nodes.first().and_then(|node| queues.get(node.queue));
         let base = base
@@ -80,7 +80,8 @@ impl Flows {
             .clone();
         let mut packing = Packing::new(now_ms, nodes);
         for (index, node) in nodes.iter().enumerate() {
-            if matches!(node.parent, NodeParent::Node(parent) if parent >= index) || node.queue >= queues.len() {
+            let is_lost = |parent: usize| parent >= index || nodes[parent].id.is_empty();
+            if matches!(node.parent, NodeParent::Node(parent) if is_lost(parent)) || node.queue >= queues.len() {
                 return Err(Error::Invalid(format!("job {index} of a flow has no place in it")));
             }
             packing.push(index, nodes, queues);
@@ -297,5 +298,62 @@ impl Queue {
             }),
             done => done.map(|code| code == 0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node<'a>(id: &'a str, parent: NodeParent<'a>, options: &'a JobOptions) -> FlowNode<'a> {
+        FlowNode {
+            queue: 0,
+            parent,
+            id,
+            is_given: true,
+            name: "a",
+            data: "1",
+            options,
+        }
+    }
+
+    #[test]
+    fn jobs_without_a_place_are_refused() {
+        let (options, queues) = (JobOptions::none("{}"), [Keys::new("bull", "q")]);
+        let packs = |nodes: &[FlowNode<'_>]| Flows::pack(7, &queues, nodes).is_ok();
+        let root = node("r", NodeParent::None, &options);
+        assert!(packs(&[root, node("c", NodeParent::Node(0), &options)]));
+        assert!(!packs(&[]));
+        assert!(!packs(&[node("c", NodeParent::Node(1), &options), root]));
+        assert!(!packs(&[
+            node("", NodeParent::None, &options),
+            node("c", NodeParent::Node(0), &options)
+        ]));
+        assert!(!packs(&[FlowNode { queue: 1, ..root }]));
+    }
+
+    #[test]
+    fn refusals_name_the_parent() {
+        let options = JobOptions::none("{}");
+        let queues = [Keys::new("bull", "q")];
+        let nodes = [
+            node("r", NodeParent::Job("bull:p", "7"), &options),
+            node("c", NodeParent::Node(0), &options),
+        ];
+        let flows = Flows::pack(7, &queues, &nodes).expect("flows");
+        let flat = [Value::Int(0), Value::Int(-5), Value::Int(1), Value::Int(-7)];
+        let texts: Vec<String> = flows
+            .read(Value::Array(flat.to_vec()))
+            .expect("exceptions")
+            .into_iter()
+            .map(|exception| exception.id.expect_err("a refusal").to_string())
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "Missing key for parent job bull:p:7. addJob",
+                "The parent job bull:q:r cannot be replaced. addJob"
+            ]
+        );
     }
 }

@@ -39,6 +39,8 @@
 //! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
+//! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
+//!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
 //! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
 //!
 //! # A job's life (script on each arrow)
@@ -48,9 +50,11 @@
 //!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
 //!                 |    \--step (due), move_delayed, promote_jobs--> waiting
 //!                 \--rescue-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
+//! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, cut_child--> waiting | delayed
+//!                    active --park_job--> waiting-children
 //! ```
 //! # Reading order
-//! [`producer`] (1. add), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
+//! [`producer`] (1. add), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
 //! [`queue`] (everything by id), `listing` (by rank), `dependencies` (children and trees), `bulk` (many jobs at once), [`events`], and `lua/` beside them.
 
 pub mod backoff;

@@ -9,13 +9,16 @@
 -- @include lib/visit
 local ERROR_PENDING_CHILDREN, ERROR_FAILED_CHILDREN = -4, -9
 
--- What users see of a queue: the name that its children's keys start with.
-local function qualified_name(of)
-  return of:sub(-9) == ':chasqui:' and of:sub(1, -10) or of:sub(2, -3)
-end
+-- What the keys of a queue's children start with: the name that users see, by base.
+local key_starts = {}
 
 local function child_key(of, id)
-  return qualified_name(of) .. ':' .. id
+  local start = key_starts[of]
+  if not start then
+    start = of:sub(-9) == ':chasqui:' and of:sub(1, -9) or of:sub(2, -3) .. ':'
+    key_starts[of] = start
+  end
+  return start .. id
 end
 
 -- What happened to the children of each parent, since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,

@@ -51,12 +51,14 @@ local function is_held(job)
 end
 
 -- Whether somebody holds the job, or with_children one that it waits for, directly or not.
-local function is_any_held(id, with_children)
+local function is_any_held(id, with_children, seen)
   local job = locate(id)
-  if not job then return false end
+  -- a job may have been made a child of its own
+  if not job or seen[base .. id] then return false end
+  seen[base .. id] = true
   local held = is_held(job)
   if with_children and job.record and not held then
-    each_child(pending_children(id), id, function(child) held = held or is_any_held(child, true) end)
+    each_child(pending_children(id), id, function(child) held = held or is_any_held(child, true, seen) end)
   end
   return held
 end

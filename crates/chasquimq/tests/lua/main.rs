@@ -17,6 +17,7 @@ mod count_priorities;
 mod cut_child;
 mod extend_locks;
 mod find_failed;
+mod flows;
 mod job_state;
 mod limit_left;
 mod list_jobs;

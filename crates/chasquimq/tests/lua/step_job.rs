@@ -6,6 +6,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, show_reply, TestQueue},
     step::{of, Fail, Step},
+    tree::Tree,
 };
 
 /// What one call is given. It is call 1 of lane 1 of client `c`, at 1000, and fetches nothing, unless told otherwise.
@@ -247,4 +248,25 @@ fn what_was_taken_by_hand_is_rescued_when_its_lease_is_over() {
     queue.end_lease("t#c.1.1");
     assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[x]");
     queue.key_is("takes", "2=[1000 '' t#c.1.2 bob]");
+}
+
+#[test]
+fn a_parent_does_not_complete_before_its_children() {
+    for (options, code) in [("{}", "-4"), (r#"{"failParentOnFailure":true}"#, "-9")] {
+        let mut queue = held();
+        let keys = queue.probe.keys.clone();
+        queue.add_flows(1000, &Tree::new().child_of_with(&keys, "x", "a", options));
+        if code == "-9" {
+            queue.step(Step::by("w").want(3));
+            queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
+        }
+        let before = queue.show();
+        let call = Call {
+            number: 3,
+            ended: Step::by("").done_record("x", "1"),
+            ..CALL()
+        };
+        assert_eq!(step(&mut queue, &call), format!("[{code} 0 -1 0]"));
+        queue.keys_are(&before);
+    }
 }

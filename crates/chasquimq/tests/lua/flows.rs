@@ -1,0 +1,214 @@
+//! Random operations on flows over two queues: after each, the keys of each queue agree with each other, and with those of the other
+//! queue; and in the end every parent has started once its children had ended.
+
+use chasquimq::Keys;
+
+use crate::{
+    given::{
+        queue::{run, TestQueue},
+        step::{of, Fail, Step},
+        tree::Tree,
+    },
+    model::random::Random,
+    probe::tree::Tree as Packed,
+};
+
+const POLICIES: [&str; 5] = [
+    "{}",
+    r#"{"failParentOnFailure":true}"#,
+    r#"{"continueParentOnFailure":true}"#,
+    r#"{"ignoreDependencyOnFailure":true}"#,
+    r#"{"removeDependencyOnFailure":true}"#,
+];
+
+struct Pair {
+    queues: [TestQueue; 2],
+    keys: [Keys; 2],
+    random: Random,
+    count: u64,
+    now_ms: u64,
+}
+
+impl Pair {
+    fn seeded(seed: u64) -> Self {
+        let queues = [TestQueue::fresh(), TestQueue::fresh()];
+        let keys = [queues[0].probe.keys.clone(), queues[1].probe.keys.clone()];
+        Self {
+            queues,
+            keys,
+            random: Random::seeded(seed),
+            count: 0,
+            now_ms: 1000,
+        }
+    }
+
+    fn below(&mut self, n: u64) -> usize {
+        self.random.below(n) as usize
+    }
+
+    fn new_id(&mut self) -> String {
+        self.count += 1;
+        format!("j{}", self.count)
+    }
+
+    /// A tree of up to three levels, in both queues.
+    fn add(&mut self) {
+        let root = self.new_id();
+        let mut tree = Tree::new().root(&root).to(&self.keys[0]);
+        let mut parents = vec![root];
+        for _ in 0..1 + self.below(5) {
+            let parent = parents[self.below(parents.len() as u64)].clone();
+            // now and then one that exists
+            let id = if self.below(8) == 0 {
+                format!("j{}", 1 + self.below(self.count))
+            } else {
+                self.new_id()
+            };
+            if parents.contains(&id) {
+                continue;
+            }
+            let place = self.below(2);
+            tree = tree
+                .child_with(&parent, &id, POLICIES[self.random.below(5) as usize])
+                .to(&self.keys[place]);
+            parents.push(id);
+        }
+        self.queues[0].add_flows(self.now_ms, &tree);
+    }
+
+    /// Ids of a queue's jobs, in order.
+    fn jobs(&mut self, at: usize) -> Vec<String> {
+        self.queues[at].probe.snapshot().hash("jobs").keys().cloned().collect()
+    }
+
+    fn some_job(&mut self, at: usize) -> Option<String> {
+        let jobs = self.jobs(at);
+        (!jobs.is_empty()).then(|| jobs[self.below(jobs.len() as u64)].clone())
+    }
+
+    fn operate(&mut self) {
+        self.now_ms += 1;
+        let at = self.below(2);
+        match self.below(10) {
+            0 | 1 => self.add(),
+            2 | 3 => {
+                let want = 1 + self.below(4) as i64;
+                self.queues[at].step(Step::by("w").at(self.now_ms).want(want));
+            }
+            4..=6 => self.end_some(at),
+            7 => self.by_id(at),
+            8 => {
+                if let Some(id) = self.some_job(at) {
+                    let (all, now_ms) = (self.below(2), self.now_ms);
+                    run!(self.queues[at], REMOVE_JOB, now_ms, id, all);
+                }
+            }
+            _ => {
+                if let Some(id) = self.some_job(at) {
+                    let now_ms = self.now_ms;
+                    run!(self.queues[at], RETRY_JOB, now_ms, &id, "failed", 0, 0, 0);
+                    run!(self.queues[at], RETRY_JOB, now_ms, &id, "completed", 0, 0, 0);
+                }
+            }
+        }
+        self.check();
+    }
+
+    fn end_some(&mut self, at: usize) {
+        let active = self.queues[at].probe.snapshot().active();
+        let mut step = Step::by("w").at(self.now_ms);
+        for id in active {
+            match self.below(4) {
+                0 | 1 => step = step.done_record(&id, "1"),
+                2 => step = step.fail(&of(&id), &Fail::to("failed")),
+                _ => {}
+            }
+        }
+        self.queues[at].step(step);
+    }
+
+    fn by_id(&mut self, at: usize) {
+        let Some(id) = self.some_job(at) else { return };
+        let now_ms = self.now_ms;
+        match self.below(3) {
+            0 => run!(self.queues[at], PARK_JOB, now_ms, id, "0", ""),
+            1 => run!(self.queues[at], CUT_CHILD, now_ms, id),
+            _ => run!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
+        };
+    }
+
+    /// What a parent waits for exists, and knows it, in whichever queue it is.
+    fn check(&mut self) {
+        let snapshots = [self.queues[0].probe.checked(), self.queues[1].probe.checked()];
+        for (at, snapshot) in snapshots.iter().enumerate() {
+            for (id, family) in &snapshot.families {
+                for key in &family.pending {
+                    let (name, child) = key.rsplit_once(':').expect("a key");
+                    let place = usize::from(name == self.keys[1].qualified_name);
+                    let raw = snapshots[place].hash("vitals").get(child);
+                    let vitals = raw.map(|raw| Packed::one(raw));
+                    let pa = vitals.as_ref().and_then(|vitals| vitals.field("pa")).map(Packed::show);
+                    let expected = format!("[{} {id} ", self.keys[at].base);
+                    assert!(
+                        pa.as_ref().is_some_and(|pa| pa.starts_with(&expected)),
+                        "{id} waits for {key}, whose parent is {pa:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Ends everything that can start: what is parked then waits for what has failed.
+    fn drain(&mut self) {
+        for _ in 0..1000 {
+            self.now_ms += 1;
+            let mut is_idle = true;
+            for at in 0..2 {
+                let step = Step::by("w").at(self.now_ms).want(50);
+                self.queues[at].step(step);
+                let active = self.queues[at].probe.snapshot().active();
+                is_idle = is_idle && active.is_empty();
+                let mut step = Step::by("w").at(self.now_ms);
+                for id in &active {
+                    // one with pending children must not complete
+                    step = step.done_record(id, "1");
+                }
+                self.queues[at].step(step);
+                let mut step = Step::by("w").at(self.now_ms);
+                for id in self.queues[at].probe.snapshot().active() {
+                    step = step.fail(&of(&id), &Fail::to("failed"));
+                }
+                self.queues[at].step(step);
+            }
+            self.check();
+            if is_idle {
+                break;
+            }
+        }
+        let snapshots = [self.queues[0].probe.snapshot(), self.queues[1].probe.snapshot()];
+        let failed = |key: &str| {
+            let (name, child) = key.rsplit_once(':').expect("a key");
+            let place = usize::from(name == self.keys[1].qualified_name);
+            let is_in = |set: &str| snapshots[place].set(set).iter().any(|(id, _)| id == child);
+            is_in("failed") || is_in("waiting-children")
+        };
+        for snapshot in &snapshots {
+            assert!(snapshot.line().is_empty());
+            for (id, _) in snapshot.set("waiting-children") {
+                let pending = &snapshot.families[id].pending;
+                assert!(pending.iter().all(|key| failed(key)), "{id} waits for {pending:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_operations_leave_families_whole() {
+    for seed in 1..=6 {
+        let mut pair = Pair::seeded(seed);
+        for _ in 0..120 {
+            pair.operate();
+        }
+        pair.drain();
+    }
+}
