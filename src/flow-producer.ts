@@ -14,6 +14,9 @@ import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } fr
 import type { JobsOptions, ParentOptions } from './options/job.js';
 import type { FlowProducerOptions } from './options/queue.js';
 import type { NativeAddedException } from './native.js';
+import { TelemetryAttributes } from './telemetry/names.js';
+import { telemetryOf, trace, traceNow } from './telemetry/trace.js';
+import { SpanKind, type Telemetry } from './types/telemetry.js';
 
 /** A job of a flow that was added, with those it waits for. */
 export interface JobNode {
@@ -49,7 +52,6 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   ) {
     super();
     if (backendFactory) throw new NotSupportedError('a backendFactory');
-    if (opts.telemetry) throw new NotSupportedError('the option "telemetry"');
     this.prefix = opts.prefix ?? 'bull';
     this.opts = { ...opts, prefix: this.prefix };
     this.connection = readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
@@ -75,10 +77,14 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
     if (this.closing) return undefined as unknown as JobNode;
-    const [tree] = await this.addAll([flow], opts?.queuesOptions, (error) => {
-      throw error;
+    const traced = { name: flow.queueName, opts: this.opts };
+    return trace(traced, SpanKind.PRODUCER, 'addFlow', flow.queueName, async (span) => {
+      span?.setAttribute(TelemetryAttributes.FlowName, flow.name);
+      const [tree] = await this.addAll([flow], opts?.queuesOptions, (error) => {
+        throw error;
+      });
+      return tree;
     });
-    return tree;
   }
 
   /**
@@ -88,7 +94,13 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
     if (this.closing) return undefined as unknown as JobNode[];
     if (flows.length === 0) return [];
-    return this.addAll(flows, undefined, () => {});
+    return trace({ name: '', opts: this.opts }, SpanKind.PRODUCER, 'addBulkFlows', '', (span) => {
+      span?.setAttributes({
+        [TelemetryAttributes.BulkCount]: flows.length,
+        [TelemetryAttributes.BulkNames]: flows.map(({ name }) => name).join(','),
+      });
+      return this.addAll(flows, undefined, () => {});
+    });
   }
 
   private async addAll(
@@ -97,7 +109,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     refused: (error: Error) => void,
   ): Promise<JobNode[]> {
     checkDeduplication(flows);
-    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions);
+    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, this.opts);
     const trees = encoding.addAll(flows);
     const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
@@ -211,6 +223,7 @@ class Encoding {
     private readonly JobClass: typeof Job,
     private readonly queueOf: (node: FlowJob | FlowJobNode) => FlowQueue,
     private readonly queuesOptions: FlowQueuesOpts | undefined,
+    private readonly opts: { telemetry?: Telemetry },
   ) {}
 
   /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
@@ -227,6 +240,22 @@ class Encoding {
 
   /** @param encoded where the parent is: among these jobs, or outside */
   private add(node: FlowJob | FlowJobNode, parent: ParentOptions | undefined, encoded: EncodedParent): JobNode {
+    const id = node.opts?.jobId || randomUUID();
+    if (!this.opts.telemetry) return this.addNode(node, id, parent, encoded, undefined);
+    const traced = { name: node.queueName, opts: this.opts };
+    return traceNow(traced, SpanKind.PRODUCER, 'addNode', node.queueName, (span, metadata) => {
+      span?.setAttributes({ [TelemetryAttributes.JobName]: node.name, [TelemetryAttributes.JobId]: id });
+      return this.addNode(node, id, parent, encoded, metadata);
+    });
+  }
+
+  private addNode(
+    node: FlowJob | FlowJobNode,
+    id: string,
+    parent: ParentOptions | undefined,
+    encoded: EncodedParent,
+    metadata: string | undefined,
+  ): JobNode {
     const queue = this.queueOf(node);
     const { parent: _, ...given } = {
       ...this.queuesOptions?.[node.queueName]?.defaultJobOptions,
@@ -236,7 +265,8 @@ class Encoding {
       throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
     }
     const isGiven = Boolean(node.opts?.jobId);
-    const id = node.opts?.jobId || randomUUID();
+    const telemetry = telemetryOf(given, metadata);
+    if (telemetry) given.telemetry = telemetry;
     const { options } = this.commands.producer;
     const { job, data, checked } = this.JobClass.forFlow(
       queue,

@@ -19,7 +19,7 @@ import {
 import { QueueGetters } from './queue-getters.js';
 import { checkExpireTime } from './rate-limits.js';
 import { TelemetryAttributes } from './telemetry/names.js';
-import { traceInternal } from './telemetry/trace.js';
+import { telemetryOf, traceInternal } from './telemetry/trace.js';
 import type { JobProgress } from './types/job-progress.js';
 import type { JobSchedulerJson } from './types/job-scheduler-json.js';
 import type { FinishedStatus } from './types/job-state.js';
@@ -577,12 +577,6 @@ function cleanedBatches(ids: string[], limit: number): string[][] {
 function numberText(name: string, value: number): string {
   if (Number.isNaN(Number(value ?? NaN))) throw new TypeError(`${name} must be a number, not ${String(value)}`);
   return String(value);
-}
-
-/** The telemetry of a job of a bulk: what it brings itself comes first. */
-function telemetryOf(given: BulkJobOptions | undefined, metadata: string | undefined): JobsOptions['telemetry'] {
-  const own = given?.telemetry;
-  return own?.metadata || own?.omitContext || !metadata ? own : { ...own, metadata };
 }
 
 function isEmpty(options: object): boolean {

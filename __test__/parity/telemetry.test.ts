@@ -169,6 +169,54 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
     });
   });
 
+  describe('of a flow producer', () => {
+    it('add is a span around one for each job; their contexts travel with the jobs', async () => {
+      const telemetry = new TestTelemetry();
+      const flows = stage.flowProducer({ telemetry });
+      const { queueName } = stage;
+      const children = [
+        { name: 'brush', queueName, opts: { jobId: 'brush' } },
+        { name: 'paint', queueName, opts: { jobId: 'paint', telemetry: { metadata: 'mine' } } },
+        { name: 'wall', queueName, opts: { jobId: 'wall', telemetry: { omitContext: true } } },
+      ];
+      const tree = await flows.add({ name: 'house', queueName, opts: { jobId: 'house' }, children });
+      expect(telemetry.names).toEqual([`addFlow ${queueName}`, ...Array<string>(4).fill(`addNode ${queueName}`)]);
+      expect(telemetry.spans.every(({ kind, ended }) => kind === SpanKind.PRODUCER && ended === 1)).toBe(true);
+      expect(telemetry.spans.map(own)).toEqual([
+        { 'bullmq.flow.name': 'house' },
+        ...['house', 'brush', 'paint', 'wall'].map((name) => ({ 'bullmq.job.name': name, 'bullmq.job.id': name })),
+      ]);
+      const told = tree.children!.map(({ job }) => job.opts.telemetry?.metadata || undefined);
+      expect(told).toEqual([JSON.stringify({ span: `addNode ${queueName}` }), 'mine', undefined]);
+    });
+
+    it('addBulk is a span around one for each job', async () => {
+      const telemetry = new TestTelemetry();
+      const { queueName } = stage;
+      const children = [{ name: 'c', queueName }];
+      await stage.flowProducer({ telemetry }).addBulk([
+        { name: 'a', queueName },
+        { name: 'b', queueName, children },
+      ]);
+      expect(operations(telemetry)).toEqual(['addBulkFlows', 'addNode', 'addNode', 'addNode']);
+      expect(telemetry.spans[0]).toMatchObject({
+        name: 'addBulkFlows',
+        attributes: { 'bullmq.queue.name': '', 'bullmq.job.bulk.count': 2, 'bullmq.job.bulk.names': 'a,b' },
+      });
+    });
+
+    it('what is refused is recorded', async () => {
+      const telemetry = new TestTelemetry();
+      const flows = stage.flowProducer({ telemetry });
+      const flow = { name: 'a', queueName: stage.queueName, opts: { priority: 1.5 } };
+      await expect(flows.add(flow)).rejects.toThrow('Priority should not be float');
+      expect(telemetry.spans).toMatchObject([
+        { exceptions: ['Priority should not be float'], ended: 1 },
+        { exceptions: ['Priority should not be float'], ended: 1 },
+      ]);
+    });
+  });
+
   describe('of a worker', () => {
     /** Runs one job to an end; gives the telemetry, which has heard of the worker only. */
     async function runOne(

@@ -1,3 +1,4 @@
+import type { JobsOptions } from '../options/job.js';
 import type { Attributes, Span, Telemetry } from '../types/telemetry.js';
 import { SpanKind } from '../types/telemetry.js';
 import { TelemetryAttributes } from './names.js';
@@ -61,6 +62,28 @@ export async function trace<T>(
   }
 }
 
+/** As {@link trace}, of an operation that is over when it returns. */
+export function traceNow<T>(
+  traced: Traced,
+  kind: SpanKind,
+  operation: string,
+  destination: string,
+  operate: (span?: Span, metadata?: string) => T,
+): T {
+  const { telemetry } = traced.opts;
+  if (!telemetry) return operate();
+  const { span, context } = openSpan(traced, telemetry, kind, operation, destination);
+  try {
+    const metadata = telemetry.contextManager.getMetadata(context);
+    return telemetry.contextManager.with(context, (): T => operate(span, metadata));
+  } catch (error) {
+    span.recordException(error as Error);
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
 /** Runs an operation of a queue or worker within a span of its own that has these attributes. */
 export function traceInternal<T>(
   traced: Traced,
@@ -87,4 +110,13 @@ export function traceEnd(traced: Traced, job: { readonly id?: string; readonly n
   const { span } = openSpan(traced, telemetry, SpanKind.INTERNAL, ENDS[became], traced.name);
   span.setAttributes({ [TelemetryAttributes.JobName]: job.name, [TelemetryAttributes.JobId]: job.id });
   span.end();
+}
+
+/** The `telemetry` of a job that is one of many: what it brings itself comes first. */
+export function telemetryOf(
+  given: JobsOptions | undefined,
+  metadata: string | undefined,
+): JobsOptions['telemetry'] | undefined {
+  const own = given?.telemetry;
+  return own?.metadata || own?.omitContext || !metadata ? own : { ...own, metadata };
 }
