@@ -139,6 +139,18 @@ export declare class NativeQueue {
   countFailed(pick: NativePick, now: number): Promise<number>
   /** Makes all delayed jobs wait. */
   promoteJobs(count: number, now: number): Promise<void>
+  /** Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms. */
+  upsertScheduler(upsert: NativeUpsert, now: number): Promise<Array<number>>
+  /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing. */
+  nextIterations(taken: Array<NativeFollowing>, now: number): Promise<Array<number>>
+  /** Removes a scheduler; false when there is none. */
+  removeScheduler(id: string, now: number): Promise<boolean>
+  /** One scheduler, or none. */
+  getScheduler(id: string): Promise<Array<NativeScheduler>>
+  /** Schedulers by the time of their latest iteration. */
+  getSchedulers(start: number, end: number, asc: boolean): Promise<Array<NativeScheduler>>
+  /** Number of schedulers. */
+  countSchedulers(): Promise<number>
 }
 
 /** One worker. See `src/worker.ts`. */
@@ -336,6 +348,18 @@ export interface NativeFlows {
   layout: Int32Array
   /** Distinct option texts. */
   opts: Array<string>
+}
+
+/** What follows an iteration that was taken. */
+export interface NativeFollowing {
+  /** The scheduler. */
+  scheduler: string
+  /** Time for which the one that was taken was made, epoch ms. */
+  slot: number
+  /** Time of the next; 0 = the scheduler knows. */
+  next: number
+  /** Options of the next, JSON text, without what depends on its time. */
+  opts: string
 }
 
 /** How a job ended. */
@@ -567,6 +591,26 @@ export interface NativeRejected {
   error: NativeError
 }
 
+/** A stored scheduler. JSON texts where BullMQ has values. */
+export interface NativeScheduler {
+  /** Its id. */
+  id: string
+  /** Time of its latest iteration, epoch ms. */
+  next: number
+  /** Iterations so far. */
+  count: number
+  /** Name of its jobs. */
+  name: string
+  /** Their data, JSON text. */
+  data: string
+  /** Their options, JSON text. */
+  template: string
+  /** When it runs, JSON text. */
+  repeat: string
+  /** By how much its times are off. */
+  offset: number
+}
+
 /** TLS, PEM texts. */
 export interface NativeTls {
   /** `false` accepts certificates that cannot be verified. */
@@ -589,6 +633,30 @@ export interface NativeTreeNode {
   job?: NativeJob
   /** Indexes of its children, which come behind it. */
   children: Array<number>
+}
+
+/** A scheduler, as it is to be. JSON texts where BullMQ has values. */
+export interface NativeUpsert {
+  /** Its id. */
+  id: string
+  /** Name of its jobs. */
+  name: string
+  /** Their data, JSON text. */
+  data: string
+  /** Their options as given, JSON text. */
+  template: string
+  /** When it runs, JSON text. */
+  repeat: string
+  /** Options of the next iteration, JSON text, without what depends on its time. */
+  opts: string
+  /** Runs each so many ms; 0 = at `next`. */
+  every: number
+  /** Time of the next iteration, epoch ms. */
+  next: number
+  /** By how much its times are off multiples of `every`. */
+  offset?: number
+  /** Not before, epoch ms; 0 = no matter. */
+  start: number
 }
 
 /** What a worker is made from. */

@@ -1,3 +1,5 @@
+import type { TakenIteration } from './iterations.js';
+import { optionsFromText } from './job-options.js';
 import type { Job } from './job.js';
 import type { NativeBatch } from './native.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
@@ -35,7 +37,27 @@ export class Delivery {
   private offset = 0;
   private name = '';
 
+  /** Its iterations of job schedulers are being followed. Those of `refused` could not be, and must not run. */
+  following: Promise<void> | undefined = undefined;
+  refused: ReadonlyMap<string, Error> | undefined = undefined;
+
   constructor(private readonly batch: DeliveredBatch) {}
+
+  /** The iterations of job schedulers in it. Call only before the first job is taken. */
+  iterations(): TakenIteration[] {
+    const { text, layout, extras, opts, count } = this.batch;
+    const found: TakenIteration[] = [];
+    if (!extras.some((extra) => extra.repeatJobKey !== undefined)) return found;
+    let [offset, name] = [0, ''];
+    for (let at = 0; at < STRIDE * count; at += STRIDE) {
+      const nameLength = layout[at + 1];
+      if (nameLength !== SAME_NAME) name = text.substring(offset, (offset += nameLength));
+      offset += layout[at + 2];
+      const { id = '', repeatJobKey: scheduler } = layout[at + 5] === NO_EXTRA ? {} : extras[layout[at + 5]];
+      if (scheduler !== undefined) found.push({ id, scheduler, name, opts: optionsFromText(opts[layout[at + 3]]) });
+    }
+    return found;
+  }
 
   /** Number of jobs left. */
   get left(): number {

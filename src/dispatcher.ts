@@ -14,6 +14,7 @@ import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { Failures } from './failures.js';
 import { askStrategy, failedTry, needsStrategy, reasonNotToRun } from './failed-try.js';
+import type { TakenIteration } from './iterations.js';
 import type { Job } from './job.js';
 import type { NativeWorker, WorkerMessage } from './native.js';
 import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
@@ -52,6 +53,8 @@ export interface DispatcherOptions {
   /** Class of the jobs handed to `process`. */
   JobClass: typeof Job;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
+  /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
+  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
@@ -74,6 +77,8 @@ export class Dispatcher {
   private readonly deliveries: Delivery[] = [];
   /** Number of delivered jobs that are not started. */
   private left = 0;
+  /** Slots whose job starts when it is followed. */
+  private readonly unfollowed = new Set<Slot>();
   private accepting = true;
   private stopped = false;
 
@@ -102,10 +107,25 @@ export class Dispatcher {
   /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
   deliver(batch: DeliveredBatch): void {
     if (this.stopped) return;
-    this.deliveries.push(new Delivery(batch));
+    const delivery = new Delivery(batch);
+    this.deliveries.push(delivery);
     this.left += batch.count;
-    if (this.accepting) this.startAll();
-    else this.giveBack();
+    if (!this.accepting) {
+      this.giveBack();
+      return;
+    }
+    if (batch.extras.length > 0) this.follow(delivery);
+    this.startAll();
+  }
+
+  /** Iterations of job schedulers are followed as soon as they are here, all in one call. */
+  private follow(delivery: Delivery): void {
+    const taken = delivery.iterations();
+    if (taken.length === 0) return;
+    delivery.following = this.options.follow(taken).then((refused) => {
+      delivery.following = undefined;
+      if (refused.size > 0) delivery.refused = refused;
+    });
   }
 
   /** Hands back every job that was delivered and not started. */
@@ -124,6 +144,11 @@ export class Dispatcher {
   pause(): void {
     this.accepting = false;
     this.giveBack();
+    for (const slot of this.unfollowed) {
+      this.outcomes.add({ handle: slot.handle, kind: 'returned' });
+      this.release(slot);
+    }
+    this.unfollowed.clear();
   }
 
   resume(): void {
@@ -181,14 +206,40 @@ export class Dispatcher {
   /** Runs the next delivered job in a slot that counts as running. */
   private start(slot: Slot): void {
     const { options } = this;
-    const { owner, maxStartedAttempts } = options;
     const delivery = this.deliveries[0];
     slot.handle = delivery.handle;
-    const job = delivery.take(options.JobClass, owner, slot.token, options.workerName);
+    const job = delivery.take(options.JobClass, options.owner, slot.token, options.workerName);
     if (delivery.left === 0) this.deliveries.shift();
     this.left--;
     slot.job = job;
+    if (job.repeatJobKey !== undefined && (delivery.following || delivery.refused)) {
+      void this.runFollowed(slot, job, delivery);
+    } else {
+      this.run(slot, job);
+    }
+  }
 
+  /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
+  private async runFollowed(slot: Slot, job: Job, delivery: Delivery): Promise<void> {
+    this.unfollowed.add(slot);
+    await delivery.following;
+    // else it was handed back meanwhile
+    if (!this.unfollowed.delete(slot)) return;
+    const refusal = delivery.refused?.get(job.id as string);
+    if (!refusal && !this.stopped) {
+      this.run(slot, job);
+      return;
+    }
+    if (!this.stopped) {
+      this.options.owner.emit('error', refusal);
+      this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+    }
+    this.release(slot);
+  }
+
+  private run(slot: Slot, job: Job): void {
+    const { options } = this;
+    const { owner, maxStartedAttempts } = options;
     if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
 
     let running: Promise<unknown>;

@@ -20,6 +20,7 @@ export { QueueBase } from './queue-base.js';
 export { QueueEvents } from './queue-events.js';
 export { QueueEventsProducer } from './queue-events-producer.js';
 export { QueueGetters } from './queue-getters.js';
+export { defaultRepeatStrategy, getNextMillis } from './repeat.js';
 export { Worker } from './worker.js';
 
 export type * from './options/connection.js';

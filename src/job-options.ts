@@ -2,7 +2,10 @@
  * The options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from './backoffs.js';
+import { NotSupportedError } from './errors/not-supported-error.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from './options/job.js';
+import type { RepeatOptions } from './options/repeat.js';
+import { toMillis } from './repeat.js';
 
 /** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
 export const PRIORITY_LIMIT = 2 ** 21 - 1;
@@ -173,6 +176,35 @@ function optionsText(opts: JobsOptions): string {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
   }
   return JSON.stringify(stored);
+}
+
+/** A template's options as text for the engine, which adds what depends on the time of an iteration. */
+export function iterationText(template: JobsOptions, repeat: RepeatOptions): string {
+  const { immediately: _, ...kept } = repeat;
+  return optionsText({
+    ...normaliseOptions(template),
+    delay: undefined,
+    timestamp: undefined,
+    jobId: undefined,
+    prevMillis: undefined,
+    repeatJobKey: undefined,
+    repeat: {
+      ...kept,
+      offset: (repeat.every && repeat.offset) || undefined,
+      startDate: toMillis(repeat.startDate),
+      endDate: toMillis(repeat.endDate),
+    },
+  } as JobsOptions);
+}
+
+/** @throws as {@link OptionsChecker.check}, for the options of a job scheduler's jobs */
+export function checkTemplate(opts: JobsOptions): void {
+  if (Object.hasOwn(opts, 'debounce')) {
+    throw new Error('Debounce option has been removed. Use deduplication option instead');
+  }
+  if (opts.priority) checkPriority(opts.priority);
+  checkNumbers(opts as Record<string, unknown>);
+  if (opts.parent) throw new NotSupportedError('the option "parent" of a job scheduler\'s template');
 }
 
 /** Options read back from text, BullMQ's short names included. */

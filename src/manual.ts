@@ -6,6 +6,7 @@ import { extendLocks, stepByHand } from './by-hand.js';
 import { MOVED } from './dispatcher.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { reasonNotToRun } from './failed-try.js';
+import { followIterations } from './iterations.js';
 import type { Job } from './job.js';
 import type { NativeJob, NativeWorker } from './native.js';
 import type { ResolvedWorkerOptions } from './options/worker.js';
@@ -66,7 +67,7 @@ export class Manual {
     const { owner, native } = this.options;
     while (!this.isStopped) {
       const { job, limited, nextDue } = await stepByHand(owner, token, true);
-      if (job) return this.receive(job, token);
+      if (job) return await this.receive(job, token);
       this.tellDrained();
       const left = until === undefined ? 0 : until - clock();
       if (left <= 0 || limited > 0) return undefined;
@@ -78,21 +79,31 @@ export class Manual {
     return undefined;
   }
 
-  private receive(found: NativeJob, token: string): Job {
+  private receive(found: NativeJob, token: string): Promise<Job | undefined> {
     return this.hand(this.options.JobClass.fromNative(this.options.owner, found), token);
   }
 
   /** A job of what `moveToCompleted` or `moveToFailed` gave. */
-  fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Job | undefined {
+  async fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Promise<Job | undefined> {
     if (jobData) return this.hand(this.options.JobClass.fromJSON(this.options.owner, jobData, jobId), token);
     this.tellDrained();
     return undefined;
   }
 
-  private hand(job: Job, token: string): Job {
+  /** Undefined for an iteration of a job scheduler that cannot be followed: it stays active. */
+  private async hand(job: Job, token: string): Promise<Job | undefined> {
+    const { owner } = this.options;
     this.drained = false;
     job.token = token;
-    this.options.owner.emit('active', job, 'waiting');
+    const { id = '', repeatJobKey: scheduler, name } = job;
+    if (scheduler !== undefined) {
+      const refused = await followIterations(owner, [{ id, scheduler, name, opts: job.opts }]);
+      if (refused.size > 0) {
+        owner.emit('error', refused.get(id));
+        return undefined;
+      }
+    }
+    owner.emit('active', job, 'waiting');
     return job;
   }
 
@@ -125,7 +136,7 @@ export class Manual {
       const next = await job.moveToCompleted(value, token, mayFetch());
       this.options.runs?.told(job, 'completed', value);
       owner.emit('completed', job, value, 'active');
-      return this.afterEnd(next, token);
+      return await this.afterEnd(next, token);
     } catch (error) {
       owner.emit('error', error);
       return this.failed(job, token, error, mayFetch);
@@ -144,14 +155,14 @@ export class Manual {
       const next = await job.moveToFailed(error as Error, token, mayFetch());
       this.options.runs?.told(job, 'failed', error);
       owner.emit('failed', job, error, 'active');
-      return this.afterEnd(next, token);
+      return await this.afterEnd(next, token);
     } catch (failure) {
       owner.emit('error', failure);
       return undefined;
     }
   }
 
-  private afterEnd(next: void | unknown[], token: string): Job | undefined {
+  private async afterEnd(next: void | unknown[], token: string): Promise<Job | undefined> {
     if (!next) return undefined;
     const [jobData, jobId] = next as [JobJson | null | undefined, string];
     return this.fromJobData(jobData, jobId, token);

@@ -14,6 +14,8 @@ import type { Span, SpanKind } from './types/telemetry.js';
 /** How a subclass of {@link QueueBase} uses its connection. */
 export interface QueueBaseUse {
   connection: ConnectionUse;
+  /** An open connection to use instead of an own one. */
+  commands?: Commands;
   /** BullMQ's third constructor argument, a datastore of the caller's own. */
   backendFactory?: unknown;
 }
@@ -66,7 +68,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
       connection: this.connection.native,
       skipVersionCheck: Boolean(opts.skipVersionCheck) || skipsVersionCheck(opts.connection),
     };
-    this.commands = new Commands(this, this.target, this.connection);
+    this.commands = use.commands ?? new Commands(this, this.target, this.connection);
   }
 
   /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */

@@ -1,9 +1,8 @@
 import type { Backend } from './backend.js';
 import { randomUUID } from 'node:crypto';
-import { NotSupportedError, notSupported } from './errors/not-supported-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import type { Job } from './job.js';
-import type { JobScheduler } from './job-scheduler.js';
+import { JobScheduler } from './job-scheduler.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsOptions } from './options/job.js';
 import type { ObliterateOpts, QueueOptions } from './options/queue.js';
@@ -68,9 +67,6 @@ export class Queue<
    */
   constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: undefined) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
-    if (opts?.settings?.repeatStrategy) {
-      throw new NotSupportedError('the queue option "settings.repeatStrategy"');
-    }
     this.jobsOpts = opts?.defaultJobOptions ?? {};
     const engine = this.commands.open();
     if (!opts?.skipMetasUpdate) {
@@ -533,34 +529,73 @@ export class Queue<
     return super.off(event, listener);
   }
 
-  // ---- Not there yet
+  // ---- Job schedulers
 
-  get jobScheduler(): Promise<JobScheduler> {
-    return notSupported('Queue.jobScheduler');
+  private schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+
+  private get scheduling(): JobScheduler<B, ConnectionOptionsType> {
+    return (this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
   }
 
-  upsertJobScheduler(
-    _jobSchedulerId: NameType,
-    _repeatOpts: Omit<RepeatOptions, 'key'>,
-    _jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
+  /** The queue's schedulers. It uses the queue's connection, and closes with it. */
+  get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
+    return Promise.resolve(this.scheduling);
+  }
+
+  /**
+   * Makes a scheduler, which adds a job at each time that `repeatOpts` names, or changes the scheduler of this id. Its
+   * next job is there at once, delayed until then; each is followed by another when a worker takes it. Runs that were
+   * missed while no worker was there are skipped.
+   * @param repeatOpts `every` (milliseconds) or `pattern` (cron, in the time zone `tz`)
+   * @param jobTemplate name (default: the id), data and options of the jobs
+   * @returns the next job; undefined when there is none, because of `limit` or `endDate`, and nothing was stored
+   * @throws (rejects) Error with BullMQ's text for options it refuses, cron-parser's for a pattern it cannot read
+   */
+  async upsertJobScheduler(
+    jobSchedulerId: NameType,
+    repeatOpts: Omit<RepeatOptions, 'key'>,
+    jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
   ): Promise<Job<DataType, ResultType, NameType>> {
-    return notSupported('Queue.upsertJobScheduler');
+    const { endDate } = repeatOpts;
+    if (endDate && new Date(endDate).getTime() < Date.now()) {
+      throw new Error('End date must be greater than current timestamp');
+    }
+    const { name, data, opts } = jobTemplate ?? {};
+    const made = await this.scheduling.upsertJobScheduler<DataType, ResultType, NameType>(
+      String(jobSchedulerId),
+      repeatOpts,
+      name ?? jobSchedulerId,
+      data ?? ({} as DataType),
+      { ...this.jobsOpts, ...opts },
+      { override: true },
+    );
+    // As in BullMQ, whose type does not say that there may be none.
+    return made as Job<DataType, ResultType, NameType>;
   }
 
-  getJobScheduler(_id: string): Promise<JobSchedulerJson<DataType> | undefined> {
-    return notSupported('Queue.getJobScheduler');
+  /** The scheduler of this id as plain data, or undefined. */
+  getJobScheduler(id: string): Promise<JobSchedulerJson<DataType> | undefined> {
+    return this.scheduling.getScheduler<DataType>(id);
   }
 
-  getJobSchedulers(_start?: number, _end?: number, _asc?: boolean): Promise<JobSchedulerJson<DataType>[]> {
-    return notSupported('Queue.getJobSchedulers');
+  /**
+   * Schedulers by their next run, the last one first unless `asc`.
+   * @param start rank of the first, and `end` of the last; negative ones count from the end
+   */
+  getJobSchedulers(start?: number, end?: number, asc?: boolean): Promise<JobSchedulerJson<DataType>[]> {
+    return this.scheduling.getJobSchedulers<DataType>(start, end, asc);
   }
 
   getJobSchedulersCount(): Promise<number> {
-    return notSupported('Queue.getJobSchedulersCount');
+    return this.scheduling.getSchedulersCount();
   }
 
-  removeJobScheduler(_jobSchedulerId: string): Promise<boolean> {
-    return notSupported('Queue.removeJobScheduler');
+  /**
+   * Removes a scheduler, and its next job if that is delayed. One that waits or runs already is followed by none.
+   * @returns whether there was one
+   */
+  async removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
+    return (await this.scheduling.removeJobScheduler(jobSchedulerId)) === 0;
   }
 }
 

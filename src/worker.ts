@@ -4,10 +4,10 @@ import { batchOfOne } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
-import { notSupported } from './errors/not-supported-error.js';
 import { RateLimitError } from './errors/rate-limit-error.js';
 import type { Job } from './job.js';
-import type { JobScheduler } from './job-scheduler.js';
+import { JobScheduler } from './job-scheduler.js';
+import { followIterations } from './iterations.js';
 import { Manual, type ManualOwner } from './manual.js';
 import { native, type NativeWorker, type WorkerMessage } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
@@ -164,6 +164,7 @@ export class Worker<
       JobClass: this.Job,
       process: (job, token, signal) => this.process(job, token, signal),
       acceptsSignal: this.acceptsSignal,
+      follow: (taken) => followIterations(this, taken),
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
@@ -463,7 +464,7 @@ export class Worker<
     jobId?: string,
     token?: string,
   ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    const job = this.manual.fromJobData(jobData, jobId as string, token as string);
+    const job = await this.manual.fromJobData(jobData, jobId as string, token as string);
     return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
@@ -529,10 +530,14 @@ export class Worker<
     return super.off(event, listener);
   }
 
-  // ---- Not there yet
+  // ---- Job schedulers
 
-  get jobScheduler(): Promise<JobScheduler> {
-    return notSupported('Worker.jobScheduler');
+  private schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+
+  /** The schedulers of the queue. It uses the connection of the worker's jobs, and closes with it. */
+  get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
+    this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
+    return Promise.resolve(this.schedulers);
   }
 }
 

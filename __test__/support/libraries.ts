@@ -6,6 +6,7 @@ export type Library = Pick<
   | 'Queue'
   | 'Worker'
   | 'Job'
+  | 'JobScheduler'
   | 'QueueEvents'
   | 'QueueEventsProducer'
   | 'FlowProducer'

@@ -59,7 +59,7 @@ function stage(options: Partial<DispatcherOptions> = {}) {
   const dispatcher = new Dispatcher({
     ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, process: () => undefined, concurrency: 1 },
     ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
-    ...{ maxStartedAttempts: undefined, backoffStrategy: undefined },
+    ...{ maxStartedAttempts: undefined, backoffStrategy: undefined, follow: () => Promise.resolve(new Map()) },
     ...options,
   });
   const acknowledge = (message: WorkerMessage = {}) =>
@@ -360,5 +360,58 @@ describe('cancelling', () => {
     dispatcher.deliver(batch(1, 1));
     expect(dispatcher.cancel('1')).toBe(false);
     dispatcher.cancelAll();
+  });
+});
+
+describe('iterations of schedulers', () => {
+  const iteration: NativeJobExtra = { id: 'repeat:s:5', repeatJobKey: 's' };
+  const opts = '{"repeat":{"every":5,"count":1}}';
+  const none: ReadonlyMap<string, Error> = new Map();
+
+  it('start when they are followed, others at once', async () => {
+    let followed = (_failed: ReadonlyMap<string, Error>): void => {};
+    const follow = vi.fn(() => new Promise<ReadonlyMap<string, Error>>((resolve) => (followed = resolve)));
+    const ran: unknown[] = [];
+    const { dispatcher, log } = stage({ follow, concurrency: 9, process: (job) => ran.push(job.id) });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    dispatcher.deliver(batch(2, 1));
+    expect(ran).toEqual(['2']);
+    expect(follow.mock.calls).toEqual([
+      [[{ id: 'repeat:s:5', scheduler: 's', name: 'job', opts: { repeat: { every: 5, count: 1 } } }]],
+    ]);
+    followed(none);
+    await tick();
+    expect(ran).toEqual(['2', 'repeat:s:5']);
+    expect(log.filter((event) => String(event).includes('repeat:s:5'))).not.toEqual([]);
+  });
+
+  it('that cannot be followed are let go, and told', async () => {
+    const error = new Error('no');
+    const follow = () => Promise.resolve(new Map([['repeat:s:5', error]]));
+    const { dispatcher, errors, flushes } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    await tick();
+    expect(errors).toEqual([error]);
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'moved' }] }]);
+  });
+
+  it('that are not followed yet go back at a pause', async () => {
+    let followed = (_failed: ReadonlyMap<string, Error>): void => {};
+    const follow = () => new Promise<ReadonlyMap<string, Error>>((resolve) => (followed = resolve));
+    const { dispatcher, flushes } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 2, opts, iteration));
+    dispatcher.pause();
+    await dispatcher.whenQuiet();
+    await tick();
+    followed(none);
+    await tick();
+    expect(flushes).toMatchObject([
+      {
+        others: [
+          { handle: 11, kind: 'returned' },
+          { handle: 10, kind: 'returned' },
+        ],
+      },
+    ]);
   });
 });

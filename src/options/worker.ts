@@ -1,6 +1,5 @@
 import type { ForkOptions } from 'node:child_process';
 import type { WorkerOptions as WorkerThreadsOptions } from 'node:worker_threads';
-import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { ConnectionOptions } from './connection.js';
 import type { KeepJobs } from './job.js';
@@ -151,7 +150,6 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay', 'maximumRateLimitDelay'] as const) {
     if (!(resolved[key] > 0)) throw new Error(`${key} must be greater than 0`);
   }
-  rejectUnsupported(resolved);
   return resolved;
 }
 
@@ -165,8 +163,4 @@ export function checkConcurrency(concurrency: number): void {
   if (typeof concurrency !== 'number' || !(concurrency >= 1) || !Number.isFinite(concurrency)) {
     throw new Error('concurrency must be a finite number greater than 0');
   }
-}
-
-function rejectUnsupported(opts: WorkerOptions<unknown>): void {
-  if (opts.settings?.repeatStrategy) throw new NotSupportedError('the worker option "settings.repeatStrategy"');
 }

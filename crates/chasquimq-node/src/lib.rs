@@ -13,6 +13,7 @@ mod js_cell;
 mod lane;
 mod queue;
 mod runtime;
+mod schedulers;
 mod sink;
 #[cfg(unix)]
 mod waits;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use chasquimq::{Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
+use chasquimq::{scheduler_of, Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
 use napi::{
     bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
@@ -118,6 +118,7 @@ pub struct NativeJob {
 
 impl From<Job> for NativeJob {
     fn from(job: Job) -> Self {
+        let repeat_job_key = scheduler_of(&job.id, &job.body.options).map(str::to_owned);
         let vitals = job.vitals;
         Self {
             id: job.id,
@@ -141,7 +142,7 @@ impl From<Job> for NativeJob {
             parent_key: vitals.parent.as_ref().map(Parent::key),
             parent: vitals.parent.as_ref().map(Parent::to_json),
             deduplication_id: vitals.deduplication_id,
-            repeat_job_key: None,
+            repeat_job_key,
         }
     }
 }

@@ -89,6 +89,7 @@ pub enum Output {
     Tree(Vec<crate::dependencies::NativeTreeNode>),
     Stepped(Box<crate::hand::NativeHandStepped>),
     Exceptions(Vec<crate::queue::NativeAddedException>),
+    Schedulers(Vec<crate::schedulers::NativeScheduler>),
 }
 
 impl napi::bindgen_prelude::ToNapiValue for Output {
@@ -122,6 +123,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Exceptions(exceptions) => {
                     <Vec<crate::queue::NativeAddedException>>::to_napi_value(env, exceptions)
                 }
+                Output::Schedulers(found) => <Vec<crate::schedulers::NativeScheduler>>::to_napi_value(env, found),
                 Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
             }
         }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use chasquimq::{
+    scheduler_of,
     worker::{Batch, BatchJob, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
-    ConnectionEvent, Error, Keep, Keys, RateLimit, Worker, WorkerOptions,
+    ConnectionEvent, Error, JobOptions, Keep, Keys, RateLimit, Worker, WorkerOptions,
 };
 use napi::{
     bindgen_prelude::{Float64Array, FnArgs, Function, Int32Array, Object, Uint32Array},
@@ -578,17 +579,27 @@ fn to_batch(batch: Batch) -> NativeBatch {
         processed_on: batch.processed_on as f64,
         layout: Float64Array::new(layout),
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
-        extras: to_extras(batch.extras, &batch.jobs),
+        extras: to_extras(batch.extras, &batch.jobs, &batch.options),
         text: batch.text,
     }
 }
 
-fn to_extras(extras: Vec<chasquimq::worker::Extra>, jobs: &[BatchJob]) -> Vec<NativeJobExtra> {
+fn to_extras(
+    extras: Vec<chasquimq::worker::Extra>,
+    jobs: &[BatchJob],
+    options: &[Arc<JobOptions>],
+) -> Vec<NativeJobExtra> {
     let with_extra = jobs.iter().filter(|job| job.extra.is_some());
     extras
         .into_iter()
         .zip(with_extra)
-        .map(|(extra, job)| to_extra(extra, job.number > 0))
+        .map(|(extra, job)| {
+            let repeat_job_key = scheduler_of(&extra.id, &options[job.options as usize].text).map(str::to_owned);
+            NativeJobExtra {
+                repeat_job_key,
+                ..to_extra(extra, job.number > 0)
+            }
+        })
         .collect()
 }
 

@@ -1,6 +1,6 @@
 -- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
---         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot>; of parents: children:<id>
+--         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id>; in other queues: state meta front jobs vitals delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed), filter (MessagePack,
 --         lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold (jobs removed
@@ -26,6 +26,7 @@ if known then return known end
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/parents
+-- @include lib/pending
 -- @include lib/pick
 -- @include lib/clear
 -- @include lib/abandoned

@@ -1,7 +1,7 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
---         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open parents children:<id> processed:<id>
+--         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
 --         ignored:<id> faults:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
 -- ARGV    now_ms (epoch ms), count (logs or records a step), force (1 = active jobs too), cursor (of the records; '0' at first)
 -- RETURNS a cursor: call again with it | 0 done | -1 | -2
@@ -51,7 +51,8 @@ if page[1] ~= '0' then return page[1] end
 local keys = {}
 for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
   'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
-  'limiter', 'open', 'parents', 'metrics:completed', 'metrics:failed', 'metrics:completed:data', 'metrics:failed:data', 'meta' }) do
+  'limiter', 'open', 'schedulers', 'scheduler', 'parents', 'metrics:completed', 'metrics:failed',
+  'metrics:completed:data', 'metrics:failed:data', 'meta' }) do
   keys[#keys + 1] = base .. key
 end
 redis.call('UNLINK', unpack(keys))

@@ -75,6 +75,18 @@ pub enum Error {
         /// What was attempted.
         command: &'static str,
     },
+    /// The job is the latest iteration of a scheduler: it goes with its scheduler.
+    #[error("Job {job} belongs to a job scheduler and cannot be removed directly. removeJob")]
+    OfScheduler {
+        /// Id of the job.
+        job: String,
+    },
+    /// There is a job of the id that the scheduler's next iteration would have.
+    #[error("Cannot create job scheduler iteration - job ID already exists. addJobScheduler")]
+    IterationIdTaken,
+    /// There are jobs of the ids that the scheduler's next iterations would have.
+    #[error("Cannot create job scheduler iteration - current and next time slots already have jobs. addJobScheduler")]
+    IterationSlotsTaken,
     /// Obliterate without force met active jobs.
     #[error("Cannot obliterate queue with active jobs")]
     ActiveJobs,
@@ -126,6 +138,9 @@ impl Error {
             Error::LockMismatch { .. } => Some(-6),
             Error::ParentKept { .. } => Some(-7),
             Error::FailedChildren { .. } => Some(-9),
+            Error::OfScheduler { .. } => Some(-8),
+            Error::IterationIdTaken => Some(-10),
+            Error::IterationSlotsTaken => Some(-11),
             _ => None,
         }
     }
@@ -151,6 +166,9 @@ impl Error {
             -6 => Error::LockMismatch { job, command },
             -7 => Error::ParentKept { parent: job, command },
             -9 => Error::FailedChildren { job, command },
+            -8 => Error::OfScheduler { job },
+            -10 => Error::IterationIdTaken,
+            -11 => Error::IterationSlotsTaken,
             other => Error::Server(format!("Unknown code {other} error for {job}. {command}")),
         }
     }

@@ -41,6 +41,7 @@
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
+//! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
 //! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
 //!
 //! # A job's life (script on each arrow)
@@ -55,7 +56,7 @@
 //! ```
 //! # Reading order
 //! [`producer`] (1. add), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), `listing` (by rank), `dependencies` (children and trees), `bulk` (many jobs at once), [`events`], and `lua/` beside them.
+//! [`queue`] (everything by id), `listing` (by rank), `dependencies` (children and trees), `bulk` (many jobs at once), `schedulers`, [`events`], and `lua/` beside them.
 
 pub mod backoff;
 mod bulk;
@@ -74,6 +75,7 @@ pub mod options;
 pub mod pack;
 pub mod producer;
 pub mod queue;
+mod schedulers;
 pub mod server;
 pub mod typed;
 pub mod worker;
@@ -92,6 +94,7 @@ pub use observe::{Client, Metrics};
 pub use options::{Backoff, Deduplication, JobOptions, Keep};
 pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
 pub use queue::{Counts, Queue, RetryOptions};
+pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
 pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
 pub use typed::{
     AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,

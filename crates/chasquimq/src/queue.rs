@@ -266,11 +266,10 @@ impl Queue {
     /// Removes a job, and with `children` all of those it has or had, and theirs. False, and nothing is removed, when a worker holds it
     /// or, with `children`, one that it waits for; true also when there is no such job.
     /// # Errors
-    /// As [`Connection::send`].
+    /// [`Error::OfScheduler`].
     pub async fn remove(&self, now_ms: u64, id: &str, children: bool) -> Result<bool> {
         let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(children)];
-        let reply = self.run(&REMOVE_JOB, &args).await?;
-        Ok(int("the answer to remove_job", &reply)? == 1)
+        Ok(self.coded(&REMOVE_JOB, &args, id, "", "removeJob").await? == 1)
     }
 
     /// Id of the job that owns a deduplication id.

@@ -27,6 +27,15 @@ local function is_later(id, C)
   return id:match('^[1-9]%d*$') and #id <= 15 and tonumber(id) > C.last_id
 end
 
+-- The latest iterations of schedulers stay (lib/pending).
+local spares = redis.call('EXISTS', base .. 'schedulers') == 1
+
+local function pick_spared(filter, ids)
+  local picked = pick_records(filter, ids)
+  for i = 1, spares and #picked or 0 do picked[i] = picked[i] and not is_pending_iteration(ids[i]) end
+  return picked
+end
+
 -- The front list from its end: what was pushed first. What was pushed since heads the list.
 local function clear_front_end(C, room)
   local ids = redis.call('LRANGE', base .. 'front', -math.min(C.left, room, EFFORT - G.effort), -1)
@@ -46,7 +55,7 @@ end
 local function clear_front_picked(C, filter, room)
   local most = math.min(C.left, room, EFFORT - G.effort)
   local ids = redis.call('LRANGE', base .. 'front', C.offset, C.offset + most - 1)
-  local count, picked = 0, pick_records(filter, ids)
+  local count, picked = 0, pick_spared(filter, ids)
   for i = 1, #picked do
     if picked[i] then
       redis.call('LSET', base .. 'front', C.offset + i - 1, '')
@@ -62,7 +71,7 @@ end
 
 local function clear_front(C, filter, room)
   local looked, count
-  if picks_all(filter) then
+  if picks_all(filter) and not spares then
     looked = clear_front_end(C, room)
     count = looked
   else
@@ -154,7 +163,7 @@ end
 local function clear_references(C, entry, filter, room)
   local valid, stale = sort_references(C, cmsgpack.unpack(entry[2][2]))
   local some = { unpack(valid, C.skip + 1, math.min(#valid, C.skip + room)) }
-  local picked, going = pick_records(filter, some), {}
+  local picked, going = pick_spared(filter, some), {}
   for i = 1, #picked do
     if picked[i] then
       going[#going + 1] = some[i]
@@ -230,7 +239,7 @@ end
 -- Looks at up to `room` members of a set of records, by rank. True when there are no more.
 local function clear_set(C, set, filter, room)
   local ids = redis.call('ZRANGE', base .. set, C.offset, C.offset + math.min(C.left, room, EFFORT) - 1)
-  local going, picked = {}, pick_records(filter, ids)
+  local going, picked = {}, pick_spared(filter, ids)
   for i = 1, #picked do
     if picked[i] and not is_later(ids[i], C) then
       going[#going + 1] = ids[i]

@@ -15,7 +15,7 @@ local function load_state()
     for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
       gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset',
       ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
-      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', parents = 'set', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
+      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
       ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }) do
       local found = redis.call('TYPE', base .. suffix).ok
       if found ~= 'none' and found ~= kind then

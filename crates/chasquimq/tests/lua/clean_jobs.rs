@@ -6,6 +6,7 @@ use super::model::bulk::by_age;
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
+    scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
 };
@@ -237,4 +238,30 @@ fn a_parent_with_another_child_stays() {
     run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
     queue.key_is("children:r", "q:d");
     queue.key_is("waiting-children", "r@1000");
+}
+
+#[test]
+fn latest_iterations_of_schedulers_stay() {
+    for before_ms in [-1, 5000] {
+        let mut queue = TestQueue::with(
+            Plan::new()
+                .record("x")
+                .front("y")
+                .delayed("d", 3000)
+                .prioritized("p", 2)
+                .frame(2),
+        );
+        queue.upsert(1000, &Upsert::of("delayed").next(1500));
+        queue.upsert(1000, &Upsert::of("waiting"));
+        queue.upsert(1000, &Upsert::of("front").lifo());
+        queue.upsert(1000, &Upsert::of("prioritized").priority(2));
+        queue.add(1000, Plan::new().record("repeat:waiting:7"));
+        let mut removed = Vec::new();
+        for state in ["wait", "delayed", "prioritized"] {
+            removed.extend(clean(&mut queue, state, state, before_ms).0);
+        }
+        removed.sort();
+        assert_eq!(removed, ["5", "6", "d", "p", "repeat:waiting:7", "x", "y"]);
+        assert_eq!(queue.probe.checked().hash("jobs").len(), 4);
+    }
 }

@@ -6,6 +6,7 @@ use redis::Value;
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
+    scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
 };
@@ -31,6 +32,7 @@ fn full() -> TestQueue {
         run!(queue, LOG_JOB, id, "row", 0);
     }
     run!(queue, REMOVE_JOB, 1001, "8", 0);
+    queue.upsert(1001, &Upsert::of("s").next(5000));
     queue
 }
 
@@ -62,7 +64,7 @@ fn everything_goes_in_steps() {
     }
     assert!(steps > 0);
     // leases and memories end by themselves, and workers still use them
-    assert_eq!(queue.probe.suffixes(), ["lease:w", "memo:c:0", "memo:w:s"]);
+    assert_eq!(queue.probe.suffixes(), ["lease:w", "memo:c:0", "memo:u:1", "memo:w:s"]);
 }
 
 #[test]

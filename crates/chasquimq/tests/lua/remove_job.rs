@@ -5,6 +5,7 @@ use chasquimq::Deduplication;
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
+    scheduler::Upsert,
     step::{of, Fail, Step},
     tree::Tree,
 };
@@ -254,4 +255,15 @@ fn the_last_child_that_goes_starts_its_parent() {
     queue.key_is("front", "a");
     queue.key_is("wake", "set");
     queue.events_are("[X waiting [a] prev waiting-children] [X removed [b] prev wait]");
+}
+
+#[test]
+fn the_latest_iteration_of_a_scheduler_stays() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(1500));
+    let keys = queue.show();
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "repeat:s:1500", 0), "-8");
+    queue.keys_are(&keys);
+    queue.follow(1510, &[("s", 1500, 2000)]);
+    assert_eq!(run!(queue, REMOVE_JOB, 1511, "repeat:s:1500", 0), "1");
 }

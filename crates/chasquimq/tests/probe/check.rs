@@ -18,6 +18,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     gone(snapshot, &mut wrong);
     places(snapshot, &frames, &mut wrong);
     families(snapshot, qualified_name, &mut wrong);
+    schedulers(snapshot, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {
         Ok(())
@@ -316,6 +317,22 @@ fn families(snapshot: &Snapshot, qualified_name: &str, wrong: &mut Wrong) {
     for (id, _) in snapshot.set("waiting-children") {
         let pending = snapshot.families.get(id).map_or(0, |family| family.pending.len());
         wrong.unless(pending > 0, || format!("{id} is parked, and waits for nothing"));
+    }
+}
+
+/// A scheduler has a slot and is stored, or neither.
+fn schedulers(snapshot: &Snapshot, wrong: &mut Wrong) {
+    let slots: BTreeMap<&String, u64> = snapshot
+        .set("schedulers")
+        .iter()
+        .map(|(id, slot)| (id, *slot as u64))
+        .collect();
+    let stored: BTreeSet<&String> = snapshot.hash("scheduler").keys().collect();
+    wrong.unless_equal("schedulers", stored, slots.keys().copied().collect());
+    for (id, raw) in snapshot.hash("scheduler") {
+        let fields = raw.get(8..).map(Tree::one);
+        let is_whole = fields.as_ref().is_some_and(|fields| fields.items().len() == 6);
+        wrong.unless(is_whole, || format!("scheduler {id}: {fields:?}"));
     }
 }
 

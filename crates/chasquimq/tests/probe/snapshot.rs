@@ -30,10 +30,27 @@ pub const STATE_FIELDS: [&str; 14] = [
     "place",
 ];
 
-const HASHES: [&str; 10] = [
-    "meta", "takes", "frames", "holes", "gone", "jobs", "vitals", "traces", "active", "runs",
+const HASHES: [&str; 11] = [
+    "meta",
+    "takes",
+    "frames",
+    "holes",
+    "gone",
+    "jobs",
+    "vitals",
+    "traces",
+    "active",
+    "runs",
+    "scheduler",
 ];
-const SETS: [&str; 5] = ["completed", "failed", "delayed", "prioritized", "waiting-children"];
+const SETS: [&str; 6] = [
+    "completed",
+    "failed",
+    "delayed",
+    "prioritized",
+    "waiting-children",
+    "schedulers",
+];
 
 #[derive(Debug, Clone)]
 pub struct Entry {

@@ -2,5 +2,6 @@
 
 pub mod plan;
 pub mod queue;
+pub mod scheduler;
 pub mod step;
 pub mod tree;

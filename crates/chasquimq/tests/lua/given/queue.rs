@@ -72,6 +72,12 @@ impl TestQueue {
         value
     }
 
+    /// A number that no call had before.
+    pub fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
     /// Adds as client `c`, slot 0, with the next number.
     pub fn add(&mut self, now_ms: u64, plan: Plan) -> String {
         self.number += 1;
@@ -273,7 +279,11 @@ impl TestQueue {
             "meta" | "frames" | "holes" | "gone" | "traces" => {
                 show_hash(snapshot, suffix, |raw| String::from_utf8_lossy(raw).into_owned())
             }
-            "completed" | "failed" => show_set(snapshot, suffix, |score| score.to_string()),
+            "scheduler" => show_hash(snapshot, suffix, |raw| {
+                let (count, fields) = raw.split_first_chunk::<8>().expect("a count");
+                format!("{}{}", f64::from_le_bytes(*count), Tree::one(fields).show())
+            }),
+            "completed" | "failed" | "schedulers" => show_set(snapshot, suffix, |score| score.to_string()),
             // the low twelve bits count the arrivals of a millisecond
             "delayed" => show_set(snapshot, suffix, |score| {
                 let score = score as u64;

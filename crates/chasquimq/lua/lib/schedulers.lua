@@ -1,0 +1,82 @@
+-- schedulers: what makes jobs again and again. A scheduler's latest iteration is an ordinary record, with the id repeat:<scheduler>:<slot>;
+-- the slot is the time (epoch ms) for which it was made. It belongs to its scheduler until a worker has taken it and the next one is there.
+--   schedulers  sorted set of ids by the slot of the latest iteration
+--   scheduler   id -> count of iterations (a double), then a MessagePack array: name, data (JSON text), template (JSON text of its
+--               options), repeat (JSON text: when it runs, as the user said), every_ms (0 = at times the caller computes), offset_ms of
+--               its slots from multiples of every_ms
+-- An iteration to write is {scheduler, slot, name, data, every_ms, priority, lifo, options, id_text}. options: the JSON text of its options, but for
+-- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot.
+local COUNT_BYTES = 8
+
+local function iteration_id(scheduler, slot)
+  return 'repeat:' .. scheduler .. ':' .. whole(slot)
+end
+
+-- Count and fields of a stored scheduler.
+local function read_scheduler(raw)
+  local _, fields = cmsgpack.unpack_limit(raw, 1, COUNT_BYTES)
+  return struct.unpack('<d', raw), fields
+end
+
+-- The first slot after a time.
+local function slot_after(ms, every_ms, offset_ms)
+  local slot = math.floor(ms / every_ms) * every_ms + offset_ms
+  while slot <= ms do slot = slot + every_ms end
+  return slot
+end
+
+-- The slot that follows one; what was missed meanwhile is skipped.
+local function next_slot(slot, every_ms, offset_ms, now_ms)
+  local following = slot + every_ms
+  return following < now_ms and slot_after(now_ms, every_ms, offset_ms) or following
+end
+
+local function iteration_options(it, now_ms)
+  local slot = whole(it.slot)
+  return table.concat({ it.options, '"timestamp":', whole(now_ms), ',"jobId":', it.id_text, slot, '","delay":',
+    whole(math.max(it.slot - now_ms, 0)), it.every_ms == 0 and ',"prevMillis":' .. slot or '', '}' })
+end
+
+-- What iterations enter when their slot has come.
+local function enter_now(iterations)
+  local ids, names, ranked, references, front = {}, {}, {}, {}, {}
+  for i, it in ipairs(iterations) do
+    ids[i], names[i] = iteration_id(it.scheduler, it.slot), it.name
+    if it.priority ~= 0 then
+      append(ranked, it.priority * PRIORITY_STEP + next_place(), ids[i])
+    elseif it.lifo then
+      table.insert(front, 1, ids[i])
+    else
+      append(references, ids[i])
+    end
+  end
+  emit(2 * #ids, { 'B', ids, #ids, names, 'waiting' })
+  call_in_chunks('ZADD', base .. 'prioritized', ranked)
+  if #references > 0 then append_references(references) end
+  if #front > 0 then push_front(front) end
+end
+
+local function enter_delayed(iterations)
+  local ids, names, dues = {}, {}, {}
+  for i, it in ipairs(iterations) do
+    ids[i], names[i], dues[i] = iteration_id(it.scheduler, it.slot), it.name, it.slot
+    if it.priority ~= 0 then expect_priorities() end
+  end
+  emit(2 * #ids, { 'B', ids, #ids, names, 'delayed', dues })
+  return delay_jobs(ids, dues)
+end
+
+-- Adds iterations, in order, and wakes who waits for them.
+local function add_iterations(iterations, now_ms)
+  local fields, later, due = {}, {}, {}
+  for _, it in ipairs(iterations) do
+    local body = { now_ms, iteration_options(it, now_ms), it.name, it.data, it.priority ~= 0 and it.priority or nil }
+    append(fields, iteration_id(it.scheduler, it.slot), cmsgpack.pack(body))
+    append(it.slot > now_ms and later or due, it)
+  end
+  S.id = S.id + #iterations
+  call_in_chunks('HSET', base .. 'jobs', fields)
+  local sooner = #later > 0 and enter_delayed(later)
+  if #due > 0 then enter_now(due) end
+  if sooner or #due > 0 then wake() end
+end

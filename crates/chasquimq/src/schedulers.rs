@@ -1,0 +1,267 @@
+//! Schedulers: what makes jobs again and again. Each has one iteration that is still to be taken; who takes it makes the next one.
+//! When that is, for those that do not run each so many ms, the caller computes.
+
+use redis::Value;
+
+use crate::{
+    error::{Error, Result},
+    options::JobOptions,
+    pack::{Packer, Reader},
+    queue::Queue,
+    server::{
+        reply::{int, Reply},
+        script::{Arg, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
+    },
+};
+
+// in front of a stored scheduler lies its count of iterations, a double (lua/lib/schedulers.lua)
+const COUNT_BYTES: usize = 8;
+
+/// A scheduler, as it is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upsert {
+    /// Its id.
+    pub id: String,
+    /// Name of its jobs.
+    pub name: String,
+    /// Their data, JSON text.
+    pub data: String,
+    /// Their options as the user gave them, JSON text. Kept for getters.
+    pub template: String,
+    /// When it runs, as the user said, JSON text. Kept for getters.
+    pub repeat: String,
+    /// Options of the next iteration, JSON text, without what depends on its slot.
+    pub options: String,
+    /// Runs each so many ms; 0: at times the caller computes.
+    pub every_ms: u64,
+    /// The next of those times, epoch ms.
+    pub next_ms: u64,
+    /// By how much its slots are off multiples of `every_ms`; `None`: as before, or as its first run is.
+    pub offset_ms: Option<u64>,
+    /// Not before, epoch ms; 0: no matter. Only with `every_ms`.
+    pub start_ms: u64,
+}
+
+/// What follows an iteration that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Following {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Slot of the iteration that was taken.
+    pub slot: u64,
+    /// Slot of the next; 0: the scheduler runs each so many ms, and knows.
+    pub next_ms: u64,
+    /// Options of the next, JSON text, without what depends on its slot.
+    pub options: String,
+}
+
+/// A stored scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheduler {
+    /// Its id.
+    pub id: String,
+    /// Slot of its latest iteration, epoch ms.
+    pub next_ms: u64,
+    /// Iterations so far.
+    pub count: u64,
+    /// Name of its jobs.
+    pub name: String,
+    /// Their data, JSON text.
+    pub data: String,
+    /// Their options, JSON text.
+    pub template: String,
+    /// When it runs, JSON text.
+    pub repeat: String,
+    /// By how much its slots are off.
+    pub offset_ms: u64,
+}
+
+/// The scheduler that made a job, by the job's id and options; `None` for any other job.
+pub fn scheduler_of<'a>(id: &'a str, options: &str) -> Option<&'a str> {
+    let (scheduler, slot) = id.strip_prefix("repeat:")?.rsplit_once(':')?;
+    let is_slot = !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit());
+    (is_slot && options.contains("\"repeat\":{")).then_some(scheduler)
+}
+
+impl Queue {
+    /// Makes a scheduler or replaces what it was told, with its next iteration. Answers the slot of that, and how far off it is, ms.
+    /// # Errors
+    /// [`Error::IterationIdTaken`], [`Error::IterationSlotsTaken`]; [`Error::Invalid`] for options that are no object.
+    pub async fn upsert_scheduler(&self, now_ms: u64, upsert: &Upsert) -> Result<(u64, u64)> {
+        let (mut schedule, mut record, mut job) = (Packer::default(), Packer::default(), Packer::default());
+        schedule.array(4).int(upsert.every_ms as i64).int(upsert.next_ms as i64);
+        schedule.int(upsert.offset_ms.map_or(-1, |ms| ms as i64));
+        schedule.int(upsert.start_ms as i64);
+        record.array(4).str(&upsert.name).str(&upsert.data);
+        record.str(&upsert.template).str(&upsert.repeat);
+        job.array(4);
+        pack_job(&mut job, &upsert.id, &upsert.options)?;
+        let (lane, last) = self.lanes.take();
+        let number = last + 1;
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(self.lanes.client()),
+            Arg::Int(i64::from(lane)),
+            Arg::Int(number as i64),
+            Arg::from(upsert.id.as_str()),
+            Arg::from(schedule.0.as_slice()),
+            Arg::from(record.0.as_slice()),
+            Arg::from(job.0.as_slice()),
+        ];
+        let done = self.run(&UPSERT_SCHEDULER, &args).await;
+        // as for a step by hand
+        if !matches!(&done, Err(error) if error.is_connection()) {
+            self.lanes.give_back(lane, number);
+        }
+        match done? {
+            Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
+            value => {
+                let mut reply = Reply::new("the answer to upsert_scheduler", value)?;
+                Ok((reply.int()? as u64, reply.int()? as u64))
+            }
+        }
+    }
+
+    /// Makes what follows iterations that were taken; those that were followed before are passed over. Answers the slot of what follows
+    /// each, 0 for nothing.
+    /// # Errors
+    /// As [`Queue::counts`]; [`Error::Invalid`] for options that are no object.
+    pub async fn next_iterations(&self, now_ms: u64, taken: &[Following]) -> Result<Vec<u64>> {
+        let mut packed = Packer::default();
+        packed.array(taken.len());
+        for following in taken {
+            packed.array(7).str(&following.scheduler).int(following.slot as i64);
+            packed.int(following.next_ms as i64);
+            pack_job(&mut packed, &following.scheduler, &following.options)?;
+        }
+        let args = [Arg::Int(now_ms as i64), Arg::from(packed.0.as_slice())];
+        let mut reply = Reply::new(
+            "the answer to next_iterations",
+            self.run(&NEXT_ITERATIONS, &args).await?,
+        )?;
+        let mut slots = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            slots.push(reply.int()? as u64);
+        }
+        Ok(slots)
+    }
+
+    /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
+    /// # Errors
+    /// As [`Queue::counts`].
+    pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
+        let reply = self.run(&REMOVE_SCHEDULER, &args).await?;
+        Ok(int("the answer to remove_scheduler", &reply)? == 1)
+    }
+
+    /// One scheduler, or `None`.
+    /// # Errors
+    /// [`Error::Malformed`] when what is stored is none.
+    pub async fn scheduler(&self, id: &str) -> Result<Option<Scheduler>> {
+        let args = [Arg::from(id), Arg::from(true), Arg::Int(0), Arg::Int(0), Arg::Int(0)];
+        Ok(self.read_schedulers(&args).await?.pop())
+    }
+
+    /// Schedulers by the slot of their latest iteration, the last first unless `ascending`; ranks as those of `ZRANGE`.
+    /// # Errors
+    /// As [`Queue::scheduler`].
+    pub async fn schedulers(&self, start: i64, stop: i64, ascending: bool) -> Result<Vec<Scheduler>> {
+        let args = [
+            Arg::from(""),
+            Arg::from(false),
+            Arg::Int(start),
+            Arg::Int(stop),
+            Arg::from(ascending),
+        ];
+        self.read_schedulers(&args).await
+    }
+
+    async fn read_schedulers(&self, args: &[Arg<'_>]) -> Result<Vec<Scheduler>> {
+        let mut reply = Reply::new("the answer to list_schedulers", self.run(&LIST_SCHEDULERS, args).await?)?;
+        let mut found = Vec::with_capacity(reply.len() / 3);
+        while !reply.is_empty() {
+            let (id, slot, stored) = (reply.text()?, reply.int()?, reply.bytes()?);
+            found.push(read_scheduler(id, slot as u64, &stored)?);
+        }
+        Ok(found)
+    }
+
+    /// Number of schedulers.
+    /// # Errors
+    /// As [`Queue::counts`].
+    pub async fn count_schedulers(&self) -> Result<u64> {
+        let mut command = redis::cmd("ZCARD");
+        command.arg(self.keys().key("schedulers"));
+        Ok(int("the number of schedulers", &self.connection().send(&command).await?)? as u64)
+    }
+}
+
+/// Options, id text, priority and place of an iteration, as lua/lib/schedulers.lua puts its slot in.
+fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
+    let parsed = JobOptions::parse(options)?;
+    let open = options.trim_end().strip_suffix('}').unwrap_or(options);
+    let open = if open.trim() == "{" {
+        open.to_owned()
+    } else {
+        format!("{open},")
+    };
+    let id = serde_json::Value::from(format!("repeat:{scheduler}:")).to_string();
+    packer.str(&open).str(id.trim_end_matches('"'));
+    packer.int(parsed.priority).int(i64::from(parsed.lifo));
+    Ok(())
+}
+
+fn read_scheduler(id: String, next_ms: u64, stored: &[u8]) -> Result<Scheduler> {
+    let Some((count, fields)) = stored.split_first_chunk::<COUNT_BYTES>() else {
+        return Err(Error::malformed("a scheduler", "too short"));
+    };
+    let mut reader = Reader::new(fields);
+    if reader.array()? < 6 {
+        return Err(Error::malformed("a scheduler", "too few values"));
+    }
+    let mut text = || reader.str().map(str::to_owned);
+    let (name, data, template, repeat) = (text()?, text()?, text()?, text()?);
+    reader.skip()?;
+    Ok(Scheduler {
+        id,
+        next_ms,
+        count: f64::from_le_bytes(*count) as u64,
+        name,
+        data,
+        template,
+        repeat,
+        offset_ms: reader.int()? as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iteration_is_known_by_its_id_and_options() {
+        let options = r#"{"repeat":{"every":5}}"#;
+        assert_eq!(scheduler_of("repeat:a:b:17", options), Some("a:b"));
+        assert_eq!(scheduler_of("repeat::17", options), Some(""));
+        for (id, options) in [
+            ("repeat:a:17", "{}"),
+            ("repeat:a:x", options),
+            ("repeat:a:", options),
+            ("a:b:17", options),
+            ("17", options),
+        ] {
+            assert_eq!(scheduler_of(id, options), None, "{id} {options}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_slot_is_left_open() {
+        let mut packer = Packer::default();
+        pack_job(&mut packer, "a\"b", r#"{"priority":3}"#).expect("options");
+        let mut reader = Reader::new(&packer.0);
+        assert_eq!(reader.str().expect("options"), r#"{"priority":3,"#);
+        assert_eq!(reader.str().expect("id"), r#""repeat:a\"b:"#);
+        assert_eq!((reader.int().expect("priority"), reader.int().expect("lifo")), (3, 0));
+    }
+}
