@@ -753,8 +753,8 @@ export class Job<
   // ---- Children
 
   /**
-   * The job's children: all of them, or a page of each kind that is named. A small kind comes whole, whatever `count`
-   * says, and of a large one a page may be a little longer; a cursor of 0 says that there are no more. Of `failed` a page
+   * The job's children: all of them, or a page of each kind that is named. A small kind mostly comes whole,
+   * whatever `count` says, and of a large one a page may be longer or shorter; a cursor of 0 says that there are no more. Of `failed` a page
    * is those from rank `cursor` on, up to the one before rank `count`.
    */
   async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {

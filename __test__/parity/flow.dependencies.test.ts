@@ -141,10 +141,19 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
     expect(await job.getIgnoredChildrenFailures()).toEqual(seen);
   });
 
-  it('a small kind comes whole, whatever count says', async () => {
+  it('a page of a small kind may be more than was asked for, and the pages together are all of it', async () => {
     const job = await family(60);
-    const { unprocessed, nextUnprocessedCursor } = await job.getDependencies({ unprocessed: { count: 5 } });
-    expect([unprocessed?.length, nextUnprocessedCursor]).toEqual([60, 0]);
+    const seen = new Set<string>();
+    let cursor = 0;
+    do {
+      // servers from 7.2 on give all of it at once
+      const { unprocessed = [], nextUnprocessedCursor = 0 } = await job.getDependencies({
+        unprocessed: { cursor, count: 5 },
+      });
+      for (const child of unprocessed) seen.add(child);
+      cursor = nextUnprocessedCursor;
+    } while (cursor !== 0);
+    expect(seen).toEqual(new Set(numbers(0, 60).map(key)));
   });
 
   it('failed children are counted off by rank', async () => {

@@ -153,17 +153,6 @@ describe.each(libraries)('$name: flow.getFlow', ({ lib }) => {
     expect(await read(2_000)).toBe(700);
   });
 
-  it('gives all of a small kind, whatever maxChildren says', async () => {
-    const flows = stage.flowProducer();
-    const { job } = await flows.add({
-      name: 'root',
-      queueName: stage.name('top'),
-      children: Array.from({ length: 40 }, (_, i) => leaf(`c${i}`)),
-    });
-    const tree = await flows.getFlow({ queueName: stage.name('top'), id: job.id as string, maxChildren: 3 });
-    expect(tree.children).toHaveLength(40);
-  });
-
   it('finds children in queues with other prefixes', async () => {
     const prefix = `other-${stage.queueName}`;
     const flows = stage.flowProducer();
