@@ -753,9 +753,9 @@ export class Job<
   // ---- Children
 
   /**
-   * The job's children: all of them, or a page of each kind that is named. A small kind mostly comes whole,
-   * whatever `count` says, and of a large one a page may be longer or shorter; a cursor of 0 says that there are no more. Of `failed` a page
-   * is those from rank `cursor` on, up to the one before rank `count`.
+   * The job's children: all of them, or a page of each kind that is named. A small kind mostly comes whole, whatever
+   * `count` says, and of a large one a page may be longer or shorter; a cursor of 0 says that there are no more. Of
+   * `failed` a page is those from rank `cursor` on, up to the one before rank `count`.
    */
   async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {
     return readDependencies(this.queue.commands.native, this.knownId(), opts);
