@@ -15,8 +15,9 @@ import type { JobsOptions, ParentOptions } from './options/job.js';
 import type { FlowProducerOptions } from './options/queue.js';
 import type { NativeAddedException } from './native.js';
 import { TelemetryAttributes } from './telemetry/names.js';
-import { telemetryOf, trace, traceNow } from './telemetry/trace.js';
-import { SpanKind, type Telemetry } from './types/telemetry.js';
+import { FlowSpans, type NodeSpan } from './telemetry/flow-spans.js';
+import { telemetryOf, trace } from './telemetry/trace.js';
+import { SpanKind } from './types/telemetry.js';
 
 /** A job of a flow that was added, with those it waits for. */
 export interface JobNode {
@@ -109,8 +110,14 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     refused: (error: Error) => void,
   ): Promise<JobNode[]> {
     checkDeduplication(flows);
-    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, this.opts);
-    const trees = encoding.addAll(flows);
+    const spans = this.opts.telemetry && new FlowSpans(this.opts.telemetry);
+    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, spans);
+    let trees: JobNode[];
+    try {
+      trees = encoding.addAll(flows);
+    } finally {
+      spans?.end();
+    }
     const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
     return trees;
@@ -216,37 +223,52 @@ class Encoding {
   readonly encoder = new FlowEncoder();
   readonly now = Date.now();
   /** Jobs that were written, whose children were not. */
-  private readonly parents: { node: FlowParentJob; queue: FlowQueue; index: number; tree: JobNode }[] = [];
+  private readonly parents: {
+    node: FlowParentJob;
+    queue: FlowQueue;
+    index: number;
+    tree: JobNode;
+    span: NodeSpan | undefined;
+  }[] = [];
 
   constructor(
     private readonly commands: Commands,
     private readonly JobClass: typeof Job,
     private readonly queueOf: (node: FlowJob | FlowJobNode) => FlowQueue,
     private readonly queuesOptions: FlowQueuesOpts | undefined,
-    private readonly opts: { telemetry?: Telemetry },
+    private readonly spans: FlowSpans | undefined,
   ) {}
 
   /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
   addAll(flows: FlowJob[]): JobNode[] {
-    const trees = flows.map((flow) => this.add(flow, flow.opts?.parent, flow.opts?.parent));
+    const trees = flows.map((flow) => this.add(flow, flow.opts?.parent, flow.opts?.parent, undefined));
     while (this.parents.length > 0) {
-      for (const { node, queue, index, tree } of this.parents.splice(0)) {
+      for (const { node, queue, index, tree, span } of this.parents.splice(0)) {
         const parent = { id: tree.job.id as string, queue: queue.qualifiedName };
-        tree.children = node.children.map((child) => this.add(child, parent, index));
+        tree.children = node.children.map((child) => this.add(child, parent, index, span));
       }
     }
     return trees;
   }
 
-  /** @param encoded where the parent is: among these jobs, or outside */
-  private add(node: FlowJob | FlowJobNode, parent: ParentOptions | undefined, encoded: EncodedParent): JobNode {
+  /**
+   * @param encoded where the parent is: among these jobs, or outside
+   * @param around the span of the parent
+   */
+  private add(
+    node: FlowJob | FlowJobNode,
+    parent: ParentOptions | undefined,
+    encoded: EncodedParent,
+    around: NodeSpan | undefined,
+  ): JobNode {
     const id = node.opts?.jobId || randomUUID();
-    if (!this.opts.telemetry) return this.addNode(node, id, parent, encoded, undefined);
-    const traced = { name: node.queueName, opts: this.opts };
-    return traceNow(traced, SpanKind.PRODUCER, 'addNode', node.queueName, (span, metadata) => {
-      span?.setAttributes({ [TelemetryAttributes.JobName]: node.name, [TelemetryAttributes.JobId]: id });
-      return this.addNode(node, id, parent, encoded, metadata);
-    });
+    const span = this.spans?.start(node.queueName, node.name, id, around);
+    try {
+      return this.addNode(node, id, parent, encoded, span);
+    } catch (error) {
+      if (span) this.spans?.refuse(span, error);
+      throw error;
+    }
   }
 
   private addNode(
@@ -254,7 +276,7 @@ class Encoding {
     id: string,
     parent: ParentOptions | undefined,
     encoded: EncodedParent,
-    metadata: string | undefined,
+    span: NodeSpan | undefined,
   ): JobNode {
     const queue = this.queueOf(node);
     const { parent: _, ...given } = {
@@ -265,7 +287,7 @@ class Encoding {
       throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
     }
     const isGiven = Boolean(node.opts?.jobId);
-    const telemetry = telemetryOf(given, metadata);
+    const telemetry = telemetryOf(given, span?.metadata);
     if (telemetry) given.telemetry = telemetry;
     const { options } = this.commands.producer;
     const { job, data, checked } = this.JobClass.forFlow(
@@ -280,7 +302,7 @@ class Encoding {
     );
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, data, checked);
     const tree: JobNode = { job };
-    if (node.children?.length) this.parents.push({ node, queue, index, tree });
+    if (node.children?.length) this.parents.push({ node, queue, index, tree, span });
     return tree;
   }
 }

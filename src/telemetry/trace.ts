@@ -62,28 +62,6 @@ export async function trace<T>(
   }
 }
 
-/** As {@link trace}, of an operation that is over when it returns. */
-export function traceNow<T>(
-  traced: Traced,
-  kind: SpanKind,
-  operation: string,
-  destination: string,
-  operate: (span?: Span, metadata?: string) => T,
-): T {
-  const { telemetry } = traced.opts;
-  if (!telemetry) return operate();
-  const { span, context } = openSpan(traced, telemetry, kind, operation, destination);
-  try {
-    const metadata = telemetry.contextManager.getMetadata(context);
-    return telemetry.contextManager.with(context, (): T => operate(span, metadata));
-  } catch (error) {
-    span.recordException(error as Error);
-    throw error;
-  } finally {
-    span.end();
-  }
-}
-
 /** Runs an operation of a queue or worker within a span of its own that has these attributes. */
 export function traceInternal<T>(
   traced: Traced,
