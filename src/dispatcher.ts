@@ -13,11 +13,11 @@ import { errorFromNative, type CodedError } from './errors/error-from-native.js'
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { rejectWith } from './errors/reject-with.js';
 import { Failures } from './failures.js';
-import { askStrategy, failedTry, needsStrategy, reasonNotToRun } from './failed-try.js';
+import { askStrategy, failedTry, needsStrategy, reasonNotToRun, type FailedTry } from './failed-try.js';
 import type { TakenIteration } from './iterations.js';
 import type { Job } from './job.js';
 import type { NativeWorker, WorkerMessage } from './native.js';
-import { COMPLETED, Outcomes, type FailedTry } from './outcomes.js';
+import { COMPLETED, Outcomes } from './outcomes.js';
 import type { TracedRuns } from './telemetry/runs.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import { ErrorCode } from './types/error-code.js';

@@ -2,8 +2,19 @@
 import { Backoffs, isEngineBackoff } from './backoffs.js';
 import { UnrecoverableError } from './errors/unrecoverable-error.js';
 import type { Job } from './job.js';
-import type { FailedTry } from './outcomes.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
+
+/** A try that failed, and what decides whether there is another one. */
+export interface FailedTry {
+  /** The error's message. */
+  reason: string | undefined;
+  /** All stack traces of the job, JSON text. */
+  stacktrace: string;
+  /** No further tries. */
+  unrecoverable: boolean;
+  /** Milliseconds that a strategy of the user's wants to wait; -1 for no further try. */
+  delay: number | undefined;
+}
 
 /** Notes on the job why it failed. The delay that a strategy of the user's computes is still missing. */
 export function failedTry(job: Job, error: unknown): FailedTry {

@@ -1,3 +1,4 @@
+import type { FailedTry } from './failed-try.js';
 import { grown } from './grown.js';
 import type { Job } from './job.js';
 import type { NativeOthers, NativeOutcome, NativeWorker } from './native.js';
@@ -10,18 +11,6 @@ export const FAILED = 1;
 const FAILED_STRIDE = 5;
 /** Index of a text that is absent. */
 const NO_TEXT = -1;
-
-/** A try that failed, and what decides whether there is another one. */
-export interface FailedTry {
-  /** The error's message. */
-  reason: string | undefined;
-  /** All stack traces of the job, JSON text. */
-  stacktrace: string;
-  /** No further tries. */
-  unrecoverable: boolean;
-  /** Milliseconds that a strategy of the user's wants to wait; -1 for no further try. */
-  delay: number | undefined;
-}
 
 /**
  * Outcomes on their way to the engine, in one call: `NativeWorker.finish`. Beside what the engine is told it keeps, in

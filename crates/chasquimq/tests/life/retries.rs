@@ -46,18 +46,15 @@ fn are_about(pauses: &[u64], expected: &[u64]) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fixed_pause_stays_the_same() {
+/// A job that fails three times and then completes, after pauses of about these milliseconds.
+async fn pauses_are(backoff: &str, expected: &[u64]) {
     let world = World::new();
     let (starts, worker) = failing(&world, 3);
     world
-        .add(
-            r#"{"attempts":4,"backoff":{"type":"fixed","delay":100}}"#,
-            ["0".to_owned()],
-        )
+        .add(&format!(r#"{{"attempts":4,"backoff":{backoff}}}"#), ["0".to_owned()])
         .await;
     world.completed(1).await;
-    are_about(&pauses(&starts), &[100, 100, 100]);
+    are_about(&pauses(&starts), expected);
     let job = world.queue.job("1").await.expect("an answer").expect("the job");
     assert_eq!((job.vitals.attempts_made, job.vitals.attempts_started), (4, 4));
     assert_eq!(job.vitals.failed_reason.as_deref(), Some("boom"));
@@ -66,19 +63,13 @@ async fn a_fixed_pause_stays_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fixed_pause_stays_the_same() {
+    pauses_are(r#"{"type":"fixed","delay":100}"#, &[100, 100, 100]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exponential_pause_doubles() {
-    let world = World::new();
-    let (starts, worker) = failing(&world, 3);
-    world
-        .add(
-            r#"{"attempts":4,"backoff":{"type":"exponential","delay":100}}"#,
-            ["0".to_owned()],
-        )
-        .await;
-    world.completed(1).await;
-    are_about(&pauses(&starts), &[100, 200, 400]);
-    worker.close().await;
-    world.end();
+    pauses_are(r#"{"type":"exponential","delay":100}"#, &[100, 200, 400]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

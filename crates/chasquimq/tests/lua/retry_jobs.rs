@@ -6,23 +6,8 @@ use super::model::bulk::by_age;
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
-    step::{at, of, Fail, Step},
+    step::{at, finished, Fail, Step},
 };
-
-/// Jobs 1..3 completed, 4 and x failed on their second try.
-fn finished() -> TestQueue {
-    let mut queue = TestQueue::with(Plan::new().frame(4).record("x"));
-    queue.step(Step::by("w").named("bob").want(5));
-    let fail = || Fail {
-        attempts_made: 2,
-        ..Fail::to("failed")
-    };
-    let step = Step::by("w").at(1010).done_with(1, 4, 0, &["10", "20", "30"]);
-    queue.step(step.fail(&at(1, 4, 3), &fail()).fail(&of("x"), &fail()));
-    queue.command("DEL", "wake", &[]);
-    queue.skip_events();
-    queue
-}
 
 #[test]
 fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {

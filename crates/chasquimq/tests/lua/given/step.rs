@@ -2,7 +2,10 @@
 
 use chasquimq::{frame::record_body, pack::Packer};
 
-use super::plan::TIMESTAMP;
+use super::{
+    plan::{Plan, TIMESTAMP},
+    queue::TestQueue,
+};
 
 /// Where a worker holds a job.
 #[derive(Debug, Clone)]
@@ -301,4 +304,19 @@ fn pack_texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Vec<u8> {
         packed.str(text);
     }
     packed.0
+}
+
+/// A queue of which the jobs 1..3 completed, and 4 and x failed on their second try.
+pub fn finished() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(4).record("x"));
+    queue.step(Step::by("w").named("bob").want(5));
+    let fail = || Fail {
+        attempts_made: 2,
+        ..Fail::to("failed")
+    };
+    let step = Step::by("w").at(1010).done_with(1, 4, 0, &["10", "20", "30"]);
+    queue.step(step.fail(&at(1, 4, 3), &fail()).fail(&of("x"), &fail()));
+    queue.command("DEL", "wake", &[]);
+    queue.skip_events();
+    queue
 }
