@@ -39,6 +39,7 @@ export interface BulkEntry {
 }
 
 export interface JobLike {
+  readonly id?: string;
   readonly attemptsMade: number;
   readonly priority: number;
 }
@@ -65,6 +66,8 @@ export interface QueueLike {
   waitUntilReady(): Promise<unknown>;
   add(name: string, data: JobData): Promise<unknown>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
+  upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
+  removeJobScheduler(id: string): Promise<boolean>;
   getJobs(states: JobState[], start: number, end: number, asc: boolean): Promise<unknown[]>;
   getJobCounts(...states: JobState[]): Promise<Record<string, number>>;
   close(): Promise<void>;
