@@ -30,6 +30,7 @@ if known then return known end
 -- @include lib/locate
 -- @include lib/dedup
 -- @include lib/parents
+-- @include lib/allowed
 
 local bases, queues, ids, names, parents, extras
 do
@@ -248,6 +249,12 @@ local function add_queue(jobs)
   write_batch()
 end
 
+for _, of in ipairs(bases) do
+  in_queue(of, function()
+    require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
+    S.is_safe = true
+  end)
+end
 check()
 local of_queue = {}
 for i = 1, #ids do

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, Forbidden, TestQueue},
     step::Step,
     tree::Tree,
 };
@@ -160,4 +160,25 @@ fn what_was_added_runs_children_first() {
     assert_eq!(run!(queue, COUNT_JOBS), "[2 0 0 0 0 0 1]");
     queue.step(Step::by("w").want(3));
     queue.key_is("waiting-children", "r@1000");
+}
+
+#[test]
+fn flows_are_refused_as_a_whole() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    let tree = Tree::new().root("r").child("r", "a").to(&other.probe.keys);
+    for command in ["hset", "sadd"] {
+        let call = queue.add_flows_call(1000, 7, &tree);
+        let refused = call
+            .exec(&mut Forbidden::command(command).connection)
+            .expect_err(command);
+        assert_eq!(refused.code(), Some("NOPERM"));
+    }
+    other.command("SET", "jobs", &["somebody's"]);
+    let call = queue.add_flows_call(1000, 7, &tree);
+    assert!(call.exec(&mut queue.probe.connection).is_err());
+    other.command("DEL", "jobs", &[]);
+    queue.keys_are("");
+    other.keys_are("");
+    queue.add_flows_numbered(1000, 7, &tree);
+    queue.key_is("children:r", &format!("{}:a", other.probe.keys.qualified_name));
 }

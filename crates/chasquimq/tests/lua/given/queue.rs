@@ -98,6 +98,11 @@ impl TestQueue {
     }
 
     pub fn add_flows_numbered(&mut self, now_ms: u64, number: u64, tree: &Family) -> String {
+        let call = self.add_flows_call(now_ms, number, tree);
+        self.carry_out(&call)
+    }
+
+    pub fn add_flows_call(&mut self, now_ms: u64, number: u64, tree: &Family) -> redis::Cmd {
         let flows = tree.pack(now_ms, &self.probe.keys);
         let (plan, bodies) = flows.packed();
         let mut call = self.call(&ADD_FLOWS);
@@ -105,7 +110,7 @@ impl TestQueue {
         for body in bodies {
             call.arg(body.as_slice());
         }
-        self.carry_out(&call)
+        call
     }
 
     /// Takes a step with the next number, unless it has one.
