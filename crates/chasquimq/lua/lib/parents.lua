@@ -110,24 +110,30 @@ local function known_pairs(pairs_of, is_known)
   return some
 end
 
--- Takes the children out of those that the parent waits for. What was told of any that it does not wait for is forgotten.
-local function take_pending(id, of)
-  local pending, keys, is_known = base .. 'children:' .. id, {}, {}
-  for from = 1, #of.keys, 4000 do
-    local found = redis.call('SMISMEMBER', pending, unpack(of.keys, from, math.min(from + 3999, #of.keys)))
-    for i, is_pending in ipairs(found) do
-      local key = of.keys[from + i - 1]
-      if is_pending == 1 and not is_known[key] then
-        keys[#keys + 1] = key
-        is_known[key] = true
-      end
+-- The children told of that a parent waits for; the others are forgotten.
+local function keep_pending(of, found)
+  local keys, is_known = {}, {}
+  for i, key in ipairs(of.keys) do
+    if found[i] == 1 then
+      keys[#keys + 1] = key
+      is_known[key] = true
     end
   end
-  if #keys < #of.keys then
-    of.keys = keys
-    for _, list in ipairs({ 'processed', 'ignored', 'faults' }) do of[list] = known_pairs(of[list], is_known) end
+  of.keys = keys
+  for _, list in ipairs({ 'processed', 'ignored', 'faults' }) do of[list] = known_pairs(of[list], is_known) end
+end
+
+-- Takes the children told of out of those that the parent waits for.
+local function take_pending(id, of)
+  local pending, found, are_all = base .. 'children:' .. id, {}, true
+  for from = 1, #of.keys, 4000 do
+    for i, is_pending in ipairs(redis.call('SMISMEMBER', pending, unpack(of.keys, from, math.min(from + 3999, #of.keys)))) do
+      found[from + i - 1] = is_pending
+      are_all = are_all and is_pending == 1
+    end
   end
-  call_in_chunks('SREM', pending, keys)
+  if not are_all then keep_pending(of, found) end
+  call_in_chunks('SREM', pending, of.keys)
 end
 
 -- A child with the policy f failed. Gives whether the parent starts, only to fail.
