@@ -5,7 +5,14 @@ import type { Connection } from './connection.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
-import { native, type NativeQueue, type NativeQueueOptions, type QueueMessage } from './native.js';
+import {
+  native,
+  type NativeAddedException,
+  type NativeFlows,
+  type NativeQueue,
+  type NativeQueueOptions,
+  type QueueMessage,
+} from './native.js';
 import { Producer } from './producer.js';
 import { Readiness } from './readiness.js';
 
@@ -19,6 +26,7 @@ export class Commands {
   readonly producer = new Producer(() => this.usable());
   private readonly readiness: Readiness;
   private opened: NativeQueue | undefined;
+  private addingFlows = 0;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
 
@@ -94,12 +102,22 @@ export class Commands {
     }
   }
 
+  /** Adds flows, to any queues. A close waits for them, as for every add. */
+  async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedException[]> {
+    this.addingFlows++;
+    try {
+      return await this.native.addFlows(now, flows);
+    } finally {
+      this.addingFlows--;
+    }
+  }
+
   /** Waits for commands under way, then closes. Commands given later reject. */
   async close(): Promise<void> {
     if (!this.ended) this.producer.flush();
     this.ended ??= new ConnectionClosedError();
     // The engine waits for adds only once it has connected.
-    if (!this.producer.isIdle) await this.readiness.news;
+    if (!this.producer.isIdle || this.addingFlows > 0) await this.readiness.news;
     this.readiness.stop();
     await this.opened?.close();
     this.producer.abandon(this.ended);

@@ -118,7 +118,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     } finally {
       spans?.end();
     }
-    const exceptions = await this.commands.native.addFlows(encoding.now, encoding.encoder.take());
+    const exceptions = await this.commands.addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
     return trees;
   }

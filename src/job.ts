@@ -803,7 +803,10 @@ export class Job<
   async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
     const { native } = this.queue.commands;
     const childKey = parentKeyOf(child) ?? '';
-    return asUnrecoverable(native.moveToWaitingChildren(this.knownId(), token ?? UNLOCKED, childKey, Date.now()));
+    const call = native.moveToWaitingChildren(this.knownId(), token ?? UNLOCKED, childKey, Date.now());
+    const parked = await asUnrecoverable(call);
+    if (parked) recordJob(this.queue, this, 'waiting-children');
+    return parked;
   }
 
   /**
@@ -841,7 +844,7 @@ async function addChildren<J extends Job>(
     encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
     if (jobId) job.id = jobId;
   }
-  for (const { index, id, error } of await queue.commands.native.addFlows(now, encoder.take())) {
+  for (const { index, id, error } of await queue.commands.addFlows(now, encoder.take())) {
     if (error) throw errorFromNative(error);
     children[index].job.id = id;
   }

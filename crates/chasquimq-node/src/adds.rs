@@ -97,7 +97,22 @@ struct LaneSlot {
     functions: Option<(FunctionRef<QueueMessage, ()>, FunctionRef<OneAdded, ()>)>,
 }
 
+/// A call under way that a close waits for.
+pub struct Hold(Arc<Adds>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.pending.end(1);
+    }
+}
+
 impl Adds {
+    /// Keeps a close waiting until it is dropped.
+    pub fn hold(self: &Arc<Self>) -> Hold {
+        self.pending.begin();
+        Hold(self.clone())
+    }
+
     /// `make` makes the queue, which reports through the sink.
     pub fn new(
         env: &Env,

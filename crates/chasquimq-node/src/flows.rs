@@ -39,8 +39,11 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<Array<NativeAddedException>>")]
     pub fn add_flows<'env>(&self, env: &'env Env, now: f64, flows: NativeFlows) -> Result<Object<'env>> {
         let packed = pack(now as u64, &flows);
-        let queue = self.queue.clone();
-        let work = async move { queue.add_flows(&packed?).await };
+        let (queue, hold) = (self.queue.clone(), self.adds.hold());
+        let work = async move {
+            let _hold = hold;
+            queue.add_flows(&packed?).await
+        };
         self.runtime()?.promise(env, work, |exceptions| {
             Output::Exceptions(exceptions.into_iter().map(NativeAddedException::from).collect())
         })

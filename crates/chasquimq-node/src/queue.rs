@@ -200,7 +200,7 @@ impl From<NativePick> for Pick {
 pub struct NativeQueue {
     pub(crate) queue: Arc<Queue>,
     runtime: Mutex<Option<Arc<Runtime>>>,
-    adds: Arc<Adds>,
+    pub(crate) adds: Arc<Adds>,
 }
 
 #[napi]
