@@ -15,6 +15,8 @@ import {
   WaitingChildrenError,
   WaitingError,
   Worker,
+  defaultRepeatStrategy,
+  getNextMillis,
 } from 'library-under-test';
 import type {
   BackoffOptions,
@@ -35,7 +37,9 @@ import type {
   JobJson,
   JobNode,
   JobProgress,
+  JobScheduler,
   JobSchedulerJobOptions,
+  JobSchedulerJson,
   JobsOptions,
   JobState,
   JobType,
@@ -52,6 +56,7 @@ import type {
   RepeatBaseOptions,
   RepeatableOptions,
   RepeatOptions,
+  RepeatStrategy,
   RetryJobOpts,
   RetryOptions,
   SandboxedJob,
@@ -316,4 +321,35 @@ export async function families(queue: Queue<Mail, Sent>, job: Job<Mail, Sent>): 
     unprocessed,
   );
   return total;
+}
+
+export async function schedulers(queue: Queue<Mail, Sent, MailName>): Promise<string[]> {
+  const repeatStrategy: RepeatStrategy = (millis, { every, pattern }, name) =>
+    name === 'never' ? undefined : getNextMillis(millis, { every, pattern });
+  const other = new Queue<Mail, Sent, MailName>('other', { connection, settings: { repeatStrategy } });
+  const template = { name: 'welcome' as MailName, data: { to: 'ana' }, opts: { attempts: 3, removeOnComplete: true } };
+  const job: Job<Mail, Sent> = await queue.upsertJobScheduler(
+    'welcome',
+    { every: 1000, offset: 5, limit: 3 },
+    template,
+  );
+  await other.upsertJobScheduler('welcome', { pattern: '0 0 * * *', tz: 'America/Lima', endDate: new Date() });
+  // @ts-expect-error -- jobs of schedulers have ids of their own
+  await queue.upsertJobScheduler('welcome', { every: 1000 }, { opts: { jobId: 'mine' } });
+  const found = await queue.getJobScheduler('welcome');
+  const all: JobSchedulerJson<Mail>[] = await queue.getJobSchedulers(0, 9, true);
+  const scheduler: JobScheduler = await queue.jobScheduler;
+  const direct = await scheduler.upsertJobScheduler(
+    'x',
+    { every: 5 },
+    'n',
+    {},
+    {},
+    { override: true, producerId: '1' },
+  );
+  const ended: number = await scheduler.removeJobScheduler('x');
+  const next: number | undefined = defaultRepeatStrategy(Date.now(), { pattern: '* * * * *' });
+  console.log(job.repeatJobKey, found?.next, found?.template?.data?.to, direct?.id, ended, next);
+  if (await queue.removeJobScheduler('welcome')) console.log(await queue.getJobSchedulersCount());
+  return all.map(({ key }) => key);
 }

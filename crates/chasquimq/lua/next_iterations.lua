@@ -17,7 +17,7 @@ local now_ms, taken = tonumber(ARGV[1]), cmsgpack.unpack(ARGV[2])
 -- @include lib/schedulers
 
 local STEP = 500
-local slots, added, counted, moved = {}, {}, {}, {}
+local slots, added, moved, schedulers, counted = {}, {}, {}, {}, {}
 
 -- The iteration that follows a taken one of this scheduler, or nil.
 local function following(item, raw)
@@ -25,42 +25,46 @@ local function following(item, raw)
   local every_ms, next_ms = fields[5], item[3]
   if next_ms == 0 and every_ms == 0 then return nil end
   local slot = next_ms > 0 and next_ms or next_slot(item[2], every_ms, fields[6], now_ms)
-  return { scheduler = item[1], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms, options = item[4],
-    id_text = item[5], priority = item[6], lifo = item[7] == 1, raw = struct.pack('<d', count + 1) .. raw:sub(COUNT_BYTES + 1) }
+  return { id = iteration_id(item[1], slot), scheduler = item[1], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms,
+    options = item[4], id_text = item[5], priority = item[6], lifo = item[7] == 1, count = count, raw = raw }
+end
+
+local function advance(it)
+  local at = #added
+  moved[it.scheduler] = true
+  added[at + 1] = it
+  schedulers[2 * at + 1], schedulers[2 * at + 2] = it.scheduler, struct.pack('<d', it.count + 1) .. it.raw:sub(COUNT_BYTES + 1)
+  counted[2 * at + 1], counted[2 * at + 2] = it.slot, it.scheduler
 end
 
 local function follow(items)
-  local ids, names, found = {}, {}, {}
+  local ids, found, names = {}, {}, {}
   for i, item in ipairs(items) do ids[i] = item[1] end
   local latest, raws = redis.call('ZMSCORE', base .. 'schedulers', unpack(ids)), redis.call('HMGET', base .. 'scheduler', unpack(ids))
   for i, item in ipairs(items) do
     local it = raws[i] and tonumber(latest[i]) == item[2] and following(item, raws[i])
-    if it then append(found, it) end
-    slots[#slots + 1] = it and it.slot or 0
+    slots[#slots + 1] = 0
     if it then
       it.at = #slots
-      append(names, iteration_id(it.scheduler, it.slot))
+      found[#found + 1] = it
+      names[#found] = it.id
     end
   end
   if #found == 0 then return end
-  local bodies = redis.call('HMGET', base .. 'jobs', unpack(names))
-  for i, it in ipairs(found) do
-    if bodies[i] or moved[it.scheduler] then
-      if bodies[i] then emit_job('duplicated', names[i]) end
-      slots[it.at] = 0
-    else
-      moved[it.scheduler] = true
-      append(added, it)
-      append(counted, it.slot, it.scheduler)
+  for i, body in ipairs(redis.call('HMGET', base .. 'jobs', unpack(names))) do
+    local it = found[i]
+    if body then
+      emit_job('duplicated', it.id)
+    elseif not moved[it.scheduler] then
+      slots[it.at] = it.slot
+      advance(it)
     end
   end
 end
 
 for from = 1, #taken, STEP do follow({ unpack(taken, from, math.min(from + STEP - 1, #taken)) }) end
 if #added > 0 then
-  local fields = {}
-  for _, it in ipairs(added) do append(fields, it.scheduler, it.raw) end
-  call_in_chunks('HSET', base .. 'scheduler', fields)
+  call_in_chunks('HSET', base .. 'scheduler', schedulers)
   call_in_chunks('ZADD', base .. 'schedulers', counted)
   add_iterations(added, now_ms)
 end

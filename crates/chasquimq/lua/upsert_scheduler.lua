@@ -85,7 +85,7 @@ if offset_ms < 0 then offset_ms = before and before[6] or (every_ms > 0 and slot
 record[5], record[6] = every_ms, offset_ms
 redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count) .. cmsgpack.pack(record))
 redis.call('ZADD', base .. 'schedulers', slot, id)
-add_iterations({ { scheduler = id, slot = slot, name = record[1], data = record[2], every_ms = every_ms, options = job[1],
+add_iterations({ { id = iteration_id(id, slot), slot = slot, name = record[1], data = record[2], every_ms = every_ms, options = job[1],
   id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
 flush_events(now_ms)
 local reply = { slot, math.max(slot - now_ms, 0) }

@@ -4,7 +4,7 @@
 --   scheduler   id -> count of iterations (a double), then a MessagePack array: name, data (JSON text), template (JSON text of its
 --               options), repeat (JSON text: when it runs, as the user said), every_ms (0 = at times the caller computes), offset_ms of
 --               its slots from multiples of every_ms
--- An iteration to write is {scheduler, slot, name, data, every_ms, priority, lifo, options, id_text}. options: the JSON text of its options, but for
+-- An iteration to write is {id, slot, name, data, every_ms, priority, lifo, options, id_text}. options: the JSON text of its options, but for
 -- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot.
 local COUNT_BYTES = 8
 
@@ -33,21 +33,21 @@ end
 
 local function iteration_options(it, now_ms)
   local slot = whole(it.slot)
-  return table.concat({ it.options, '"timestamp":', whole(now_ms), ',"jobId":', it.id_text, slot, '","delay":',
-    whole(math.max(it.slot - now_ms, 0)), it.every_ms == 0 and ',"prevMillis":' .. slot or '', '}' })
+  return it.options .. '"timestamp":' .. whole(now_ms) .. ',"jobId":' .. it.id_text .. slot .. '","delay":'
+    .. whole(math.max(it.slot - now_ms, 0)) .. (it.every_ms == 0 and ',"prevMillis":' .. slot .. '}' or '}')
 end
 
 -- What iterations enter when their slot has come.
 local function enter_now(iterations)
   local ids, names, ranked, references, front = {}, {}, {}, {}, {}
   for i, it in ipairs(iterations) do
-    ids[i], names[i] = iteration_id(it.scheduler, it.slot), it.name
+    ids[i], names[i] = it.id, it.name
     if it.priority ~= 0 then
-      append(ranked, it.priority * PRIORITY_STEP + next_place(), ids[i])
+      append(ranked, it.priority * PRIORITY_STEP + next_place(), it.id)
     elseif it.lifo then
-      table.insert(front, 1, ids[i])
+      table.insert(front, 1, it.id)
     else
-      append(references, ids[i])
+      references[#references + 1] = it.id
     end
   end
   emit(2 * #ids, { 'B', ids, #ids, names, 'waiting' })
@@ -59,7 +59,7 @@ end
 local function enter_delayed(iterations)
   local ids, names, dues = {}, {}, {}
   for i, it in ipairs(iterations) do
-    ids[i], names[i], dues[i] = iteration_id(it.scheduler, it.slot), it.name, it.slot
+    ids[i], names[i], dues[i] = it.id, it.name, it.slot
     if it.priority ~= 0 then expect_priorities() end
   end
   emit(2 * #ids, { 'B', ids, #ids, names, 'delayed', dues })
@@ -69,10 +69,11 @@ end
 -- Adds iterations, in order, and wakes who waits for them.
 local function add_iterations(iterations, now_ms)
   local fields, later, due = {}, {}, {}
-  for _, it in ipairs(iterations) do
-    local body = { now_ms, iteration_options(it, now_ms), it.name, it.data, it.priority ~= 0 and it.priority or nil }
-    append(fields, iteration_id(it.scheduler, it.slot), cmsgpack.pack(body))
-    append(it.slot > now_ms and later or due, it)
+  for i, it in ipairs(iterations) do
+    fields[2 * i - 1] = it.id
+    fields[2 * i] = cmsgpack.pack({ now_ms, iteration_options(it, now_ms), it.name, it.data, it.priority ~= 0 and it.priority or nil })
+    local list = it.slot > now_ms and later or due
+    list[#list + 1] = it
   end
   S.id = S.id + #iterations
   call_in_chunks('HSET', base .. 'jobs', fields)
