@@ -160,7 +160,7 @@ export declare class NativeWorker {
   /** Resolves when both connections are there. */
   ready(): Promise<void>
   /** Fetches from now on. */
-  run(now: number): void
+  run(now: number, fake: boolean): void
   /** Fetches no more; resolves when no fetch is under way. */
   pause(): Promise<void>
   /** Changes how many jobs run at once. */
@@ -170,7 +170,7 @@ export declare class NativeWorker {
   /** Reports how jobs ended. */
   finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
-  tick(now: number): void
+  tick(now: number, fake: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
   scan(): void
   /** Waits until a job may have come; false when it was stopped. */

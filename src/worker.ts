@@ -1,5 +1,6 @@
 import type { Backend } from './backend.js';
 import { randomUUID } from 'node:crypto';
+import { isFakeClock } from './clock.js';
 import { batchOfOne } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from './errors/error-from-native.js';
@@ -226,7 +227,7 @@ export class Worker<
     if (message.giveBack) this.dispatcher.giveBack();
     if (message.jobs) this.dispatcher.deliver(message.jobs);
     if (message.drained) this.emit('drained');
-    if (message.clock) this.engine.tick(Date.now());
+    if (message.clock) this.engine.tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
     if (message.eviction) warnOfEviction(message.eviction);
     if (message.connectionError) {
@@ -275,7 +276,7 @@ export class Worker<
       await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
     }
     this.dispatcher.resume();
-    this.engine.run(Date.now());
+    this.engine.run(Date.now(), isFakeClock());
     await ended;
   }
 
@@ -325,7 +326,7 @@ export class Worker<
       this.paused = false;
       if (this.running) {
         this.dispatcher.resume();
-        this.engine.run(Date.now());
+        this.engine.run(Date.now(), isFakeClock());
       } else if (this.processFn) {
         this.run().catch((error) => this.emit('error', error as Error));
       }

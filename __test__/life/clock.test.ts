@@ -91,6 +91,25 @@ describe('clock', () => {
     await log.get('completed');
   });
 
+  it.each([
+    ['is far from the real one', THEN],
+    ['agrees with the real one', undefined],
+  ])('a jump of a clock that %s is noticed, however long was to be waited', async (_, then) => {
+    fakeAll(then ?? Date.now());
+    const queue = stage.queue();
+    const log = new EventLog(
+      stage.worker(async () => undefined, { drainDelay: 60 }),
+      ['completed', 'drained'],
+    );
+    await queue.add('now', {});
+    await log.get('drained');
+    for (let day = 1; day <= 3; day++) {
+      await queue.add('later', {}, { delay: DAY });
+      vi.advanceTimersByTime(DAY);
+      await log.get('completed', day + 1);
+    }
+  });
+
   it('workers and queues need no timer of JavaScript', async () => {
     fakeAll(Date.now());
     const queue = stage.queue();

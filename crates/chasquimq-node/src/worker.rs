@@ -267,7 +267,8 @@ impl NativeWorker {
 
     /// Fetches from now on.
     #[napi]
-    pub fn run(&self, now: f64) {
+    pub fn run(&self, now: f64, fake: bool) {
+        self.worker.fake_clock(fake);
         self.worker.run(now as u64);
     }
 
@@ -335,7 +336,8 @@ impl NativeWorker {
 
     /// The facade's clock.
     #[napi]
-    pub fn tick(&self, now: f64) {
+    pub fn tick(&self, now: f64, fake: bool) {
+        self.worker.fake_clock(fake);
         self.worker.tick(now as u64);
     }
 

@@ -28,6 +28,8 @@ use crate::{
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
 /// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
+const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
 /// Pause before a step that the server refused is tried again.
@@ -66,6 +68,8 @@ pub(super) struct Loop {
     asked_back: bool,
     // the caller's clock, when it is not the system's
     foreign_clock: bool,
+    // it is said to be another one, even where it agrees
+    fake_clock: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
     // the concurrency changed while a step lies behind a wait
@@ -122,6 +126,7 @@ impl Loop {
             drained: false,
             asked_back: false,
             foreign_clock: false,
+            fake_clock: false,
             next_renewal: None,
             next_scan: None,
             room_changed: false,
@@ -187,10 +192,15 @@ impl Loop {
         true
     }
 
+    fn look_at_clock(&mut self, now_ms: u64) {
+        self.foreign_clock = self.fake_clock || is_foreign(now_ms);
+    }
+
     fn hear(&mut self, command: Command) {
         match command {
+            Command::FakeClock(is_fake) => self.fake_clock = is_fake,
             Command::Run { now_ms } => {
-                self.foreign_clock = is_foreign(now_ms);
+                self.look_at_clock(now_ms);
                 if !self.fetching {
                     self.fetching = true;
                     self.look_again = true;
@@ -214,10 +224,11 @@ impl Loop {
                 self.end_rest();
             }
             Command::Finish(flush) => {
-                self.foreign_clock = is_foreign(flush.now_ms);
+                self.look_at_clock(flush.now_ms);
                 self.flushes.push(flush);
             }
             Command::Tick { now_ms } => {
+                self.look_at_clock(now_ms);
                 // the clock may have jumped to where something is due
                 self.flushes.push(Flush {
                     now_ms,
@@ -582,7 +593,11 @@ impl Loop {
             self.waiter.use_lane(Some(lane));
         }
         // a caller's clock of its own cannot be told to the server beforehand
-        if self.holdings.jobs() > 0 || self.foreign_clock {
+        if self.foreign_clock {
+            self.waiter.wait(time.min(FOREIGN_LOOK));
+            return;
+        }
+        if self.holdings.jobs() > 0 {
             self.waiter.wait(time);
             return;
         }

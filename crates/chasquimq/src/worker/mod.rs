@@ -140,6 +140,7 @@ pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 
 pub(crate) enum Command {
     Run { now_ms: u64 },
+    FakeClock(bool),
     Pause { done: Option<oneshot::Sender<()>> },
     Concurrency(u32),
     Limiter(Option<RateLimit>),
@@ -245,6 +246,12 @@ impl Worker {
     /// Reports how jobs ended.
     pub fn finish(&self, flush: Flush) {
         self.command(Command::Finish(flush));
+    }
+
+    /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and
+    /// [`Worker::tick`]; a clock that differs is noticed without it.
+    pub fn fake_clock(&self, is_fake: bool) {
+        self.command(Command::FakeClock(is_fake));
     }
 
     /// Answers [`Message::clock`].
