@@ -7,6 +7,9 @@ import { defaultRepeatStrategy, iterationOf, nextRun } from './repeat.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
 import type { RepeatStrategy } from './types/repeat-strategy.js';
 
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const nextTick = process.nextTick.bind(process);
+
 /** An iteration that a worker has taken. */
 export interface TakenIteration {
   readonly id: string;
@@ -27,44 +30,67 @@ export function slotOf(id: string): number {
   return Number(id.slice(id.lastIndexOf(':') + 1));
 }
 
+/** Something that follows an iteration, on its way to the engine. */
+interface Asked {
+  readonly following: NativeFollowing;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /**
- * Makes what follows iterations that were taken, all in one call; each is followed once, whoever asks and how often.
- * @returns by id, the iterations for which that failed, and why; empty as a rule
+ * Makes what follows the iterations that one worker takes; each is followed once, whoever asks and how often. What is
+ * asked for while a call is unanswered goes with the next one.
  */
-export async function followIterations(
-  queue: MinimalQueue,
-  taken: readonly TakenIteration[],
-): Promise<ReadonlyMap<string, Error>> {
-  const strategy = strategyOf(queue.opts);
-  const failed = new Map<string, Error>();
-  const fail = (id: string, cause: unknown): void => {
-    const { message } = Object(cause) as Partial<Error>;
-    failed.set(
-      id,
-      new Error(`Failed to add repeatable job for next iteration: ${message ?? String(cause)}`, { cause }),
-    );
-  };
-  const followings: NativeFollowing[] = [];
-  const asked: string[] = [];
-  await Promise.all(
-    taken.map(async (iteration) => {
+export class Follower {
+  private asked: Asked[] = [];
+  private isSending = false;
+
+  constructor(private readonly queue: MinimalQueue) {}
+
+  /** @returns by id, the iterations for which that failed, and why; empty as a rule */
+  async follow(taken: readonly TakenIteration[]): Promise<ReadonlyMap<string, Error>> {
+    const strategy = strategyOf(this.queue.opts);
+    const failed = new Map<string, Error>();
+    const followOne = async (iteration: TakenIteration): Promise<void> => {
       try {
         const following = await followingOf(iteration, strategy);
-        if (!following) return;
-        followings.push(following);
-        asked.push(iteration.id);
+        if (following) await this.ask(following);
       } catch (error) {
-        fail(iteration.id, error);
+        failed.set(iteration.id, asFailure(error));
       }
-    }),
-  );
-  if (followings.length === 0) return failed;
-  try {
-    await queue.commands.native.nextIterations(followings, Date.now());
-  } catch (error) {
-    for (const id of asked) fail(id, error);
+    };
+    await Promise.all(taken.map(followOne));
+    return failed;
   }
-  return failed;
+
+  private ask(following: NativeFollowing): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.asked.push({ following, resolve, reject });
+      if (this.isSending) return;
+      this.isSending = true;
+      nextTick(() => void this.send());
+    });
+  }
+
+  private async send(): Promise<void> {
+    while (this.asked.length > 0) {
+      const { asked } = this;
+      this.asked = [];
+      const followings = asked.map(({ following }) => following);
+      try {
+        await this.queue.commands.native.nextIterations(followings, Date.now());
+        for (const { resolve } of asked) resolve();
+      } catch (error) {
+        for (const { reject } of asked) reject(error);
+      }
+    }
+    this.isSending = false;
+  }
+}
+
+function asFailure(cause: unknown): Error {
+  const { message } = Object(cause) as Partial<Error>;
+  return new Error(`Failed to add repeatable job for next iteration: ${message ?? String(cause)}`, { cause });
 }
 
 /** What follows an iteration; undefined when it was the last. */

@@ -6,7 +6,7 @@ import { extendLocks, stepByHand } from './by-hand.js';
 import { MOVED } from './dispatcher.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { reasonNotToRun } from './failed-try.js';
-import { followIterations } from './iterations.js';
+import type { Follower } from './iterations.js';
 import type { Job } from './job.js';
 import type { NativeJob, NativeWorker } from './native.js';
 import type { ResolvedWorkerOptions } from './options/worker.js';
@@ -29,6 +29,7 @@ export interface ManualOwner extends MinimalQueue {
 export interface ManualOptions {
   owner: ManualOwner;
   native: Pick<NativeWorker, 'waitForJob' | 'wakeAnother'>;
+  follower: Follower;
   /** Class of the jobs handed out. */
   JobClass: typeof Job;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
@@ -97,7 +98,7 @@ export class Manual {
     job.token = token;
     const { id = '', repeatJobKey: scheduler, name } = job;
     if (scheduler !== undefined) {
-      const refused = await followIterations(owner, [{ id, scheduler, name, opts: job.opts }]);
+      const refused = await this.options.follower.follow([{ id, scheduler, name, opts: job.opts }]);
       if (refused.size > 0) {
         owner.emit('error', refused.get(id));
         return undefined;

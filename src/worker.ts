@@ -8,7 +8,7 @@ import { warnOfEviction } from './eviction.js';
 import { RateLimitError } from './errors/rate-limit-error.js';
 import type { Job } from './job.js';
 import { JobScheduler } from './job-scheduler.js';
-import { followIterations } from './iterations.js';
+import { Follower } from './iterations.js';
 import { Manual, type ManualOwner } from './manual.js';
 import { native, type NativeWorker, type WorkerMessage } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
@@ -73,6 +73,7 @@ export class Worker<
   protected paused = false;
   protected running = false;
 
+  private readonly follower = new Follower(this);
   private readonly engine: NativeWorker;
   private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
@@ -113,6 +114,7 @@ export class Worker<
     this.dispatcher = this.createDispatcher(resolved);
     this.manual = new Manual({
       owner: this as ManualOwner,
+      follower: this.follower,
       native: this.engine,
       JobClass: this.Job,
       process: (job, token, signal) => this.process(job, token, signal),
@@ -165,7 +167,7 @@ export class Worker<
       JobClass: this.Job,
       process: (job, token, signal) => this.process(job, token, signal),
       acceptsSignal: this.acceptsSignal,
-      follow: (taken) => followIterations(this, taken),
+      follow: (taken) => this.follower.follow(taken),
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
