@@ -309,19 +309,44 @@ describe.each(libraries)('$name: flow.failures', ({ lib }) => {
       expect(stage.takeErrors().map(({ message }) => message)).toEqual([text]);
     });
 
-    it('two that fail are both kept, and the parent fails for the first', async () => {
-      const log = children();
+    it('two that fail are both kept, and the parent fails for the latest', async () => {
+      const hand = stage.worker(null);
       const { job } = await stage
         .flowProducer()
         .add(flow({ bad1: { failParentOnFailure: true }, bad2: { failParentOnFailure: true } }));
-      const first = (await log.get<Failed>('failed'))[0].id;
-      await log.get('failed', 2);
+      for (const bad of ['bad1', 'bad2']) {
+        const child = await hand.getNextJob('token');
+        expect(child?.id).toBe(bad);
+        await child?.moveToFailed(new Error('bad'), 'token');
+        const stored = await fetchJob(stage.queue({}, 'top'), job.id);
+        expect(stored.deferredFailure).toBe(`child ${key(bad)} failed`);
+      }
       expect([...((await job.getDependencies()).failed ?? [])].sort()).toEqual([key('bad1'), key('bad2')]);
-      const stored = await fetchJob(stage.queue({}, 'top'), job.id);
-      expect([key('bad1'), key('bad2')].map((failed) => `child ${failed} failed`)).toContain(stored.deferredFailure);
-      expect(first).toBeDefined();
       expect(await stage.queue({}, 'top').getWaitingCount()).toBe(1);
       expect(await stage.queue({}, 'top').getWaitingChildrenCount()).toBe(0);
+    });
+
+    it('a parent whose own try fails meanwhile has no other one', async () => {
+      const log = children();
+      const top = parents(async (job) => {
+        await stage.queue().add(
+          'bad',
+          {},
+          {
+            jobId: 'bad',
+            failParentOnFailure: true,
+            parent: { id: job.id as string, queue: job.queueQualifiedName },
+          },
+        );
+        await log.get('failed');
+        throw new Error('of its own');
+      });
+      const job = await stage.queue({}, 'top').add('parent', {}, { attempts: 5 });
+      await top.get('failed', 2);
+      const reasons = top.all<Failed>('failed').map(([, error]) => error.message);
+      expect(reasons).toEqual(['of its own', `child ${key('bad')} failed`]);
+      expect(top.names).toEqual(['active', 'failed', 'active', 'failed']);
+      expect(await job.getState()).toBe('failed');
     });
 
     it('a child that is not kept fails its parent as well', async () => {

@@ -273,8 +273,9 @@ local function failed_vitals(vitals, active, outcome, W)
   vitals.am, vitals.as, vitals.po = outcome[10], active[2], active[1]
   vitals.pb = active[4] ~= '' and active[4] or nil
   vitals.fr = outcome[12] ~= '' and outcome[12] or nil
-  vitals.df, vitals.d = nil, nil
-  if outcome[7] == 'failed' then vitals.fo = W.now_ms end
+  vitals.d = nil
+  -- what the job is to fail for stays until it has failed for good
+  if outcome[7] == 'failed' then vitals.fo, vitals.df = W.now_ms, nil end
   if outcome[7] == 'delayed' then vitals.d = outcome[9] - W.now_ms end
   return cmsgpack.pack(vitals)
 end

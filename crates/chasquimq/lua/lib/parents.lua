@@ -142,7 +142,7 @@ local function fail_parent(id, vitals, faults, now_ms)
   for i = 1, #faults, 2 do append(args, now_ms, faults[i]) end
   call_in_chunks('ZADD', base .. 'faults:' .. id, args)
   if vitals.fo then return false end
-  vitals.df = vitals.df or 'child ' .. faults[1] .. ' failed'
+  vitals.df = 'child ' .. faults[#faults - 1] .. ' failed'
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   if redis.call('ZREM', base .. 'delayed', id) == 0 then return true end
   start_parents({ { id, {} } }, now_ms)
