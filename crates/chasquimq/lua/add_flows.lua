@@ -68,6 +68,7 @@ local function adopt(id)
   local job = locate(id)
   if not job then return false end
   local vitals = detach(job)
+  S.flows = 1
   if not vitals.ch then
     vitals.ch = 1
     redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
@@ -252,7 +253,7 @@ end
 for _, of in ipairs(bases) do
   in_queue(of, function()
     require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
-    S.is_safe = true
+    S.is_safe, S.flows = true, 1
   end)
 end
 check()

@@ -22,17 +22,21 @@ local now_ms, count, force, cursor = tonumber(ARGV[1]), math.min(tonumber(ARGV[2
 if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
 if S.active > 0 and force ~= '1' then return -2 end
 
--- logs and deduplication keys go in steps because each is a key; everything else is unlinked whole, which frees memory in the background
+-- logs, deduplication keys and what parents know go in steps because each is a key; everything else is unlinked whole, which frees memory in the background
 local logged = redis.call('SPOP', base .. 'logged', count)
 if #logged > 0 then
   for i, id in ipairs(logged) do logged[i] = base .. 'logs:' .. id end
   redis.call('UNLINK', unpack(logged))
   return cursor
 end
-local parents = redis.call('SRANDMEMBER', base .. 'parents', count)
+-- those whose children are told of below are parents no more
+local parents = redis.call('SPOP', base .. 'parents', count)
 if #parents > 0 then
-  -- those whose children are told of below are none any more
-  for from = 1, #parents, 1000 do drop_keys('parents', FAMILY, { unpack(parents, from, math.min(from + 999, #parents)) }) end
+  local keys = {}
+  for _, id in ipairs(parents) do
+    append(keys, base .. 'children:' .. id, base .. 'processed:' .. id, base .. 'ignored:' .. id, base .. 'faults:' .. id)
+  end
+  redis.call('UNLINK', unpack(keys))
   return cursor
 end
 local page = redis.call('HSCAN', base .. 'vitals', cursor, 'COUNT', count)

@@ -35,7 +35,6 @@ local ending = { F = {} }
 if #outcomes > 0 then
 -- @include lib/keep
 -- @include lib/metrics
--- @include lib/parents
 -- @include lib/finish
   ending.finish, ending.F = finish, F
 end

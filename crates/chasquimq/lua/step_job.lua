@@ -25,7 +25,6 @@ local take = token .. '#' .. client .. '.' .. lane .. '.' .. number
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/metrics
--- @include lib/parents
 -- @include lib/finish
 -- @include lib/fetch
 -- @include lib/limit
@@ -55,7 +54,7 @@ if outcome then
   W.owner = owner_of(job)
   local vitals = detach(job)
   if outcome[1] == 'r' and vitals.ch then
-    code = children_code(job.id, now_ms)
+    code = families.code_of(job.id, now_ms)
     if code then return { code, 0, -1, 0 } end
   end
   free_lock(W.owner)

@@ -28,18 +28,19 @@ local function unpack_active(raw)
   return entry
 end
 
+-- Jobs with parents or children are ended with the help of lib/parents, which is not even defined where no job has any: each function
+-- that a call defines costs it time.
+local families
+if S.flows == 1 then
+-- @include lib/parents
+  settling.by_turn = true
+  families = { tell_parent = tell_parent, tell_failure = tell_failure, code_of = children_code, settle = settle_parents,
+    flush = flush_visited }
+end
+
 -- Vitals of a child that is at its first try hold nothing but its parent; those of siblings are equal.
 local FRESH_CHILD = '\129\162pa'
 local parents_in = {}
-
-local function parent_in(raw)
-  local pa = parents_in[raw]
-  if not pa then
-    pa = cmsgpack.unpack(raw).pa
-    parents_in[raw] = pa
-  end
-  return pa
-end
 
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
@@ -72,7 +73,8 @@ local function load_finish(outcomes)
       F.active[ids[from + i - 1]] = active[i] and unpack_active(active[i])
       local id, raw = ids[from + i - 1], vitals[i]
       if raw and raw:sub(1, 4) == FRESH_CHILD then
-        F.vitals[id], F.fresh[id] = { pa = parent_in(raw) }, raw
+        parents_in[raw] = parents_in[raw] or cmsgpack.unpack(raw).pa
+        F.vitals[id], F.fresh[id] = { pa = parents_in[raw] }, raw
       else
         F.vitals[id] = raw and cmsgpack.unpack(raw)
       end
@@ -192,7 +194,7 @@ local function complete_records(ids, keep, results, W)
   for i, id in ipairs(ids) do
     if F.active[id] == nil then load_record(id) end
     local vitals, active, why = F.vitals[id], nil, nil
-    if vitals and vitals.ch then why = children_code(id, W.now_ms) end
+    if vitals and vitals.ch then why = families.code_of(id, W.now_ms) end
     if not why then active, why = leave_active(id, W.owner) end
     if active then
       if vitals and vitals.di then
@@ -200,7 +202,7 @@ local function complete_records(ids, keep, results, W)
         finish_key(id, vitals, W)
       end
       local n, value = #done + 1, results and results[i] or ''
-      if vitals and vitals.pa then tell_parent(vitals.pa, id, 'processed', value == '' and 'null' or value) end
+      if vitals and vitals.pa then families.tell_parent(vitals.pa, id, 'processed', value == '' and 'null' or value) end
       done[n], values[n] = id, value == '' and 'null' or value
       if removed then
         F.dropped[#F.dropped + 1] = id
@@ -321,7 +323,7 @@ local function fail_jobs(outcome, W)
       local vitals = F.vitals[id] or {}
       if active and outcome[7] == 'failed' then
         if vitals.di then finish_key(id, vitals, W) end
-        if vitals.pa then tell_failure(vitals.pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
+        if vitals.pa then families.tell_failure(vitals.pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
       end
       packed = active and failed_vitals(vitals, active, outcome, W)
     end
@@ -399,19 +401,8 @@ local function write_finish()
   enter_front(F.front, F.places)
 end
 
--- Parents that wait in this queue start before their last child is told to have ended: their events go behind the first `told` groups.
-local function tell_parents_first(told, W)
-  close_group()
-  local ended = #event_groups
-  settle_parents(W.now_ms)
-  close_group()
-  for i = ended + 1, #event_groups do table.insert(event_groups, told + i - ended, table.remove(event_groups, i)) end
-  flush_visited(W.now_ms)
-end
-
 -- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
 local function finish(outcomes, W)
-  settling.by_turn = true
   close_group()
   local told = #event_groups
   load_finish(outcomes)
@@ -437,7 +428,15 @@ local function finish(outcomes, W)
     end
   end
   write_finish()
-  tell_parents_first(told, W)
+  if families then
+    close_group()
+    local ended = #event_groups
+    families.settle(W.now_ms)
+    close_group()
+    -- parents that wait in this queue start before their last child is told to have ended
+    for i = ended + 1, #event_groups do table.insert(event_groups, told + i - ended, table.remove(event_groups, i)) end
+    families.flush(W.now_ms)
+  end
   local points = W.keeps[1] and W.keeps[1][4]
   for _, set in ipairs({ 'completed', 'failed' }) do
     local ended = set == 'completed' and F.removed or 0

@@ -17,22 +17,6 @@ local function release_keys(ids, from, to)
   end
 end
 
-local FAMILY = { 'children:', 'processed:', 'ignored:', 'faults:' }
-
--- Some records have keys of their own, a set says which; their names start with one of these and end with the id.
-local function drop_keys(set, starts, ids)
-  local gone, keys = {}, {}
-  for i, found in ipairs(redis.call('SMISMEMBER', base .. set, unpack(ids))) do
-    if found == 1 then
-      gone[#gone + 1] = ids[i]
-      for _, start in ipairs(starts) do keys[#keys + 1] = base .. start .. ids[i] end
-    end
-  end
-  if #gone == 0 then return end
-  redis.call('UNLINK', unpack(keys))
-  redis.call('SREM', base .. set, unpack(gone))
-end
-
 -- Fields that few records have are looked for only where there are any. keys_stay: what the jobs' deduplication keys become was
 -- settled before; a key with a time to live outlives a job that finished and is not kept.
 local function drop_records(ids, keys_stay)
@@ -45,9 +29,19 @@ local function drop_records(ids, keys_stay)
     local to = math.min(from + 999, #ids)
     if has_vitals and not keys_stay then release_keys(ids, from, to) end
     for _, hash in ipairs(hashes) do redis.call('HDEL', base .. hash, unpack(ids, from, to)) end
-    if has_more then
-      drop_keys('logged', { 'logs:' }, { unpack(ids, from, to) })
-      drop_keys('parents', FAMILY, { unpack(ids, from, to) })
+    -- keys of a record's own, whose names end with its id
+    local starts_of = has_more and { logged = { 'logs:' }, parents = { 'children:', 'processed:', 'ignored:', 'faults:' } } or {}
+    for set, starts in pairs(starts_of) do
+      local gone, keys = {}, {}
+      for i, found in ipairs(redis.call('SMISMEMBER', base .. set, unpack(ids, from, to))) do
+        local id = ids[from + i - 1]
+        if found == 1 then gone[#gone + 1] = id end
+        for _, start in ipairs(found == 1 and starts or {}) do keys[#keys + 1] = base .. start .. id end
+      end
+      if #gone > 0 then
+        redis.call('UNLINK', unpack(keys))
+        redis.call('SREM', base .. set, unpack(gone))
+      end
     end
   end
 end

@@ -13,7 +13,7 @@ pub const REFERENCE_SEQ: u64 = 1 << 40;
 pub const FIRST_PLACE: i64 = 1 << 24;
 
 /// Fields of the state string, in order (`lua/lib/state.lua`).
-pub const STATE_FIELDS: [&str; 14] = [
+pub const STATE_FIELDS: [&str; 15] = [
     "id",
     "cursor_ms",
     "cursor_seq",
@@ -28,6 +28,7 @@ pub const STATE_FIELDS: [&str; 14] = [
     "gone",
     "max_events",
     "place",
+    "flows",
 ];
 
 const HASHES: [&str; 11] = [
