@@ -9,7 +9,7 @@ use crate::{
         step::{of, Fail, Step},
         tree::Tree,
     },
-    model::random::Random,
+    model::{bulk::by_age, random::Random},
     probe::tree::Tree as Packed,
 };
 
@@ -89,7 +89,7 @@ impl Pair {
     fn operate(&mut self) {
         self.now_ms += 1;
         let at = self.below(2);
-        match self.below(10) {
+        match self.below(11) {
             0 | 1 => self.add(),
             2 | 3 => {
                 let want = 1 + self.below(4) as i64;
@@ -103,15 +103,62 @@ impl Pair {
                     run!(self.queues[at], REMOVE_JOB, now_ms, id, all);
                 }
             }
-            _ => {
+            9 => {
                 if let Some(id) = self.some_job(at) {
                     let now_ms = self.now_ms;
                     run!(self.queues[at], RETRY_JOB, now_ms, &id, "failed", 0, 0, 0);
                     run!(self.queues[at], RETRY_JOB, now_ms, &id, "completed", 0, 0, 0);
                 }
             }
+            _ => self.many(at),
         }
         self.check();
+    }
+
+    /// Some of what BullMQ does to many jobs at once.
+    fn many(&mut self, at: usize) {
+        self.count += 1;
+        let (number, now_ms) = (self.count, self.now_ms);
+        let all = by_age(-1);
+        match self.below(4) {
+            0 => run!(self.queues[at], CLEAN_JOBS, now_ms, "m", number, "wait", all, 3, "", -1),
+            1 => run!(
+                self.queues[at],
+                CLEAN_JOBS,
+                now_ms,
+                "m",
+                number,
+                "failed",
+                by_age(1 << 40),
+                3,
+                "",
+                0
+            ),
+            2 => run!(
+                self.queues[at],
+                CLEAN_JOBS,
+                now_ms,
+                "m",
+                number,
+                "completed",
+                by_age(1 << 40),
+                3,
+                "",
+                0
+            ),
+            _ => run!(
+                self.queues[at],
+                RETRY_JOBS,
+                now_ms,
+                "m",
+                number,
+                "failed",
+                by_age(1 << 40),
+                2,
+                0,
+                0
+            ),
+        };
     }
 
     fn end_some(&mut self, at: usize) {
