@@ -116,6 +116,9 @@ pub enum Error {
     /// The server is older than 7.0, or has no scripts.
     #[error("Redis version needs to be greater or equal than 7.0.0 Current: {0}")]
     ServerTooOld(String),
+    /// A fault of the engine. A worker that tells it fetches no more; others take over its jobs when its lease has run out.
+    #[error("The worker has stopped, for a fault in its engine: {0}")]
+    Panicked(String),
     /// A reply or a stored value is not of the form this engine writes.
     #[error("{what} is not readable: {why}")]
     Malformed {

@@ -197,7 +197,17 @@ impl Worker {
         let waiting = Connection::new(others.clone(), listen.clone());
         let by_hand = hand::HandWaiter::new(Connection::new(others, listen), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
-        tokio::spawn(looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received).run());
+        let told = sink.clone();
+        let work = looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received);
+        let working = tokio::spawn(work.run());
+        tokio::spawn(async move {
+            if let Err(end) = working.await {
+                told(Message {
+                    error: Some(Error::Panicked(end.to_string())),
+                    ..Message::default()
+                });
+            }
+        });
         Self {
             commands,
             connection,

@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::WorkerOptions;
+use chasquimq::{worker::Message, Error, Worker, WorkerOptions};
 
 use crate::{
+    probe::connect_options,
     runner::{End, Job},
     world::{until, World},
 };
@@ -220,5 +221,29 @@ async fn a_lease_is_given_up_at_a_graceful_close_only() {
         }
         assert_eq!(world.command("EXISTS", &lease), redis::Value::Int(i64::from(!graceful)));
     }
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_meets_a_fault_says_so_and_its_jobs_go_to_others() {
+    let world = World::new();
+    let (sender, mut faults) = tokio::sync::mpsc::unbounded_channel();
+    // a fault of the engine, as far as it can be had
+    let sink = Arc::new(move |message: Message| {
+        assert!(message.jobs.is_none(), "a fault on purpose");
+        if let Some(Error::Panicked(why)) = message.error {
+            sender.send(why).expect("a test");
+        }
+    });
+    let faulty = Worker::new(connect_options(), world.keys.clone(), short_lease(), sink);
+    faulty.run(chasquimq::system_now_ms());
+    world.add_plain(1).await;
+    let why = faults.recv().await.expect("a fault");
+    assert!(why.contains("a fault on purpose"), "{why}");
+    let (ids, handler) = noting();
+    let rescuer = world.worker(rescuer(), handler);
+    world.completed(1).await;
+    assert_eq!(sorted(&ids), ["1"]);
+    rescuer.close().await;
     world.end();
 }
