@@ -459,7 +459,7 @@ export class Job<
     if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
     if (extra.finishedOn !== undefined) this.finishedOn = extra.finishedOn;
     if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
-    if (extra.parent !== undefined) this.parent = JSON.parse(extra.parent) as ParentKeys;
+    if (extra.parent !== undefined) this.parent = parentFromText(extra.parent);
     if (extra.deduplicationId !== undefined) this.deduplicationId = extra.deduplicationId;
     if (extra.repeatJobKey !== undefined) this.repeatJobKey = extra.repeatJobKey;
   }
@@ -849,6 +849,15 @@ async function addChildren<J extends Job>(
     children[index].job.id = id;
   }
   return children.map(({ job }) => job);
+}
+
+// Siblings mostly come one behind the other.
+let lastParent: { text: string; parent: ParentKeys } = { text: '', parent: { queueKey: '' } };
+
+/** A reference to a parent, which no other job shares. */
+function parentFromText(text: string): ParentKeys {
+  if (text !== lastParent.text) lastParent = { text, parent: JSON.parse(text) as ParentKeys };
+  return { ...lastParent.parent };
 }
 
 /** Token that skips the check of the lock. */

@@ -592,6 +592,7 @@ fn to_extras(
     options: &[Arc<JobOptions>],
 ) -> Vec<NativeJobExtra> {
     let with_extra = jobs.iter().filter(|job| job.extra.is_some());
+    let mut parents = Parents::default();
     extras
         .into_iter()
         .zip(with_extra)
@@ -599,15 +600,36 @@ fn to_extras(
             let repeat_job_key = scheduler_of(&extra.id, &options[job.options as usize].text).map(str::to_owned);
             NativeJobExtra {
                 repeat_job_key,
-                ..to_extra(extra, job.number > 0)
+                ..to_extra(extra, job.number > 0, &mut parents)
             }
         })
         .collect()
 }
 
+/// Siblings mostly come one behind the other: the texts of their parent are made once.
+#[derive(Default)]
+struct Parents {
+    last: Option<(chasquimq::Parent, String, String)>,
+}
+
+impl Parents {
+    /// Its key, and the reference to it as JSON text.
+    fn texts_of(&mut self, parent: chasquimq::Parent) -> (String, String) {
+        match &self.last {
+            Some((last, key, json)) if *last == parent => (key.clone(), json.clone()),
+            _ => {
+                let (key, json) = (parent.key(), parent.to_json());
+                self.last = Some((parent, key.clone(), json.clone()));
+                (key, json)
+            }
+        }
+    }
+}
+
 /// What differs from a job that starts for the first time.
-fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool) -> NativeJobExtra {
+fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Parents) -> NativeJobExtra {
     let vitals = extra.vitals;
+    let (parent_key, parent) = vitals.parent.map(|parent| parents.texts_of(parent)).unzip();
     NativeJobExtra {
         id: (!is_numbered).then_some(extra.id),
         progress: vitals.progress,
@@ -624,8 +646,8 @@ fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool) -> NativeJobExtr
         attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
         stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
         finished_on: vitals.finished_on.map(|ms| ms as f64),
-        parent_key: vitals.parent.as_ref().map(chasquimq::Parent::key),
-        parent: vitals.parent.as_ref().map(chasquimq::Parent::to_json),
+        parent_key,
+        parent,
         deduplication_id: vitals.deduplication_id,
         repeat_job_key: None,
     }
