@@ -9,6 +9,7 @@ import type { RepeatBaseOptions, RepeatOptions } from './options/repeat.js';
 import { QueueBase } from './queue-base.js';
 import { checkRepeat, iterationOf, nextRun, toMillis } from './repeat.js';
 import { TelemetryAttributes } from './telemetry/names.js';
+import { telemetryOf } from './telemetry/trace.js';
 import type { JobSchedulerJson } from './types/job-scheduler-json.js';
 import type { RepeatStrategy } from './types/repeat-strategy.js';
 import { SpanKind } from './types/telemetry.js';
@@ -185,12 +186,6 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   override disconnect(): Promise<void> {
     return this.owner ? Promise.resolve() : super.disconnect();
   }
-}
-
-/** The telemetry of the jobs: what the template brings comes first. */
-function telemetryOf({ telemetry }: JobsOptions, metadata: string | undefined): JobsOptions['telemetry'] {
-  if (!metadata || telemetry?.metadata || telemetry?.omitContext) return telemetry;
-  return { ...telemetry, metadata };
 }
 
 function toJson<D>({ id, name, next, count, data, template, repeat, offset }: NativeScheduler): JobSchedulerJson<D> {

@@ -11,13 +11,11 @@ import type { RepeatStrategy } from './types/repeat-strategy.js';
  * Source: BullMQ 6.7.0 `defaultRepeatStrategy`.
  */
 export const defaultRepeatStrategy = (millis: number, opts: RepeatOptions, _name?: string): number | undefined => {
-  const start = opts.startDate ? new Date(opts.startDate).getTime() : millis;
-  const currentDate = new Date(start > millis ? start : millis);
-  const { pattern = '' } = opts;
-  const dates = CronExpressionParser.parse(pattern, { ...opts, currentDate });
+  const after = Math.max(millis, toMillis(opts.startDate) || 0);
+  const cron = CronExpressionParser.parse(opts.pattern ?? '', { ...opts, currentDate: new Date(after) });
   if (opts.immediately) return Date.now();
   try {
-    return dates.next().getTime();
+    return cron.next().getTime();
   } catch {
     return undefined; // it has run for the last time
   }
