@@ -1,13 +1,17 @@
 -- cut_child: no change of the job. What waits for it does not any more.
--- KEYS    base (also: state jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children; of its parent's queue: state meta jobs vitals log front active delayed delays prioritized
+-- KEYS    base (also: state jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children memo:<client>:<slot>; of its parent's queue: state meta jobs vitals log front active delayed delays prioritized
 --         waiting-children events trims wake parents children:<id> processed:<id> ignored:<id> faults:<id>)
--- ARGV    now_ms (epoch ms), id
+-- ARGV    now_ms (epoch ms), client, slot, number, id
 -- RETURNS 0 | 1 nothing waits for it | -1 | -5
 -- ERRORS  -1 missing job, -5 missing parent      EVENTS waiting      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#removeChildDependency
 -- FLAGS   allow-oom
 local base = KEYS[1]
-local now_ms, id = tonumber(ARGV[1]), ARGV[2]
+local now_ms, client, slot, number, id = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+
+-- @include lib/memo
+local known = recall(client, slot, number)
+if known then return known end
 
 -- @include lib/state
 -- @include lib/events
@@ -35,4 +39,5 @@ cut_child(base, pa, id)
 settle_parents(now_ms)
 flush_visited(now_ms)
 flush_events(now_ms)
+remember(client, slot, number, 0)
 return 0

@@ -1,14 +1,19 @@
 -- park_job: active -> waiting-children, by the one who holds the job, while it waits for children.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized waiting-children
---         events trims wake lease:<owner> children:<id> faults:<id>)
--- ARGV    now_ms (epoch ms), id, token (0 = anyone), child (its key: the one to wait for; '' = any)
+--         events trims wake lease:<owner> children:<id> faults:<id> memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, id, token (0 = anyone), child (its key: the one to wait for; '' = any)
 -- RETURNS 0 | 1 it waits for no child, or not for that one | -1 | -2 | -3 | -6 | -9
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch, -9 failed children
 -- EVENTS  waiting-children      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToWaitingChildren
 -- FLAGS   allow-oom
 local base = KEYS[1]
-local now_ms, id, token, child = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local id, token, child = ARGV[5], ARGV[6], ARGV[7]
+
+-- @include lib/memo
+local known = recall(client, slot, number)
+if known then return known end
 
 -- @include lib/state
 -- @include lib/events
@@ -37,4 +42,5 @@ redis.call('ZADD', base .. 'waiting-children', now_ms, id)
 emit_job('waiting-children', id, 'active')
 wake()
 flush_events(now_ms)
+remember(client, slot, number, 0)
 return 0

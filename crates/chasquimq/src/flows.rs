@@ -14,7 +14,7 @@ use crate::{
     queue::Queue,
     server::{
         reply::Reply,
-        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
+        script::{Arg, Script, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
     },
 };
 
@@ -267,15 +267,28 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`], and [`Error::FailedChildren`].
     pub async fn move_to_waiting_children(&self, now_ms: u64, id: &str, token: &str, child: &str) -> Result<bool> {
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(id),
-            Arg::from(token),
-            Arg::from(child),
-        ];
-        self.coded(&PARK_JOB, &args, id, "active", "moveToWaitingChildren")
-            .await
-            .map(|code| code == 0)
+        let args = [Arg::from(id), Arg::from(token), Arg::from(child)];
+        let moved = self.once(&PARK_JOB, now_ms, &args, "moveToWaitingChildren").await;
+        moved.map(|code| code == 0)
+    }
+
+    /// Runs a script about a job, which is carried out once. `args`: the job's id, then others.
+    async fn once(&self, script: &Script, now_ms: u64, args: &[Arg<'_>], command: &'static str) -> Result<i64> {
+        let (lane, last) = self.lanes.take();
+        let number = last + 1;
+        let mut all = vec![Arg::Int(now_ms as i64), Arg::from(self.lanes.client())];
+        all.extend([Arg::Int(i64::from(lane)), Arg::Int(number as i64)]);
+        all.extend_from_slice(args);
+        let id = match args.first() {
+            Some(Arg::Bytes(id)) => String::from_utf8_lossy(id).into_owned(),
+            _ => String::new(),
+        };
+        let done = self.coded(script, &all, &id, "active", command).await;
+        // a call whose answer was lost for good may still come: its lane is left to it
+        if !matches!(&done, Err(error) if error.is_connection()) {
+            self.lanes.give_back(lane, number);
+        }
+        done
     }
 
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed.
@@ -290,8 +303,10 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::ParentMissing`].
     pub async fn cut_child(&self, now_ms: u64, id: &str, parent_key: &str) -> Result<bool> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
-        match self.coded(&CUT_CHILD, &args, id, "", "removeChildDependency").await {
+        match self
+            .once(&CUT_CHILD, now_ms, &[Arg::from(id)], "removeChildDependency")
+            .await
+        {
             Err(Error::ParentMissing { command, .. }) => Err(Error::ParentMissing {
                 parent: parent_key.to_owned(),
                 command,

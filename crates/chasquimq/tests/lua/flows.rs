@@ -178,8 +178,18 @@ impl Pair {
         let Some(id) = self.some_job(at) else { return };
         let now_ms = self.now_ms;
         match self.below(3) {
-            0 => run!(self.queues[at], PARK_JOB, now_ms, id, "0", ""),
-            1 => run!(self.queues[at], CUT_CHILD, now_ms, id),
+            0 => run!(
+                self.queues[at],
+                PARK_JOB,
+                now_ms,
+                chasquimq::unique_id(),
+                0,
+                1,
+                id,
+                "0",
+                ""
+            ),
+            1 => run!(self.queues[at], CUT_CHILD, now_ms, chasquimq::unique_id(), 0, 1, id),
             _ => run!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
         };
     }

@@ -21,7 +21,10 @@ fn holding(options: &str) -> TestQueue {
 #[test]
 fn a_job_waits_for_its_children() {
     let mut queue = holding("{}");
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", ""), "0");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        "0"
+    );
     queue.keys_are(
         "children:1: q:a
          jobs: 1=[7 {} a 1] a=[1000 {} a 1]
@@ -45,12 +48,18 @@ fn a_job_waits_for_its_children() {
 fn a_job_without_pending_children_stays() {
     let mut queue = holding("{}");
     let elsewhere = format!("{}:b", queue.probe.keys.qualified_name);
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", elsewhere), "1");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", elsewhere),
+        "1"
+    );
     queue.step(Step::by("v").want(1));
     queue.step(Step::by("v").done_record("a", "7"));
     let keys = queue.show();
     queue.skip_events();
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", ""), "1");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        "1"
+    );
     queue.keys_are(&keys);
     queue.events_are("");
 }
@@ -59,19 +68,34 @@ fn a_job_without_pending_children_stays() {
 fn a_job_may_wait_for_one_child() {
     let mut queue = holding("{}");
     let child = format!("{}:a", queue.probe.keys.qualified_name);
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", child), "0");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", child),
+        "0"
+    );
 }
 
 #[test]
 fn only_the_holder_parks_a_job() {
     let mut queue = holding("{}");
     for (id, token, code) in [("1", "v", "-6"), ("9", "w", "-1")] {
-        assert_eq!(run!(queue, PARK_JOB, 1010, id, token, ""), code);
+        assert_eq!(
+            run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, id, token, ""),
+            code
+        );
     }
     queue.end_lease("w");
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", ""), "-2");
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "0", ""), "0");
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "0", ""), "-3");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        "-2"
+    );
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "0", ""),
+        "0"
+    );
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "0", ""),
+        "-3"
+    );
 }
 
 #[test]
@@ -79,5 +103,17 @@ fn a_job_with_a_failed_child_is_not_parked() {
     let mut queue = holding(r#"{"failParentOnFailure":true}"#);
     queue.step(Step::by("v").want(1));
     queue.step(Step::by("v").fail(&of("a"), &Fail::to("failed")));
-    assert_eq!(run!(queue, PARK_JOB, 1010, "1", "w", ""), "-9");
+    assert_eq!(
+        run!(queue, PARK_JOB, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        "-9"
+    );
+}
+
+#[test]
+fn a_call_sent_again_is_answered_from_memory() {
+    let mut queue = holding("{}");
+    for _ in 0..2 {
+        assert_eq!(run!(queue, PARK_JOB, 1010, "c", 0, 7, "1", "w", ""), "0");
+    }
+    queue.events_are("[X waiting-children [1] prev active]");
 }
