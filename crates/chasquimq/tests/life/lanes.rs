@@ -88,7 +88,7 @@ async fn a_worker_that_stops_while_its_lane_waits_takes_nothing_any_more() {
                 None
             }
             "abandon" => {
-                worker.abandon();
+                worker.abandon().await;
                 None
             }
             _ => {

@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{worker::Message, Error, Worker, WorkerOptions};
+use chasquimq::{unique_id, worker::Message, ConnectOptions, Error, Worker, WorkerOptions};
 
 use crate::{
     probe::connect_options,
-    runner::{End, Job},
+    runner::{End, Job, Runner},
     world::{until, World},
 };
 
@@ -97,12 +97,20 @@ async fn jobs_of_a_killed_worker_go_to_others_and_completed_ones_do_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_is_dropped_takes_nothing_any_more() {
-    let world = World::new();
+    let mut world = World::new();
     let (_, handler) = noting();
-    let dropped = world.worker(WorkerOptions::default(), handler);
+    let name = unique_id();
+    let connect = ConnectOptions {
+        client_name: Some(name.clone()),
+        ..connect_options()
+    };
+    let dropped = Runner::start(connect, world.keys.clone(), WorkerOptions::default(), handler);
     // it has looked, and waits for jobs
     until("the queue to be found empty", || async { dropped.seen().drained > 0 }).await;
-    dropped.abandon();
+    dropped.abandon().await;
+    while world.server::<String>(&["CLIENT", "LIST"]).contains(&name) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     world.add_plain(3).await;
     let (ids, handler) = noting();
     let other = world.worker(WorkerOptions::default(), handler);

@@ -119,8 +119,10 @@ impl Runner {
     }
 
     /// Ends like a program that forgets its worker.
-    pub fn abandon(self) {
+    pub async fn abandon(self) {
         self.task.abort();
+        // it holds the worker, too
+        let _ = self.task.await;
     }
 
     /// Ends like a process that is killed: nothing more is run, reported or given up.
