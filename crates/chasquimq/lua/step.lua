@@ -8,7 +8,7 @@
 --         when nobody can send the time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a window; 0 = as the
 --         queue says)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
---         taken, in the order of the line: first, n, blob of a frame | 0, id, body, vitals, attempts_started of a record
+--         taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
@@ -52,7 +52,7 @@ local function replay(known)
     local raw, body = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'jobs', id)
     local active = raw and cmsgpack.unpack(raw)
     if active and active[3] == owner and body then
-      append(taken, 0, id, body, redis.call('HGET', base .. 'vitals', id) or '', active[2])
+      give_records(taken, { id }, { body }, { redis.call('HGET', base .. 'vitals', id) or '' }, { active[2] })
     end
   end
   for i = 1, #known[2], 2 do

@@ -47,7 +47,7 @@ local function promote_due_for(room, now_ms)
   D.ids = ids
 end
 
--- R collects what is taken. items: first, n, blob of a frame, or 0, id, body, vitals, attempts_started of a record; ids: the first
+-- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n, or 0, id, the first
 -- two of each; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
@@ -66,31 +66,42 @@ local function active_entry(started, W)
   return entry
 end
 
+-- Tells records in columns, which costs less than a value for each: {ids, bodies, vitals ('' = none; 0 = none of them has any), counts
+-- of starts (0 = all are the first)}.
+local function give_records(items, ids, bodies, vitals, starts)
+  local n = #items
+  items[n + 1], items[n + 2] = -#ids, cmsgpack.pack({ ids, bodies, vitals, starts })
+end
+
 -- Adds records to what is taken, in order: ids, and of each its body and its vitals (false = none).
 local function add_records_taken(ids, bodies, vitals, W)
-  local items, places, set, first_start = R.items, R.ids, R.active_set, active_entry(1, W)
-  local taken, bytes = {}, 0
-  local i, p, s = #items, #places, #set
+  local places, set, first_start = R.ids, R.active_set, active_entry(1, W)
+  local taken, told, texts, starts, bytes, n = {}, {}, {}, {}, 0, 0
+  local have_vitals, again = false, false
+  local p, s = #places, #set
   for at, id in ipairs(ids) do
     local body, vitals_raw = bodies[at], vitals[at]
     if body then
       local started, entry = 1, first_start
-      if vitals_raw and vitals_raw:sub(1, 4) ~= FRESH_CHILD then
+      if vitals_raw then
         local known = cmsgpack.unpack(vitals_raw)
         started = (known.as or 0) + 1
         if known.df then R.doomed = R.doomed + 1 end
         entry = active_entry(started, W)
+        have_vitals, again = true, again or started > 1
       end
-      items[i + 1], items[i + 2], items[i + 3], items[i + 4], items[i + 5] = 0, id, body, vitals_raw or '', started
+      n = n + 1
+      taken[n], told[n], texts[n], starts[n] = id, body, vitals_raw or '', started
       places[p + 1], places[p + 2] = 0, id
       set[s + 1], set[s + 2] = id, entry
-      i, p, s = i + 5, p + 2, s + 2
-      taken[#taken + 1] = id
+      p, s = p + 2, s + 2
       bytes = bytes + #body
     end
   end
-  if #taken > 0 then emit(#taken, { 'X', 'active', taken, 'prev', 'waiting' }) end
-  R.taken = R.taken + #taken
+  if n == 0 then return end
+  give_records(R.items, taken, told, have_vitals and texts or 0, again and starts or 0)
+  emit(n, { 'X', 'active', taken, 'prev', 'waiting' })
+  R.taken = R.taken + n
   R.bytes = R.bytes + bytes
 end
 
@@ -250,12 +261,17 @@ local function take_log(want, most, W)
   end
 end
 
+-- Records that are taken at once beyond those that start now: more, once they are known to be small.
+local function surplus_chunk()
+  return R.taken >= 64 and R.bytes / R.taken < 4096 and 256 or 64
+end
+
 -- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
 local function take_prioritized(want, most, W)
   while R.taken < most do
     local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
     if room == 0 then return end
-    local count = math.min(room, R.taken < want and 1000 or 64)
+    local count = math.min(room, R.taken < want and 1000 or surplus_chunk())
     -- cheaper than ZPOPMIN, which gives scores that nobody needs
     local ids = redis.call('ZRANGE', base .. 'prioritized', 0, count - 1)
     redis.call('ZREMRANGEBYRANK', base .. 'prioritized', 0, count - 1)
@@ -271,7 +287,7 @@ end
 local function take_due(want, most, W)
   local ids = D.ids
   while D.at < #ids and R.taken < most do
-    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and math.min(most - R.taken, 64) or 0
+    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and math.min(most - R.taken, surplus_chunk()) or 0
     if room == 0 then return end
     local to = math.min(D.at + room, #ids)
     take_records({ unpack(ids, D.at + 1, to) }, W)

@@ -35,6 +35,14 @@ impl Reply {
         self.values.len()
     }
 
+    /// The numbers among the values not read yet.
+    pub fn numbers(&self) -> impl Iterator<Item = i64> + '_ {
+        self.values.as_slice().iter().filter_map(|value| match value {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        })
+    }
+
     fn next(&mut self) -> Result<Value> {
         self.values
             .next()

@@ -12,6 +12,7 @@ use crate::{
     frame::{Frame, MAX_JOBS},
     job::{Body, Vitals},
     options::JobOptions,
+    pack::{Item, Reader},
     server::reply::Reply,
 };
 
@@ -261,8 +262,9 @@ impl Holdings {
 
     /// Takes in what a step took, in the order of the line. What cannot be read is left out, and said.
     pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
-        // a frame is three values
-        let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32;
+        // a frame is three values; records tell how many they are
+        let records: i64 = taken.numbers().filter(|number| *number < 0).sum();
+        let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32 + records.unsigned_abs() as u32;
         self.next_handle = self.free_handles(most);
         let mut batch = Batch {
             base: self.next_handle,
@@ -272,7 +274,9 @@ impl Holdings {
         let mut unreadable = Vec::new();
         while !taken.is_empty() {
             let read = match taken.int() {
-                Ok(0) => self.take_record(&mut taken, &mut batch),
+                Ok(count) if count < 0 => taken
+                    .bytes()
+                    .and_then(|columns| self.take_records(&columns, &mut batch, &mut unreadable)),
                 Ok(first) => self.take_frame(first as u64, &mut taken, &mut batch),
                 Err(error) => Err(error),
             };
@@ -319,11 +323,24 @@ impl Holdings {
         Ok(())
     }
 
-    fn take_record(&mut self, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
-        let (id, body, vitals) = (taken.text()?, taken.bytes()?, taken.bytes()?);
-        let attempts_started = taken.int()? as u32;
-        let body = Body::parse(&body)?;
-        let mut vitals = Vitals::parse(&vitals)?;
+    fn take_records(&mut self, columns: &[u8], batch: &mut Batch, unreadable: &mut Vec<Error>) -> Result<()> {
+        let mut columns = Reader::new(columns);
+        columns.array()?;
+        let (ids, bodies) = (texts(&mut columns)?, texts(&mut columns)?);
+        let (vitals, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
+        for (at, (id, body)) in ids.iter().zip(&bodies).enumerate() {
+            let vitals = vitals.get(at).copied().unwrap_or_default();
+            let started = starts.get(at).copied().unwrap_or(1);
+            unreadable.extend(self.take_record(id, body, vitals, started, batch).err());
+        }
+        Ok(())
+    }
+
+    fn take_record(&mut self, id: &[u8], body: &[u8], vitals: &[u8], starts: u32, batch: &mut Batch) -> Result<()> {
+        let id = String::from_utf8_lossy(id).into_owned();
+        let attempts_started = starts;
+        let body = Body::parse(body)?;
+        let mut vitals = Vitals::parse(vitals)?;
         vitals.attempts_started = attempts_started;
         let options = self.options_of(&body.options);
         batch.text.push_str(&body.name);
@@ -367,6 +384,24 @@ impl Holdings {
         }
         self.options.insert(text.to_owned(), options.clone());
         options
+    }
+}
+
+/// A column of texts; none where there is a number instead.
+fn texts<'a>(columns: &mut Reader<'a>) -> Result<Vec<&'a [u8]>> {
+    match columns.item()? {
+        Item::Array(len) => (0..len).map(|_| columns.bytes()).collect(),
+        Item::Number(_) => Ok(Vec::new()),
+        other => Err(Error::malformed("a column", format_args!("{other:?}"))),
+    }
+}
+
+/// A column of numbers; none where there is one for all.
+fn numbers(columns: &mut Reader<'_>) -> Result<Vec<u32>> {
+    match columns.item()? {
+        Item::Array(len) => (0..len).map(|_| Ok(columns.int()? as u32)).collect(),
+        Item::Number(_) => Ok(Vec::new()),
+        other => Err(Error::malformed("a column", format_args!("{other:?}"))),
     }
 }
 

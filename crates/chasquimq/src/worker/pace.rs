@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 const SEEN_BEFORE_SURPLUS: u64 = 50;
 /// Surplus has to start within this.
 const WINDOW_MS: f64 = 5.0;
+/// Jobs are counted over this time at least: outcomes that were held up by an answer come close upon each other.
+const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
 /// Surplus that has not started after this is given back.
@@ -18,6 +20,8 @@ pub(super) struct Pace {
     seen: u64,
     per_ms: f64,
     since: Instant,
+    // ended since then
+    jobs: u64,
 }
 
 impl Pace {
@@ -26,6 +30,7 @@ impl Pace {
             seen: 0,
             per_ms: 0.0,
             since: Instant::now(),
+            jobs: 0,
         }
     }
 
@@ -41,14 +46,20 @@ impl Pace {
         }
         let now = Instant::now();
         let elapsed_ms = (now - self.since).as_secs_f64() * 1000.0;
-        let sample = jobs as f64 / elapsed_ms.max(0.01);
-        self.per_ms = if self.seen == 0 {
+        self.jobs += jobs;
+        let is_first = self.seen == 0;
+        self.seen += jobs;
+        if elapsed_ms < SAMPLE_MS && !is_first {
+            return;
+        }
+        let sample = self.jobs as f64 / elapsed_ms.max(0.01);
+        self.per_ms = if is_first {
             sample
         } else {
-            self.per_ms * 0.6 + sample * 0.4
+            self.per_ms * 0.8 + sample * 0.2
         };
-        self.seen += jobs;
         self.since = now;
+        self.jobs = 0;
     }
 
     /// Surplus was given back, or handlers turned slow: start again with none.
@@ -91,6 +102,7 @@ mod tests {
             seen: 100,
             per_ms: 100.0,
             since: Instant::now(),
+            jobs: 0,
         };
         assert_eq!(pace.ask(0, 10), (10, 500));
         assert_eq!(pace.ask(300, 10), (0, 210));
@@ -104,6 +116,7 @@ mod tests {
             seen: 100,
             per_ms: 0.1,
             since: Instant::now(),
+            jobs: 0,
         };
         assert_eq!(pace.ask(0, 10), (10, 0));
     }

@@ -433,13 +433,49 @@ fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> St
 }
 
 /// A reply as text: arrays in brackets, MessagePack in angle brackets.
+/// What a step took, with the columns of its records (`lua/lib/fetch.lua`) taken apart: 0, id, body, vitals, starts of each.
+pub fn taken_apart(values: &[Value]) -> Vec<Value> {
+    let mut apart = Vec::new();
+    let mut values = values.iter();
+    while let Some(value) = values.next() {
+        match (value, values.as_slice().first()) {
+            (Value::Int(count), Some(Value::BulkString(columns))) if *count < 0 => {
+                let columns = Tree::one(columns);
+                let [ids, bodies, vitals, starts] = columns.items() else {
+                    panic!("{}", columns.show())
+                };
+                for (at, id) in ids.items().iter().enumerate() {
+                    let texts = |column: &Tree| match column {
+                        Tree::Array(items) => items[at].bytes().to_vec(),
+                        _ => Vec::new(),
+                    };
+                    let starts = match starts {
+                        Tree::Array(items) => items[at].number() as i64,
+                        _ => 1,
+                    };
+                    apart.push(Value::Int(0));
+                    apart.push(Value::BulkString(id.bytes().to_vec()));
+                    apart.extend([texts(bodies), texts(vitals)].map(Value::BulkString));
+                    apart.push(Value::Int(starts));
+                }
+                values.next();
+            }
+            _ => apart.push(value.clone()),
+        }
+    }
+    apart
+}
+
 pub fn show_reply(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
         Value::Int(number) => number.to_string(),
         Value::BulkString(bytes) => show_bytes(bytes),
         Value::SimpleString(text) => text.clone(),
-        Value::Array(values) => format!("[{}]", values.iter().map(show_reply).collect::<Vec<_>>().join(" ")),
+        Value::Array(values) => {
+            let values = taken_apart(values);
+            format!("[{}]", values.iter().map(show_reply).collect::<Vec<_>>().join(" "))
+        }
         other => format!("{other:?}"),
     }
 }

@@ -10,7 +10,7 @@ use super::{
     state::{Keep, NOBODY},
 };
 use crate::given::{
-    queue::show_reply,
+    queue::{show_reply, taken_apart},
     step::{Place, Step},
 };
 
@@ -120,6 +120,7 @@ impl Drive {
         let Value::Array(taken) = taken else {
             panic!("{taken:?}")
         };
+        let taken = taken_apart(taken);
         let mut beliefs = Vec::new();
         let mut taken = taken.iter();
         while let Some(first) = taken.next() {
@@ -193,6 +194,7 @@ impl Drive {
             panic!("{value:?}")
         };
         let mut found = BTreeSet::new();
+        let items = taken_apart(items);
         let mut items = items.iter();
         while let Some(first) = items.next() {
             let first = redis::from_redis_value::<u64>(first.clone()).expect("number");
