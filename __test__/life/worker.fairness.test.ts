@@ -88,6 +88,7 @@ describe('worker.fairness', () => {
     stage.worker(processor);
     await queue.addBulk([...jobs('short', 500), ...jobs('busy', 1), ...jobs('short', 500), ...jobs('slow', 20)]);
     await until('the first slow job to run', () => held.length === 1);
+    await until('what it cannot start to wait', async () => (await queue.getWaitingCount()) === 19, WINDOW_MS);
     stage.worker(processor, { concurrency: 3 });
     await until('the second worker to run others', () => held.length === 4, WINDOW_MS);
     await until('the rest to wait', async () => (await queue.getWaitingCount()) === 16, WINDOW_MS);

@@ -11,10 +11,10 @@ use crate::{
     keys::Keys,
     options::JobOptions,
     pack::Packer,
-    queue::Queue,
+    queue::{read_code, Queue},
     server::{
         reply::Reply,
-        script::{Arg, Script, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
+        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
     },
 };
 
@@ -230,22 +230,12 @@ impl Queue {
     /// # Errors
     /// As [`crate::Connection::send`].
     pub async fn add_flows(&self, flows: &Flows) -> Result<Vec<FlowException>> {
-        let (lane, last) = self.lanes.take();
-        let number = last + 1;
-        let mut args = Vec::with_capacity(5 + flows.bodies.len());
-        args.push(Arg::Int(flows.now_ms as i64));
-        args.push(Arg::from(self.lanes.client()));
-        args.push(Arg::Int(i64::from(lane)));
-        args.push(Arg::Int(number as i64));
         let (plan, bodies) = flows.packed();
+        let mut args = Vec::with_capacity(1 + bodies.len());
         args.push(Arg::from(plan));
         args.extend(bodies.iter().map(|body| Arg::from(body.as_slice())));
-        let reply = ADD_FLOWS.run(self.connection(), &flows.base, &args).await;
-        // a call whose answer was lost for good may still come: its lane is left to it
-        if !matches!(&reply, Err(error) if error.is_connection()) {
-            self.lanes.give_back(lane, number);
-        }
-        flows.read(reply?)
+        let reply = self.run_once_at(&flows.base, &ADD_FLOWS, flows.now_ms, &args).await?;
+        flows.read(reply)
     }
 
     /// What the children of a job that completed returned (JSON texts), by their keys.
@@ -268,27 +258,9 @@ impl Queue {
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`], and [`Error::FailedChildren`].
     pub async fn move_to_waiting_children(&self, now_ms: u64, id: &str, token: &str, child: &str) -> Result<bool> {
         let args = [Arg::from(id), Arg::from(token), Arg::from(child)];
-        let moved = self.once(&PARK_JOB, now_ms, &args, "moveToWaitingChildren").await;
-        moved.map(|code| code == 0)
-    }
-
-    /// Runs a script about a job, which is carried out once. `args`: the job's id, then others.
-    async fn once(&self, script: &Script, now_ms: u64, args: &[Arg<'_>], command: &'static str) -> Result<i64> {
-        let (lane, last) = self.lanes.take();
-        let number = last + 1;
-        let mut all = vec![Arg::Int(now_ms as i64), Arg::from(self.lanes.client())];
-        all.extend([Arg::Int(i64::from(lane)), Arg::Int(number as i64)]);
-        all.extend_from_slice(args);
-        let id = match args.first() {
-            Some(Arg::Bytes(id)) => String::from_utf8_lossy(id).into_owned(),
-            _ => String::new(),
-        };
-        let done = self.coded(script, &all, &id, "active", command).await;
-        // a call whose answer was lost for good may still come: its lane is left to it
-        if !matches!(&done, Err(error) if error.is_connection()) {
-            self.lanes.give_back(lane, number);
-        }
-        done
+        let reply = self.run_once(&PARK_JOB, now_ms, &args).await?;
+        let code = read_code(&PARK_JOB, &reply, id, "active", "moveToWaitingChildren")?;
+        Ok(code == 0)
     }
 
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed.
@@ -303,10 +275,8 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::ParentMissing`].
     pub async fn cut_child(&self, now_ms: u64, id: &str, parent_key: &str) -> Result<bool> {
-        match self
-            .once(&CUT_CHILD, now_ms, &[Arg::from(id)], "removeChildDependency")
-            .await
-        {
+        let reply = self.run_once(&CUT_CHILD, now_ms, &[Arg::from(id)]).await?;
+        match read_code(&CUT_CHILD, &reply, id, "active", "removeChildDependency") {
             Err(Error::ParentMissing { command, .. }) => Err(Error::ParentMissing {
                 parent: parent_key.to_owned(),
                 command,

@@ -13,6 +13,7 @@ use crate::{
     producer::{Added, Batch, Producer},
     server::{
         conn::{ConnectOptions, Connection, ConnectionEvent},
+        once::Lanes,
         reply::{int, Reply},
         script::{
             Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
@@ -20,7 +21,6 @@ use crate::{
             REMOVE_JOB, RETRY_JOB, SET_LIMIT,
         },
     },
-    worker::Lanes,
 };
 
 /// Numbers of jobs by state.
@@ -65,7 +65,7 @@ pub struct Queue {
     connection: Connection,
     keys: Keys,
     producer: Producer,
-    pub(crate) lanes: Lanes,
+    lanes: Lanes,
 }
 
 impl Queue {
@@ -459,22 +459,8 @@ impl Queue {
         for text in fields {
             event.str(text);
         }
-        let (lane, last) = self.lanes.take();
-        let number = last + 1;
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(self.lanes.client()),
-            Arg::Int(i64::from(lane)),
-            Arg::Int(number as i64),
-            Arg::from(event.0.as_slice()),
-            Arg::Int(max_events as i64),
-        ];
-        let done = self.run(&PUBLISH_EVENT, &args).await;
-        // as for a step by hand
-        if !matches!(&done, Err(error) if error.is_connection()) {
-            self.lanes.give_back(lane, number);
-        }
-        done.map(drop)
+        let args = [Arg::from(event.0.as_slice()), Arg::Int(max_events as i64)];
+        self.run_once(&PUBLISH_EVENT, now_ms, &args).await.map(drop)
     }
 
     /// The server's answer to `INFO`.
@@ -523,6 +509,22 @@ impl Queue {
         script.run(&self.connection, &self.keys.base, args).await
     }
 
+    /// Runs a script that is carried out once: see [`Lanes::run`].
+    pub(crate) async fn run_once(&self, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Value> {
+        self.run_once_at(&self.keys.base, script, now_ms, args).await
+    }
+
+    /// The same, on the queue with this base.
+    pub(crate) async fn run_once_at(
+        &self,
+        base: &str,
+        script: &Script,
+        now_ms: u64,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        self.lanes.run(&self.connection, base, script, now_ms, args).await
+    }
+
     /// Runs a script that answers a number; a negative one is an error about the job.
     pub(crate) async fn coded(
         &self,
@@ -532,12 +534,17 @@ impl Queue {
         state: &str,
         command: &'static str,
     ) -> Result<i64> {
-        let number = int(script.name, &self.run(script, args).await?)?;
-        if number < 0 {
-            return Err(Error::from_code(number, id, state, command));
-        }
-        Ok(number)
+        read_code(script, &self.run(script, args).await?, id, state, command)
     }
+}
+
+/// The number that a script answers; a negative one is an error about the job.
+pub(crate) fn read_code(script: &Script, reply: &Value, id: &str, state: &str, command: &'static str) -> Result<i64> {
+    let number = int(script.name, reply)?;
+    if number < 0 {
+        return Err(Error::from_code(number, id, state, command));
+    }
+    Ok(number)
 }
 
 /// Reads a job; `None` when it was gone before it was read.

@@ -96,24 +96,13 @@ impl Queue {
         record.str(&upsert.template).str(&upsert.repeat);
         job.array(4);
         pack_job(&mut job, &upsert.id, &upsert.options)?;
-        let (lane, last) = self.lanes.take();
-        let number = last + 1;
         let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(self.lanes.client()),
-            Arg::Int(i64::from(lane)),
-            Arg::Int(number as i64),
             Arg::from(upsert.id.as_str()),
             Arg::from(schedule.0.as_slice()),
             Arg::from(record.0.as_slice()),
             Arg::from(job.0.as_slice()),
         ];
-        let done = self.run(&UPSERT_SCHEDULER, &args).await;
-        // as for a step by hand
-        if !matches!(&done, Err(error) if error.is_connection()) {
-            self.lanes.give_back(lane, number);
-        }
-        match done? {
+        match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
             value => {
                 let mut reply = Reply::new("the answer to upsert_scheduler", value)?;

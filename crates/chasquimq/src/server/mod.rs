@@ -4,6 +4,7 @@ pub mod conn;
 #[cfg(unix)]
 pub mod direct;
 mod link;
+pub(crate) mod once;
 pub mod reply;
 pub mod script;
 mod stream;

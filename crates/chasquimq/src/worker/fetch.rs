@@ -336,9 +336,15 @@ impl Holdings {
         Ok(())
     }
 
-    fn take_record(&mut self, id: &[u8], body: &[u8], vitals: &[u8], starts: u32, batch: &mut Batch) -> Result<()> {
+    fn take_record(
+        &mut self,
+        id: &[u8],
+        body: &[u8],
+        vitals: &[u8],
+        attempts_started: u32,
+        batch: &mut Batch,
+    ) -> Result<()> {
         let id = String::from_utf8_lossy(id).into_owned();
-        let attempts_started = starts;
         let body = Body::parse(body)?;
         let mut vitals = Vitals::parse(vitals)?;
         vitals.attempts_started = attempts_started;

@@ -1,9 +1,6 @@
 //! Jobs taken and ended by hand: one a call, under a token of the caller's own, with a lease that only the caller renews.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -15,7 +12,6 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    id::unique_id,
     job::Job,
     keys::Keys,
     options::{JobOptions, Keep},
@@ -83,45 +79,6 @@ pub struct HandStepped {
     pub failure: Option<Failure>,
 }
 
-/// Memos for steps that are under way at the same time. A lane is used for one step at a time.
-#[derive(Debug)]
-pub(crate) struct Lanes {
-    client: String,
-    // the lanes nobody uses, each with the number of its last step; and how many lanes there are
-    free: Mutex<(Vec<(u32, u64)>, u32)>,
-}
-
-impl Default for Lanes {
-    fn default() -> Self {
-        Self {
-            client: unique_id(),
-            free: Mutex::default(),
-        }
-    }
-}
-
-impl Lanes {
-    /// The name under which this queue's steps are remembered.
-    pub(crate) fn client(&self) -> &str {
-        &self.client
-    }
-
-    /// A free lane, and the number of its last step.
-    pub(crate) fn take(&self) -> (u32, u64) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.pop().unwrap_or_else(|| {
-            free.1 += 1;
-            (free.1, 0)
-        })
-    }
-
-    /// The step of this number was answered.
-    pub(crate) fn give_back(&self, lane: u32, number: u64) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push((lane, number));
-    }
-}
-
 impl Queue {
     /// Ends a job by hand, or takes one, or both, in one step that is carried out once.
     /// # Errors
@@ -139,13 +96,7 @@ impl Queue {
             Some(FailureState::Delayed(_)) => "moveToDelayed",
             _ => "moveToFinished",
         };
-        let (lane, last) = self.lanes.take();
-        let number = last + 1;
         let args = [
-            Arg::Int(step.now_ms as i64),
-            Arg::from(self.lanes.client.as_str()),
-            Arg::Int(i64::from(lane)),
-            Arg::Int(number as i64),
             Arg::from(step.token.as_str()),
             Arg::Int(step.lock_duration.as_millis().max(1) as i64),
             Arg::from(step.worker_name.as_str()),
@@ -155,12 +106,8 @@ impl Queue {
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
         ];
-        let reply = self.run(&STEP_JOB, &args).await;
-        // a step whose answer was lost for good may still come: its lane is left to it
-        if !matches!(&reply, Err(error) if error.is_connection()) {
-            self.lanes.give_back(lane, number);
-        }
-        let mut reply = Reply::new("the answer to step_job", reply?)?;
+        let reply = self.run_once(&STEP_JOB, step.now_ms, &args).await?;
+        let mut reply = Reply::new("the answer to step_job", reply)?;
         let (code, gated, due_ms, limited_ms) = (reply.int()?, reply.int()? == 1, reply.int()?, reply.int()?);
         if code < 0 {
             return Err(Error::from_code(code, &id, "active", command));

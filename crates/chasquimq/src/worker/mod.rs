@@ -22,7 +22,6 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use fetch::{Batch, BatchJob, Extra};
 pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
-pub(crate) use hand::Lanes;
 pub use hand::{HandEnd, HandStep, HandStepped};
 pub use lane::WaitLane;
 

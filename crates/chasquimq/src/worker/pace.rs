@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const SEEN_BEFORE_SURPLUS: u64 = 50;
 /// Surplus has to start within this.
 const WINDOW_MS: f64 = 5.0;
-/// Jobs are counted over this time at least: outcomes that were held up by an answer come close upon each other.
+/// Jobs are counted over so much time at least in which there were some: outcomes that were held up by an answer come close upon each other.
 const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
@@ -20,8 +20,9 @@ pub(super) struct Pace {
     seen: u64,
     per_ms: f64,
     since: Instant,
-    // ended since then
+    // ended since the last sample, in so much time
     jobs: u64,
+    busy: Duration,
 }
 
 impl Pace {
@@ -31,6 +32,7 @@ impl Pace {
             per_ms: 0.0,
             since: Instant::now(),
             jobs: 0,
+            busy: Duration::ZERO,
         }
     }
 
@@ -45,27 +47,31 @@ impl Pace {
             return;
         }
         let now = Instant::now();
-        let elapsed_ms = (now - self.since).as_secs_f64() * 1000.0;
+        self.busy += now - self.since;
+        self.since = now;
         self.jobs += jobs;
         let is_first = self.seen == 0;
         self.seen += jobs;
-        if elapsed_ms < SAMPLE_MS && !is_first {
+        let busy_ms = self.busy.as_secs_f64() * 1000.0;
+        if busy_ms < SAMPLE_MS && !is_first {
             return;
         }
-        let sample = self.jobs as f64 / elapsed_ms.max(0.01);
+        let sample = self.jobs as f64 / busy_ms.max(0.01);
         self.per_ms = if is_first {
             sample
         } else {
             self.per_ms * 0.8 + sample * 0.2
         };
-        self.since = now;
         self.jobs = 0;
+        self.busy = Duration::ZERO;
     }
 
     /// Surplus was given back, or handlers turned slow: start again with none.
     pub(super) fn forget(&mut self) {
-        self.seen = 0;
-        self.per_ms = 0.0;
+        *self = Self {
+            since: self.since,
+            ..Self::new()
+        };
     }
 
     /// Jobs to take, now and as surplus, with `held` jobs out and `concurrency` slots.
@@ -103,11 +109,28 @@ mod tests {
             per_ms: 100.0,
             since: Instant::now(),
             jobs: 0,
+            busy: Duration::ZERO,
         };
         assert_eq!(pace.ask(0, 10), (10, 500));
         assert_eq!(pace.ask(300, 10), (0, 210));
         pace.forget();
         assert_eq!(pace.ask(0, 10), (10, 0));
+    }
+
+    #[test]
+    fn a_pace_that_changes_is_noticed_however_short_the_batches_are() {
+        let mut pace = Pace::new();
+        // a first job that was slow
+        pace.since -= Duration::from_millis(1000);
+        pace.ended(60);
+        assert_eq!(pace.ask(0, 10), (10, 0));
+        for _ in 0..100 {
+            pace.delivered_to_idle();
+            pace.since -= Duration::from_millis(1);
+            pace.ended(100);
+        }
+        let (_, surplus) = pace.ask(0, 10);
+        assert!(surplus > 300, "{surplus}");
     }
 
     #[test]
@@ -117,6 +140,7 @@ mod tests {
             per_ms: 0.1,
             since: Instant::now(),
             jobs: 0,
+            busy: Duration::ZERO,
         };
         assert_eq!(pace.ask(0, 10), (10, 0));
     }
