@@ -11,7 +11,10 @@ use chasquimq::{
 };
 use napi::Env;
 
-use crate::watch::{Events, Watch, Watched};
+use crate::{
+    spin::Spin,
+    watch::{Events, Watch, Watched},
+};
 
 type Answers = Vec<(u32, Call, Added)>;
 
@@ -33,6 +36,7 @@ pub struct Lane {
 struct Calls {
     fd: RawFd,
     state: RefCell<State>,
+    spin: Option<Spin>,
     owner: Rc<dyn LaneOwner>,
 }
 
@@ -50,9 +54,13 @@ impl Lane {
                 socket,
                 waiting: VecDeque::new(),
             }),
+            spin: Spin::open(env),
             owner,
         });
-        let watch = Watch::open(env, calls.clone())?;
+        let Some(watch) = Watch::open(env, calls.clone()) else {
+            calls.spin.iter().for_each(Spin::close);
+            return None;
+        };
         Some(Self { watch, calls })
     }
 
@@ -63,7 +71,10 @@ impl Lane {
         let mut state = self.calls.state.borrow_mut();
         state.waiting.push_back((request, call));
         match state.socket.send(command) {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                self.calls.spin.iter().for_each(Spin::begin);
+                Ok(())
+            }
             Ok(false) => {
                 self.watch.watch(Events {
                     read: true,
@@ -78,6 +89,7 @@ impl Lane {
     /// Closes the socket and gives back what was not answered.
     pub fn close(self) -> Vec<(u32, Call)> {
         self.watch.close();
+        self.calls.spin.iter().for_each(Spin::close);
         self.calls.state.borrow_mut().waiting.drain(..).collect()
     }
 }
@@ -92,6 +104,9 @@ impl Watched for Calls {
         let unanswered = {
             let mut state = self.state.borrow_mut();
             let alive = state.turn(watch, events, &mut answers);
+            if state.waiting.is_empty() {
+                self.spin.iter().for_each(Spin::end);
+            }
             (!alive).then(|| state.waiting.drain(..).collect())
         };
         if let Some(unanswered) = unanswered {

@@ -16,6 +16,10 @@ mod runtime;
 mod schedulers;
 mod sink;
 #[cfg(unix)]
+mod spin;
+#[cfg(unix)]
+mod uv;
+#[cfg(unix)]
 mod waits;
 #[cfg(unix)]
 mod watch;
