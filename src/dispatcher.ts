@@ -193,7 +193,8 @@ export class Dispatcher {
   private startAll(): void {
     while (this.running < this.concurrency && this.deliveries.length > 0) {
       this.running++;
-      this.start(this.freeSlots.pop() ?? this.newSlot());
+      const slot = this.freeSlots.pop() ?? this.newSlot();
+      if (this.take(slot)) this.run(slot);
     }
   }
 
@@ -203,8 +204,8 @@ export class Dispatcher {
     return slot;
   }
 
-  /** Runs the next delivered job in a slot that counts as running. */
-  private start(slot: Slot): void {
+  /** Gives the next delivered job to a slot that counts as running. False when the job does not start at once. */
+  private take(slot: Slot): boolean {
     const { options } = this;
     const delivery = this.deliveries[0];
     slot.handle = delivery.handle;
@@ -212,11 +213,9 @@ export class Dispatcher {
     if (delivery.left === 0) this.deliveries.shift();
     this.left--;
     slot.job = job;
-    if (job.repeatJobKey !== undefined && (delivery.following || delivery.refused)) {
-      void this.runFollowed(slot, job, delivery);
-    } else {
-      this.run(slot, job);
-    }
+    if (job.repeatJobKey === undefined || !(delivery.following || delivery.refused)) return true;
+    void this.runFollowed(slot, job, delivery);
+    return false;
   }
 
   /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
@@ -227,7 +226,7 @@ export class Dispatcher {
     if (!this.unfollowed.delete(slot)) return;
     const refusal = delivery.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
-      this.run(slot, job);
+      this.run(slot);
       return;
     }
     if (!this.stopped) {
@@ -237,8 +236,10 @@ export class Dispatcher {
     this.release(slot);
   }
 
-  private run(slot: Slot, job: Job): void {
+  /** Runs the job of a slot. What calls it stands in the stack traces of users' errors: the fewer, the cheaper. */
+  run(slot: Slot): void {
     const { options } = this;
+    const job = slot.job!;
     const { owner, maxStartedAttempts } = options;
     if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
 
@@ -255,8 +256,8 @@ export class Dispatcher {
     running.then(slot.onFulfilled, slot.onRejected);
   }
 
-  /** The job of a slot returned `value`. */
-  completed(slot: Slot, value: unknown): void {
+  /** The job of a slot returned `value`. As {@link next}. */
+  completed(slot: Slot, value: unknown): boolean {
     const job = slot.job!;
     job.recordResult(value);
     let text: string | undefined;
@@ -265,39 +266,34 @@ export class Dispatcher {
         text = JSON.stringify(value);
       } catch (error) {
         this.options.owner.emit('error', error);
-        this.failed(slot, error);
-        return;
+        return this.failed(slot, error);
       }
     }
     if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
-    this.release(slot);
+    return this.next(slot);
   }
 
-  /** The job of a slot threw. */
-  failed(slot: Slot, error: unknown): void {
+  /** The job of a slot threw. As {@link next}. */
+  failed(slot: Slot, error: unknown): boolean {
     const job = slot.job!;
     const { handle } = slot;
     const { name, message } = Object(error) as Partial<Error>;
-    if (this.stopped) {
-      this.release(slot);
-    } else if (message === RATE_LIMIT_ERROR) {
+    if (this.stopped) return this.next(slot);
+    if (message === RATE_LIMIT_ERROR) {
       this.outcomes.add({ handle, kind: 'rateLimited' });
       this.options.runs?.limited(job);
-      this.release(slot);
     } else if (MOVED.has(name as string)) {
       this.outcomes.add({ handle, kind: 'moved' });
       this.options.runs?.end(job);
-      this.release(slot);
     } else {
       const failed = failedTry(job, error);
-      if (needsStrategy(job, failed, this.options.maxStartedAttempts)) void this.failAfterStrategy(slot, error, failed);
-      else this.fail(slot, error, failed);
+      if (needsStrategy(job, failed, this.options.maxStartedAttempts)) {
+        void this.failAfterStrategy(slot, error, failed);
+        return false;
+      }
+      this.outcomes.fail(job, handle, error, failed);
     }
-  }
-
-  private fail(slot: Slot, error: unknown, failed: FailedTry): void {
-    if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
-    this.release(slot);
+    return this.next(slot);
   }
 
   /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
@@ -311,22 +307,27 @@ export class Dispatcher {
       this.release(slot);
       return;
     }
-    this.fail(slot, error, failed);
+    if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
+    this.release(slot);
   }
 
-  /** The outcome of a slot's job is noted: the slot takes the next job, or rests. */
-  private release(slot: Slot): void {
+  /** The outcome of a slot's job is noted: the slot takes the next job, or rests. True when it is to run a job now. */
+  private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
     if (this.deliveries.length > 0 && this.running <= this.concurrency) {
       this.flushSoon();
-      this.start(slot);
-      return;
+      return this.take(slot);
     }
     this.running--;
     this.freeSlots.push(slot);
     this.flushSoon();
     if (this.running === 0) this.wake();
+    return false;
+  }
+
+  private release(slot: Slot): void {
+    if (this.next(slot)) this.run(slot);
   }
 
   // ---- Outcomes
@@ -409,7 +410,7 @@ export class Dispatcher {
     this.running++;
     slot.job = job;
     slot.handle = handle;
-    this.failed(slot, refusal);
+    if (this.failed(slot, refusal)) this.run(slot);
   }
 
   // ---- Cancelling
@@ -451,7 +452,11 @@ class Slot {
     dispatcher: Dispatcher,
     readonly token: string,
   ) {
-    this.onFulfilled = (value) => dispatcher.completed(this, value);
-    this.onRejected = (error) => dispatcher.failed(this, error);
+    this.onFulfilled = (value) => {
+      if (dispatcher.completed(this, value)) dispatcher.run(this);
+    };
+    this.onRejected = (error) => {
+      if (dispatcher.failed(this, error)) dispatcher.run(this);
+    };
   }
 }

@@ -165,7 +165,8 @@ export class Worker<
       owner: this,
       native: this.engine,
       JobClass: this.Job,
-      process: (job, token, signal) => this.process(job, token, signal),
+      // bound: a call less in the stack traces of users' errors
+      process: this.process.bind(this),
       acceptsSignal: this.acceptsSignal,
       follow: (taken) => this.follower.follow(taken),
       concurrency: Math.ceil(opts.concurrency),
