@@ -108,6 +108,18 @@ describe('server.memory', () => {
     });
   });
 
+  it('job schedulers go on', async () => {
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const worker = stage.worker(async () => undefined, { connection });
+    const log = new EventLog(worker, ['completed', 'stalled', 'failed']);
+    await queue.upsertJobScheduler('often', { every: 50 }, { name: 'job', data: {} });
+    await log.get('completed');
+    await useUp();
+    await log.get('completed', log.all('completed').length + 4, 30_000);
+    expect(log.names.filter((name) => name !== 'completed')).toEqual([]);
+  });
+
   it('leases are renewed', async () => {
     const { connection } = own;
     const queue = stage.queue({ connection });

@@ -6,6 +6,7 @@
 -- RETURNS {slot, ...} of what follows each; 0 = nothing, or it is there
 -- ERRORS  none      EVENTS added, waiting, delayed, duplicated      COST O(taken * log n)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch)
+-- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, taken = tonumber(ARGV[1]), cmsgpack.unpack(ARGV[2])
 

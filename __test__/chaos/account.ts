@@ -1,0 +1,310 @@
+/** The account of every job: what the ledgers, the event log and the server's state say about it, held against each other. */
+import { faultOf, LEASE_MS } from './faults.js';
+import type { FaultKind, Injected } from './faults.js';
+import type { Entry } from './ledger.js';
+
+/** A job that ended, as the server keeps it. */
+export interface Kept {
+  readonly id: string;
+  readonly key: string;
+  readonly state: 'completed' | 'failed';
+  readonly returnvalue: unknown;
+  readonly attemptsMade: number;
+}
+
+/** What the event log says of a job that ended. */
+export interface Recorded {
+  readonly id: string;
+  readonly state: 'completed' | 'failed';
+  /** Its returnvalue, or why it failed. */
+  readonly text: string;
+}
+
+/** Everything that is held against each other. */
+export interface Evidence {
+  readonly entries: readonly Entry[];
+  readonly faults: readonly Injected[];
+  /** Times in which the whole machine stood still: leases may have ended that nobody took away. */
+  readonly standstills: readonly Cause[];
+  readonly recorded: readonly Recorded[];
+  /** What the QueueEvents heard that listened through all faults. */
+  readonly observed: readonly Recorded[];
+  readonly kept: readonly Kept[];
+}
+
+/** What a repeat is put down to. */
+export interface Cause {
+  readonly kind: FaultKind | 'standstill';
+  readonly target: string;
+  readonly at: number;
+  readonly returned: number;
+}
+
+/** A run of a try that had been started before. */
+export interface Repeat {
+  readonly key: string;
+  /** Who started it again, and when. */
+  readonly by: string;
+  readonly at: number;
+  /** What was under way. */
+  readonly cause: Cause;
+}
+
+export interface Account {
+  readonly sent: number;
+  readonly acknowledged: number;
+  readonly rejected: number;
+  /** Sent by a producer that was killed, or answered by an error: of those, so many are there. */
+  readonly unacknowledgedThere: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly iterations: number;
+  readonly starts: number;
+  readonly repeats: readonly Repeat[];
+  /** What must not be. Each list is to be empty. */
+  readonly wrong: Readonly<Record<Wrong, readonly string[]>>;
+}
+
+export type Wrong = keyof ReturnType<typeof nothingWrong>;
+
+function nothingWrong() {
+  return {
+    /** Acknowledged, and no end is recorded. */
+    lost: [] as string[],
+    addedTwice: [] as string[],
+    recordedTwice: [] as string[],
+    /** Two workers said `completed`, or one did twice. */
+    toldTwice: [] as string[],
+    unexplainedRepeats: [] as string[],
+    /** Its add was rejected with a refusal, and it is there. */
+    refusedAndThere: [] as string[],
+    /** Not in the state it ended in, or with another result. */
+    wrongState: [] as string[],
+    missedByObserver: [] as string[],
+    heardTwiceByObserver: [] as string[],
+    /** Whatever processes found wrong by themselves. */
+    said: [] as string[],
+  };
+}
+
+interface Start {
+  readonly at: number;
+  readonly by: string;
+}
+
+interface JobAccount {
+  readonly key: string;
+  kind: string;
+  removed: boolean;
+  acknowledged: boolean;
+  rejected: string | undefined;
+  readonly ids: Set<string>;
+  /** Starts of each try. */
+  readonly starts: Map<string, Start[]>;
+  told: number;
+  readonly ends: Recorded[];
+}
+
+/** Answers after which nothing of a call was carried out. */
+const REFUSAL = /^(OOM|READONLY|MISCONF) /;
+
+export function settle({ entries, faults, standstills, recorded, observed, kept }: Evidence): Account {
+  const jobs = new Map<string, JobAccount>();
+  const wrong = nothingWrong();
+  for (const entry of entries) enter(entry, jobs, wrong.said);
+  const keyOf = new Map([...jobs.values()].flatMap(({ key, ids }) => [...ids].map((id) => [id, key] as const)));
+  for (const end of recorded) jobOf(jobs, keyOf.get(end.id) ?? end.text).ends.push(end);
+
+  const excuses = new Excuses(faults, standstills);
+  const repeats: Repeat[] = [];
+  for (const job of jobs.values()) {
+    checkJob(job, wrong);
+    for (const starts of job.starts.values())
+      repeats.push(...excuses.repeatsOf(job.key, starts, wrong.unexplainedRepeats));
+  }
+  checkState(jobs, kept, wrong.wrongState);
+  checkObserver(recorded, observed, wrong);
+
+  const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
+  const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;
+  return {
+    sent: sent.length,
+    acknowledged: sent.filter(({ acknowledged }) => acknowledged).length,
+    rejected: sent.filter(({ rejected }) => rejected !== undefined).length,
+    unacknowledgedThere: sent.filter(({ acknowledged, ends }) => !acknowledged && ends.length > 0).length,
+    completed: ended('completed'),
+    failed: ended('failed'),
+    iterations: jobs.size - sent.length,
+    starts: entries.filter(({ event }) => event === 'started').length,
+    repeats,
+    wrong,
+  };
+}
+
+function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
+  let job = jobs.get(key);
+  if (!job) {
+    job = {
+      key,
+      kind: 'iteration',
+      removed: false,
+      acknowledged: false,
+      rejected: undefined,
+      ids: new Set(),
+      starts: new Map(),
+      told: 0,
+      ends: [],
+    };
+    jobs.set(key, job);
+  }
+  return job;
+}
+
+function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, said: string[]): void {
+  const [key = '', ...rest] = words;
+  switch (event) {
+    case 'sent':
+      Object.assign(jobOf(jobs, key), { kind: rest[0], removed: rest[1] === 'removed' });
+      break;
+    case 'acked':
+      jobOf(jobs, key).acknowledged = true;
+      jobOf(jobs, key).ids.add(rest[0] ?? '');
+      break;
+    case 'rejected':
+      jobOf(jobs, key).rejected = rest.join(' ');
+      break;
+    case 'started': {
+      const job = jobOf(jobs, key);
+      const [id = '', tryNumber = ''] = rest;
+      job.ids.add(id);
+      job.starts.set(tryNumber, [...(job.starts.get(tryNumber) ?? []), { at, by }]);
+      break;
+    }
+    case 'completed':
+      jobOf(jobs, key).told++;
+      break;
+    case 'wrong':
+      said.push(words.join(' '));
+      break;
+  }
+}
+
+function checkJob(job: JobAccount, wrong: ReturnType<typeof nothingWrong>): void {
+  const { key, kind, ids, ends, starts } = job;
+  const about = `${key} (${kind}): ids ${[...ids].join(' ')}; ends ${ends.map(({ id, state }) => `${id} ${state}`).join(', ')}`;
+  if ((job.acknowledged || starts.size > 0) && ends.length === 0) wrong.lost.push(about);
+  if (ids.size > 1) wrong.addedTwice.push(about);
+  if (ends.length > 1) wrong.recordedTwice.push(about);
+  if (job.told > 1) wrong.toldTwice.push(`${about}; completed ${job.told} times`);
+  const refused = !job.acknowledged && job.rejected !== undefined && REFUSAL.test(job.rejected);
+  if (refused && ends.length > 0) wrong.refusedAndThere.push(`${about}; ${job.rejected}`);
+}
+
+/** What is kept is what was recorded last, and what was to be removed is not there. */
+function checkState(jobs: ReadonlyMap<string, JobAccount>, kept: readonly Kept[], wrongState: string[]): void {
+  const found = new Map<string, Kept>();
+  for (const job of kept) {
+    if (found.has(job.key)) wrongState.push(`${job.key} is kept twice: ${found.get(job.key)?.id}, ${job.id}`);
+    found.set(job.key, job);
+    if (!jobs.has(job.key)) wrongState.push(`${job.key} is kept, and nobody sent it`);
+  }
+  for (const { key, removed, ends, starts } of jobs.values()) {
+    const [end, job] = [ends[0], found.get(key)];
+    const gone = removed && end?.state === 'completed';
+    if (end && !gone && !job) wrongState.push(`${key} is to be kept and is gone`);
+    if (!job) continue;
+    if (gone) wrongState.push(`${key} is to be removed and is kept`);
+    if (job.state !== end?.state) wrongState.push(`${key} is ${job.state}, recorded ${end?.state}`);
+    if (job.state === 'completed' && job.returnvalue !== key)
+      wrongState.push(`${key} returned ${String(job.returnvalue)}`);
+    if (job.attemptsMade !== starts.size)
+      wrongState.push(`${key} made ${job.attemptsMade} attempts, ran ${starts.size}`);
+  }
+}
+
+function checkObserver(
+  recorded: readonly Recorded[],
+  observed: readonly Recorded[],
+  wrong: ReturnType<typeof nothingWrong>,
+): void {
+  const heard = new Map<string, number>();
+  for (const { id, state } of observed) heard.set(`${id} ${state}`, (heard.get(`${id} ${state}`) ?? 0) + 1);
+  for (const { id, state } of recorded) if (!heard.has(`${id} ${state}`)) wrong.missedByObserver.push(`${id} ${state}`);
+  const told = new Set(recorded.map(({ id, state }) => `${id} ${state}`));
+  for (const [event, times] of heard) {
+    if (times > 1 || !told.has(event)) wrong.heardTwiceByObserver.push(`${event}, ${times} times`);
+  }
+}
+
+/** A member was without the server for so long that its lease may have run out. */
+interface Outage {
+  readonly target: string;
+  from: number;
+  to: number;
+  readonly cause: Cause;
+}
+
+/** A lease that is renewed each quarter of its time is that old at most. */
+const LEASE_LEFT_MS = LEASE_MS * 0.75;
+/** A connection is there again so long after its way. */
+const RECONNECTED_MS = 1_000;
+
+/** Which repeats are explained by a fault that was under way. */
+class Excuses {
+  readonly #kills: readonly Injected[];
+  readonly #outages: readonly Outage[];
+
+  constructor(faults: readonly Injected[], standstills: readonly Cause[]) {
+    this.#kills = faults.filter(({ kind }) => faultOf(kind).excuses === 'in flight');
+    this.#outages = outages([...faults.filter(({ kind }) => takesServerAway(kind)), ...standstills]);
+  }
+
+  /** The repeats among the starts of one try. All but one of them have to be explained. */
+  repeatsOf(key: string, starts: readonly Start[], unexplained: string[]): Repeat[] {
+    if (starts.length < 2) return [];
+    const inOrder = [...starts].sort((a, b) => a.at - b.at);
+    const last = inOrder.at(-1) as Start;
+    const causes = inOrder.flatMap((start) => this.#spoiled(start, last) ?? []);
+    const repeated = inOrder.slice(1);
+    if (causes.length < repeated.length) {
+      unexplained.push(`${key}: ${inOrder.map(({ at, by }) => `${by} at ${at}`).join(', ')}`);
+    }
+    return repeated.flatMap(({ by, at }, i) => {
+      const cause = causes[i];
+      return cause ? [{ key, by, at, cause }] : [];
+    });
+  }
+
+  /** Why what was started then was not recorded. */
+  #spoiled({ at, by }: Start, last: Start): Cause | undefined {
+    const [name = '', life = ''] = by.split('.');
+    const killed = this.#kills.find((kill) => kill.target === name && kill.life === Number(life));
+    if (killed && killed.returned >= at) return killed;
+    const hits = ({ target, from, to }: Outage) =>
+      (target === name || target === 'all') && from <= Math.max(last.at, at) && to >= at;
+    return this.#outages.find(hits)?.cause;
+  }
+}
+
+/** Absences that follow close on each other count as one, in which nobody could renew a lease. */
+function outages(causes: readonly Cause[]): Outage[] {
+  const inOrder = [...causes].sort((a, b) => a.at - b.at);
+  const joined: Outage[] = [];
+  for (const target of new Set(inOrder.map((cause) => cause.target))) {
+    const own: Outage[] = [];
+    for (const cause of inOrder.filter((other) => other.target === target || other.target === 'all')) {
+      const [last, to] = [own.at(-1), cause.returned + RECONNECTED_MS];
+      if (last && cause.at <= last.to) last.to = Math.max(last.to, to);
+      else own.push({ target, from: cause.at, to, cause });
+    }
+    joined.push(...own);
+  }
+  return joined.filter(({ from, to }) => to - from >= LEASE_LEFT_MS);
+}
+
+function takesServerAway(kind: FaultKind): boolean {
+  return (
+    faultOf(kind).excuses === 'lease over' ||
+    ['cut', 'cut-one-side', 'reset-request', 'reset-reply', 'client-kill'].includes(kind)
+  );
+}

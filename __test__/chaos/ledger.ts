@@ -1,0 +1,40 @@
+/** Reads the ledgers that the processes of a run wrote. */
+import { readFileSync } from 'node:fs';
+
+/** One line: what happened to a job, or to a process, `by` the life of a member (`w1.0`). `at`: epoch ms. */
+export interface Entry {
+  readonly at: number;
+  readonly event: string;
+  readonly by: string;
+  /** The words behind the event. */
+  readonly words: readonly string[];
+}
+
+export function readLedger(path: string, by: string): Entry[] {
+  const lines = textOf(path).split('\n');
+  // what follows the last line's end was being written when the process was killed
+  return lines.slice(0, -1).map((line) => {
+    const [at, event = '', ...words] = line.split(' ');
+    return { at: Number(at), event, by, words };
+  });
+}
+
+/** Jobs with ids of their own that were sent and of which the sender did not hear again, as a JSON array. */
+export function untold(path: string): string {
+  const jobs = new Map<string, string>();
+  for (const { event, words } of readLedger(path, '')) {
+    const [key = '', , , job = '-'] = words;
+    if (event === 'sent' && job !== '-') jobs.set(key, words.slice(3).join(' '));
+    else if (event === 'acked' || event === 'rejected') jobs.delete(key);
+  }
+  return `[${[...jobs.values()].join(',')}]`;
+}
+
+/** A process that was killed at once has no ledger. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,291 @@
+/** A chaos run: processes that add and run jobs, faults that hit them, and the account of every job at the end. */
+import type { EventEmitter } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
+import { OwnServer } from '../support/own-server.js';
+import { Random } from '../support/random.js';
+import { sleep, until } from '../support/waiting.js';
+import { settle } from './account.js';
+import type { Account, Cause, Kept, Recorded } from './account.js';
+import { faultKinds, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
+import type { FaultKind, Injected, World } from './faults.js';
+import { readLedger } from './ledger.js';
+import type { Entry } from './ledger.js';
+import { Member } from './member.js';
+import type { Role, Surroundings } from './member.js';
+import { Way } from './way.js';
+
+const QUEUE = 'chaos';
+/** Concurrency of each worker. */
+const WORKERS = [1, 3, 20, 50];
+const PRODUCERS = 3;
+/** Mean time between two calls of a producer, of some ten jobs each. */
+const PAUSE_MS = 120;
+/** Every so many ms a job of each. */
+const SCHEDULERS = [250, 400, 1_000];
+const END_MS = 120_000;
+const PAGE = 1_000;
+
+export interface ChaosOptions {
+  /** Time during which faults are injected. */
+  readonly seconds: number;
+  /** Decides which faults come, in which order and how; not the moments in which they meet the jobs. */
+  readonly seed: number;
+  /** The faults to choose from. */
+  readonly only?: readonly FaultKind[];
+  /** Hears what happens. */
+  readonly say?: (line: string) => void;
+}
+
+export interface ChaosResult {
+  readonly account: Account;
+  readonly faults: readonly Injected[];
+  readonly entries: readonly Entry[];
+  /** Epoch ms. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly serverVersion: string;
+}
+
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const run = new ChaosRun(options);
+  try {
+    return await run.run();
+  } finally {
+    await run.close();
+  }
+}
+
+class ChaosRun {
+  readonly #options: ChaosOptions;
+  readonly #random: Random;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'chasquimq-chaos-'));
+  readonly #open: { close(): Promise<unknown> }[] = [];
+  readonly #deaths: string[] = [];
+  readonly #faults: Injected[] = [];
+  readonly #kinds: readonly FaultKind[];
+
+  constructor(options: ChaosOptions) {
+    this.#options = options;
+    this.#random = new Random(options.seed);
+    this.#kinds = options.only ?? faultKinds;
+  }
+
+  async run(): Promise<ChaosResult> {
+    const server = this.#keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));
+    const admin = server.client();
+    admin.on('error', () => undefined);
+    this.#keep({ close: async () => admin.disconnect() });
+    const connection = server.connection;
+    const control = this.#keep(new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } }));
+    control.on('error', () => undefined);
+    const observed = this.#keep(await Way.to(server.port));
+    const observer = new Listener({ host: '127.0.0.1', port: observed.port });
+    this.#keep(observer);
+
+    const start = (role: Role, name: string, env: Record<string, string | number>) =>
+      this.#start(role, name, server, env);
+    const workers = await Promise.all(
+      WORKERS.map((concurrency, i) => start('worker', `w${i + 1}`, { CONCURRENCY: concurrency })),
+    );
+    const producers = await Promise.all(
+      Array.from({ length: PRODUCERS }, (_, i) =>
+        start('producer', `p${i + 1}`, { SEED: this.#random.next(1e9), PAUSE_MS }),
+      ),
+    );
+    for (const every of SCHEDULERS)
+      await control.upsertJobScheduler(`every-${every}`, { every }, { name: 'iteration', data: {} });
+
+    const startedAt = Date.now();
+    const standstills: Cause[] = [];
+    const unwatch = watchTheMachine((at, returned) => {
+      standstills.push({ kind: 'standstill', target: 'all', at, returned });
+    });
+    await this.#injectAll({ server, admin, workers, producers, observed });
+    const endedAt = Date.now();
+
+    this.#say('the end: producers stop, workers close, a quiet worker does the rest');
+    await Promise.all(producers.map((producer) => producer.end('stop', END_MS)));
+    for (const every of SCHEDULERS) {
+      const isIteration = ({ id }: Recorded) => id.startsWith(`repeat:every-${every}:`);
+      const before = observer.log.filter(isIteration).length;
+      await this.#wrongUnless(
+        `scheduler every-${every} goes on`,
+        () => observer.log.filter(isIteration).length > before,
+      );
+      await control.removeJobScheduler(`every-${every}`);
+    }
+    await Promise.all(workers.map((worker) => worker.end('close', END_MS)));
+    const quiet = await start('worker', 'quiet', { CONCURRENCY: 50 });
+    const left = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children'] as const;
+    const counts = async () => Object.values(await control.getJobCounts(...left));
+    await this.#wrongUnless('all jobs end', async () => (await counts()).every((count) => count === 0));
+    await quiet.end('close', END_MS);
+    unwatch();
+
+    const members = [...workers, ...producers, quiet];
+    const entries = members.flatMap((member) =>
+      Array.from({ length: member.life + 1 }, (_, life) =>
+        readLedger(member.ledgerOf(life), `${member.name}.${life}`),
+      ).flat(),
+    );
+    const { log: recorded } = await this.#wholeLog(server, observer);
+    const faults = this.#faults.filter(({ at }) => at > 0);
+    const account = settle({
+      entries,
+      faults,
+      standstills,
+      recorded,
+      observed: observer.log,
+      kept: await keptJobs(control),
+    });
+    const said = [...account.wrong.said, ...this.#deaths];
+    const serverVersion =
+      /(?:valkey|redis)_version:(\S+)/.exec(await admin.info('server'))?.[0].replace('_version:', ' ') ?? '';
+    return {
+      account: { ...account, wrong: { ...account.wrong, said } },
+      faults,
+      entries,
+      startedAt,
+      endedAt,
+      serverVersion,
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const opened of this.#open.reverse()) await opened.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** First each fault alone, then several at a time. */
+  async #injectAll(world: World): Promise<void> {
+    const begin = performance.now();
+    const elapsed = () => (performance.now() - begin) / 1_000;
+    const { seconds } = this.#options;
+    let bag: FaultKind[] = [];
+    const draw = (): FaultKind => {
+      if (bag.length === 0) bag = this.#shuffled(this.#kinds);
+      return bag.pop() as FaultKind;
+    };
+    // the load has to be there before
+    await sleep(500);
+    while (elapsed() < seconds / 2) {
+      await this.#inject(draw(), world, false);
+      await sleep(500 + this.#random.next(700));
+    }
+    const underWay = new Set<Promise<void>>();
+    let wide: Promise<void> | undefined;
+    while (elapsed() < seconds) {
+      const kind = draw();
+      if (faultOf(kind).wide) await wide;
+      const injecting = this.#inject(kind, world, true).finally(() => underWay.delete(injecting));
+      underWay.add(injecting);
+      if (faultOf(kind).wide) wide = injecting;
+      await sleep(300 + this.#random.next(900));
+      while (underWay.size >= 4) await Promise.race(underWay);
+    }
+    await Promise.all(underWay);
+  }
+
+  async #inject(kind: FaultKind, world: World, mixed: boolean): Promise<void> {
+    const injected = await inject(kind, world, this.#random, mixed);
+    if (injected.at === 0) return;
+    this.#faults.push(injected);
+    const { target, detail, at, returned } = injected;
+    this.#say(`${kind} ${target} ${detail} (${returned - at} ms)${mixed ? ', mixed' : ''}`);
+  }
+
+  #shuffled<T>(list: readonly T[]): T[] {
+    const shuffled = [...list];
+    for (let i = shuffled.length - 1; i > 0; i--) {
+      const j = this.#random.next(i + 1);
+      [shuffled[i], shuffled[j]] = [shuffled[j], shuffled[i]];
+    }
+    return shuffled;
+  }
+
+  /** Every end in the event log, and the end of what the observer was still to hear. */
+  async #wholeLog(server: OwnServer, observer: Listener): Promise<Listener> {
+    const { connection } = server;
+    const reader = new Listener(connection);
+    this.#keep(reader);
+    const publisher = this.#keep(new QueueEventsProducer(QUEUE, { connection }));
+    await publisher.publishEvent({ eventName: 'end-of-run' });
+    await until('the end of the event log', () => reader.atEnd && observer.atEnd, END_MS);
+    return reader;
+  }
+
+  async #start(role: Role, name: string, server: OwnServer, env: Record<string, string | number>): Promise<Member> {
+    const around: Surroundings = {
+      queueName: QUEUE,
+      folder: this.#folder,
+      serverPort: server.port,
+      onDeath: (message) => this.#deaths.push(message),
+    };
+    return this.#keep(await Member.start(role, name, around, { LEASE_MS, SCAN_MS, ...env }));
+  }
+
+  async #wrongUnless(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+    await until(what, condition, END_MS).catch((error: unknown) => this.#deaths.push(String(error)));
+  }
+
+  #keep<T extends { close(): Promise<unknown> }>(opened: T): T {
+    this.#open.push(opened);
+    return opened;
+  }
+
+  #say(line: string): void {
+    this.#options.say?.(line);
+  }
+}
+
+/** A QueueEvents from the beginning of the log on. */
+class Listener {
+  readonly log: Recorded[] = [];
+  atEnd = false;
+  readonly #events: QueueEvents;
+
+  constructor(connection: { host: string; port: number }) {
+    this.#events = new QueueEvents(QUEUE, { connection, lastEventId: '0-0' });
+    this.#events.on('error', () => undefined);
+    this.#events.on('completed', ({ jobId, returnvalue }) =>
+      this.log.push({ id: jobId, state: 'completed', text: String(returnvalue) }),
+    );
+    this.#events.on('failed', ({ jobId, failedReason }) =>
+      this.log.push({ id: jobId, state: 'failed', text: failedReason }),
+    );
+    (this.#events as EventEmitter).on('end-of-run', () => (this.atEnd = true));
+  }
+
+  async close(): Promise<void> {
+    await this.#events.close();
+  }
+}
+
+async function keptJobs(queue: Queue): Promise<Kept[]> {
+  const kept: Kept[] = [];
+  for (const state of ['completed', 'failed'] as const) {
+    for (let from = 0; ; from += PAGE) {
+      const jobs = await queue.getJobs([state], from, from + PAGE - 1);
+      for (const { id = '', data, returnvalue, attemptsMade } of jobs) {
+        const key = (data as { key?: string }).key ?? id;
+        kept.push({ id, key, state, returnvalue: returnvalue as unknown, attemptsMade });
+      }
+      if (jobs.length < PAGE) break;
+    }
+  }
+  return kept;
+}
+
+/** Says when this whole process stood still for long enough that leases may have ended, which is nobody's fault. */
+function watchTheMachine(stoodStill: (from: number, to: number) => void): () => void {
+  let last = Date.now();
+  const timer = setInterval(() => {
+    const now = Date.now();
+    if (now - last > LEASE_MS / 4) stoodStill(last, now);
+    last = now;
+  }, 100);
+  return () => clearInterval(timer);
+}
