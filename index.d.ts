@@ -217,6 +217,14 @@ export interface NativeAddedException {
   error?: NativeError
 }
 
+/** Host and port. */
+export interface NativeAddress {
+  /** Host name or address. */
+  host: string
+  /** Port. */
+  port: number
+}
+
 /** Jobs that became active together. */
 export interface NativeBatch {
   /** Handle of the first. */
@@ -283,6 +291,20 @@ export interface NativeConnection {
   connectTimeout?: number
   /** Shown by `CLIENT LIST`. */
   connectionName?: string
+  /** Who knows where the server is, instead of host and port. */
+  discovery?: NativeDiscovery
+}
+
+/** Sentinels, or nodes of a cluster. */
+export interface NativeDiscovery {
+  /** Whom to ask. */
+  nodes: Array<NativeAddress>
+  /** Addresses as they are told; each is, from here, the one at the same place in `nat_to`. */
+  natFrom: Array<NativeAddress>
+  /** Addresses as they are from here. */
+  natTo: Array<NativeAddress>
+  /** They are sentinels; without it, nodes of a cluster. */
+  sentinel?: NativeSentinel
 }
 
 /** An error in a message. */
@@ -609,6 +631,20 @@ export interface NativeScheduler {
   repeat: string
   /** By how much its times are off. */
   offset: number
+}
+
+/** How to ask sentinels. */
+export interface NativeSentinel {
+  /** Name of the master. */
+  name: string
+  /** ACL user of the sentinels. */
+  username?: string
+  /** Password of the sentinels. */
+  password?: string
+  /** TLS of the sentinels. */
+  tls?: NativeTls
+  /** Do not ask them which other sentinels there are. */
+  onlyThese: boolean
 }
 
 /** TLS, PEM texts. */

@@ -1,9 +1,11 @@
 /**
- * Reads `connection`, in every form users bring: ioredis-style options, `{ url }`, a URL string, or an ioredis instance
- * (whose options are read; the instance itself is neither used nor closed).
+ * Reads `connection`, in every form users bring: ioredis-style options, also with `sentinels` or the `nodes` of a
+ * cluster, `{ url }`, a URL string, or an ioredis instance (whose options are read; the instance itself is neither used
+ * nor closed).
  *
  * An option either means the same as with ioredis, or it is refused with its name: none is dropped in silence.
  */
+import { CLUSTER_OPTIONS, readDiscovery, SENTINEL_OPTIONS, speaksTls } from './discovery.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import type { NativeConnection, NativeTls } from './native.js';
 import type { RetryStrategy } from './readiness.js';
@@ -63,21 +65,10 @@ const NO_EFFECT = new Set([
   'showFriendlyErrorStack',
   'disableClientInfo',
   'clientInfoTag',
-  // Only read together with `sentinels`, which is refused.
-  'name',
-  'role',
-  'sentinelRetryStrategy',
-  'sentinelReconnectStrategy',
-  'sentinelUsername',
-  'sentinelPassword',
-  'sentinelTLS',
-  'sentinelCommandTimeout',
-  'sentinelMaxConnections',
-  'updateSentinels',
-  'failoverDetector',
-  'preferredSlaves',
-  'enableTLSForSentinelMode',
 ]);
+
+/** Options that say who knows where the server is; see `discovery.ts`. */
+const DISCOVERY = new Set(['natMap', ...SENTINEL_OPTIONS, ...CLUSTER_OPTIONS]);
 
 /** Options whose value here is what the engine does anyway; another value would be a broken promise. */
 const ONLY: Fields = { readOnly: false, keyPrefix: '', replyMapping: false };
@@ -97,7 +88,7 @@ export function readConnection(connection: unknown, use: ConnectionUse, failAtOn
   }
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined || value === null || value === false) continue;
-    if (MAPPED.has(key) || NO_EFFECT.has(key)) continue;
+    if (MAPPED.has(key) || NO_EFFECT.has(key) || DISCOVERY.has(key)) continue;
     if (Object.hasOwn(ONLY, key) && ONLY[key] === value) continue;
     throw new NotSupportedError(`the connection option "${key}"`);
   }
@@ -127,7 +118,7 @@ function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
       'BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.',
     );
   }
-  if ('redisOptions' in given || 'nodes' in given) throw new NotSupportedError('a Redis Cluster connection');
+  if (given.redisOptions || given.nodes) return fieldsOfCluster(given.nodes, given);
   const url = textOf(given, 'url');
   return url ? { ...given, ...fieldsOfUrl(url) } : given;
 }
@@ -138,15 +129,32 @@ function isClient(given: Fields): boolean {
 }
 
 function fieldsOfClient(client: Fields, use: ConnectionUse): Fields {
-  if (client.isCluster) throw new NotSupportedError('a Redis Cluster connection');
   const options = client.options;
   const isIoredis = typeof client.defineCommand === 'function' && typeof options === 'object' && options !== null;
   if (!isIoredis) throw new NotSupportedError('a client other than ioredis as connection');
-  const fields = options as Fields;
+  const fields = client.isCluster ? fieldsOfCluster(client.startupNodes, options as Fields) : (options as Fields);
   if (use === 'blocking' && fields.maxRetriesPerRequest) {
     throw new Error('BullMQ: Your redis options maxRetriesPerRequest must be null.');
   }
   return fields;
+}
+
+/**
+ * Options of a cluster's connections and of the cluster itself. A node may bring its password, and whatever else, in
+ * its URL or beside its host: it then is that of all.
+ */
+function fieldsOfCluster(nodes: unknown, options: Fields): Fields {
+  const [first] = (Array.isArray(nodes) ? nodes : []) as unknown[];
+  if (first === undefined) throw new TypeError('connection.nodes names no node');
+  const ofFirst = typeof first === 'string' ? fieldsOfUrl(first) : typeof first === 'object' ? (first as Fields) : {};
+  const { redisOptions, clusterRetryStrategy = options.retryStrategy, ...ofCluster } = options;
+  return {
+    ...ofCluster,
+    ...(redisOptions as Fields | undefined),
+    ...ofFirst,
+    retryStrategy: clusterRetryStrategy,
+    nodes,
+  };
 }
 
 function fieldsOfUrl(text: string): Fields {
@@ -191,7 +199,9 @@ function toNative(fields: Fields): NativeConnection {
   if (db !== undefined) native.db = db;
   const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
   if (connectTimeout !== undefined) native.connectTimeout = connectTimeout;
-  if (fields.tls) native.tls = toNativeTls(fields.tls);
+  if (speaksTls(fields)) native.tls = toNativeTls(fields.tls);
+  const discovery = readDiscovery(fields, toNativeTls);
+  if (discovery) native.discovery = discovery;
   return native;
 }
 

@@ -9,6 +9,8 @@ import { closedPort } from './redis.js';
 import { sleep } from './waiting.js';
 
 const START_MS = 10_000;
+/** A port that was free may be taken by the time it is wanted. */
+const TRIES = 5;
 
 /** No server outlives the tests, however they end. */
 const running = new Set<ChildProcess>();
@@ -29,14 +31,26 @@ export class OwnServer {
 
   /** Starts a server on a free port. `args` are settings as on its command line; without any nothing goes to disk. */
   static async start(...args: string[]): Promise<OwnServer> {
-    const server = new OwnServer(args);
-    server.port = await closedPort();
-    await server.start();
-    return server;
+    return withFreePort(async (port) => {
+      const server = new OwnServer(args);
+      server.port = port;
+      try {
+        await server.start();
+      } catch (error) {
+        await server.close();
+        throw error;
+      }
+      return server;
+    });
   }
 
   get connection(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.port };
+  }
+
+  /** Not killed, as far as this test knows. */
+  get isRunning(): boolean {
+    return this.#process !== undefined;
   }
 
   /** A client, which the caller quits. */
@@ -47,18 +61,13 @@ export class OwnServer {
   /** Starts it again, on the same port and with what it has on disk. */
   async start(): Promise<void> {
     const settings = ['--save', '', '--dir', this.folder, '--bind', '127.0.0.1', '--unixsocket', this.path];
-    const child = spawn(serverBinary(), ['--port', String(this.port), ...settings, ...this.#args], { stdio: 'pipe' });
+    const { child, log } = spawnServer(['--port', String(this.port), ...settings, ...this.#args]);
     this.#process = child;
-    let log = '';
-    child.stdout.on('data', (chunk) => (log += chunk));
-    child.stderr.on('data', (chunk) => (log += chunk));
-    running.add(child);
-    child.once('exit', () => running.delete(child));
     for (const since = performance.now(); performance.now() - since < START_MS; await sleep(10)) {
       if (child.exitCode !== null) break;
       if (await this.#answers(child.pid)) return;
     }
-    throw new Error(`the server of this test does not start:\n${log}`);
+    throw new Error(`the server of this test does not start:\n${log()}`);
   }
 
   /** Whether the process that answers on the port is ours, and has loaded its data. */
@@ -80,10 +89,7 @@ export class OwnServer {
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
+    if (child) await killServer(child);
   }
 
   /** Ends it and removes its folder. */
@@ -91,6 +97,36 @@ export class OwnServer {
     await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Starts something on a port that is free; on another one, when it was taken meanwhile. */
+export async function withFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start(await closedPort());
+    } catch (error) {
+      if (tries === TRIES) throw error;
+    }
+  }
+}
+
+/** Starts a server that ends with the tests; `log` gives what it has said. */
+export function spawnServer(args: readonly string[]): { child: ChildProcess; log: () => string } {
+  const child = spawn(serverBinary(), args, { stdio: 'pipe' });
+  let log = '';
+  child.stdout.on('data', (chunk) => (log += chunk));
+  child.stderr.on('data', (chunk) => (log += chunk));
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return { child, log: () => log };
+}
+
+/** Ends a server without a warning. */
+export async function killServer(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
 }
 
 function serverBinary(): string {

@@ -1,6 +1,6 @@
 // Pins how `connection` is read (bullmq-surface.md 14).
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { readConnection, type ConnectionUse } from '../../src/connection.js';
 import { NotSupportedError } from '../../src/errors/not-supported-error.js';
 
@@ -47,13 +47,9 @@ describe('options', () => {
     expect(read(connection)).toEqual({});
   });
 
-  it.each(['sentinels', 'commandTimeout', 'natMap', 'readOnly', 'surprise'])('not supported are named: %s', (key) => {
+  it.each(['commandTimeout', 'useSRVRecords', 'readOnly', 'surprise'])('not supported are named: %s', (key) => {
     expect(() => read({ [key]: 1 })).toThrow(new NotSupportedError(`the connection option "${key}"`));
     expect(read({ [key]: undefined })).toEqual({});
-  });
-
-  it('of a cluster are not supported', () => {
-    expect(() => read({ nodes: [] })).toThrow(NotSupportedError);
   });
 
   it('with keyPrefix get the text of BullMQ', () => {
@@ -134,6 +130,96 @@ describe('an ioredis instance', () => {
   it('of another kind is not supported', () => {
     expect(() => read({ connect: () => {}, duplicate: () => {}, options: {} })).toThrow(NotSupportedError);
     expect(() => read({ connect: () => {}, duplicate: () => {}, isCluster: true })).toThrow(NotSupportedError);
+  });
+});
+
+describe('sentinels', () => {
+  const sentinels = [{ host: 's', port: 1 }, { host: 't' }, {}];
+  const nodes = [
+    { host: 's', port: 1 },
+    { host: 't', port: 26_379 },
+    { host: '127.0.0.1', port: 26_379 },
+  ];
+  const none = { natFrom: [], natTo: [] };
+
+  it('are whom the engine asks', () => {
+    const discovery = { nodes, ...none, sentinel: { name: 'm', onlyThese: false } };
+    expect(read({ sentinels, name: 'm', password: 'p' })).toEqual({ password: 'p', discovery });
+    const client = new Redis({ sentinels, name: 'm', lazyConnect: true });
+    expect(read(client).discovery).toEqual(discovery);
+    client.disconnect();
+  });
+
+  it('have a login of their own, and the server has TLS when it is asked for twice, as with ioredis', () => {
+    const login = { sentinelUsername: 'u', sentinelPassword: 'p', sentinelTLS: { servername: 'x' } };
+    const options = { sentinels, name: 'm', ...login, updateSentinels: false, tls: { servername: 'y' } };
+    const sentinel = { name: 'm', username: 'u', password: 'p', tls: { servername: 'x' }, onlyThese: true };
+    expect(read(options)).toEqual({ discovery: { nodes, ...none, sentinel } });
+    expect(read({ ...options, enableTLSForSentinelMode: true }).tls).toEqual({ servername: 'y' });
+  });
+
+  it('may tell addresses that are others from here', () => {
+    const natMap = { '10.0.0.1:6379': { host: 'outside', port: 7 } };
+    const { discovery } = read({ sentinels, name: 'm', natMap });
+    expect(discovery).toMatchObject({
+      natFrom: [{ host: '10.0.0.1', port: 6379 }],
+      natTo: [{ host: 'outside', port: 7 }],
+    });
+  });
+
+  it.each<[object, string]>([
+    [{ sentinels: [], name: 'm' }, 'Requires at least one sentinel to connect to.'],
+    [{ sentinels }, 'Requires the name of master.'],
+    [{ sentinels: [{ port: 0 }], name: 'm' }, 'the port of a node must be an integer from 1 to 65535'],
+    [{ sentinels, name: 'm', role: 'slave' }, 'a replica as connection.role'],
+    [{ sentinels, name: 'm', natMap: () => null }, 'a function as connection.natMap'],
+  ])('are refused with the reason: %j', (connection, message) => {
+    expect(() => read(connection)).toThrow(message);
+  });
+});
+
+describe('a cluster', () => {
+  const nodes = [
+    { host: 'a', port: 1 },
+    { host: 'b', port: 2 },
+    { host: '127.0.0.1', port: 3 },
+    { host: 'd', port: 6379 },
+  ];
+  const discovery = { nodes, natFrom: [], natTo: [] };
+
+  it('is read from an ioredis instance', () => {
+    const given = [{ host: 'a', port: 1 }, 'redis://b:2', 3, { host: 'd' }];
+    const options = { redisOptions: { password: 'p', tls: {} }, dnsLookup: () => {}, lazyConnect: true };
+    const client = new Cluster(given, options);
+    expect(read(client)).toMatchObject({ discovery, password: 'p', tls: {} });
+    expect(readConnection(client, 'commands').retryStrategy).toBe(client.options.clusterRetryStrategy);
+    client.disconnect();
+  });
+
+  it('may be given as options, with what its connections need beside the nodes or below redisOptions', () => {
+    expect(read({ nodes, username: 'u', redisOptions: { password: 'p' } })).toEqual({
+      username: 'u',
+      password: 'p',
+      host: 'a',
+      port: 1,
+      discovery,
+    });
+    expect(read({ nodes: ['redis://u:p@a:1', 'b:2', '3', 'd'] })).toMatchObject({
+      username: 'u',
+      password: 'p',
+      discovery,
+    });
+  });
+
+  it('needs a node, and options that are understood', () => {
+    expect(() => read({ nodes: [] })).toThrow('connection.nodes names no node');
+    expect(() => read({ redisOptions: {} })).toThrow('connection.nodes names no node');
+    expect(() => read({ nodes, redisOptions: { commandTimeout: 1 } })).toThrow(
+      new NotSupportedError('the connection option "commandTimeout"'),
+    );
+    const client = new Cluster(['a'], { redisOptions: { maxRetriesPerRequest: 3 }, lazyConnect: true });
+    expect(() => read(client, 'blocking')).toThrow('BullMQ: Your redis options maxRetriesPerRequest must be null.');
+    client.disconnect();
   });
 });
 

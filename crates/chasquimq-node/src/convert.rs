@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use chasquimq::{ConnectOptions, TlsOptions};
+use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions};
 use napi_derive::napi;
 
 /// Where the server is.
@@ -27,6 +27,48 @@ pub struct NativeConnection {
     pub connect_timeout: Option<u32>,
     /// Shown by `CLIENT LIST`.
     pub connection_name: Option<String>,
+    /// Who knows where the server is, instead of host and port.
+    pub discovery: Option<NativeDiscovery>,
+}
+
+/// Sentinels, or nodes of a cluster.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeDiscovery {
+    /// Whom to ask.
+    pub nodes: Vec<NativeAddress>,
+    /// Addresses as they are told; each is, from here, the one at the same place in `nat_to`.
+    pub nat_from: Vec<NativeAddress>,
+    /// Addresses as they are from here.
+    pub nat_to: Vec<NativeAddress>,
+    /// They are sentinels; without it, nodes of a cluster.
+    pub sentinel: Option<NativeSentinel>,
+}
+
+/// Host and port.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeAddress {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// How to ask sentinels.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeSentinel {
+    /// Name of the master.
+    pub name: String,
+    /// ACL user of the sentinels.
+    pub username: Option<String>,
+    /// Password of the sentinels.
+    pub password: Option<String>,
+    /// TLS of the sentinels.
+    pub tls: Option<NativeTls>,
+    /// Do not ask them which other sentinels there are.
+    pub only_these: bool,
 }
 
 /// TLS, PEM texts.
@@ -56,18 +98,55 @@ impl NativeConnection {
             username: self.username.clone(),
             password: self.password.clone(),
             db: self.db.unwrap_or(0),
-            tls: self.tls.as_ref().map(|tls| TlsOptions {
-                insecure: tls.reject_unauthorized == Some(false),
-                ca: tls.ca.clone(),
-                cert: tls.cert.clone(),
-                key: tls.key.clone(),
-                server_name: tls.servername.clone(),
-            }),
+            discovery: self.discovery.as_ref().map(NativeDiscovery::to_discovery),
+            tls: self.tls.as_ref().map(NativeTls::to_options),
             connect_timeout: self
                 .connect_timeout
                 .map_or(default.connect_timeout, |ms| Duration::from_millis(ms.into())),
             client_name: self.connection_name.clone(),
             skip_version_check: skip_version_check.unwrap_or(false),
+        }
+    }
+}
+
+impl NativeTls {
+    fn to_options(&self) -> TlsOptions {
+        TlsOptions {
+            insecure: self.reject_unauthorized == Some(false),
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            server_name: self.servername.clone(),
+        }
+    }
+}
+
+impl NativeDiscovery {
+    fn to_discovery(&self) -> Discovery {
+        let addresses = |given: &[NativeAddress]| given.iter().map(NativeAddress::to_address).collect::<Vec<_>>();
+        let nat = addresses(&self.nat_from).into_iter().zip(addresses(&self.nat_to));
+        Discovery {
+            nodes: addresses(&self.nodes),
+            nat: nat.collect(),
+            kind: match &self.sentinel {
+                None => DiscoveryKind::Cluster { slot: 0 },
+                Some(sentinel) => DiscoveryKind::Sentinel(SentinelOptions {
+                    master: sentinel.name.clone(),
+                    username: sentinel.username.clone(),
+                    password: sentinel.password.clone(),
+                    tls: sentinel.tls.as_ref().map(NativeTls::to_options),
+                    only_these: sentinel.only_these,
+                }),
+            },
+        }
+    }
+}
+
+impl NativeAddress {
+    fn to_address(&self) -> Address {
+        Address {
+            host: self.host.clone(),
+            port: self.port,
         }
     }
 }

@@ -248,9 +248,8 @@ impl Queue {
             for some in group.chunks(JOBS_A_CALL) {
                 let ids = pack_texts(some.iter().map(|at| nodes[*at].id.as_str()));
                 let args = [Arg::from(ids.0.as_slice())];
-                let reply = READ_JOBS
-                    .run(self.connection(), &nodes[some[0]].keys.base, &args)
-                    .await?;
+                let base = &nodes[some[0]].keys.base;
+                let reply = READ_JOBS.run(&self.connection().for_keys(base), base, &args).await?;
                 let mut reply = Reply::new("the answer to read_jobs", reply)?;
                 let mut jobs = BTreeMap::new();
                 while !reply.is_empty() {
@@ -278,7 +277,8 @@ impl Queue {
             wanted.str(page.kind.key()).int(page.cursor as i64).int(count);
         }
         let args = [Arg::from(ids.0.as_slice()), Arg::from(wanted.0.as_slice())];
-        let reply = READ_DEPENDENCIES.run(self.connection(), &keys.base, &args).await?;
+        let connection = self.connection().for_keys(&keys.base);
+        let reply = READ_DEPENDENCIES.run(&connection, &keys.base, &args).await?;
         let mut reply = Reply::new("the answer to read_dependencies", reply)?;
         let mut found = Vec::with_capacity(reply.len() / 2);
         while !reply.is_empty() {

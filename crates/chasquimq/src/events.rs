@@ -57,7 +57,7 @@ impl EventReader {
     pub fn new(connect: ConnectOptions, keys: Keys, sink: EventSink) -> Self {
         let named = ConnectOptions {
             client_name: Some(keys.events_client()),
-            ..connect
+            ..connect.for_keys(&keys.base)
         };
         let connection = Connection::new(named, move |event| sink(EventMessage::Connection(event)));
         Self {

@@ -8,7 +8,7 @@ use redis::Value;
 use crate::{
     error::{Error, Result},
     frame::{prioritized_body, record_body},
-    keys::Keys,
+    keys::{qualified_name, slot_of, Keys},
     options::JobOptions,
     pack::Packer,
     queue::{read_code, Queue},
@@ -53,6 +53,8 @@ pub enum NodeParent<'a> {
 pub struct Flows {
     now_ms: u64,
     base: String,
+    // of its queues, and of parents that exist
+    bases: Vec<String>,
     plan: Vec<u8>,
     bodies: Vec<Vec<u8>>,
     // of the jobs that may be refused because of their parents, as users see these
@@ -78,7 +80,7 @@ impl Flows {
             .ok_or_else(|| Error::Invalid("a flow without jobs".into()))?
             .base
             .clone();
-        let mut packing = Packing::new(now_ms, nodes);
+        let mut packing = Packing::new(now_ms, queues, nodes);
         for (index, node) in nodes.iter().enumerate() {
             let is_lost = |parent: usize| parent >= index || nodes[parent].id.is_empty();
             if matches!(node.parent, NodeParent::Node(parent) if is_lost(parent)) || node.queue >= queues.len() {
@@ -90,6 +92,7 @@ impl Flows {
             now_ms,
             base,
             plan: packing.plan(queues, nodes),
+            bases: packing.bases,
             bodies: packing.bodies,
             parent_keys: packing.parent_keys,
         })
@@ -98,6 +101,21 @@ impl Flows {
     /// What the script is given of these jobs: its plan, and their bodies.
     pub fn packed(&self) -> (&[u8], &[Vec<u8>]) {
         (&self.plan, &self.bodies)
+    }
+
+    /// # Errors
+    /// [`Error::Invalid`] when no single node of a cluster has all of it.
+    fn check_slot(&self) -> Result<()> {
+        let slot = slot_of(&self.base);
+        match self.bases.iter().find(|base| slot_of(base) != slot) {
+            None => Ok(()),
+            Some(other) => Err(Error::Invalid(format!(
+                "CROSSSLOT The jobs of a flow, and flows that are added together, must lie in one hash slot of the cluster, and {} does \
+                 not lie where {} does: give their queues a prefix with a hash tag, such as {{bull}}",
+                qualified_name(other),
+                qualified_name(&self.base)
+            ))),
+        }
     }
 
     fn read(&self, reply: Value) -> Result<Vec<FlowException>> {
@@ -124,11 +142,12 @@ struct Packing {
     extras: Packer,
     extras_count: usize,
     bodies: Vec<Vec<u8>>,
+    bases: Vec<String>,
     parent_keys: HashMap<usize, String>,
 }
 
 impl Packing {
-    fn new(now_ms: u64, nodes: &[FlowNode<'_>]) -> Self {
+    fn new(now_ms: u64, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Self {
         let mut has_children = vec![false; nodes.len()];
         for node in nodes {
             if let NodeParent::Node(parent) = node.parent {
@@ -143,6 +162,7 @@ impl Packing {
             extras: Packer::default(),
             extras_count: 0,
             bodies: Vec::with_capacity(nodes.len()),
+            bases: queues.iter().map(|keys| keys.base.clone()).collect(),
             parent_keys: HashMap::new(),
         }
     }
@@ -182,7 +202,9 @@ impl Packing {
         self.extras.str(policy).int(options.delay_ms as i64);
         match node.parent {
             NodeParent::Job(queue, id) => {
-                self.extras.array(2).str(&Keys::of_qualified(queue).base).str(id);
+                let base = Keys::of_qualified(queue).base;
+                self.extras.array(2).str(&base).str(id);
+                self.bases.push(base);
                 self.parent_keys.insert(index, format!("{queue}:{id}"));
             }
             NodeParent::Node(parent) => {
@@ -228,8 +250,11 @@ impl Queue {
     /// Adds trees of jobs to any queues on this connection's server, exactly once, in one atomic step. Gives the jobs that have another
     /// id than was sent: their number, or that of a job they yield to; and those that were refused because of their parents.
     /// # Errors
-    /// As [`crate::Connection::send`].
+    /// As [`crate::Connection::send`]; [`Error::Invalid`] when they lie in several slots of a cluster.
     pub async fn add_flows(&self, flows: &Flows) -> Result<Vec<FlowException>> {
+        if self.connection().is_of_cluster() {
+            flows.check_slot()?;
+        }
         let (plan, bodies) = flows.packed();
         let mut args = Vec::with_capacity(1 + bodies.len());
         args.push(Arg::from(plan));

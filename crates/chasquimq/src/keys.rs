@@ -64,6 +64,20 @@ impl Keys {
     }
 }
 
+/// The cluster slot of a key: CRC-16 (XMODEM) of its hash tag, if it has one.
+pub(crate) fn slot_of(key: &str) -> u16 {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    let hashed = tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key);
+    let mut crc = 0_u16;
+    for byte in hashed.bytes() {
+        crc ^= u16::from(byte) << 8;
+        for _ in 0..8 {
+            crc = crc << 1 ^ if crc & 0x8000 == 0 { 0 } else { 0x1021 };
+        }
+    }
+    crc % 16_384
+}
+
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -84,6 +98,18 @@ mod tests {
     #[test]
     fn a_queue_lives_in_one_hash_tag() {
         assert_eq!(Keys::new("bull", "mail").key("log"), "{bull:mail}:log");
+    }
+
+    #[test]
+    fn a_slot_is_that_of_the_tag() {
+        assert_eq!(slot_of("123456789"), 0x31c3);
+        assert_eq!(slot_of("{user1000}.following"), slot_of("user1000"));
+        assert_eq!(slot_of("foo{}{bar}"), 8363);
+        assert_eq!(slot_of("foo{{bar}}zap"), slot_of("{bar"));
+        assert_eq!(
+            slot_of(&Keys::new("{app}", "a").base),
+            slot_of(&Keys::new("{app}", "b").base)
+        );
     }
 
     #[test]

@@ -96,6 +96,7 @@ pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
 pub use queue::{Counts, Queue, RetryOptions};
 pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
 pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
+pub use server::discovery::{Address, Discovery, DiscoveryKind, SentinelOptions};
 pub use typed::{
     AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,
 };

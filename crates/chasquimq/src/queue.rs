@@ -75,7 +75,7 @@ impl Queue {
         keys: Keys,
         listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
     ) -> Self {
-        let connection = Connection::new(connect, listener);
+        let connection = Connection::new(connect.for_keys(&keys.base), listener);
         let producer = Producer::new(connection.clone(), keys.clone());
         Self {
             connection,
@@ -522,7 +522,8 @@ impl Queue {
         now_ms: u64,
         args: &[Arg<'_>],
     ) -> Result<Value> {
-        self.lanes.run(&self.connection, base, script, now_ms, args).await
+        let connection = self.connection.for_keys(base);
+        self.lanes.run(&connection, base, script, now_ms, args).await
     }
 
     /// Runs a script that answers a number; a negative one is an error about the job.

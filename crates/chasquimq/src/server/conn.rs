@@ -1,13 +1,14 @@
 //! One connection to Redis that comes back by itself. Calls made while it is away wait for it, unless it is closed.
 
 use std::{
+    collections::HashMap,
     error::Error as StdError,
     future::Future,
     io::{self, ErrorKind},
     path::PathBuf,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
     },
     time::Duration,
 };
@@ -17,11 +18,19 @@ use tokio::sync::watch;
 
 #[cfg(unix)]
 use super::direct::DirectSocket;
-use super::link::Link;
-use crate::error::{Error, Result};
+use super::{
+    discovery::{Discovery, Finder},
+    link::Link,
+};
+use crate::{
+    error::{Error, Result},
+    keys::slot_of,
+};
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_millis(1000);
+// a failover takes its time, and is not to be missed by much
+const LAST_LOOK: Duration = Duration::from_millis(400);
 
 const NO_EVICTION: &str = "noeviction";
 
@@ -34,6 +43,8 @@ pub struct ConnectOptions {
     pub port: u16,
     /// Unix socket, instead of host and port.
     pub path: Option<PathBuf>,
+    /// Who knows host and port, instead.
+    pub discovery: Option<Discovery>,
     /// ACL user.
     pub username: Option<String>,
     /// Password.
@@ -56,6 +67,7 @@ impl Default for ConnectOptions {
             host: "127.0.0.1".into(),
             port: 6379,
             path: None,
+            discovery: None,
             username: None,
             password: None,
             db: 0,
@@ -93,7 +105,7 @@ pub enum ConnectionEvent {
     Evicts(String),
 }
 
-type Listener = Box<dyn Fn(ConnectionEvent) + Send + Sync>;
+type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
 /// A connection that is made when it is first used, and made again when it breaks.
 #[derive(Clone)]
@@ -102,13 +114,16 @@ pub struct Connection {
 }
 
 struct Shared {
-    options: ConnectOptions,
+    options: Arc<ConnectOptions>,
+    finder: Finder,
     listener: Listener,
     current: Mutex<Current>,
     // one task connects at a time, the others wait for it
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
     told_eviction: AtomicBool,
+    // in a cluster: connections to where the keys of other queues are
+    others: Mutex<HashMap<u16, Connection>>,
 }
 
 #[derive(Default)]
@@ -129,16 +144,47 @@ impl std::fmt::Debug for Connection {
 impl Connection {
     /// A connection that is not made yet.
     pub fn new(options: ConnectOptions, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        Self::told(options, Arc::new(listener))
+    }
+
+    fn told(options: ConnectOptions, listener: Listener) -> Self {
         Self {
             shared: Arc::new(Shared {
-                options,
-                listener: Box::new(listener),
+                options: Arc::new(options),
+                finder: Finder::default(),
+                listener,
                 current: Mutex::default(),
                 connecting: tokio::sync::Mutex::new(()),
                 closed: watch::Sender::new(false),
                 told_eviction: AtomicBool::new(false),
+                others: Mutex::default(),
             }),
         }
+    }
+
+    /// A connection to where the keys that start with this are: in a cluster it may be another one, which ends with this one.
+    pub(crate) fn for_keys(&self, base: &str) -> Self {
+        let options = &self.shared.options;
+        let slots = options.slot().map(|own| (own, slot_of(base)));
+        let Some((_, slot)) = slots.filter(|(own, wanted)| own != wanted) else {
+            return self.clone();
+        };
+        let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = others.entry(slot).or_insert_with(|| {
+            Self::told(
+                ConnectOptions::clone(options).for_keys(base),
+                self.shared.listener.clone(),
+            )
+        });
+        if self.is_closed() {
+            other.close();
+        }
+        other.clone()
+    }
+
+    /// Whether the server is one of a cluster, where a script reaches one slot.
+    pub(crate) fn is_of_cluster(&self) -> bool {
+        self.shared.options.slot().is_some()
     }
 
     /// Connects once.
@@ -163,13 +209,19 @@ impl Connection {
     /// # Errors
     /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses.
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
+        let mut pause = FIRST_RETRY;
         loop {
             let (link, generation) = self.connected().await?;
             match link.ask(command).await {
                 Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => self.until_closed(tokio::time::sleep(FIRST_RETRY)).await?,
+                Err(error) if self.is_elsewhere(&error) => {
+                    self.look_again(&error, &link, generation);
+                    self.until_closed(tokio::time::sleep(pause)).await?;
+                    pause = (pause * 2).min(LAST_LOOK);
+                }
                 Err(error) if is_broken(&error) => self.lose(generation),
-                Err(error) => return Err(to_error(&error, &self.shared.options)),
+                Err(error) => return Err(to_error(&error, link.server())),
             }
         }
     }
@@ -181,7 +233,7 @@ impl Connection {
         let (link, generation) = self.connected().await?;
         link.ask(command)
             .await
-            .map_err(|error| self.failed_once(&error, generation))
+            .map_err(|error| self.failed_once(&error, &link, generation))
     }
 
     /// Sends commands in one go, once. An answer may be an error of its own.
@@ -191,23 +243,58 @@ impl Connection {
         let (link, generation) = self.connected().await?;
         link.ask_all(pipeline, count)
             .await
-            .map_err(|error| self.failed_once(&error, generation))
+            .map_err(|error| self.failed_once(&error, &link, generation))
     }
 
-    fn failed_once(&self, error: &RedisError, generation: u64) -> Error {
+    fn failed_once(&self, error: &RedisError, link: &Link, generation: u64) -> Error {
         if self.is_closed() {
             return Error::Closed;
         }
-        if is_broken(error) {
+        let is_elsewhere = self.is_elsewhere(error);
+        if is_elsewhere {
+            self.look_again(error, link, generation);
+        } else if is_broken(error) {
             self.lose(generation);
         }
-        to_error(error, &self.shared.options)
+        match to_error(error, link.server()) {
+            // the same call works once the server is ready, or found
+            Error::Server(message) if is_elsewhere || is_passing(error) => Error::Connection { message, code: None },
+            other => other,
+        }
+    }
+
+    /// Whether this is not the server to ask (any more): a replica, or not the one that serves the slot.
+    fn is_elsewhere(&self, error: &RedisError) -> bool {
+        match error.code() {
+            // UNBLOCKED: a wait ends because a master becomes a replica
+            Some("READONLY" | "UNBLOCKED") => true,
+            Some("MOVED" | "CLUSTERDOWN") => self.is_of_cluster(),
+            _ => false,
+        }
+    }
+
+    /// Leaves the server, to look for the right one. In a cluster that is nothing to be told.
+    fn look_again(&self, error: &RedisError, link: &Link, generation: u64) {
+        let discovery = self.shared.options.discovery.as_ref();
+        let Some(lost) = self.take(generation) else { return };
+        if let Some(discovery) = discovery {
+            self.shared.finder.follow(error, link.server(), discovery);
+        }
+        lost.cut();
+        if !self.is_of_cluster() && !self.is_closed() {
+            (self.shared.listener)(ConnectionEvent::Lost);
+            (self.shared.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
+        }
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
     pub fn close(&self) {
         self.shared.closed.send_replace(true);
         self.discard_connection();
+        let others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
+        for other in others.values() {
+            other.close();
+        }
     }
 
     /// True after [`Connection::close`].
@@ -234,8 +321,11 @@ impl Connection {
         if self.shared.options.tls.is_some() || self.is_closed() {
             return Ok(None);
         }
-        let options = self.shared.options.clone();
-        let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&options)).await;
+        let server = match self.shared.options.discovery {
+            None => self.shared.options.clone(),
+            Some(_) => self.connected().await?.0.server().clone(),
+        };
+        let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&server)).await;
         opened.unwrap_or(Err(Error::Closed)).map(Some)
     }
 
@@ -290,12 +380,25 @@ impl Connection {
     }
 
     async fn connect(&self) -> Result<()> {
-        let options = &self.shared.options;
+        let options = self.shared.finder.find(&self.shared.options).await?;
+        let connected = self.connect_to(&options).await;
+        if connected.is_err() {
+            self.shared.finder.distrust();
+        }
+        connected
+    }
+
+    async fn connect_to(&self, options: &Arc<ConnectOptions>) -> Result<()> {
         let (link, mut info) = in_time(options, log_in(options)).await?;
         // a server that comes back reads its data first, and takes no command meanwhile
         while info.contains("\nloading:1") {
             tokio::time::sleep(FIRST_RETRY).await;
             info = in_time(options, server_info(&link)).await?;
+        }
+        // a sentinel may not have heard yet
+        if self.shared.options.wants_master() && field(&info, "role:").is_some_and(|role| role != "master") {
+            let message = format!("{}:{} is not the master", options.host, options.port);
+            return Err(Error::Connection { message, code: None });
         }
         if !options.skip_version_check {
             check_version(&info)?;
@@ -311,12 +414,15 @@ impl Connection {
         Ok(())
     }
 
+    /// The connection of this generation, which is then no more in use.
+    fn take(&self, generation: u64) -> Option<Link> {
+        let mut current = self.shared.current.lock().ok()?;
+        let is_current = current.generation == generation;
+        current.link.take_if(|_| is_current)
+    }
+
     fn lose(&self, generation: u64) {
-        let lost = self.shared.current.lock().ok().and_then(|mut current| {
-            let is_current = current.generation == generation;
-            current.link.take_if(|_| is_current)
-        });
-        if let Some(link) = lost {
+        if let Some(link) = self.take(generation) {
             link.cut();
             if !self.is_closed() {
                 (self.shared.listener)(ConnectionEvent::Lost);
@@ -326,7 +432,10 @@ impl Connection {
 }
 
 /// A server that takes the connection and says nothing is as bad as none.
-async fn in_time<T>(options: &ConnectOptions, work: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
+pub(super) async fn in_time<T>(
+    options: &ConnectOptions,
+    work: impl Future<Output = redis::RedisResult<T>>,
+) -> Result<T> {
     tokio::time::timeout(options.connect_timeout, work)
         .await
         .unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut).into()))
@@ -334,17 +443,23 @@ async fn in_time<T>(options: &ConnectOptions, work: impl Future<Output = redis::
 }
 
 /// Connects and logs in. Gives what the server says of itself, too.
-async fn log_in(options: &ConnectOptions) -> redis::RedisResult<(Link, String)> {
-    let link = Link::open(options).await?;
-    for command in login(options) {
-        link.ask(&command).await?;
-    }
+async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
+    let link = open_link(options).await?;
     if let Some(command) = set_name(options) {
         // a server may forbid CLIENT; the name is a comfort only
         let _ = link.ask(&command).await;
     }
     let info = server_info(&link).await?;
     Ok((link, info))
+}
+
+/// Connects and logs in.
+pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
+    let link = Link::open(options.clone()).await?;
+    for command in login(options) {
+        link.ask(&command).await?;
+    }
+    Ok(link)
 }
 
 /// The commands that log in and choose the database.
@@ -377,7 +492,7 @@ pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
 /// What the server says of itself; nothing where it forbids this user to ask.
 async fn server_info(link: &Link) -> redis::RedisResult<String> {
     let mut ask = redis::cmd("INFO");
-    ask.arg("server").arg("persistence").arg("memory");
+    ask.arg("server").arg("persistence").arg("memory").arg("replication");
     let info = match link.ask(&ask).await {
         Err(error) if error.code() == Some("NOPERM") => return Ok(String::new()),
         // before 7.0 there is one section an INFO
@@ -400,20 +515,18 @@ fn check_version(info: &str) -> Result<()> {
     }
 }
 
-// the server is there, but not for commands yet
+// the server is there, but not for commands yet; ASK: the queue is being moved to another server, key by key, and no script may see
+// half of it
 fn is_passing(error: &RedisError) -> bool {
     matches!(
         error.code(),
-        Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN")
+        Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "ASK")
     )
 }
 
-// the connection is of no use any more; READONLY: it leads to what is no master now
+// the connection is of no use any more
 fn is_broken(error: &RedisError) -> bool {
-    error.is_io_error()
-        || error.is_connection_dropped()
-        || error.is_unrecoverable_error()
-        || error.code() == Some("READONLY")
+    error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error()
 }
 
 fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {

@@ -21,22 +21,25 @@ pub(super) struct Link {
     driver: Arc<Driver>,
 }
 
-/// The task that reads and writes.
-struct Driver(AbortHandle);
+/// The task that reads and writes, and where to.
+struct Driver {
+    task: AbortHandle,
+    server: Arc<ConnectOptions>,
+}
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
 impl Link {
     /// Connects, without logging in: the library keeps the server's words of a refusal to itself.
-    pub async fn open(options: &ConnectOptions) -> RedisResult<Self> {
-        Self::over(stream::open(options).await?).await
+    pub async fn open(server: Arc<ConnectOptions>) -> RedisResult<Self> {
+        Self::over(stream::open(&server).await?, server).await
     }
 
-    async fn over(stream: impl Stream + 'static) -> RedisResult<Self> {
+    async fn over(stream: impl Stream + 'static, server: Arc<ConnectOptions>) -> RedisResult<Self> {
         let login = RedisConnectionInfo::default().set_skip_set_lib_name();
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let (commands, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
@@ -48,8 +51,16 @@ impl Link {
         Ok(Self {
             commands,
             alive,
-            driver: Arc::new(Driver(task.abort_handle())),
+            driver: Arc::new(Driver {
+                task: task.abort_handle(),
+                server,
+            }),
         })
+    }
+
+    /// Where it leads to.
+    pub fn server(&self) -> &Arc<ConnectOptions> {
+        &self.driver.server
     }
 
     /// Sends a command. An answer that is an error is one.
@@ -68,7 +79,7 @@ impl Link {
 
     /// Breaks it off, with all that is under way on it.
     pub fn cut(&self) {
-        self.driver.0.abort();
+        self.driver.task.abort();
     }
 
     /// A command that is handed over in the moment in which the driver ends is left lying in between, neither sent nor refused.
@@ -102,7 +113,7 @@ mod tests {
         const BREAKS: usize = 20_000;
         for _ in 0..BREAKS {
             let (stream, mut server) = duplex(64);
-            let link = Link::over(stream).await.expect("a link");
+            let link = Link::over(stream, Arc::default()).await.expect("a link");
             let callers: Vec<_> = (0..4)
                 .map(|_| {
                     let link = link.clone();

@@ -3,6 +3,7 @@
 pub mod conn;
 #[cfg(unix)]
 pub mod direct;
+pub mod discovery;
 mod link;
 pub(crate) mod once;
 pub mod reply;

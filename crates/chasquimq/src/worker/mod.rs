@@ -176,6 +176,7 @@ impl Drop for Worker {
 impl Worker {
     /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
     pub fn new(connect: ConnectOptions, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
+        let connect = connect.for_keys(&keys.base);
         let events = sink.clone();
         let listen = move |event| {
             events(Message {

@@ -1,0 +1,175 @@
+// Redis Cluster: a queue lies in one slot, its connections find the node that serves it, and find it again.
+import type { Cluster } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ConnectionOptions, Queue } from 'bullmq';
+import { chasquimq } from '../support/chasquimq.js';
+import { Ledger } from '../support/ledger.js';
+import { OwnCluster } from '../support/own-cluster.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
+
+/** A machine that is busy may take long to agree on a failover. */
+const LIMIT_MS = 120_000;
+
+describe('server.cluster', { timeout: LIMIT_MS }, () => {
+  const stage = useStage(chasquimq);
+  let cluster: OwnCluster;
+  let client: Cluster;
+  beforeAll(async () => {
+    cluster = await OwnCluster.start();
+    client = cluster.client({ redisOptions: { maxRetriesPerRequest: null } });
+  }, LIMIT_MS);
+  afterEach(() => cluster.mend());
+  afterAll(async () => {
+    client.disconnect();
+    await cluster.close();
+  });
+
+  const keyOf = (queue: Queue) => `{${queue.qualifiedName}}:`;
+
+  /** Sends jobs through a queue, a worker and a QueueEvents that all got `connection`. */
+  async function roundTrip(connection: ConnectionOptions, part = ''): Promise<void> {
+    const queue = stage.queue({ connection }, part);
+    const events = stage.events({ connection }, part);
+    const worker = stage.worker(
+      async (job) => {
+        if (job.attemptsMade === 0 && job.name === 'retried') throw new Error('once');
+        await job.updateProgress(50);
+        await job.log('a row');
+        return (job.data as number) + 1;
+      },
+      { connection },
+      part,
+    );
+    const jobs = [
+      await queue.add('plain', 1),
+      await queue.add('retried', 2, { attempts: 2, backoff: 1 }),
+      await queue.add('delayed', 3, { delay: 10 }),
+      await queue.add('first', 4, { priority: 1 }),
+      ...(await queue.addBulk([{ name: 'bulk', data: 5, opts: { jobId: 'own' } }])),
+    ];
+    const results = await Promise.all(jobs.map((job) => job.waitUntilFinished(events, 30_000) as Promise<number>));
+    expect(results).toEqual([2, 3, 4, 5, 6]);
+    expect(await queue.getJobCounts('completed', 'failed')).toEqual({ completed: 5, failed: 0 });
+    expect((await queue.getJobLogs('own')).logs).toEqual(['a row']);
+    expect((await queue.getWorkers()).length).toBe(1);
+    await worker.close();
+    await queue.obliterate({ force: true });
+    await Promise.all([events.close(), queue.close()]);
+  }
+
+  it('takes an ioredis Cluster, which stays open', async () => {
+    // three queues or more lie on different nodes
+    for (const part of ['a', 'b', 'c', 'd', 'e']) await roundTrip(client, part);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  it.each<[string, () => ConnectionOptions]>([
+    ['nodes', () => ({ nodes: cluster.startupNodes.slice(0, 1) })],
+    ['nodes as URLs', () => ({ nodes: cluster.startupNodes.map(({ host, port }) => `redis://${host}:${port}`) })],
+    ['a node that is gone, and one that is not', () => ({ nodes: [{ port: 1 }, ...cluster.startupNodes.slice(3, 4)] })],
+  ])('takes %s', async (_, connection) => {
+    await roundTrip(connection());
+  });
+
+  it('tells that no node answers', async () => {
+    const queue = stage.queue({ connection: { nodes: [{ host: '127.0.0.1', port: 1 }] } });
+    const [error] = await new EventLog(queue, ['error']).get<[Error]>('error');
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+    expect(error.message).toBe(
+      'All nodes of the cluster are unreachable. Last error: connect ECONNREFUSED 127.0.0.1:1',
+    );
+    await queue.close();
+    stage.takeErrors();
+  });
+
+  it('adds flows whose queues share a hash tag', async () => {
+    const [connection, prefix] = [client, '{flows}'];
+    const flows = stage.flowProducer({ connection, prefix });
+    const worker = stage.worker(async (job) => Object.values(await job.getChildrenValues()), { connection, prefix });
+    stage.worker(async (job) => (job.data as number) * 2, { connection, prefix }, 'child');
+    const log = new EventLog(worker, ['completed']);
+    const children = [1, 2].map((data) => ({ name: 'child', queueName: stage.name('child'), data }));
+    const { job } = await flows.add({ name: 'parent', queueName: stage.name(), children });
+    const [, values] = await log.get<[unknown, number[]]>('completed', 1, 30_000);
+    expect(values.sort()).toEqual([2, 4]);
+    const tree = await flows.getFlow({ queueName: stage.name(), id: job.id as string });
+    expect(tree.children?.map((child) => child.job.data as number).sort()).toEqual([1, 2]);
+    for (const part of ['', 'child']) await stage.queue({ connection, prefix }, part).obliterate({ force: true });
+  });
+
+  it('adds flows of one queue, whatever the prefix', async () => {
+    const connection = client;
+    const flows = stage.flowProducer({ connection });
+    const trees = ['a', 'b', 'c', 'd'].map(async (part) => {
+      const queueName = stage.name(part);
+      const children = [{ name: 'child', queueName, data: part }];
+      const { job } = await flows.add({ name: 'parent', queueName, children });
+      expect(await job.getState()).toBe('waiting-children');
+      return flows.getFlow({ queueName, id: job.id as string });
+    });
+    const found = await Promise.all(trees);
+    expect(found.map((tree) => tree.children?.map((child) => child.job.data as string))).toEqual([
+      ['a'],
+      ['b'],
+      ['c'],
+      ['d'],
+    ]);
+    for (const part of ['a', 'b', 'c', 'd']) await stage.queue({ connection }, part).obliterate({ force: true });
+  });
+
+  it('refuses flows that lie in several slots, as a whole', async () => {
+    const connection = client;
+    const flows = stage.flowProducer({ connection });
+    const children = [{ name: 'child', queueName: stage.name('child'), data: 1 }];
+    const refused = await rejection(flows.add({ name: 'parent', queueName: stage.name('parent'), children }));
+    expect(refused.message).toMatch(/^CROSSSLOT .* a prefix with a hash tag/);
+    const queue = stage.queue({ connection }, 'child');
+    const parent = await stage.queue({ connection }, 'parent').add('parent', 1);
+    const opts = { parent: { id: parent.id as string, queue: parent.queueQualifiedName } };
+    expect((await rejection(queue.add('child', 1, opts))).message).toMatch(/^CROSSSLOT /);
+    expect(await queue.getJobCountByTypes('waiting')).toBe(0);
+    await stage.queue({ connection }, 'parent').obliterate({ force: true });
+  });
+
+  /** Adds and runs jobs while something happens to the node of the queue. Nothing may be lost by what is no loss. */
+  async function during(happening: (key: string) => Promise<unknown>): Promise<{ ledger: Ledger; lost: number }> {
+    const connection = client;
+    const ledger = new Ledger();
+    const queue = stage.queue({ connection });
+    const events = stage.events({ connection });
+    const seen = new EventLog(events, ['completed']);
+    const worker = stage.worker(ledger.run, { connection, concurrency: 10 });
+    await ledger.addWhile(queue, () => happening(keyOf(queue)));
+    const completed = await ledger.completed(queue);
+    const lost = ledger.lost(completed);
+    expect(lost.isTheEnd).toBe(true);
+    // no job is there twice
+    expect(new Set(completed.values()).size).toBe(completed.size);
+    if (lost.count === 0) {
+      await until('events of all jobs', () => seen.entries.length >= completed.size, 30_000);
+      expect(seen.entries.length).toBe(completed.size);
+    }
+    await worker.close();
+    await queue.obliterate({ force: true });
+    stage.takeErrors();
+    return { ledger, lost: lost.count };
+  }
+
+  it('goes on when a replica takes over', async () => {
+    const { ledger, lost } = await during((key) => cluster.failover(key));
+    expect(lost).toBe(0);
+    expect([...ledger.runs.values()].filter((runs) => runs !== 1)).toEqual([]);
+  });
+
+  it('goes on when the node is killed', async () => {
+    const { ledger, lost } = await during((key) => cluster.kill(key));
+    expect(ledger.runs.size).toBeGreaterThanOrEqual(ledger.acknowledged.length - lost);
+  });
+
+  it('stands still while its slot is on the way to another node, and goes on there', async () => {
+    const { ledger, lost } = await during((key) => cluster.migrate(key));
+    expect(lost).toBe(0);
+    expect([...ledger.runs.values()].filter((runs) => runs !== 1)).toEqual([]);
+  });
+});

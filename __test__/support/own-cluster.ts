@@ -1,0 +1,209 @@
+import { Cluster } from 'ioredis';
+import type { ClusterOptions, Redis } from 'ioredis';
+import { OwnServer, withFreePort } from './own-server.js';
+import { until } from './waiting.js';
+
+const MASTERS = 3;
+const SLOTS = 16_384;
+/** How long nodes may take to agree, on a machine that is busy. */
+const AGREE_MS = 60_000;
+/** Milliseconds after which a node that does not answer is taken for gone. */
+const NODE_TIMEOUT = 1_000;
+
+/** A node, with a client to look at it and to tell it things. */
+interface Node {
+  readonly server: OwnServer;
+  readonly client: Redis;
+  readonly busPort: number;
+  readonly id: string;
+}
+
+/** Three masters with a replica each, on loopback. */
+export class OwnCluster {
+  readonly #nodes: Node[];
+
+  private constructor(nodes: Node[]) {
+    this.#nodes = nodes;
+  }
+
+  static async start(...args: string[]): Promise<OwnCluster> {
+    const cluster = new OwnCluster(await Promise.all(Array.from({ length: 2 * MASTERS }, () => startNode(args))));
+    await cluster.#meet();
+    return cluster;
+  }
+
+  /** Where its nodes are, as `new Cluster()` takes it. */
+  get startupNodes(): { host: string; port: number }[] {
+    return this.#nodes.map(({ server }) => server.connection);
+  }
+
+  /** A client, which the caller disconnects. */
+  client(options: ClusterOptions = {}): Cluster {
+    return new Cluster(this.startupNodes, options);
+  }
+
+  async #meet(): Promise<void> {
+    const masters = this.#nodes.slice(0, MASTERS);
+    const share = Math.ceil(SLOTS / MASTERS);
+    for (const [i, { client }] of masters.entries()) {
+      await client.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', i * share, Math.min((i + 1) * share, SLOTS) - 1);
+    }
+    for (const [i, { server, busPort }] of this.#nodes.entries()) {
+      const { host, port } = server.connection;
+      const others = this.#nodes.slice(i + 1);
+      await Promise.all(others.map(({ client }) => client.call('CLUSTER', 'MEET', host, port, busPort)));
+    }
+    const all = this.#nodes.map(({ id }) => id);
+    await this.#agreed(async (client) => all.every((id) => new Set(ids(client)).has(id)));
+    for (const [i, { client }] of this.#nodes.slice(MASTERS).entries()) {
+      await client.call('CLUSTER', 'REPLICATE', masters[i].id);
+    }
+    await this.#agreed(async (_, client) => {
+      const info = String(await client.call('CLUSTER', 'INFO'));
+      const serving = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
+      // each range: first, last, master, replica
+      return (
+        info.includes('cluster_state:ok') && serving.length === MASTERS && serving.every((range) => range.length === 4)
+      );
+    });
+    await this.inSync();
+  }
+
+  /** Waits until this holds for what every node that is up says. */
+  async #agreed(holds: (lines: string[], client: Redis) => Promise<boolean>): Promise<void> {
+    for (const { client } of this.#up) {
+      await until(
+        'the nodes to agree',
+        async () =>
+          holds(
+            String(await client.call('CLUSTER', 'NODES'))
+              .trim()
+              .split('\n'),
+            client,
+          ),
+        AGREE_MS,
+      );
+    }
+  }
+
+  get #up(): Node[] {
+    return this.#nodes.filter(({ server }) => server.isRunning);
+  }
+
+  /** Waits until every replica has what its master has. */
+  async inSync(): Promise<void> {
+    for (const { client } of this.#up) {
+      const isInSync = async () => {
+        const info = await client.info('replication');
+        return info.includes('role:master') || info.includes('master_link_status:up');
+      };
+      await until('a replica to be in sync', isInSync, AGREE_MS);
+    }
+  }
+
+  /** The node that serves this key, and its replica. */
+  async serving(key: string): Promise<{ master: Node; replica: Node | undefined; slot: number }> {
+    const asked = this.#up[0];
+    const slot = Number(await asked.client.call('CLUSTER', 'KEYSLOT', key));
+    const ranges = (await asked.client.call('CLUSTER', 'SLOTS')) as [number, number, ...[string, number, string][]][];
+    const range = ranges.find(([first, last]) => first <= slot && slot <= last);
+    if (!range) throw new Error(`nobody serves slot ${slot}`);
+    const [master, replica] = range.slice(2).map((told) => this.#node((told as [string, number, string])[2]));
+    if (!master) throw new Error(`nobody serves slot ${slot}`);
+    return { master, replica, slot };
+  }
+
+  #node(id: string): Node | undefined {
+    return this.#nodes.find((node) => node.id === id);
+  }
+
+  /** The replica of who serves this key takes over, in agreement with its master. */
+  async failover(key: string): Promise<void> {
+    const { master, replica } = await this.serving(key);
+    if (!replica) throw new Error('there is no replica');
+    await replica.client.call('CLUSTER', 'FAILOVER');
+    await this.#serves(key, replica, master);
+  }
+
+  /** Whoever serves this key is killed; its replica takes over. */
+  async kill(key: string): Promise<void> {
+    const { master, replica } = await this.serving(key);
+    if (!replica) throw new Error('there is no replica');
+    await master.server.kill();
+    await this.#serves(key, replica, master);
+  }
+
+  /** Starts the nodes again that were killed: they become replicas. */
+  async mend(): Promise<void> {
+    for (const { server } of this.#nodes) if (!server.isRunning) await server.start();
+    await this.#agreed(async (lines) => lines.every((line) => !/fail|noaddr|handshake/.test(line.split(' ')[2] ?? '')));
+    await this.inSync();
+  }
+
+  async #serves(key: string, wanted: Node, instead: Node): Promise<void> {
+    const { slot } = await this.serving(key);
+    await this.#agreed(async (_, client) => {
+      const ranges = (await client.call('CLUSTER', 'SLOTS')) as [number, number, [string, number, string]][];
+      const range = ranges.find(([first, last]) => first <= slot && slot <= last);
+      return range?.[2][2] === wanted.id && range[2][2] !== instead.id;
+    });
+  }
+
+  /** Moves the slot of this key to another master, key by key; waits halfway until the first has sent clients on. */
+  async migrate(key: string): Promise<void> {
+    const { master, slot } = await this.serving(key);
+    const masters = await Promise.all(
+      this.#up.map(async (node) => ({ node, role: ((await node.client.call('ROLE')) as unknown[])[0] })),
+    );
+    const target = masters.find(({ node, role }) => role === 'master' && node !== master)?.node;
+    if (!target) throw new Error('there is no other master');
+    await target.client.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', master.id);
+    await master.client.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id);
+    const { host, port } = target.server.connection;
+    const move = async (count: number): Promise<boolean> => {
+      const keys = (await master.client.call('CLUSTER', 'GETKEYSINSLOT', slot, count)) as string[];
+      if (keys.length > 0) await master.client.call('MIGRATE', host, port, '', 0, 10_000, 'KEYS', ...keys);
+      return keys.length > 0;
+    };
+    await move(2);
+    await until(
+      'clients to be sent on',
+      async () => (await master.client.info('errorstats')).includes('errorstat_ASK'),
+      AGREE_MS,
+    );
+    const arrived = Number(await target.client.call('CLUSTER', 'COUNTKEYSINSLOT', slot));
+    if (arrived !== 2) throw new Error(`somebody wrote to a slot that is on its way: ${arrived} keys`);
+    while (await move(100));
+    await target.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);
+    await master.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);
+    await this.#serves(key, target, master);
+  }
+
+  async close(): Promise<void> {
+    for (const { client } of this.#nodes) client.disconnect();
+    await Promise.all(this.#nodes.map(({ server }) => server.close()));
+  }
+}
+
+function startNode(args: readonly string[]): Promise<Node> {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT)];
+  const fast = [
+    '--cluster-replica-validity-factor',
+    '0',
+    '--repl-diskless-sync-delay',
+    '0',
+    '--repl-ping-replica-period',
+    '1',
+  ];
+  return withFreePort(async (busPort) => {
+    const server = await OwnServer.start(...settings, ...fast, '--cluster-port', String(busPort), ...args);
+    const client = server.client();
+    client.on('error', () => undefined); // it is killed on purpose
+    return { server, client, busPort, id: String(await client.call('CLUSTER', 'MYID')) };
+  });
+}
+
+function ids(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.includes('handshake')).map((line) => line.split(' ')[0] ?? '');
+}
