@@ -33,6 +33,7 @@ import {
   type RetryOptions,
 } from './options/job.js';
 import type { QueueEvents } from './queue-events.js';
+import { parseStored } from './stored-json.js';
 import { recordJob } from './telemetry/job-metrics.js';
 import type { JobJson, JobJsonSandbox } from './types/job-json.js';
 import type { JobProgress } from './types/job-progress.js';
@@ -223,7 +224,8 @@ export class Job<
   get stacktrace(): string[] | null {
     if (this[ENCODED] & STACKTRACE_TEXT) {
       const text = this[STACKTRACE] as string | undefined;
-      this[STACKTRACE] = text ? (JSON.parse(text) as string[]) : [];
+      const traces = text ? parseStored<string[] | null>(text, null) : null;
+      this[STACKTRACE] = Array.isArray(traces) ? traces : [];
       this[ENCODED] &= ~STACKTRACE_TEXT;
     }
     return this[STACKTRACE] as string[] | null;
@@ -445,7 +447,8 @@ export class Job<
 
   private adoptExtra(extra: NativeJobExtra): void {
     if (extra.id !== undefined) this.id = extra.id;
-    if (extra.progress !== undefined) this.progress = (JSON.parse(extra.progress) ?? 0) as ProgressType;
+    if (extra.progress !== undefined)
+      this.progress = parseStored<ProgressType | null>(extra.progress, null) ?? (0 as ProgressType);
     if (extra.returnvalue !== undefined) {
       this[RETURNVALUE] = extra.returnvalue;
       this[ENCODED] |= RETURNVALUE_TEXT;

@@ -7,6 +7,7 @@ import type { ConnectionOptions } from './options/connection.js';
 import type { QueueEventsOptions } from './options/queue-events.js';
 import { QueueBase } from './queue-base.js';
 import { Readiness } from './readiness.js';
+import { parseStored } from './stored-json.js';
 import type { QueueEventsListener } from './types/queue-events-listener.js';
 
 /** Milliseconds one read waits, unless `blockingTimeout` says otherwise. */
@@ -156,8 +157,9 @@ export class QueueEvents<
 
 /** The arguments as listeners get them: texts, but for the three that BullMQ decodes. */
 function decodeArgs(event: string, stored: StoredArgs): Record<string, unknown> {
-  if (event === 'progress') return { ...stored, data: JSON.parse(stored.data ?? 'null') as unknown };
-  if (event === 'completed') return { ...stored, returnvalue: JSON.parse(stored.returnvalue ?? 'null') as unknown };
+  if (event === 'progress') return { ...stored, data: parseStored<unknown>(stored.data ?? 'null', stored.data) };
+  if (event === 'completed')
+    return { ...stored, returnvalue: parseStored<unknown>(stored.returnvalue ?? 'null', stored.returnvalue) };
   if (event === 'delayed') return { ...stored, delay: Number(stored.delay) };
   return stored;
 }

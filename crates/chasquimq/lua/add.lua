@@ -157,7 +157,7 @@ for _, item in ipairs(cmsgpack.unpack(plan)) do
   local n = item[1]
   if n > 0 then
     flush_references()
-    redis.call('XADD', base .. 'log', entry_id(S.id + 1, n), 'f', take_blob())
+    append_entry(entry_id(S.id + 1, n), 'f', take_blob())
     emit(2 * n, { 'A', S.id + 1, n, item[2] })
     S.id = S.id + n
     S.waiting = S.waiting + n

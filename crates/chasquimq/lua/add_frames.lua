@@ -1,6 +1,6 @@
 -- add_frames: new -> waiting, for frames of plain jobs, once however often it is sent. What `add` does, without what it does not need:
 -- most adds are frames, and a call costs more than they do.
--- KEYS    base (also: state log events trims wake memo:<client>:<slot>)
+-- KEYS    base (also: state log front jobs events trims wake memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, then three a frame: n (jobs), names (MessagePack: one text, or one a job), blob
 --         (lib/frame)
 -- RETURNS {first, {}}
@@ -30,11 +30,18 @@ place_events(2 * (S.id - first + 1), now_ms)
 -- state; the line may then seem longer than it is, until somebody gets to its end
 save_state()
 redis.call('ZADD', base .. 'wake', 0, '0')
-redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups)
+write_events(2 * (S.id - first + 1), groups)
 local next_first = first
 for at = FIRST_FRAME, #ARGV, 3 do
   local n = tonumber(ARGV[at])
-  redis.call('XADD', base .. 'log', entry_id(next_first, n), 'f', ARGV[at + 2])
+  local id = entry_id(next_first, n)
+  local written = redis.pcall('XADD', base .. 'log', id, 'f', ARGV[at + 2])
+  if type(written) == 'table' then
+-- @include lib/strays
+    clear_end_of_log(id, written)
+    save_state()
+    redis.call('XADD', base .. 'log', id, 'f', ARGV[at + 2])
+  end
   next_first = next_first + n
 end
 local reply = { first, {} }

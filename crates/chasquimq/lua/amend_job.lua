@@ -19,7 +19,7 @@ local job = locate(id)
 if not job then return -1 end
 local vitals = detach(job)
 if what == 'data' then
-  local body = cmsgpack.unpack(job.body)
+  local body = stored().body(job.body)
   body[4] = value
   redis.call('HSET', base .. 'jobs', id, cmsgpack.pack(body))
 else

@@ -24,8 +24,7 @@ if known then return known end
 -- @include lib/parents
 
 if not locate(id) then return -1 end
-local raw = redis.call('HGET', base .. 'vitals', id)
-local vitals = raw and cmsgpack.unpack(raw) or {}
+local vitals = stored().vitals(redis.call('HGET', base .. 'vitals', id))
 local pa = vitals.pa
 if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
 if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], child_key(base, id)) == 0 then return 1 end

@@ -8,6 +8,7 @@ local base = KEYS[1]
 local filter, offset, skip, take = cmsgpack.unpack(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local PAGE = 500
 
+-- @include lib/stored
 -- @include lib/pick
 
 local function bound(ms, otherwise)

@@ -16,6 +16,5 @@ local id = ARGV[1]
 local job = locate(id)
 if not job then return { 'unknown', '' } end
 if job.state ~= 'completed' and job.state ~= 'failed' then return { job.state, '' } end
-local raw = job.record and redis.call('HGET', base .. 'vitals', id)
-local vitals = job.record and (raw and cmsgpack.unpack(raw) or {}) or frame_vitals(job)
+local vitals = job.record and stored().vitals(redis.call('HGET', base .. 'vitals', id)) or frame_vitals(job)
 return { job.state, (job.state == 'completed' and (vitals.rv or 'null') or vitals.fr) or '' }

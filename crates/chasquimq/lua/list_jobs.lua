@@ -72,8 +72,8 @@ end
 
 -- An active job's start is told by who holds it.
 local function active_vitals(i)
-  local known = vitals[i] and cmsgpack.unpack(vitals[i]) or {}
-  local active = cmsgpack.unpack(actives[i])
+  local known = stored().vitals(vitals[i])
+  local active = stored().active(actives[i])
   known.po, known.as, known.pb = active[1], active[2], active[4] ~= '' and active[4] or nil
   return cmsgpack.pack(known)
 end

@@ -24,8 +24,7 @@ if due_ms == 0 then
   enter_line({ id })
   emit_job('waiting', id, 'delayed')
 else
-  local raw = redis.call('HGET', base .. 'vitals', id)
-  local vitals = raw and cmsgpack.unpack(raw) or {}
+  local vitals = stored().vitals(redis.call('HGET', base .. 'vitals', id))
   vitals.d = due_ms - now_ms
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   delay_jobs({ id }, { due_ms })

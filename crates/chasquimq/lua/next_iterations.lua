@@ -23,6 +23,7 @@ local slots, added, moved, schedulers, counted = {}, {}, {}, {}, {}
 -- The iteration that follows a taken one of this scheduler, or nil.
 local function following(item, raw)
   local count, fields = read_scheduler(raw)
+  if not count then return nil end
   local every_ms, next_ms = fields[5], item[3]
   if next_ms == 0 and every_ms == 0 then return nil end
   local slot = next_ms > 0 and next_ms or next_slot(item[2], every_ms, fields[6], now_ms)

@@ -14,6 +14,7 @@ if not redis.call('SET', base .. 'stalled', 1, 'PX', interval_ms, 'NX') then ret
 -- @include lib/events
 -- @include lib/line
 -- @include lib/frame
+-- @include lib/held
 
 local alive = {}
 local function is_alive(owner)
@@ -33,11 +34,10 @@ end
 
 local takes = redis.call('HGETALL', base .. 'takes')
 for i = 1, #takes, 2 do
-  local first, take = tonumber(takes[i]), cmsgpack.unpack(takes[i + 1])
+  local first, take = held_take(takes[i], takes[i + 1])
   if not is_alive(take[3]) then
-    local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
-    local n = tonumber(entry[1]:match('%-(%d+)$'))
-    local body_of = frame_bodies(entry[2][2])
+    local n, blob = held_frame(first, take)
+    local body_of = frame_bodies(blob)
     local chars = take[2] == '' and string.rep('1', n) or take[2]
     for offset = 0, n - 1 do
       if chars:sub(offset + 1, offset + 1) == '1' then
@@ -53,11 +53,11 @@ end
 
 local records = redis.call('HGETALL', base .. 'active')
 for i = 1, #records, 2 do
-  local id, active = records[i], cmsgpack.unpack(records[i + 1])
+  local id, active = records[i], stored().active(records[i + 1])
   if not is_alive(active[3]) then
     redis.call('HDEL', base .. 'active', id)
     local raw = redis.call('HGET', base .. 'vitals', id)
-    lose(id, active, raw and cmsgpack.unpack(raw) or {})
+    lose(id, active, stored().vitals(raw))
   end
 end
 

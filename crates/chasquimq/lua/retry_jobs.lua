@@ -59,7 +59,7 @@ local function move_records(ids)
   if #ids == 0 then return end
   local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
   for i, id in ipairs(ids) do
-    keep_vitals(id, vitals[i] and cmsgpack.unpack(vitals[i]) or {})
+    keep_vitals(id, stored().vitals(vitals[i]))
     moved[#moved + 1] = id
   end
   redis.call('ZREM', base .. state, unpack(ids))
@@ -88,10 +88,11 @@ local function move_completed(page)
   for i = 1, #page, 2 do members[#members + 1] = page[i] end
   for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(members))) do
     if #moved + #ids >= count then break end
-    if raw then
+    local run = stored().run(raw)
+    if run then
       move_records(ids)
       ids = {}
-      move_run(members[i], cmsgpack.unpack(raw), page[2 * i])
+      move_run(members[i], run, page[2 * i])
     else
       ids[#ids + 1] = members[i]
     end

@@ -31,6 +31,7 @@ local every_ms, next_ms, offset_ms, start_ms = unpack(schedule)
 local count, before = 1, nil
 local raw = redis.call('HGET', base .. 'scheduler', id)
 if raw then count, before = read_scheduler(raw) end
+count = count or 1
 local latest = tonumber(redis.call('ZSCORE', base .. 'schedulers', id))
 
 -- The latest iteration, if a new one may take its place. One in line stays while the queue is paused, as in BullMQ.

@@ -176,6 +176,14 @@ impl Error {
         }
     }
 
+    /// Why a job fails that cannot be read.
+    pub(crate) fn reason_to_fail(&self) -> String {
+        match self {
+            Error::Malformed { what, why } => format!("could not be read: {what}: {why}"),
+            other => format!("could not be read: {other}"),
+        }
+    }
+
     pub(crate) fn malformed(what: &str, why: impl std::fmt::Display) -> Self {
         Error::Malformed {
             what: what.to_owned(),

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::{Error, Result},
+    frame::MAX_JOBS,
     keys::Keys,
     pack::{Item, Reader},
     server::{
@@ -18,6 +19,8 @@ use crate::{
 const ENTRIES_A_READ: usize = 256;
 const RETRY: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(1);
+/// Records that an entry tells of at most.
+const MOST_RECORDS: i64 = 1 << 16;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,7 +171,8 @@ impl EventReader {
             let id = parse_id(&entry.text()?)?;
             let mut fields = entry.array()?;
             fields.text()?;
-            unpack_entry(id, *last, &fields.bytes()?, &mut events)?;
+            // what another program wrote there is no event, and must not keep those around it
+            let _ = unpack_entry(id, *last, &fields.bytes()?, &mut events);
             *last = id;
         }
         Ok(events)
@@ -252,7 +256,7 @@ impl Unpacking {
             "A" => self.added_frame(reader),
             "a" => {
                 let (first, n) = (reader.int()?, reader.int()?);
-                for number in first..first + n {
+                for number in numbers(first, n, MAX_JOBS as i64)? {
                     self.push("active", &[("jobId", &number.to_string()), ("prev", "waiting")]);
                 }
                 Ok(())
@@ -263,7 +267,7 @@ impl Unpacking {
             "E" => {
                 let name = reader.str()?;
                 let mut fields = Vec::new();
-                for _ in 0..(len - 2) / 2 {
+                for _ in 0..len.saturating_sub(2) / 2 {
                     fields.push((reader.str()?, reader.str()?));
                 }
                 self.push(name, &fields);
@@ -282,9 +286,9 @@ impl Unpacking {
     fn added_frame(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let (first, n) = (reader.int()?, reader.int()?);
         let names = column(reader)?;
-        for i in 0..n {
-            let id = (first + i).to_string();
-            self.push("added", &[("jobId", &id), ("name", &names.at(i as usize))]);
+        for (i, number) in numbers(first, n, MAX_JOBS as i64)?.enumerate() {
+            let id = number.to_string();
+            self.push("added", &[("jobId", &id), ("name", &names.at(i))]);
             self.push("waiting", &[("jobId", &id)]);
         }
         Ok(())
@@ -297,7 +301,7 @@ impl Unpacking {
         if let Some(results) = &mut results {
             results.array()?;
         }
-        for number in first..first + n {
+        for number in numbers(first, n, MAX_JOBS as i64)? {
             let value = match &mut results {
                 Some(results) => results.str()?,
                 None => "",
@@ -315,7 +319,7 @@ impl Unpacking {
 
     fn added_records(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
         let ids = Ids::read(reader)?;
-        let n = reader.int()? as usize;
+        let n = numbers(0, reader.int()?, MOST_RECORDS)?.end as usize;
         let names = column(reader)?;
         let event = reader.str()?;
         let dues = if len > 5 { Some(column(reader)?) } else { None };
@@ -334,7 +338,7 @@ impl Unpacking {
         let event = reader.str()?;
         let ids = column(reader)?;
         let mut columns = Vec::new();
-        for _ in 0..(len - 3) / 2 {
+        for _ in 0..len.saturating_sub(3) / 2 {
             columns.push((reader.str()?, column(reader)?));
         }
         for i in 0..ids.len() {
@@ -346,6 +350,14 @@ impl Unpacking {
         }
         Ok(())
     }
+}
+
+/// Consecutive numbers, `most` of them at most.
+fn numbers(first: i64, n: i64, most: i64) -> Result<std::ops::Range<i64>> {
+    if !(0..=most).contains(&n) {
+        return Err(Error::malformed("an event", format_args!("{n} jobs")));
+    }
+    Ok(first..first.saturating_add(n))
 }
 
 /// Ids of records: numbered from one on, or one each.
@@ -368,7 +380,7 @@ impl<'a> Ids<'a> {
 
     fn at(&self, i: usize) -> Cow<'a, str> {
         match self {
-            Ids::From(first) => (first + i as i64).to_string().into(),
+            Ids::From(first) => first.saturating_add(i as i64).to_string().into(),
             Ids::Each(ids) => ids.at(i),
         }
     }

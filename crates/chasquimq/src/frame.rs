@@ -177,45 +177,64 @@ pub(crate) fn body_options<'a>(body: &mut Reader<'a>) -> Result<Cow<'a, str>> {
     }
 }
 
-/// The body of one job of a frame.
-/// # Errors
-/// [`crate::Error::Malformed`] when the frame has no such job.
-pub fn body_in_frame(blob: &[u8], offset: usize) -> Result<Vec<u8>> {
-    Ok(bodies_in_frame(blob, &[offset])?.remove(0))
+/// The body of one job of a frame; see [`bodies_in_frame`].
+pub fn body_in_frame(blob: &[u8], offset: usize) -> Vec<u8> {
+    bodies_in_frame(blob, &[offset]).remove(0)
 }
 
-/// The bodies of some jobs of a frame, in the order asked for. Offsets that count up cost one pass over the frame.
-/// # Errors
-/// [`crate::Error::Malformed`] when the frame has no such job.
-pub fn bodies_in_frame(blob: &[u8], offsets: &[usize]) -> Result<Vec<Vec<u8>>> {
-    let mut frame = Frame::parse(blob)?;
-    let mut next = 0;
+/// The bodies of some jobs of a frame, in the order asked for. Offsets that count up cost one pass over the frame. The body of a job that
+/// cannot be read cannot be read either; the first such body holds what is left of the frame.
+pub fn bodies_in_frame(blob: &[u8], offsets: &[usize]) -> Vec<Vec<u8>> {
+    let mut walk = Walk::start(blob);
     let mut bodies = Vec::with_capacity(offsets.len());
     for &offset in offsets {
-        if offset < next {
-            frame = Frame::parse(blob)?;
-            next = 0;
+        if offset < walk.next {
+            walk = Walk::start(blob);
         }
-        loop {
-            let Some((_, data)) = frame.next_job()? else {
-                return Err(crate::Error::malformed(
-                    "a frame",
-                    format_args!("it has no job {offset}"),
-                ));
-            };
-            next += 1;
-            if next == offset + 1 {
-                bodies.push(record_body(frame.timestamp, frame.options, frame.name(), data));
-                break;
-            }
+        bodies.push(walk.body_of(offset));
+    }
+    bodies
+}
+
+/// A pass over a frame, up to where it cannot be read.
+struct Walk<'a> {
+    frame: Option<Frame<'a>>,
+    // the next job
+    next: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Walk<'a> {
+    fn start(blob: &'a [u8]) -> Self {
+        Self {
+            frame: Frame::parse(blob).ok(),
+            next: 0,
+            rest: blob,
         }
     }
-    Ok(bodies)
+
+    fn body_of(&mut self, offset: usize) -> Vec<u8> {
+        while let Some(frame) = &mut self.frame {
+            self.rest = frame.jobs.rest();
+            let Ok(Some((_, data))) = frame.next_job() else {
+                break;
+            };
+            self.next += 1;
+            if self.next == offset + 1 {
+                return record_body(frame.timestamp, frame.options, frame.name(), data);
+            }
+        }
+        self.frame = None;
+        let mut unreadable = Packer::default();
+        unreadable.array(1).bytes(std::mem::take(&mut self.rest));
+        unreadable.0
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Body;
 
     #[test]
     fn a_frame_gives_back_its_jobs() {
@@ -232,8 +251,24 @@ mod tests {
             jobs.push((frame.name(), data));
         }
         assert_eq!(jobs, [("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")]);
-        assert_eq!(body_in_frame(&blob, 2).expect("body"), record_body(7, "{}", "b", "3"));
-        assert!(body_in_frame(&blob, 4).is_err());
+        assert_eq!(body_in_frame(&blob, 2), record_body(7, "{}", "b", "3"));
+        assert!(Body::parse(&body_in_frame(&blob, 4)).is_err());
+    }
+
+    #[test]
+    fn of_a_truncated_frame_the_jobs_before_the_end_are_there() {
+        let mut builder = FrameBuilder::new(7, "{}");
+        for data in ["1", "2", "\"three\""] {
+            builder.push("a", data);
+        }
+        let blob = builder.finish().0;
+        let bodies = bodies_in_frame(&blob[..blob.len() - 2], &[0, 1, 2, 3, 0]);
+        assert_eq!(bodies[1], record_body(7, "{}", "a", "2"));
+        assert_eq!(bodies[4], record_body(7, "{}", "a", "1"));
+        // an array of one text, which is what is left of the frame: nil for the name, and the data without its end
+        assert_eq!(bodies[2], b"\x91\xa7\xc0\xa7\"thre");
+        assert_eq!(bodies[3], b"\x91\xa0");
+        assert!(bodies[2..4].iter().all(|body| Body::parse(body).is_err()));
     }
 
     #[test]

@@ -148,6 +148,14 @@ impl Vitals {
         }
     }
 
+    /// Those of a job that cannot be read: it is to fail.
+    pub fn of_unreadable(error: &Error) -> Self {
+        Self {
+            deferred_failure: Some(error.reason_to_fail()),
+            ..Self::default()
+        }
+    }
+
     /// Reads the map that the scripts write. Keys of a newer version are passed over.
     /// # Errors
     /// [`Error::Malformed`] when it is no map.
@@ -174,6 +182,16 @@ pub struct Body {
 }
 
 impl Body {
+    /// What stands for a body that cannot be read.
+    pub fn unreadable() -> Self {
+        Self {
+            timestamp: 0,
+            options: "{}".into(),
+            name: String::new(),
+            data: "{}".into(),
+        }
+    }
+
     /// Reads a record's body.
     /// # Errors
     /// [`Error::Malformed`] when it is none.

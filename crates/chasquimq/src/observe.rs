@@ -112,7 +112,7 @@ impl Queue {
                 let id = entry.text()?;
                 let mut fields = entry.array()?;
                 fields.text()?;
-                let count = count_events(&fields.bytes()?)?;
+                let count = count_events(&fields.bytes()?).unwrap_or(1);
                 total += count;
                 after = format!("({id}");
                 entries.push((id, count));

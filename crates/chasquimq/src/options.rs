@@ -1,6 +1,6 @@
 //! Options of jobs and workers, parsed from the JSON text that BullMQ users write.
 
-use serde::Deserialize;
+use serde::{de::IgnoredAny, Deserialize};
 use serde_json::Value;
 
 use crate::{job::Policy, pack::Packer};
@@ -106,6 +106,16 @@ impl JobOptions {
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
             deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
+        })
+    }
+
+    /// Those of a stored job. They were parsed when it was added: an object that cannot be read now says nothing.
+    /// # Errors
+    /// [`crate::Error::Malformed`] when it is no object.
+    pub fn of_stored(text: &str) -> crate::Result<Self> {
+        Self::parse(text).or_else(|error| match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) if text.trim_start().starts_with('{') => Ok(Self::none(text)),
+            _ => Err(crate::Error::malformed("a job's options", error)),
         })
     }
 

@@ -98,6 +98,11 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    /// What was not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// True when nothing is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()

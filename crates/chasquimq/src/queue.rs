@@ -548,22 +548,25 @@ pub(crate) fn read_code(script: &Script, reply: &Value, id: &str, state: &str, c
     Ok(number)
 }
 
-/// Reads a job; `None` when it was gone before it was read.
+/// Reads a job; `None` when it was gone before it was read. One that cannot be read has no name and no data, and says why.
 pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
     let (id, state, body) = (reply.text()?, reply.text()?, reply.bytes()?);
-    let mut vitals = Vitals::parse(&reply.bytes()?)?;
+    let vitals = reply.bytes()?;
+    let mut vitals = Vitals::parse(&vitals).unwrap_or_else(|error| Vitals::of_unreadable(&error));
     vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
     if body.is_empty() {
         return Ok(None);
     }
-    let body = Body::parse(&body)?;
-    let options = || JobOptions::parse(&body.options).unwrap_or_else(|_| JobOptions::none(&body.options));
+    let (body, options) = read_body(&body).unwrap_or_else(|error| {
+        vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+        (Body::unreadable(), JobOptions::none("{}"))
+    });
     let delay_ms = match (state.as_str(), vitals.delay_ms) {
         ("delayed", Some(delay_ms)) => delay_ms,
-        ("delayed", None) => options().delay_ms,
+        ("delayed", None) => options.delay_ms,
         _ => 0,
     };
-    let priority = vitals.priority.unwrap_or_else(|| options().priority);
+    let priority = vitals.priority.unwrap_or(options.priority);
     Ok(Some(Job {
         id,
         state,
@@ -572,6 +575,12 @@ pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
         delay_ms,
         priority,
     }))
+}
+
+fn read_body(blob: &[u8]) -> Result<(Body, JobOptions)> {
+    let body = Body::parse(blob)?;
+    let options = JobOptions::of_stored(&body.options)?;
+    Ok((body, options))
 }
 
 /// How a finished job is put back in line.

@@ -1,4 +1,6 @@
 -- abandoned: active jobs whose worker has no lease any more, in the order in which they were started.
+-- @include lib/held
+
 local function abandoned_jobs()
   local alive, jobs = {}, {}
   local function is_abandoned(owner)
@@ -7,10 +9,9 @@ local function abandoned_jobs()
   end
   local takes = redis.call('HGETALL', base .. 'takes')
   for i = 1, #takes, 2 do
-    local first, take = tonumber(takes[i]), cmsgpack.unpack(takes[i + 1])
+    local first, take = held_take(takes[i], takes[i + 1])
     if is_abandoned(take[3]) then
-      local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
-      local n = tonumber(entry[1]:match('%-(%d+)$'))
+      local n = held_frame(first, take)
       for offset = 0, n - 1 do
         if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
           jobs[#jobs + 1] = { id = whole(first + offset), started = take[1], order = first + offset, first = first, n = n }
@@ -20,7 +21,7 @@ local function abandoned_jobs()
   end
   local records = redis.call('HGETALL', base .. 'active')
   for i = 1, #records, 2 do
-    local active = cmsgpack.unpack(records[i + 1])
+    local active = stored().active(records[i + 1])
     if is_abandoned(active[3]) then
       jobs[#jobs + 1] = { id = records[i], started = active[1], order = number_of(records[i]) }
     end

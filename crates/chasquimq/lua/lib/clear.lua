@@ -121,8 +121,7 @@ end
 local function clear_frame(first, n, blob, filter, room)
   local due = true
   if not picks_all(filter) then
-    local _, timestamp = cmsgpack.unpack_one(blob)
-    due = timestamp <= filter.before_ms
+    due = stored().timestamp(blob, 0) <= filter.before_ms
   end
   local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
   if holes or (due and n > room) then
@@ -161,7 +160,7 @@ end
 
 -- An entry of references goes when none of them stays; else those that go become stale. True when it was looked at to its end.
 local function clear_references(C, entry, filter, room)
-  local valid, stale = sort_references(C, cmsgpack.unpack(entry[2][2]))
+  local valid, stale = sort_references(C, stored().ids(entry[2][2]))
   local some = { unpack(valid, C.skip + 1, math.min(#valid, C.skip + room)) }
   local picked, going = pick_spared(filter, some), {}
   for i = 1, #picked do

@@ -17,8 +17,7 @@ local function emit_deduplicated(id, dedup, discarded)
 end
 
 local function change_vitals(id, field, value)
-  local raw = redis.call('HGET', base .. 'vitals', id)
-  local vitals = raw and cmsgpack.unpack(raw) or {}
+  local vitals = stored().vitals(redis.call('HGET', base .. 'vitals', id))
   vitals[field] = value
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
 end

@@ -20,7 +20,7 @@ end
 local function delay_jobs(ids, dues)
   local seq, floor, latest = 0, 0, 0
   local raw = redis.call('GET', base .. 'delays')
-  if raw then seq, floor, latest = struct.unpack('<ddd', raw) end
+  if raw and #raw == 24 then seq, floor, latest = struct.unpack('<ddd', raw) end
   local before = next_due()
   if not before then
     seq, floor, latest = 0, 0, 0

@@ -2,8 +2,7 @@
 local function describe(job, out)
   local vitals
   if job.record then
-    local raw = redis.call('HGET', base .. 'vitals', job.id)
-    vitals = raw and cmsgpack.unpack(raw) or {}
+    vitals = stored().vitals(redis.call('HGET', base .. 'vitals', job.id))
     if job.active then
       vitals.po, vitals.as = job.active[1], job.active[2]
       vitals.pb = job.active[4] ~= '' and job.active[4] or nil

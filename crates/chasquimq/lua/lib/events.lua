@@ -65,5 +65,5 @@ local function flush_events(now_ms)
   end
   place_events(event_count, now_ms)
   save_state()
-  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', table.concat(event_groups))
+  write_events(event_count, table.concat(event_groups))
 end

@@ -84,7 +84,7 @@ local function add_records_taken(ids, bodies, vitals, W)
     if body then
       local started, entry = 1, first_start
       if vitals_raw then
-        local known = cmsgpack.unpack(vitals_raw)
+        local known = stored().vitals(vitals_raw)
         started = (known.as or 0) + 1
         if known.df then R.doomed = R.doomed + 1 end
         entry = active_entry(started, W)
@@ -107,7 +107,7 @@ end
 
 -- References of removed jobs stay in the log; each is skipped once. The front list has none.
 local function is_stale(id)
-  local count = tonumber(redis.call('HGET', base .. 'gone', id) or 0)
+  local count = tonumber(redis.call('HGET', base .. 'gone', id) or 0) or 1
   if count == 0 then return false end
   if count == 1 then
     redis.call('HDEL', base .. 'gone', id)
@@ -134,15 +134,17 @@ local function take_records(ids, W)
 end
 
 local function has_stalled(vitals_raw)
-  return vitals_raw and (cmsgpack.unpack(vitals_raw).st or 0) > 0
+  return vitals_raw and (stored().vitals(vitals_raw).st or 0) > 0
 end
 
 local function take_front(want, most, W)
   while R.taken < want do
     local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
     if not ids then return end
-    S.waiting = S.waiting - #ids
+    -- what another program wrote there is no job, and was not counted
+    local before = R.taken
     take_records(ids, W)
+    S.waiting = S.waiting - (R.taken - before)
   end
   while R.taken < most do
     local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
@@ -157,8 +159,9 @@ local function take_front(want, most, W)
     end
     if fit == 0 then return end
     redis.call('LPOP', base .. 'front', fit)
-    S.waiting = S.waiting - fit
+    local before = R.taken
     take_records({ unpack(ids, 1, fit) }, W)
+    S.waiting = S.waiting - (R.taken - before)
     if R.rest then return end
   end
   R.rest = redis.call('EXISTS', base .. 'front') == 1
@@ -217,7 +220,7 @@ local function take_entry(entry, want, most, W)
   local field, blob = entry[2][1], entry[2][2]
   local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)
-  if field == 'f' then
+  if field == 'f' and seq >= 1 and seq <= 64 then
     if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
       break_frame(ms, seq, blob, room, W)
     else
@@ -230,8 +233,14 @@ local function take_entry(entry, want, most, W)
       R.bytes = R.bytes + #blob
       S.waiting = S.waiting - seq
     end
-  else
-    local ids = without_stale(cmsgpack.unpack(blob))
+  elseif field == 'r' and seq > REFERENCE_SEQ then
+    local ids, is_whole = stored().ids(blob)
+    ids = without_stale(ids)
+    if not is_whole then
+-- @include lib/strays
+      ids[#ids + 1] = set_aside(entry)
+      S.waiting = S.waiting + 1
+    end
     if #ids > room then
       local rest = {}
       for i = room + 1, #ids do rest[#rest + 1] = ids[i] end
@@ -241,6 +250,10 @@ local function take_entry(entry, want, most, W)
     S.waiting = S.waiting - #ids
     take_records(ids, W)
     redis.call('XDEL', base .. 'log', entry[1])
+  else
+-- @include lib/strays
+    take_records({ set_aside(entry) }, W)
+    return true
   end
   S.cursor_ms, S.cursor_seq = ms, seq
   return true

@@ -7,25 +7,27 @@
 local function frame_blob(first, n)
   local id = entry_id(first, n)
   local entry = redis.call('XRANGE', base .. 'log', id, id)[1]
-  return entry and entry[2][2]
+  return entry and entry[2][2] or ''
 end
 
--- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up.
+-- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
+-- cannot be read the body has fewer values, and cannot be read either.
 local function frame_bodies(blob)
-  local parts = { cmsgpack.unpack(blob) }
+  local parts, at = { pcall(cmsgpack.unpack, blob) }, 1
+  if not parts[1] then parts, at = stored().values(blob, 0), 0 end
   local name, named = nil, -1
   return function(i)
     while named < i do
       named = named + 1
-      name = parts[3 + 2 * named] or name
+      name = parts[at + 3 + 2 * named] or name
     end
-    return cmsgpack.pack({ parts[1], parts[2], name, parts[4 + 2 * i] })
+    return cmsgpack.pack({ parts[at + 1], parts[at + 2], name, parts[at + 4 + 2 * i] })
   end
 end
 
 local function load_take(first)
   local raw = redis.call('HGET', base .. 'takes', whole(first))
-  return raw and cmsgpack.unpack(raw)
+  return raw and (stored().take(raw) or { 0, '', '', '' })
 end
 
 local function replace_chars(chars, offset, with)
@@ -56,7 +58,7 @@ local function forget_kept(first, n, number, count)
     store_take(first, n, take)
     return
   end
-  local kept = tonumber(redis.call('HGET', base .. 'frames', whole(first)) or n) - count
+  local kept = (tonumber(redis.call('HGET', base .. 'frames', whole(first)) or n) or n) - count
   if kept > 0 then
     redis.call('HSET', base .. 'frames', whole(first), kept)
   else

@@ -12,7 +12,7 @@ end
 -- Results from..to (1 is the first) of a run, as stored. Undefined ones are empty texts, so that the array has no gap.
 local function results_slice(results, from, to)
   if results == '' then return results end
-  local all = cmsgpack.unpack(results)
+  local all = stored().list(results)
   local some = {}
   for i = from, to do some[#some + 1] = all[i] end
   return cmsgpack.pack(some)
@@ -39,13 +39,14 @@ local function drop_finished(set, members, count, ids)
     if count <= 0 then break end
     local member = members[i]
     local raw = set == 'completed' and redis.call('HGET', base .. 'runs', member)
-    if raw then
-      local run = cmsgpack.unpack(raw)
+    local run = raw and stored().run(raw)
+    if run then
       local dropped = math.min(count, run[1])
       shorten_run(tonumber(member), run, dropped, members[i + 1])
       count = count - dropped
       for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = whole(number) end
     else
+      if raw then redis.call('HDEL', base .. 'runs', member) end
       records[#records + 1] = member
       if ids then ids[#ids + 1] = member end
       if set == 'completed' then S.completed = S.completed - 1 end

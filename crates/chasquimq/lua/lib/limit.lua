@@ -34,7 +34,7 @@ end
 -- Starts that the window has room for; a limit below one is a limit of one.
 local function room_in_window()
   if not L.max then return math.huge end
-  local count = tonumber(redis.call('GET', base .. 'limiter') or 0)
+  local count = tonumber(redis.call('GET', base .. 'limiter') or 0) or 0
   if count < L.max then return math.ceil(L.max - count) end
   return window_left() > 0 and 0 or math.max(math.ceil(L.max), 1)
 end

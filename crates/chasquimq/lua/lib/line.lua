@@ -2,6 +2,17 @@
 -- A reference entry's id is <last job number>-<2^40 + count>: above every frame of that number, below the next one.
 local REFERENCE_SEQ = 1099511627776
 
+-- @include lib/stored
+
+-- Writes an entry of the log.
+local function append_entry(id, field, blob)
+  local written = redis.pcall('XADD', base .. 'log', id, field, blob)
+  if type(written) ~= 'table' then return end
+-- @include lib/strays
+  clear_end_of_log(id, written)
+  redis.call('XADD', base .. 'log', id, field, blob)
+end
+
 -- An entry holds what one call takes as arguments (Lua's stack is small). The state is saved before (lib/events says
 -- why), unless the script has seen to it that it is not refused half-way.
 local function append_references(ids, number)
@@ -10,7 +21,7 @@ local function append_references(ids, number)
   if not S.is_safe then save_state() end
   for from = 1, #ids, 1000 do
     count = count + 1
-    redis.call('XADD', base .. 'log', entry_id(number or S.id, REFERENCE_SEQ + count), 'r',
+    append_entry(entry_id(number or S.id, REFERENCE_SEQ + count), 'r',
       cmsgpack.pack(#ids <= 1000 and ids or { unpack(ids, from, math.min(from + 999, #ids)) }))
   end
 end

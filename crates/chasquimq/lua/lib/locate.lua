@@ -4,7 +4,7 @@ local RECORD_SETS = { 'completed', 'failed', 'delayed', 'prioritized', 'waiting-
 -- State of a job that has a record, and its active entry if it is active.
 local function record_state(id)
   local raw = redis.call('HGET', base .. 'active', id)
-  if raw then return 'active', cmsgpack.unpack(raw) end
+  if raw then return 'active', stored().active(raw) end
   for _, set in ipairs(RECORD_SETS) do
     if redis.call('ZSCORE', base .. set, id) then return set end
   end
@@ -27,8 +27,8 @@ local function run_of(first, number)
   for candidate = number, first, -1 do fields[#fields + 1] = whole(candidate) end
   for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(fields))) do
     if raw then
-      local start, run = number - i + 1, cmsgpack.unpack(raw)
-      if start + run[1] > number then return start, run end
+      local start, run = number - i + 1, stored().run(raw)
+      if run and start + run[1] > number then return start, run end
       return nil
     end
   end
@@ -80,7 +80,7 @@ local function frame_vitals(job)
   end
   if not job.run then return {} end
   local run, result = job.run, nil
-  if run[6] ~= '' then result = cmsgpack.unpack(run[6])[job.number - job.run_start + 1] end
+  if run[6] ~= '' then result = stored().list(run[6])[job.number - job.run_start + 1] end
   return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
     fo = tonumber(redis.call('ZSCORE', base .. 'completed', whole(job.run_start))) }
 end
@@ -114,8 +114,7 @@ end
 -- Gives a located job a record of its own, in the same state and place. Its vitals are returned, and stored if there are any.
 local function detach(job)
   if job.record then
-    local raw = redis.call('HGET', base .. 'vitals', job.id)
-    return raw and cmsgpack.unpack(raw) or {}
+    return stored().vitals(redis.call('HGET', base .. 'vitals', job.id))
   end
   local vitals = frame_vitals(job)
   job.body = frame_body(job)

@@ -167,7 +167,7 @@ local function ready_parents(queue, now_ms)
     for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(queue.ids, from, to))) do
       local id = queue.ids[from + i - 1]
       -- one that is gone wants to know nothing
-      local vitals = raw and raw:find('\162ch', 1, true) and cmsgpack.unpack(raw)
+      local vitals = raw and raw:find('\162ch', 1, true) and stored().vitals(raw)
       if vitals and vitals.ch and settle_parent(id, queue.of[id], vitals, now_ms) then
         ready[#ready + 1] = { id, vitals, queue.of[id].cut }
       end

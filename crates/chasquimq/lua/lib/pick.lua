@@ -7,16 +7,15 @@ local MAX_BYTES = 4194304
 local function reference_time(body, vitals)
   if vitals and vitals.fo then return vitals.fo end
   if vitals and vitals.po then return vitals.po end
-  local _, timestamp = cmsgpack.unpack_one(body, 1)
-  return timestamp
+  return stored().timestamp(body, 1)
 end
 
 local function is_picked(filter, body, vitals)
   if filter.before_ms >= 0 and reference_time(body, vitals) > filter.before_ms then return false end
   if filter.after_ms >= 0 and reference_time(body, vitals) < filter.after_ms then return false end
   if filter.names then
-    local _, _, _, name = cmsgpack.unpack_limit(body, 3, 1)
-    if not filter.names[name] then return false end
+    local ok, _, _, _, name = pcall(cmsgpack.unpack_limit, body, 3, 1)
+    if not ok or type(name) ~= 'string' or not filter.names[name] then return false end
   end
   return filter.error == '' or ((vitals and vitals.fr or ''):find(filter.error, 1, true) ~= nil)
 end
@@ -39,7 +38,7 @@ local function pick_records(filter, ids)
     local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
     for i = 1, to - from + 1 do
       local body = bodies[i]
-      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and cmsgpack.unpack(vitals[i])) or false
+      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and stored().vitals(vitals[i])) or false
       bytes = bytes + (body and #body or 0)
     end
     if bytes > MAX_BYTES then break end

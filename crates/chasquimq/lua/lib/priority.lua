@@ -18,9 +18,10 @@ local function next_place()
 end
 
 local function priority_of(body, vitals_raw)
-  local changed = vitals_raw and cmsgpack.unpack(vitals_raw).pr
+  local changed = vitals_raw and stored().vitals(vitals_raw).pr
   if changed then return changed end
-  return body and body:byte(1) == HAS_PRIORITY and cmsgpack.unpack(body)[5] or 0
+  local priority = body and body:byte(1) == HAS_PRIORITY and stored().body(body)[5]
+  return tonumber(priority) or 0
 end
 
 -- The place before all jobs of a priority but those at its front.

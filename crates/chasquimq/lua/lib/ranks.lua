@@ -130,7 +130,7 @@ local function walk_log(walk)
       if entry[2][1] == 'f' then
         walk_frame(walk, walk.ms, walk.seq, entry[2][2])
       else
-        walk_references(walk, cmsgpack.unpack(entry[2][2]))
+        walk_references(walk, stored().ids(entry[2][2]))
       end
       bytes = bytes + #entry[2][2]
       L.entries = L.entries + 1
@@ -164,7 +164,7 @@ local function walk_run(walk, start, run, finished_on)
   if not from then return end
   if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
   local body_of, bodies = frame_bodies(frame_at(run[2], run[3])), {}
-  local results = run[6] ~= '' and cmsgpack.unpack(run[6])
+  local results = run[6] ~= '' and stored().list(run[6])
   for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
@@ -191,10 +191,12 @@ local function walk_completed(walk)
       local raw = runs[i]
       walk.at = walk.at + 1
       -- an array of six, of which the first is a small number
-      if raw and walk.skip >= raw:byte(2) then
-        walk.skip = walk.skip - raw:byte(2)
-      elseif raw then
-        walk_run(walk, tonumber(member), cmsgpack.unpack(raw), tonumber(page[2 * i]))
+      local count = raw and raw:byte(2) or 0
+      local run = raw and walk.skip < count and stored().run(raw)
+      if raw and walk.skip >= count then
+        walk.skip = walk.skip - count
+      elseif run then
+        walk_run(walk, tonumber(member), run, tonumber(page[2 * i]))
       elseif portion(walk, 1) then
         list_job(member)
       end
@@ -219,18 +221,17 @@ local function walk_set(walk)
   return true
 end
 
+-- @include lib/held
+
 -- Active jobs in the order they became active; jobs of one fetch by number: {started, number, id, first, n, take}, or without the last
 -- three for a record.
 local function active_jobs()
   local jobs = {}
   local takes = redis.call('HGETALL', base .. 'takes')
   for i = 1, #takes, 2 do
-    local first, take = tonumber(takes[i]), cmsgpack.unpack(takes[i + 1])
+    local first, take = held_take(takes[i], takes[i + 1])
     local n = #take[2]
-    if n == 0 then
-      local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), '+', 'COUNT', 1)[1]
-      n = entry and tonumber(entry[1]:match('%-(%d+)$')) or 0
-    end
+    if n == 0 then n = held_frame(first, take) end
     for offset = 0, n - 1 do
       if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
         jobs[#jobs + 1] = { take[1], first + offset, whole(first + offset), first, n, take }
@@ -239,7 +240,7 @@ local function active_jobs()
   end
   local records = redis.call('HGETALL', base .. 'active')
   for i = 1, #records, 2 do
-    jobs[#jobs + 1] = { cmsgpack.unpack(records[i + 1])[1], number_of(records[i]), records[i] }
+    jobs[#jobs + 1] = { stored().active(records[i + 1])[1], number_of(records[i]), records[i] }
   end
   table.sort(jobs, function(a, b)
     if a[1] ~= b[1] then return a[1] < b[1] end

@@ -10,7 +10,7 @@ local left_parents = {}
 local function release_keys(ids, from, to)
   for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))) do
     local is_known = raw and (raw:find('\162di', 1, true) or raw:find('\162pa', 1, true))
-    local vitals, id = is_known and cmsgpack.unpack(raw) or {}, ids[from + i - 1]
+    local vitals, id = is_known and stored().vitals(raw) or {}, ids[from + i - 1]
     local di = vitals.di
     if di and redis.call('GET', base .. 'de:' .. di) == id then redis.call('DEL', base .. 'de:' .. di) end
     if vitals.pa then left_parents[#left_parents + 1] = { base, vitals.pa, id } end

@@ -12,7 +12,7 @@ end
 
 local function is_child_of(of, id, parent_base, parent)
   local raw = redis.call('HGET', of .. 'vitals', id)
-  local pa = raw and raw:find('\162pa', 1, true) and cmsgpack.unpack(raw).pa
+  local pa = raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
   return pa and pa[1] == parent_base and pa[2] == parent
 end
 
@@ -66,7 +66,7 @@ end
 -- What waits for a job does not any more.
 local function leave_parent(job, now_ms)
   local raw = job.record and redis.call('HGET', base .. 'vitals', job.id)
-  local pa = raw and raw:find('\162pa', 1, true) and cmsgpack.unpack(raw).pa
+  local pa = raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
   if not pa then return end
   cut_child(base, pa, job.id)
   settle_parents(now_ms)

@@ -12,9 +12,11 @@ local function iteration_id(scheduler, slot)
   return 'repeat:' .. scheduler .. ':' .. whole(slot)
 end
 
--- Count and fields of a stored scheduler.
+-- Count and fields of a stored scheduler; nil when it cannot be read.
 local function read_scheduler(raw)
-  local _, fields = cmsgpack.unpack_limit(raw, 1, COUNT_BYTES)
+  if #raw <= COUNT_BYTES then return nil end
+  local ok, _, fields = pcall(cmsgpack.unpack_limit, raw, 1, COUNT_BYTES)
+  if not ok or type(fields) ~= 'table' or type(fields[5]) ~= 'number' or type(fields[6]) ~= 'number' then return nil end
   return struct.unpack('<d', raw), fields
 end
 

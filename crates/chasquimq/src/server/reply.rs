@@ -99,11 +99,12 @@ impl Reply {
         Ok(texts)
     }
 
-    /// The next value, a text.
+    /// The next value, a text. What is not UTF-8 in it is replaced: one bad value must not hide those around it.
     /// # Errors
     /// As [`Reply::array`].
     pub fn text(&mut self) -> Result<String> {
-        String::from_utf8(self.bytes()?).map_err(|error| Error::malformed(self.what, error))
+        let text = String::from_utf8(self.bytes()?);
+        Ok(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 }
 

@@ -108,7 +108,7 @@ pub(super) struct Answer {
     pub(super) taken: i64,
     /// Whether the worker held nothing before.
     pub(super) was_idle: bool,
-    /// What was taken and cannot be read.
+    /// What is wrong with jobs that were taken and cannot be read.
     pub(super) unreadable: Vec<Error>,
     /// When the next job is due, epoch ms; -1 = none is known of.
     pub(super) due_ms: i64,
@@ -260,7 +260,7 @@ impl Holdings {
         handles
     }
 
-    /// Takes in what a step took, in the order of the line. What cannot be read is left out, and said.
+    /// Takes in what a step took, in the order of the line. Jobs that cannot be read are to fail; it is said, too.
     pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
         // a frame is three values; records tell how many they are
         let records: i64 = taken.numbers().filter(|number| *number < 0).sum();
@@ -277,7 +277,7 @@ impl Holdings {
                 Ok(count) if count < 0 => taken
                     .bytes()
                     .and_then(|columns| self.take_records(&columns, &mut batch, &mut unreadable)),
-                Ok(first) => self.take_frame(first as u64, &mut taken, &mut batch),
+                Ok(first) => self.take_frame(first as u64, &mut taken, &mut batch, &mut unreadable),
                 Err(error) => Err(error),
             };
             unreadable.extend(read.err());
@@ -286,30 +286,31 @@ impl Holdings {
         ((!batch.jobs.is_empty()).then_some(batch), unreadable)
     }
 
-    fn take_frame(&mut self, first: u64, taken: &mut Reply, batch: &mut Batch) -> Result<()> {
-        let n = taken.int()? as u32;
-        let blob = taken.bytes()?;
-        // all of it is readable, or none of it is taken in
-        let mut frame = Frame::parse(&blob)?;
-        let mut check = Frame::parse(&blob)?;
-        while check.next_job()?.is_some() {}
-        let options = self.options_of(frame.options);
-        let options_index = batch.options_index(&options);
-        let mut number = first;
-        while let Some((name, data)) = frame.next_job()? {
-            if let Some(name) = name {
-                batch.text.push_str(name);
+    fn take_frame(
+        &mut self,
+        first: u64,
+        taken: &mut Reply,
+        batch: &mut Batch,
+        unreadable: &mut Vec<Error>,
+    ) -> Result<()> {
+        let (n, blob) = (taken.int()?, taken.bytes()?);
+        if !(1..=MAX_JOBS as i64).contains(&n) {
+            return Err(Error::malformed("a frame", format_args!("{n} jobs")));
+        }
+        let n = n as u32;
+        let head = Frame::parse(&blob).and_then(|frame| Ok((self.options_of(frame.options)?, frame)));
+        let (options, frame) = head.map_or_else(
+            |error| (Arc::new(JobOptions::none("{}")), Err(error)),
+            |(options, frame)| (options, Ok(frame)),
+        );
+        let jobs = batch.jobs.len();
+        let readable = frame.and_then(|frame| batch.push_frame(first, n, frame, &options));
+        if let Err(error) = readable {
+            // the jobs before the place where it cannot be read are what they are
+            for number in first + (batch.jobs.len() - jobs) as u64..first + u64::from(n) {
+                batch.push_unreadable(number, &error);
             }
-            batch.text.push_str(data);
-            batch.jobs.push(BatchJob {
-                number,
-                name_len: name.map(|name| name.len() as u32),
-                data_len: data.len() as u32,
-                options: options_index,
-                timestamp: frame.timestamp,
-                extra: None,
-            });
-            number += 1;
+            unreadable.push(error);
         }
         let held = Held::Frame {
             first,
@@ -336,6 +337,7 @@ impl Holdings {
         Ok(())
     }
 
+    /// Takes in a record, or what is to be told of one that cannot be read.
     fn take_record(
         &mut self,
         id: &[u8],
@@ -345,10 +347,19 @@ impl Holdings {
         batch: &mut Batch,
     ) -> Result<()> {
         let id = String::from_utf8_lossy(id).into_owned();
-        let body = Body::parse(body)?;
-        let mut vitals = Vitals::parse(vitals)?;
+        let mut readable = Ok(());
+        let mut vitals = Vitals::parse(vitals).unwrap_or_else(|error| {
+            let vitals = Vitals::of_unreadable(&error);
+            readable = Err(error);
+            vitals
+        });
+        let read = Body::parse(body).and_then(|body| Ok((self.options_of(&body.options)?, body)));
+        let (options, body) = read.unwrap_or_else(|error| {
+            vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+            readable = Err(error);
+            (Arc::new(JobOptions::none("{}")), Body::unreadable())
+        });
         vitals.attempts_started = attempts_started;
-        let options = self.options_of(&body.options);
         batch.text.push_str(&body.name);
         batch.text.push_str(&body.data);
         if vitals.priority.is_none() && options.priority != 0 {
@@ -376,20 +387,19 @@ impl Holdings {
         }
         self.groups.insert(self.next_handle, held);
         self.next_handle += 1;
-        Ok(())
+        readable
     }
 
-    fn options_of(&mut self, text: &str) -> Arc<JobOptions> {
+    fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
         if let Some(options) = self.options.get(text) {
-            return options.clone();
+            return Ok(options.clone());
         }
-        // options were parsed when the job was added; what cannot be read now says nothing
-        let options = Arc::new(JobOptions::parse(text).unwrap_or_else(|_| JobOptions::none(text)));
+        let options = Arc::new(JobOptions::of_stored(text)?);
         if self.options.len() >= CACHED_OPTIONS {
             self.options.clear();
         }
         self.options.insert(text.to_owned(), options.clone());
-        options
+        Ok(options)
     }
 }
 
@@ -425,6 +435,50 @@ fn all_of(jobs: u32) -> u64 {
 }
 
 impl Batch {
+    fn push_frame(&mut self, first: u64, n: u32, mut frame: Frame<'_>, options: &Arc<JobOptions>) -> Result<()> {
+        let options = self.options_index(options);
+        for number in first..first + u64::from(n) {
+            let Some((name, data)) = frame.next_job()? else {
+                return Err(Error::malformed("a frame", "too few jobs"));
+            };
+            if let Some(name) = name {
+                self.text.push_str(name);
+            }
+            self.text.push_str(data);
+            self.jobs.push(BatchJob {
+                number,
+                name_len: name.map(|name| name.len() as u32),
+                data_len: data.len() as u32,
+                options,
+                timestamp: frame.timestamp,
+                extra: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// A job of a frame that cannot be read: it is to fail.
+    fn push_unreadable(&mut self, number: u64, error: &Error) {
+        let Body { data, timestamp, .. } = Body::unreadable();
+        self.text.push_str(&data);
+        let options = self.options_index(&Arc::new(JobOptions::none("{}")));
+        self.jobs.push(BatchJob {
+            number,
+            name_len: Some(0),
+            data_len: data.len() as u32,
+            options,
+            timestamp,
+            extra: Some(self.extras.len() as u32),
+        });
+        self.extras.push(Extra {
+            id: number.to_string(),
+            vitals: Vitals {
+                attempts_started: 1,
+                ..Vitals::of_unreadable(error)
+            },
+        });
+    }
+
     fn options_index(&mut self, options: &Arc<JobOptions>) -> u32 {
         // jobs of one kind follow each other
         if let Some(last) = self.options.last() {

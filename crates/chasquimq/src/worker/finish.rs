@@ -503,7 +503,7 @@ impl Packing {
             .int(i64::from(place.offset));
         self.items.str(&place.id);
         match &place.blob {
-            Some(blob) => self.items.bytes(&body_in_frame(blob, place.offset as usize)?),
+            Some(blob) => self.items.bytes(&body_in_frame(blob, place.offset as usize)),
             None => self.items.str(""),
         };
         Ok(())
@@ -587,7 +587,7 @@ impl Packing {
             Some(blob) => {
                 let offsets: Vec<usize> = places.iter().map(|place| place.offset as usize).collect();
                 items.array(offsets.len());
-                for body in bodies_in_frame(blob, &offsets)? {
+                for body in bodies_in_frame(blob, &offsets) {
                     items.bytes(&body);
                 }
             }

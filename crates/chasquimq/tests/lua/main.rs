@@ -47,5 +47,6 @@ mod step_job;
 mod upsert_scheduler;
 
 mod events;
+mod garbage;
 mod lint;
 mod model;

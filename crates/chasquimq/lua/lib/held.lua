@@ -1,0 +1,13 @@
+-- held: frames that somebody has taken, as they lie in the hash takes.
+
+-- First number and contents of one; nobody holds what cannot be read.
+local function held_take(field, raw)
+  return tonumber(field) or 0, stored().take(raw) or { 0, '', '', '' }
+end
+
+-- Number of jobs and blob of one. Of a frame that is gone from the log the take knows how many jobs it had, unless it had all of them.
+local function held_frame(first, take)
+  local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), entry_id(first, REFERENCE_SEQ), 'COUNT', 1)[1]
+  if not entry then return #take[2], '' end
+  return tonumber(entry[1]:match('%-(%d+)$')), entry[2][2] or ''
+end

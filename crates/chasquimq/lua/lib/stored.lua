@@ -1,0 +1,91 @@
+-- stored: reads the MessagePack that lies under the queue's names. What is not of the form that scripts write raises nothing, which would
+-- leave a script half done, and the queue for ever where it is: a job that cannot be read is failed by the worker that takes it.
+-- Made at the first use: most calls read nothing of the kind, and each function that a call defines costs it time.
+--   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
+--   active(raw)            who holds a record: {started_ms, starts, owner, worker_name}. What cannot be read is nobody's.
+--   take(raw), run(raw)    lib/frame, lib/keep; nil when they cannot be read
+--   list(raw)              an array; an empty one when it cannot be read
+--   values(blob, offset)   values one behind the other, up to where they cannot be read
+--   ids(blob)              those in an entry of references; of a truncated one, those that are there; and whether that is all
+--   body(raw)              a record's body; the name and data of one that cannot be read are empty
+--   timestamp(blob, offset) the time with which a body or a frame starts
+local readers
+
+local function stored()
+  if readers then return readers end
+  local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
+    p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', di = 'string', pa = 'table', nx = 'table' }
+  local ACTIVE_KINDS, TAKE_KINDS = { 'number', 'number', 'string', 'string' }, { 'number', 'string', 'string', 'string' }
+  local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
+  local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
+  local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
+
+  local function are_kinds(list, kinds)
+    for i = 1, #kinds do
+      if type(list[i]) ~= kinds[i] then return false end
+    end
+    return true
+  end
+
+  local function read_list(raw, kinds)
+    if not raw then return nil end
+    local ok, list = pcall(cmsgpack.unpack, raw)
+    return ok and type(list) == 'table' and are_kinds(list, kinds) and list or nil
+  end
+
+  local function is_vital(field, value)
+    local kind = VITAL_KINDS[field]
+    if not kind then return true end
+    if type(value) ~= kind then return false end
+    -- neither NaN nor infinite
+    if kind == 'number' then return value - value == 0 end
+    if field == 'pa' then return are_kinds(value, PARENT_KINDS) end
+    return field ~= 'nx' or (are_kinds(value, NEXT_KINDS) and are_kinds(value[1], NEXT_ITEM_KINDS)
+      and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
+  end
+
+  local function values_from(blob, offset)
+    local values, n = {}, 0
+    while offset >= 0 and offset < #blob do
+      local ok, following, value = pcall(cmsgpack.unpack_one, blob, offset)
+      if not ok then break end
+      n = n + 1
+      values[n], offset = value, following
+    end
+    return values
+  end
+
+  readers = { values = values_from }
+
+  function readers.vitals(raw)
+    local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
+    for field, value in pairs(vitals) do
+      if not is_vital(field, value) then return { df = 'could not be read: a job\'s vitals' } end
+    end
+    return vitals
+  end
+
+  function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '' } end
+  function readers.take(raw) return read_list(raw, TAKE_KINDS) end
+  function readers.run(raw) return read_list(raw, RUN_KINDS) end
+  function readers.list(raw) return read_list(raw, {}) or {} end
+  function readers.body(raw) return read_list(raw, BODY_KINDS) or { 0, '{}', '', '{}' } end
+
+  function readers.ids(blob)
+    local ids = read_list(blob, {})
+    local is_whole = ids ~= nil
+    -- the head of an array is one byte, or three
+    ids = ids or values_from(blob, blob:byte() == 220 and 3 or 1)
+    for i = 1, #ids do
+      if type(ids[i]) ~= 'string' then return {}, false end
+    end
+    return ids, is_whole and #ids > 0
+  end
+
+  function readers.timestamp(blob, offset)
+    local ok, _, timestamp = pcall(cmsgpack.unpack_one, blob, offset)
+    return ok and type(timestamp) == 'number' and timestamp or 0
+  end
+
+  return readers
+end

@@ -1,0 +1,51 @@
+-- strays: entries of the log that no script wrote. Each becomes a waiting record, unreadable-<entry id>, whose body is what the entry held:
+-- the worker that takes it cannot read it, and fails it for that, where operators see it.
+
+-- A log entry's id that another program chose is above all that scripts will write: those at the end of the log are moved, and the log
+-- goes on where it was.
+local function is_stray(entry)
+  local field, seq = entry[2][1], tonumber(entry[1]:match('%d+$'))
+  if field == 'f' then return seq < 1 or seq > 64 end
+  return field ~= 'r' or seq <= 1099511627776
+end
+
+-- Gives the id of the record.
+local function set_aside(entry)
+  local id = 'unreadable-' .. entry[1]
+  while redis.call('HSETNX', base .. 'jobs', id, cmsgpack.pack(entry[2])) == 0 do id = id .. '-' end
+  redis.call('XDEL', base .. 'log', entry[1])
+  return id
+end
+
+local function last_entry()
+  return redis.call('XREVRANGE', base .. 'log', '+', '-', 'COUNT', 1)[1]
+end
+
+-- Nothing but a new log takes a lower id again.
+local function write_log_anew()
+  local old, after = base .. 'log:old', '-'
+  redis.call('RENAME', base .. 'log', old)
+  repeat
+    local entries = redis.call('XRANGE', old, after, '+', 'COUNT', 16)
+    for _, entry in ipairs(entries) do
+      redis.call('XADD', base .. 'log', entry[1], unpack(entry[2]))
+      after = '(' .. entry[1]
+    end
+  until #entries == 0
+  redis.call('UNLINK', old)
+end
+
+-- Makes room for an entry that the log did not take.
+local function clear_end_of_log(id, refused)
+  if not refused.err:find('XADD', 1, true) then return end
+  local last = last_entry()
+  while last and is_stray(last) do
+    redis.call('RPUSH', base .. 'front', set_aside(last))
+    S.waiting = S.waiting + 1
+    last = last_entry()
+  end
+  local ms, seq = id:match('(%d+)-(%d+)')
+  local last_ms, last_seq = (last and last[1] or '0-0'):match('(%d+)-(%d+)')
+  local ahead = tonumber(ms) - tonumber(last_ms)
+  if ahead > 0 or (ahead == 0 and tonumber(seq) > tonumber(last_seq)) then write_log_anew() end
+end
