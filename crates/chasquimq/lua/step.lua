@@ -50,8 +50,8 @@ local function replay(known)
   local taken = {}
   local function replay_record(id)
     local raw, body = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'jobs', id)
-    local active = raw and stored().active(raw)
-    if active and active[3] == owner and body then
+    local ok, active = pcall(cmsgpack.unpack, raw or '')
+    if ok and type(active) == 'table' and active[3] == owner and body then
       give_records(taken, { id }, { body }, { redis.call('HGET', base .. 'vitals', id) or '' }, { active[2] })
     end
   end

@@ -149,7 +149,7 @@ end
 
 -- The references of an entry that are not stale, and those that are.
 local function sort_references(C, ids)
-  if S.gone == 0 then return ids, {} end
+  if S.gone == 0 or #ids == 0 then return ids, {} end
   local valid, stale = {}, {}
   for i, count in ipairs(redis.call('HMGET', base .. 'gone', unpack(ids))) do
     local list = tonumber(count or 0) > (C.passed[ids[i]] or 0) and stale or valid
@@ -202,7 +202,7 @@ local function clear_log(C, filter, room)
       local blob = entry[2][2]
       G.bytes = G.bytes + #blob
       local done
-      if entry[2][1] == 'f' then
+      if entry[2][1] == 'f' and seq >= 1 and seq <= 64 then
         done = clear_frame(ms, seq, blob, filter, room - G.looked)
       else
         done = clear_references(C, entry, filter, room - G.looked)

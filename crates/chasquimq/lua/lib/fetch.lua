@@ -84,8 +84,10 @@ local function add_records_taken(ids, bodies, vitals, W)
     if body then
       local started, entry = 1, first_start
       if vitals_raw then
-        local known = stored().vitals(vitals_raw)
-        started = (known.as or 0) + 1
+        local ok, known = pcall(cmsgpack.unpack, vitals_raw)
+        -- the worker fails a job that it cannot read (lib/stored)
+        if not ok or type(known) ~= 'table' then known = { df = '' } end
+        started = (tonumber(known.as) or 0) + 1
         if known.df then R.doomed = R.doomed + 1 end
         entry = active_entry(started, W)
         have_vitals, again = true, again or started > 1
@@ -134,7 +136,8 @@ local function take_records(ids, W)
 end
 
 local function has_stalled(vitals_raw)
-  return vitals_raw and (stored().vitals(vitals_raw).st or 0) > 0
+  local ok, vitals = pcall(cmsgpack.unpack, vitals_raw or '\128')
+  return ok and type(vitals) == 'table' and (tonumber(vitals.st) or 0) > 0
 end
 
 local function take_front(want, most, W)
@@ -234,13 +237,16 @@ local function take_entry(entry, want, most, W)
       S.waiting = S.waiting - seq
     end
   elseif field == 'r' and seq > REFERENCE_SEQ then
-    local ids, is_whole = stored().ids(blob)
-    ids = without_stale(ids)
-    if not is_whole then
+    local ok, ids = pcall(cmsgpack.unpack, blob)
+    local sound = ok and type(ids) == 'table' and #ids > 0
+    for i = 1, sound and #ids or 0 do sound = sound and type(ids[i]) == 'string' end
+    if not sound then
 -- @include lib/strays
+      ids = readable_ids(blob)
       ids[#ids + 1] = set_aside(entry)
       S.waiting = S.waiting + 1
     end
+    ids = without_stale(ids)
     if #ids > room then
       local rest = {}
       for i = room + 1, #ids do rest[#rest + 1] = ids[i] end

@@ -12,7 +12,7 @@
 -- for which finished jobs are counted (lib/metrics).
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 
-local F = { rejected = {}, takes = {}, active = {}, vitals = {}, fresh = {}, completed = {}, failed = {}, removed = 0,
+local F = { stored = stored, rejected = {}, takes = {}, active = {}, vitals = {}, fresh = {}, completed = {}, failed = {}, removed = 0,
   jobs_set = {}, vitals_set = {}, runs_set = {}, active_del = {}, active_set = {}, dropped = {}, completed_add = {}, failed_add = {},
   delayed = {}, dues = {}, waiting = {}, front = {}, places = {}, traces_set = {}, added = {} }
 
@@ -22,7 +22,7 @@ local unpacked_entries = {}
 local function unpack_active(raw)
   local entry = unpacked_entries[raw]
   if not entry then
-    entry = stored().active(raw)
+    entry = F.stored().active(raw)
     unpacked_entries[raw] = entry
   end
   return entry
@@ -62,7 +62,7 @@ local function load_finish(outcomes)
   for from = 1, #firsts, 4000 do
     local to = math.min(from + 3999, #firsts)
     for i, raw in ipairs(redis.call('HMGET', base .. 'takes', unpack(firsts, from, to))) do
-      F.takes[tonumber(firsts[from + i - 1])].take = raw and stored().take(raw)
+      F.takes[tonumber(firsts[from + i - 1])].take = raw and F.stored().take(raw)
     end
   end
   for from = 1, #ids, 4000 do
@@ -73,10 +73,10 @@ local function load_finish(outcomes)
       F.active[ids[from + i - 1]] = active[i] and unpack_active(active[i])
       local id, raw = ids[from + i - 1], vitals[i]
       if raw and raw:sub(1, 4) == FRESH_CHILD then
-        parents_in[raw] = parents_in[raw] or stored().vitals(raw).pa
+        parents_in[raw] = parents_in[raw] or F.stored().vitals(raw).pa
         F.vitals[id], F.fresh[id] = { pa = parents_in[raw] }, raw
       else
-        F.vitals[id] = raw and stored().vitals(raw)
+        F.vitals[id] = raw and F.stored().vitals(raw)
       end
     end
   end
@@ -108,7 +108,7 @@ end
 -- Reads a record that the outcomes take for a job of a frame.
 local function load_record(id)
   local active, vitals = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'vitals', id)
-  F.active[id], F.vitals[id] = active and unpack_active(active), vitals and stored().vitals(vitals)
+  F.active[id], F.vitals[id] = active and unpack_active(active), vitals and F.stored().vitals(vitals)
 end
 
 -- The active entry of a record, when this worker holds it; else nil, and why.
@@ -154,7 +154,7 @@ local function add_next(item, body, W)
     emit_job('duplicated', id)
     return false
   end
-  local fields = stored().body(body)
+  local fields = F.stored().body(body)
   local delay_ms = math.max(due_ms - fields[1], 0)
   fields[1] = W.now_ms
   if #fields > 4 then expect_priorities() end

@@ -13,21 +13,34 @@ end
 -- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
 -- cannot be read the body has fewer values, and cannot be read either.
 local function frame_bodies(blob)
-  local parts, at = { pcall(cmsgpack.unpack, blob) }, 1
-  if not parts[1] then parts, at = stored().values(blob, 0), 0 end
+  local parts = { pcall(cmsgpack.unpack, blob) }
+  if not parts[1] then
+    local n, at = 1, 0
+    while at >= 0 and at < #blob do
+      local ok, following, value = pcall(cmsgpack.unpack_one, blob, at)
+      if not ok then break end
+      n = n + 1
+      parts[n], at = value, following
+    end
+    -- the error's text stands where nothing was read
+    if n == 1 then parts[2] = nil end
+  end
   local name, named = nil, -1
   return function(i)
     while named < i do
       named = named + 1
-      name = parts[at + 3 + 2 * named] or name
+      name = parts[4 + 2 * named] or name
     end
-    return cmsgpack.pack({ parts[at + 1], parts[at + 2], name, parts[at + 4 + 2 * i] })
+    return cmsgpack.pack({ parts[2], parts[3], name, parts[5 + 2 * i] })
   end
 end
 
 local function load_take(first)
   local raw = redis.call('HGET', base .. 'takes', whole(first))
-  return raw and (stored().take(raw) or { 0, '', '', '' })
+  local ok, take = pcall(cmsgpack.unpack, raw or '')
+  if ok and type(take) == 'table' and type(take[2]) == 'string' and type(take[3]) == 'string' then return take end
+  -- nobody holds what cannot be read
+  return raw and { 0, '', '', '' }
 end
 
 local function replace_chars(chars, offset, with)

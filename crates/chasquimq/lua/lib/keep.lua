@@ -12,7 +12,8 @@ end
 -- Results from..to (1 is the first) of a run, as stored. Undefined ones are empty texts, so that the array has no gap.
 local function results_slice(results, from, to)
   if results == '' then return results end
-  local all = stored().list(results)
+  local ok, all = pcall(cmsgpack.unpack, results)
+  if not ok or type(all) ~= 'table' then return '' end
   local some = {}
   for i = from, to do some[#some + 1] = all[i] end
   return cmsgpack.pack(some)

@@ -18,10 +18,12 @@ local function next_place()
 end
 
 local function priority_of(body, vitals_raw)
-  local changed = vitals_raw and stored().vitals(vitals_raw).pr
+  local ok, vitals = pcall(cmsgpack.unpack, vitals_raw or '')
+  local changed = ok and type(vitals) == 'table' and tonumber(vitals.pr)
   if changed then return changed end
-  local priority = body and body:byte(1) == HAS_PRIORITY and stored().body(body)[5]
-  return tonumber(priority) or 0
+  if not body or body:byte(1) ~= HAS_PRIORITY then return 0 end
+  local _, fields = pcall(cmsgpack.unpack, body)
+  return type(fields) == 'table' and tonumber(fields[5]) or 0
 end
 
 -- The place before all jobs of a priority but those at its front.

@@ -96,7 +96,7 @@ local function walk_references(walk, ids)
   local valid = ids
   if S.gone > 0 and not walk.back then
     valid = {}
-    for i, count in ipairs(redis.call('HMGET', base .. 'gone', unpack(ids))) do
+    for i, count in ipairs(#ids > 0 and redis.call('HMGET', base .. 'gone', unpack(ids)) or {}) do
       local id = ids[i]
       if tonumber(count or 0) > (walk.passed[id] or 0) then
         walk.passed[id] = (walk.passed[id] or 0) + 1
@@ -127,7 +127,7 @@ local function walk_log(walk)
       if walk.take == 0 or is_spent() then break end
       local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
       walk.ms, walk.seq = tonumber(ms), tonumber(seq)
-      if entry[2][1] == 'f' then
+      if entry[2][1] == 'f' and walk.seq >= 1 and walk.seq <= 64 then
         walk_frame(walk, walk.ms, walk.seq, entry[2][2])
       else
         walk_references(walk, stored().ids(entry[2][2]))

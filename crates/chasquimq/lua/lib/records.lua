@@ -10,10 +10,13 @@ local left_parents = {}
 local function release_keys(ids, from, to)
   for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))) do
     local is_known = raw and (raw:find('\162di', 1, true) or raw:find('\162pa', 1, true))
-    local vitals, id = is_known and stored().vitals(raw) or {}, ids[from + i - 1]
-    local di = vitals.di
-    if di and redis.call('GET', base .. 'de:' .. di) == id then redis.call('DEL', base .. 'de:' .. di) end
-    if vitals.pa then left_parents[#left_parents + 1] = { base, vitals.pa, id } end
+    local ok, vitals = pcall(cmsgpack.unpack, is_known and raw or '\128')
+    if not ok or type(vitals) ~= 'table' then vitals = {} end
+    local di, id = vitals.di, ids[from + i - 1]
+    if type(di) == 'string' and redis.call('GET', base .. 'de:' .. di) == id then redis.call('DEL', base .. 'de:' .. di) end
+    if type(vitals.pa) == 'table' and type(vitals.pa[1]) == 'string' and type(vitals.pa[2]) == 'string' then
+      left_parents[#left_parents + 1] = { base, vitals.pa, id }
+    end
   end
 end
 

@@ -1,12 +1,12 @@
 -- stored: reads the MessagePack that lies under the queue's names. What is not of the form that scripts write raises nothing, which would
 -- leave a script half done, and the queue for ever where it is: a job that cannot be read is failed by the worker that takes it.
--- Made at the first use: most calls read nothing of the kind, and each function that a call defines costs it time.
+-- Made at the first use: most calls read nothing of the kind, and each function that a call defines costs it time, and again for each
+-- outer name that it uses. Hence what is on the way of every job reads by itself.
 --   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
 --   active(raw)            who holds a record: {started_ms, starts, owner, worker_name}. What cannot be read is nobody's.
 --   take(raw), run(raw)    lib/frame, lib/keep; nil when they cannot be read
 --   list(raw)              an array; an empty one when it cannot be read
---   values(blob, offset)   values one behind the other, up to where they cannot be read
---   ids(blob)              those in an entry of references; of a truncated one, those that are there; and whether that is all
+--   ids(blob)              those in an entry of references that can be read
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local readers
@@ -44,18 +44,7 @@ local function stored()
       and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
   end
 
-  local function values_from(blob, offset)
-    local values, n = {}, 0
-    while offset >= 0 and offset < #blob do
-      local ok, following, value = pcall(cmsgpack.unpack_one, blob, offset)
-      if not ok then break end
-      n = n + 1
-      values[n], offset = value, following
-    end
-    return values
-  end
-
-  readers = { values = values_from }
+  readers = {}
 
   function readers.vitals(raw)
     local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
@@ -67,19 +56,23 @@ local function stored()
 
   function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '' } end
   function readers.take(raw) return read_list(raw, TAKE_KINDS) end
-  function readers.run(raw) return read_list(raw, RUN_KINDS) end
+
+  function readers.run(raw)
+    local run = read_list(raw, RUN_KINDS)
+    local sound = run and run[1] >= 1 and run[1] <= 64 and run[2] >= 1 and run[2] < 2 ^ 53 and run[3] >= 1 and run[3] <= 64
+    return sound and run or nil
+  end
+
   function readers.list(raw) return read_list(raw, {}) or {} end
   function readers.body(raw) return read_list(raw, BODY_KINDS) or { 0, '{}', '', '{}' } end
 
   function readers.ids(blob)
-    local ids = read_list(blob, {})
-    local is_whole = ids ~= nil
-    -- the head of an array is one byte, or three
-    ids = ids or values_from(blob, blob:byte() == 220 and 3 or 1)
-    for i = 1, #ids do
-      if type(ids[i]) ~= 'string' then return {}, false end
-    end
-    return ids, is_whole and #ids > 0
+    local ids = read_list(blob, {}) or { 0 }
+    local sound = true
+    for i = 1, #ids do sound = sound and type(ids[i]) == 'string' end
+    if sound then return ids end
+-- @include lib/strays
+    return readable_ids(blob)
   end
 
   function readers.timestamp(blob, offset)

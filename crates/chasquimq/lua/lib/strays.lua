@@ -17,6 +17,18 @@ local function set_aside(entry)
   return id
 end
 
+-- The ids in an entry of references that is truncated: those that are there.
+local function readable_ids(blob)
+  -- the head of an array is one byte, or three
+  local ids, at = {}, blob:byte() == 220 and 3 or 1
+  while at >= 0 and at < #blob do
+    local ok, following, id = pcall(cmsgpack.unpack_one, blob, at)
+    if not ok or type(id) ~= 'string' then break end
+    ids[#ids + 1], at = id, following
+  end
+  return ids
+end
+
 local function last_entry()
   return redis.call('XREVRANGE', base .. 'log', '+', '-', 'COUNT', 1)[1]
 end

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::given::{plan::Plan, queue::TestQueue, step::Step};
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 300;
 /// What jobs are made of. A counter that is garbage (`state`) makes every script raise before it has written anything.
 const NAMES: [&str; 15] = [
     "log", "jobs", "vitals", "traces", "active", "takes", "runs", "holes", "gone", "frames", "front", "delayed",
