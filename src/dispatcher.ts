@@ -2,7 +2,8 @@
  * Runs the jobs a worker was given, up to `concurrency` at a time, and tells the engine how they ended.
  *
  * A job runs in a slot. Its outcome joins those of the same tick, which travel to the engine in one call; while a call
- * is unanswered, outcomes gather. A slot whose job has ended takes the next delivered job at once; when there is none,
+ * is unanswered, outcomes gather, and only many of them travel in a second one, so that the engine has them at hand when it
+ * gets the server's answer to the first. A slot whose job has ended takes the next delivered job at once; when there is none,
  * the answer to the call brings the next ones, so `completed` of a job is emitted before `active` of the one that
  * follows it on the slot. Jobs that were delivered and not started can be handed back.
  *
@@ -83,9 +84,9 @@ export class Dispatcher {
   private stopped = false;
 
   private outcomes = new Outcomes();
-  /** Outcomes the engine has not answered yet. */
-  private sent: Outcomes | undefined;
-  private spare: Outcomes | undefined = new Outcomes();
+  /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
+  private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
+  private readonly spares: Outcomes[] = [];
   private lastFlush = 0;
   private flushDue = false;
   private flushDueSince = 0;
@@ -171,7 +172,7 @@ export class Dispatcher {
 
   /** Resolves when no job is running and every outcome is stored. */
   whenSettled(): Promise<void> {
-    return this.when(() => this.running === 0 && this.outcomes.size === 0 && this.sent === undefined);
+    return this.when(() => this.running === 0 && this.outcomes.size === 0 && this.sent.length === 0);
   }
 
   private when(until: () => boolean): Promise<void> {
@@ -332,36 +333,42 @@ export class Dispatcher {
 
   // ---- Outcomes
 
+  /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
+  private get mayFlush(): boolean {
+    const unanswered = this.sent.length;
+    if (unanswered === 0) return true;
+    return unanswered === 1 && this.running === 0 && this.left === 0 && this.outcomes.size >= EARLY_FLUSH;
+  }
+
   private flushSoon(): void {
-    if (this.sent) return;
     if (!this.flushDue) {
       this.flushDue = true;
       this.flushDueSince = clock();
       nextTick(flushDispatcher, this);
     } else if (
-      this.outcomes.size >= Math.max(EARLY_FLUSH, this.left) ||
-      clock() - this.flushDueSince > LONGEST_TICK_MS
+      this.sent.length === 0 &&
+      (this.outcomes.size >= Math.max(EARLY_FLUSH, this.left) || clock() - this.flushDueSince > LONGEST_TICK_MS)
     ) {
       this.flush();
     }
   }
 
-  /** Sends the outcomes noted so far, unless a call is unanswered. */
+  /** Sends the outcomes noted so far, unless they have to wait for answers. */
   flush(): void {
     this.flushDue = false;
     const { outcomes } = this;
-    if (this.stopped || this.sent || outcomes.size === 0) return;
-    this.sent = outcomes;
-    this.outcomes = this.spare ?? new Outcomes();
-    this.spare = undefined;
-    outcomes.send(this.options.native, ++this.lastFlush, Date.now());
+    if (this.stopped || !this.mayFlush || outcomes.size === 0) return;
+    const flush = ++this.lastFlush;
+    this.sent.push({ outcomes, flush });
+    this.outcomes = this.spares.pop() ?? new Outcomes();
+    outcomes.send(this.options.native, flush, Date.now());
   }
 
   /** The engine has stored the outcomes it was sent: tells the jobs and their listeners. */
   acknowledge(message: WorkerMessage): void {
-    const { sent } = this;
-    if (!sent || this.stopped) return;
-    this.sent = undefined;
+    if (this.stopped) return;
+    const unanswered = this.sent.findIndex(({ flush }) => flush > message.flushed!);
+    const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
     // First of all, so that the engine works while listeners run. A few outcomes wait for those of the jobs that have
     // come along: small and large calls in turn would leave the engine, then this side, without work.
     const coming = message.jobs?.count ?? 0;
@@ -370,10 +377,11 @@ export class Dispatcher {
 
     const rejected = message.rejected && rejectedByHandle(message.rejected);
     rejected?.forEach((error) => this.options.owner.emit('error', error));
-    this.tell(sent, message, rejected);
-
-    sent.clear();
-    if (!this.spare) this.spare = sent;
+    for (const { outcomes } of stored) {
+      this.tell(outcomes, message, rejected);
+      outcomes.clear();
+      this.spares.push(outcomes);
+    }
     this.wake();
   }
 

@@ -145,9 +145,12 @@ export class Child {
       if (this.exited) return exited(...this.exited);
       // The calls of the processor, one after the other; its end comes after them.
       let calls: Promise<unknown> = Promise.resolve();
+      let hasEnded = false;
       this.hearer = {
-        exit: exited,
+        // a thread's last words and its exit may come in one tick
+        exit: (...exit) => !hasEnded && exited(...exit),
         message: (message) => {
+          hasEnded ||= message.cmd === 'completed' || message.cmd === 'failed';
           if (message.cmd === 'call' && message.question !== undefined) void this.answer(job, message);
           else if (message.cmd === 'call') calls = calls.then(() => callOn(job, message));
           else if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);

@@ -56,14 +56,14 @@ local function replay(known)
     end
   end
   for i = 1, #known[2], 2 do
-    local first, id = known[2][i], known[2][i + 1]
+    local first, n = known[2][i], known[2][i + 1]
     if first == 0 then
-      replay_record(id)
+      for _, id in ipairs(n) do replay_record(id) end
     elseif load_take(first) then
-      append(taken, first, id, frame_blob(first, id))
+      append(taken, first, n, frame_blob(first, n))
     else
       -- every job of the frame was given a record since, or left
-      for job = first, first + id - 1 do replay_record(whole(job)) end
+      for job = first, first + n - 1 do replay_record(whole(job)) end
     end
   end
   return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,

@@ -63,7 +63,7 @@ local _, due, gated, limited_ms = turn(outcomes, fetch_next == '1' and 1 or -1, 
 
 local id
 if R.taken > 0 then
-  id = R.ids[1] == 0 and R.ids[2] or whole(R.ids[1])
+  id = R.ids[1] == 0 and R.ids[2][1] or whole(R.ids[1])
   if token ~= '0' then redis.call('SET', base .. 'lease:' .. take, 1, 'PX', lease_ms) end
 end
 remember(client, lane, number, { gated, due or -1, limited_ms, id })

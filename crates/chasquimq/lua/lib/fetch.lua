@@ -47,8 +47,8 @@ local function promote_due_for(room, now_ms)
   D.ids = ids
 end
 
--- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n, or 0, id, the first
--- two of each; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
+-- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame, or 0,
+-- ids of records; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
 -- Vitals of a child that never started start like this, and hold nothing but its parent (lib/parents).
@@ -73,36 +73,64 @@ local function give_records(items, ids, bodies, vitals, starts)
   items[n + 1], items[n + 2] = -#ids, cmsgpack.pack({ ids, bodies, vitals, starts })
 end
 
+-- Records that are still there: ids, and of each its body and its vitals.
+local function existing(ids, bodies, vitals)
+  local there, theirs, known = {}, {}, {}
+  for at, id in ipairs(ids) do
+    local n = #there
+    if bodies[at] then there[n + 1], theirs[n + 1], known[n + 1] = id, bodies[at], vitals[at] or false end
+  end
+  return there, theirs, known
+end
+
+-- Tells what vitals say: them ('' = none) and the counts of starts, in columns, for give_records.
+local function vitals_taken(ids, vitals, W)
+  local set, texts, starts, again = R.active_set, {}, {}, false
+  local s = #set
+  for at, id in ipairs(ids) do
+    local raw, started = vitals[at], 1
+    if raw then
+      local ok, known = pcall(cmsgpack.unpack, raw)
+      -- the worker fails a job that it cannot read (lib/stored)
+      if not ok or type(known) ~= 'table' then known = { df = '' } end
+      started = (tonumber(known.as) or 0) + 1
+      if known.df then R.doomed = R.doomed + 1 end
+      again = again or started > 1
+    end
+    texts[at], starts[at] = raw or '', started
+    set[s + 1], set[s + 2] = id, active_entry(started, W)
+    s = s + 2
+  end
+  return texts, again and starts or 0
+end
+
 -- Adds records to what is taken, in order: ids, and of each its body and its vitals (false = none).
 local function add_records_taken(ids, bodies, vitals, W)
-  local places, set, first_start = R.ids, R.active_set, active_entry(1, W)
-  local taken, told, texts, starts, bytes, n = {}, {}, {}, {}, 0, 0
-  local have_vitals, again = false, false
-  local p, s = #places, #set
-  for at, id in ipairs(ids) do
-    local body, vitals_raw = bodies[at], vitals[at]
-    if body then
-      local started, entry = 1, first_start
-      if vitals_raw then
-        local ok, known = pcall(cmsgpack.unpack, vitals_raw)
-        -- the worker fails a job that it cannot read (lib/stored)
-        if not ok or type(known) ~= 'table' then known = { df = '' } end
-        started = (tonumber(known.as) or 0) + 1
-        if known.df then R.doomed = R.doomed + 1 end
-        entry = active_entry(started, W)
-        have_vitals, again = true, again or started > 1
-      end
-      n = n + 1
-      taken[n], told[n], texts[n], starts[n] = id, body, vitals_raw or '', started
-      places[p + 1], places[p + 2] = 0, id
-      set[s + 1], set[s + 2] = id, entry
-      p, s = p + 2, s + 2
-      bytes = bytes + #body
+  local n, bytes, have_vitals = #ids, 0, false
+  for at = 1, n do
+    local body = bodies[at]
+    if not body then
+      local there, theirs, known = existing(ids, bodies, vitals)
+      return add_records_taken(there, theirs, known, W)
     end
+    bytes = bytes + #body
+    if vitals[at] then have_vitals = true end
   end
   if n == 0 then return end
-  give_records(R.items, taken, told, have_vitals and texts or 0, again and starts or 0)
-  emit(n, { 'X', 'active', taken, 'prev', 'waiting' })
+  local texts, starts = 0, 0
+  if have_vitals then
+    texts, starts = vitals_taken(ids, vitals, W)
+  else
+    local set, entry = R.active_set, active_entry(1, W)
+    local s = #set
+    for at = 1, n do
+      set[s + 1], set[s + 2] = ids[at], entry
+      s = s + 2
+    end
+  end
+  append(R.ids, 0, ids)
+  give_records(R.items, ids, bodies, texts, starts)
+  emit(n, { 'X', 'active', ids, 'prev', 'waiting' })
   R.taken = R.taken + n
   R.bytes = R.bytes + bytes
 end

@@ -42,6 +42,16 @@ end
 local FRESH_CHILD = '\129\162pa'
 local parents_in = {}
 
+-- Whether records were taken together and had no vitals.
+local function are_alike(active, vitals)
+  local first = active[1]
+  if not first then return false end
+  for i = 1, #active do
+    if active[i] ~= first or vitals[i] then return false end
+  end
+  return true
+end
+
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
   local firsts, ids = {}, {}
@@ -69,6 +79,10 @@ local function load_finish(outcomes)
     local to = math.min(from + 3999, #ids)
     local active = redis.call('HMGET', base .. 'active', unpack(ids, from, to))
     local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
+    if #outcomes == 1 and outcomes[1][1] == 'r' and #ids <= 4000 and are_alike(active, vitals) then
+      F.alike = unpack_active(active[1])
+      return
+    end
     for i = 1, #active do
       F.active[ids[from + i - 1]] = active[i] and unpack_active(active[i])
       local id, raw = ids[from + i - 1], vitals[i]
@@ -220,6 +234,58 @@ local function complete_records(ids, keep, results, W)
     end
   end
   tell()
+end
+
+-- The ids and their results, each once. A worker that lost a job and took it again may end it twice in one batch.
+local function without_twins(ids, results)
+  local seen, once, theirs = {}, {}, results and {}
+  for i, id in ipairs(ids) do
+    if seen[id] then
+      F.rejected[#F.rejected + 1] = { 0, id, ERROR_LOCK_MISSING }
+    else
+      seen[id] = true
+      once[#once + 1] = id
+      if results then theirs[#once] = results[i] end
+    end
+  end
+  return once, theirs
+end
+
+-- Completes records that were taken together and had no vitals. False when they are another worker's.
+local function complete_alike(outcome, W)
+  local ids, keep, active = outcome[5], outcome[6], F.alike
+  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7])
+  if active[3] ~= W.owner then return false end
+  if redis.call('HDEL', base .. 'active', unpack(ids)) < #ids then
+    ids, results = without_twins(ids, results)
+  end
+  local n = #ids
+  S.active = S.active - n
+  if W.keeps[keep][1] == 0 then
+    F.dropped, F.removed = ids, n
+  else
+    S.completed, F.completed[keep] = S.completed + n, n
+    local vitals_set, completed_add, finished_on = F.vitals_set, F.completed_add, whole(W.now_ms)
+    local alike = completed_vitals('', active, '', W)
+    for i = 1, n do
+      local id = ids[i]
+      vitals_set[2 * i - 1], vitals_set[2 * i] = id, alike
+      completed_add[2 * i - 1], completed_add[2 * i] = finished_on, id
+    end
+    if results then
+      local head, fields = string.char(alike:byte(1) + 1), alike:sub(2) .. '\162rv'
+      for i = 1, n do
+        if results[i] ~= '' then vitals_set[2 * i] = head .. fields .. cmsgpack.pack(results[i]) end
+      end
+    end
+  end
+  if results then
+    for i = 1, n do
+      if results[i] == '' then results[i] = 'null' end
+    end
+  end
+  emit(n, { 'X', 'completed', ids, 'returnvalue', results or 'null', 'prev', 'active' })
+  return true
 end
 
 local function complete_jobs(outcome, W)
@@ -411,7 +477,9 @@ local function finish(outcomes, W)
     if kind == 'c' then
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
-      complete_records(outcome[5], outcome[6], outcome[7] ~= '' and cmsgpack.unpack(outcome[7]), W)
+      if not (F.alike and complete_alike(outcome, W)) then
+        complete_records(outcome[5], outcome[6], outcome[7] ~= '' and cmsgpack.unpack(outcome[7]), W)
+      end
     elseif kind == 'f' then
       fail_jobs(outcome, W)
     elseif kind == 'm' then
