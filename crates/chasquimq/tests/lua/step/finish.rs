@@ -105,6 +105,58 @@ fn a_record_that_completes_is_kept_with_what_happened() {
 }
 
 #[test]
+fn records_that_complete_together_are_kept_with_what_happened() {
+    let mut queue = taken(Plan::new().record("x").record("y").record("z"), 3);
+    let reply = queue.step(
+        Step::by("w")
+            .at(1010)
+            .done_records(&[("x", "\"ok\""), ("z", ""), ("y", "1")]),
+    );
+    assert_eq!(reply, "[[] [] -1 0 0]");
+    queue.keys_are(
+        "completed: x@1010 y@1010 z@1010
+         jobs: x=[7 {} a 1] y=[7 {} a 1] z=[7 {} a 1]
+         lease:w: set
+         state: cursor=3-r1 id=3 completed=3 references=1
+         vitals: x={am:1 as:1 fo:1010 pb:bob po:1005 rv:\"ok\"} y={am:1 as:1 fo:1010 pb:bob po:1005 rv:1} \
+         z={am:1 as:1 fo:1010 pb:bob po:1005}",
+    );
+    queue.events_are("[X completed [x z y] returnvalue [\"ok\" null 1] prev active] [E drained]");
+}
+
+#[test]
+fn a_record_that_is_said_to_complete_twice_completes_once() {
+    let mut queue = taken(Plan::new().record("x").record("y"), 2);
+    let reply = queue.step(
+        Step::by("w")
+            .at(1010)
+            .done_records(&[("x", "1"), ("x", "2"), ("y", "3")]),
+    );
+    assert_eq!(reply, "[[[0 x -2]] [] -1 0 0]");
+    queue.key_is("state", "cursor=2-r1 id=2 completed=2 references=1");
+    queue.events_are("[X completed [x y] returnvalue [1 3] prev active] [E drained]");
+}
+
+#[test]
+fn records_of_another_worker_do_not_complete() {
+    let mut queue = taken(Plan::new().record("x").record("y"), 2);
+    let reply = queue.step(Step::by("v").at(1010).done_records(&[("x", ""), ("y", "")]));
+    assert_eq!(reply, "[[[0 x -6] [0 y -6]] [] -1 0 0]");
+    queue.key_is("state", "cursor=2-r1 id=2 active=2 references=1");
+    queue.key_is("completed", "(none)");
+}
+
+#[test]
+fn records_that_complete_together_and_are_not_kept_are_gone() {
+    let mut queue = taken(Plan::new().record("x").record("y"), 2);
+    queue.step(Step::by("w").keep(0, -1.0, 1000).done_records(&[("x", ""), ("y", "")]));
+    queue.keys_are(
+        "lease:w: set
+         state: cursor=2-r1 id=2 references=1",
+    );
+}
+
+#[test]
 fn a_record_that_is_not_kept_goes_with_its_log() {
     let mut queue = taken(Plan::new().record("x"), 1);
     run!(queue, LOG_JOB, "x", "row", 0);
