@@ -6,6 +6,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { Ledger } from '../support/ledger.js';
 import { OwnSentinels } from '../support/own-sentinels.js';
 import { OwnServer } from '../support/own-server.js';
+import { Proxy } from '../support/proxy.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, until } from '../support/waiting.js';
 
@@ -87,6 +88,52 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
       () => seen.entries.some(({ args }) => (args[0] as { jobId: string }).jobId === String(last?.id)),
       30_000,
     );
+    await worker.close();
+    stage.takeErrors();
+  });
+
+  it.each([
+    ['a frame', () => ({})],
+    ['records', (i: number) => ({ jobId: `own-${i}` })],
+  ])('jobs of %s whose end the replica has not heard of run again, and no others', async (_, opts) => {
+    const master = stage.keep(await OwnServer.start('--repl-diskless-sync-delay', '0'));
+    const replica = stage.keep(await OwnServer.start('--replicaof', '127.0.0.1', String(master.port)));
+    const proxy = stage.keep(new Proxy());
+    proxy.upstream = master.connection;
+    await proxy.open();
+    const connection = { host: '127.0.0.1', port: proxy.port };
+    const gates = ['ends', 'goes on'].map(() => stage.gate());
+    const runs: string[] = [];
+    const worker = stage.worker(
+      async ({ name }) => {
+        runs.push(name);
+        await gates[name === 'ends' ? 0 : 1]?.opened;
+      },
+      { connection, concurrency: 2 },
+    );
+    const log = new EventLog(worker, ['active', 'completed', 'stalled']);
+    const queue = stage.queue({ connection });
+    await queue.addBulk(['ends', 'goes on'].map((name, i) => ({ name, data: i, opts: opts(i) })));
+    await log.get('active', 2, 30_000);
+
+    // the replica follows up to here, and no further
+    const [client, follower] = [master.client(), replica.client()];
+    await client.set('here', 1);
+    const isThere = async () => (await follower.get('here')) === '1';
+    await until('the replica to follow', isThere, 30_000);
+    await follower.replicaof('NO', 'ONE');
+    gates[0]?.open();
+    await log.get('completed', 1, 30_000);
+
+    proxy.upstream = replica.connection;
+    proxy.cut();
+    await log.get('completed', 2, 30_000);
+    expect(runs).toEqual(['ends', 'goes on', 'ends']);
+    gates[1]?.open();
+    await log.get('completed', 3, 30_000);
+    expect(await queue.getJobCounts('completed', 'active', 'waiting')).toEqual({ completed: 2, active: 0, waiting: 0 });
+    expect(log.all('stalled').length).toBe(1);
+    for (const opened of [client, follower]) opened.disconnect();
     await worker.close();
     stage.takeErrors();
   });

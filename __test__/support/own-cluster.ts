@@ -7,6 +7,8 @@ const MASTERS = 3;
 const SLOTS = 16_384;
 /** How long nodes may take to agree, on a machine that is busy. */
 const AGREE_MS = 60_000;
+/** Nodes that are too slow for a failover give it up after 5 s. */
+const ASK_AGAIN_MS = 6_000;
 /** Milliseconds after which a node that does not answer is taken for gone. */
 const NODE_TIMEOUT = 1_000;
 
@@ -59,14 +61,6 @@ export class OwnCluster {
     for (const [i, { client }] of this.#nodes.slice(MASTERS).entries()) {
       await client.call('CLUSTER', 'REPLICATE', masters[i].id);
     }
-    await this.#agreed(async (_, client) => {
-      const info = String(await client.call('CLUSTER', 'INFO'));
-      const serving = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
-      // each range: first, last, master, replica
-      return (
-        info.includes('cluster_state:ok') && serving.length === MASTERS && serving.every((range) => range.length === 4)
-      );
-    });
     await this.inSync();
   }
 
@@ -91,8 +85,14 @@ export class OwnCluster {
     return this.#nodes.filter(({ server }) => server.isRunning);
   }
 
-  /** Waits until every replica has what its master has. */
+  /** Waits until every master is known to serve, with a replica that has what it has. */
   async inSync(): Promise<void> {
+    await this.#agreed(async (_, client) => {
+      const info = String(await client.call('CLUSTER', 'INFO'));
+      const ranges = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
+      // first, last, master, replica
+      return info.includes('cluster_state:ok') && ranges.every((range) => range.length === 4);
+    });
     for (const { client } of this.#up) {
       const isInSync = async () => {
         const info = await client.info('replication');
@@ -122,7 +122,18 @@ export class OwnCluster {
   async failover(key: string): Promise<void> {
     const { master, replica } = await this.serving(key);
     if (!replica) throw new Error('there is no replica');
-    await replica.client.call('CLUSTER', 'FAILOVER');
+    let asked = -Infinity;
+    await until(
+      'a replica to take over',
+      async () => {
+        if (performance.now() - asked > ASK_AGAIN_MS) {
+          asked = performance.now();
+          await replica.client.call('CLUSTER', 'FAILOVER');
+        }
+        return ((await replica.client.call('ROLE')) as unknown[])[0] === 'master';
+      },
+      AGREE_MS,
+    );
     await this.#serves(key, replica, master);
   }
 

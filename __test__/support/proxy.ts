@@ -2,16 +2,18 @@ import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { server } from './redis.js';
 
-/** A TCP way to the server under test that can be cut, blocked and opened again. */
+/** A TCP way to the server under test, or to another one, that can be cut, blocked and opened again. */
 export class Proxy {
   readonly #sockets = new Set<Socket>();
   #listener: Server | undefined;
   port = 0;
+  /** Where new connections lead to. */
+  upstream: { host: string; port: number } = server;
 
   /** Accepts connections, on the port of the last time if there was one. */
   async open(): Promise<void> {
     const listener = createServer((client) => {
-      const upstream = connect(server.port, server.host);
+      const upstream = connect(this.upstream.port, this.upstream.host);
       for (const socket of [client, upstream]) {
         this.#sockets.add(socket);
         // The other end is told by the close event that follows.

@@ -7,7 +7,7 @@ use std::{
     io::{self, ErrorKind},
     path::PathBuf,
     sync::{
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         Arc, Mutex, PoisonError,
     },
     time::Duration,
@@ -122,6 +122,9 @@ struct Shared {
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
     told_eviction: AtomicBool,
+    // what the latest server process calls itself, and how often it was another than the last
+    run_id: Mutex<String>,
+    servers: AtomicU64,
     // in a cluster: connections to where the keys of other queues are
     others: Mutex<HashMap<u16, Connection>>,
 }
@@ -157,6 +160,8 @@ impl Connection {
                 connecting: tokio::sync::Mutex::new(()),
                 closed: watch::Sender::new(false),
                 told_eviction: AtomicBool::new(false),
+                run_id: Mutex::default(),
+                servers: AtomicU64::new(0),
                 others: Mutex::default(),
             }),
         }
@@ -307,6 +312,11 @@ impl Connection {
         self.current().0.is_some()
     }
 
+    /// How often the server was another process than that of the connection before, or may have been.
+    pub(crate) fn servers(&self) -> u64 {
+        self.shared.servers.load(Ordering::Acquire)
+    }
+
     /// Drops the connection, for instance because it answers no more; the next call makes another.
     pub fn drop_connection(&self) {
         let generation = self.current().1;
@@ -408,10 +418,21 @@ impl Connection {
             }
         }
         if let Ok(mut current) = self.shared.current.lock() {
+            self.note_server(field(&info, "run_id:").unwrap_or_default(), current.generation > 0);
             current.link = Some(link);
             current.generation += 1;
         }
         Ok(())
+    }
+
+    fn note_server(&self, run_id: &str, had_another: bool) {
+        if let Ok(mut known) = self.shared.run_id.lock() {
+            // one that says nothing of itself may be another
+            if had_another && (run_id.is_empty() || *known != run_id) {
+                self.shared.servers.fetch_add(1, Ordering::AcqRel);
+            }
+            run_id.clone_into(&mut known);
+        }
     }
 
     /// The connection of this generation, which is then no more in use.

@@ -260,6 +260,21 @@ impl Holdings {
         handles
     }
 
+    /// Ids of every job held.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let mut ids = Vec::with_capacity(self.jobs as usize);
+        for held in self.groups.values() {
+            match held {
+                Held::Frame { first, left, .. } => {
+                    let offsets = (0..64).filter(|bit| left >> bit & 1 == 1);
+                    ids.extend(offsets.map(|bit| (first + bit).to_string()));
+                }
+                Held::Record { id, .. } => ids.push(id.clone()),
+            }
+        }
+        ids
+    }
+
     /// Takes in what a step took, in the order of the line. Jobs that cannot be read are to fail; it is said, too.
     pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
         // a frame is three values; records tell how many they are

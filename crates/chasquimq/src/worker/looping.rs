@@ -17,10 +17,12 @@ use crate::{
     clock::{is_foreign, not_before, offset_and_delay_us, offset_us, system_now_ms},
     error::{Error, Result},
     keys::Keys,
+    pack::Packer,
     server::{
         conn::Connection,
+        once::Lanes,
         reply::Reply,
-        script::{Arg, RELEASE, RESCUE, STEP},
+        script::{Arg, DISOWN, RELEASE, RESCUE, STEP},
     },
 };
 
@@ -72,6 +74,9 @@ pub(super) struct Loop {
     fake_clock: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
+    // how often another server has taken the place of the last, as far as it was told what is held
+    servers: u64,
+    memos: Lanes,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
     // a lane to use from the next wait on
@@ -129,6 +134,8 @@ impl Loop {
             fake_clock: false,
             next_renewal: None,
             next_scan: None,
+            servers: 0,
+            memos: Lanes::default(),
             room_changed: false,
             next_lane: None,
             pausing: Vec::new(),
@@ -166,12 +173,21 @@ impl Loop {
             return false;
         }
         if self.must_break_off() {
-            let (woken, behind) = self.waiter.break_off(&mut self.holdings).await;
-            self.wake(woken, behind).await;
+            self.break_off().await;
         }
-        let steps = matches!(self.waiter.pending, Pending::Step(_));
-        if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
-            self.step().await;
+        loop {
+            let servers = self.connection.servers();
+            if servers != self.servers {
+                self.disown(servers).await;
+            }
+            let steps = matches!(self.waiter.pending, Pending::Step(_));
+            if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
+                self.step().await;
+            }
+            // a step may have met another server
+            if self.connection.servers() == self.servers {
+                break;
+            }
         }
         if self.flushes.is_empty() {
             for done in self.pausing.drain(..) {
@@ -361,6 +377,44 @@ impl Loop {
             Err(error) => self.report(error),
         }
         self.waiter.hold_back(false);
+    }
+
+    async fn break_off(&mut self) {
+        let (woken, behind) = self.waiter.break_off(&mut self.holdings).await;
+        self.wake(woken, behind).await;
+    }
+
+    /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
+    async fn disown(&mut self, servers: u64) {
+        self.servers = servers;
+        if matches!(self.waiter.pending, Pending::Step(_)) {
+            // what that took is held, too
+            self.break_off().await;
+        }
+        let ids = self.holdings.ids();
+        let mut held = Packer::default();
+        held.array(ids.len());
+        for id in &ids {
+            held.str(id);
+        }
+        let args = [
+            Arg::from(self.options.id.as_str()),
+            Arg::Int(i64::from(self.options.max_stalled_count)),
+            Arg::from(held.0.as_slice()),
+        ];
+        let (memos, base) = (&self.memos, &self.keys.base);
+        let brought_back = memos.run(&self.connection, base, &DISOWN, system_now_ms(), &args).await;
+        match brought_back.and_then(|reply| Reply::new("the answer to disown", reply)?.texts()) {
+            Ok(stalled) if stalled.is_empty() => {}
+            Ok(stalled) => {
+                self.look_again = self.fetching;
+                (self.sink)(Message {
+                    stalled,
+                    ..Message::default()
+                });
+            }
+            Err(error) => self.report(error),
+        }
     }
 
     async fn step(&mut self) {

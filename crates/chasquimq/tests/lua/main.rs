@@ -15,6 +15,7 @@ mod configure;
 mod count_jobs;
 mod count_priorities;
 mod cut_child;
+mod disown;
 mod extend_locks;
 mod find_failed;
 mod flows;

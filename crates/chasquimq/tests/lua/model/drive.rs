@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::server::script::{OBLITERATE, RESCUE};
+use chasquimq::{
+    pack::Packer,
+    server::script::{DISOWN, OBLITERATE, RESCUE},
+    unique_id,
+};
 use redis::Value;
 
 use super::{random::Random, state::Model};
@@ -78,6 +82,7 @@ impl Drive {
             89..=91 => self.move_active(),
             92..=93 => self.end_lease(),
             94..=95 => self.rescue(),
+            96 if self.random.once_in(2) => self.disown(),
             96 => self.release(),
             97 => self.set_paused(),
             98 => self.set_limit(),
@@ -155,6 +160,26 @@ impl Drive {
         let lost = self.model.lost();
         let mut call = self.queue.call(&RESCUE);
         call.arg(self.model.now_ms).arg(60_000).arg(1);
+        let reply = self.queue.carry_out_unchecked(&call);
+        let order: Vec<String> = redis::from_redis_value(reply).expect("ids");
+        self.same(&format!("{order:?}"), &format!("{lost:?}"));
+        self.model.rescue(&lost, 1);
+    }
+
+    /// A worker tells what it holds, after a change of servers.
+    fn disown(&mut self) {
+        let owner = *self.random.pick(&OWNERS);
+        self.note(format!("{owner} disowns"));
+        let random = &mut self.random;
+        let (held, lost): (Vec<_>, Vec<_>) = self.model.held_by(owner).into_iter().partition(|_| random.once_in(2));
+        let mut packed = Packer::default();
+        packed.array(held.len());
+        for id in &held {
+            packed.str(id);
+        }
+        let mut call = self.queue.call(&DISOWN);
+        call.arg(self.model.now_ms).arg(unique_id()).arg(0).arg(1);
+        call.arg(owner).arg(1).arg(packed.0);
         let reply = self.queue.carry_out_unchecked(&call);
         let order: Vec<String> = redis::from_redis_value(reply).expect("ids");
         self.same(&format!("{order:?}"), &format!("{lost:?}"));

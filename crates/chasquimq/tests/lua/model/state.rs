@@ -430,6 +430,12 @@ impl Model {
         self.active().into_iter().filter(|id| !is_alive(id)).collect()
     }
 
+    /// Jobs that this owner holds, in the order in which they became active.
+    pub fn held_by(&self, owner: &str) -> Vec<String> {
+        let is_held = |id: &String| matches!(self.state(id), Some(State::Active { owner: other }) if other == owner);
+        self.active().into_iter().filter(is_held).collect()
+    }
+
     /// Active jobs in the order in which they became active; those of one moment by number, then by id.
     pub fn active(&self) -> Vec<String> {
         let active = self.jobs.iter().filter(|(_, job)| job.state.name() == "active");

@@ -1,0 +1,29 @@
+-- disown: active -> front of waiting, for jobs that a living worker does not hold, though it did by what the server remembers: a server
+-- that takes the place of another may lack the last that happened there, such as that a job has ended. Once however often it is sent:
+-- a copy that comes late would take away what the worker has taken meanwhile.
+-- KEYS    base (also: state meta jobs vitals traces active log front takes frames events trims wake memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, owner, max_stalled, held (MessagePack: ids)
+-- RETURNS {id, ...} of the jobs brought back
+-- ERRORS  none      EVENTS waiting, stalled      COST O(active)
+-- SOURCE  none; BullMQ's locks run out then
+-- FLAGS   allow-oom
+local base = KEYS[1]
+local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local owner, max_stalled, held = ARGV[5], tonumber(ARGV[6]), cmsgpack.unpack(ARGV[7])
+
+-- @include lib/memo
+local known = recall(client, slot, number)
+if known then return known end
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/frame
+-- @include lib/held
+-- @include lib/reclaim
+
+local is_held = {}
+for _, id in ipairs(held) do is_held[id] = true end
+local brought_back = reclaim(now_ms, max_stalled, function(other) return other == owner end, is_held)
+remember(client, slot, number, brought_back)
+return brought_back
