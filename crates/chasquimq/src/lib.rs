@@ -66,6 +66,8 @@ pub mod error;
 pub mod events;
 pub mod flows;
 pub mod frame;
+#[cfg(test)]
+mod garbage;
 mod id;
 pub mod job;
 pub mod keys;

@@ -19,6 +19,9 @@ use crate::{
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
 const CACHED_OPTIONS: usize = 1024;
 
+/// Records that a step takes at most.
+const MOST_RECORDS: u64 = 1 << 24;
+
 /// Jobs that became active together, in columns: handles count up from `base`.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -278,8 +281,11 @@ impl Holdings {
     /// Takes in what a step took, in the order of the line. Jobs that cannot be read are to fail; it is said, too.
     pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
         // a frame is three values; records tell how many they are
-        let records: i64 = taken.numbers().filter(|number| *number < 0).sum();
-        let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32 + records.unsigned_abs() as u32;
+        let negative = taken.numbers().filter(|number| *number < 0);
+        let records = negative
+            .fold(0, |sum: i64, number| sum.saturating_add(number))
+            .unsigned_abs();
+        let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32 + records.min(MOST_RECORDS) as u32;
         self.next_handle = self.free_handles(most);
         let mut batch = Batch {
             base: self.next_handle,
@@ -511,7 +517,7 @@ mod tests {
     use redis::Value;
 
     use super::*;
-    use crate::frame::FrameBuilder;
+    use crate::{frame::FrameBuilder, garbage::Chance};
 
     /// Takes in a frame of `jobs` jobs. Gives the batch's first handle.
     fn take(holdings: &mut Holdings, jobs: u32) -> u32 {
@@ -526,6 +532,43 @@ mod tests {
         ];
         let reply = Reply::new("a test", Value::Array(values)).expect("reply");
         holdings.take_in(reply, 7).0.expect("a batch").base
+    }
+
+    /// A value as a reply may hold it.
+    fn value(chance: &mut Chance, depth: usize) -> Value {
+        match chance.below(if depth < 4 { 8 } else { 5 }) {
+            0 => Value::Nil,
+            1 => Value::Int([0, 1, 64, -1, -3, i64::MAX, i64::MIN, 7][chance.below(8)]),
+            2 => Value::BulkString(chance.change(b"\x94\x91\xa11\x91\xa7\x94\x07\xa2{}\xa1a\xa11\x00\x00")),
+            3 => Value::BulkString(chance.change(b"\x07\xa2{}\xa1a\xa11\xc0\xa12")),
+            4 => Value::SimpleString("OK".into()),
+            _ => Value::Array((0..chance.below(9)).map(|_| value(chance, depth + 1)).collect()),
+        }
+    }
+
+    #[test]
+    fn an_answer_of_any_shape_is_read_or_refused() {
+        let mut chance = Chance(7);
+        for _ in 0..20_000 {
+            let (rejected, taken) = (Value::Array(Vec::new()), value(&mut chance, 0));
+            let numbers = [-1, 0, 0, 5, 5, 0].map(Value::Int);
+            let reply = Value::Array([rejected, taken].into_iter().chain(numbers).collect());
+            let mut holdings = Holdings::default();
+            if let Ok(answer) = Answer::read(reply, &mut holdings) {
+                let batch = answer.jobs.unwrap_or_default();
+                let text: u32 = batch
+                    .jobs
+                    .iter()
+                    .map(|job| job.name_len.unwrap_or(0) + job.data_len)
+                    .sum();
+                assert_eq!(
+                    (batch.jobs.len(), text),
+                    (holdings.jobs() as usize, batch.text.len() as u32)
+                );
+                assert_eq!(holdings.handles().len(), batch.jobs.len());
+            }
+            let _ = Answer::read(value(&mut chance, 0), &mut Holdings::default());
+        }
     }
 
     #[test]
