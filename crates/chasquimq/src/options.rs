@@ -80,8 +80,12 @@ impl JobOptions {
                 ..Self::none(text)
             });
         }
-        let raw: RawJobOptions =
-            serde_json::from_str(text).map_err(|error| crate::Error::Invalid(format!("job options: {error}")))?;
+        let raw: RawJobOptions = serde_json::from_str(text)
+            .or_else(|error| match without_half_pairs(text) {
+                Some(text) => serde_json::from_str(&text),
+                None => Err(error),
+            })
+            .map_err(|error| crate::Error::Invalid(format!("job options: {error}")))?;
         Ok(Self {
             on_failure: raw.policy(),
             text: text.to_owned(),
@@ -141,6 +145,30 @@ impl JobOptions {
     pub fn is_plain(&self) -> bool {
         self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
     }
+}
+
+/// A JSON text in which surrogates that are escaped, as `JSON.stringify` escapes those without their other half, are replaced as in UTF-8;
+/// `None` when there are none.
+fn without_half_pairs(text: &str) -> Option<String> {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let is_half = |escape: &[u8]| {
+            matches!(escape, [b'\\', b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', low @ ..]
+                if low.iter().all(u8::is_ascii_hexdigit))
+        };
+        let escape = rest.as_bytes().get(at..at + 6).filter(|escape| is_half(escape));
+        // an escape that is none of these keeps what it escapes, which may be a backslash
+        let end = at + if escape.is_some() { 6 } else { 2 };
+        replaced.push_str(&rest[..at]);
+        match escape {
+            Some(_) => replaced.push('\u{fffd}'),
+            None => replaced.push_str(rest.get(at..end)?),
+        }
+        rest = &rest[end..];
+    }
+    replaced.push_str(rest);
+    (replaced != text).then_some(replaced)
 }
 
 /// The delay of options that say nothing else; it is often different for each job of a batch.
@@ -384,6 +412,18 @@ mod tests {
             last.map(|last| (last.ttl_ms, last.keep_last_if_active)),
             Some((0, true))
         );
+    }
+
+    #[test]
+    fn half_a_pair_of_surrogates_is_replaced_as_in_utf8() {
+        let parse = |text: &str| JobOptions::parse(text).expect("options");
+        let options = parse(r#"{"jobId":"a\ud800","x\udfff":"\\ud800\"","attempts":2}"#);
+        assert_eq!((options.job_id.as_deref(), options.attempts), (Some("a\u{fffd}"), 2));
+        assert!(options.text.contains(r"a\ud800"));
+        assert_eq!(parse(r#"{"jobId":"\\\\ud800"}"#).job_id.as_deref(), Some("\\\\ud800"));
+        for broken in [r#"{"jobId":"\ud800"#, r#"{"a":"\"#, r#"{"a":"\u"#, "{\"a\":\"\\é"] {
+            assert!(JobOptions::parse(broken).is_err(), "{broken}");
+        }
     }
 
     #[test]

@@ -1,0 +1,121 @@
+// What users of a program may choose (names, ids, data, errors) is never run as code and never becomes a key of anything but its queue.
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { FlowProducer, Queue } from 'bullmq';
+import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
+import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+const WAIT_MS = 30_000;
+
+const texts = [
+  "'] redis.call('FLUSHALL') --[[",
+  '"..redis.call("SET","pwned","1").."',
+  '{other}',
+  '}{',
+  '*',
+  '[a-z]?',
+  '../../etc',
+  'a\r\nSET pwned 1\r\n',
+  '\0',
+  '$1\r\nx',
+  '__proto__',
+  '-1 0',
+  '%s%n',
+  ' ',
+];
+
+/** Prefixes, and what the keys of a queue under them start with. */
+const prefixes: [string, (name: string) => string][] = [
+  ['bull', (name) => `{bull:${name}}:`],
+  ['a:b', (name) => `{a:b:${name}}:`],
+  ['{tag}', (name) => `{tag}:${name}:chasqui:`],
+  ["x'] .. redis", (name) => `{x'] .. redis:${name}}:`],
+  ['*\r\n', (name) => `{*\r\n:${name}}:`],
+];
+
+describe('hostile names', () => {
+  const stage = useStage(chasquimq);
+  let own: OwnServer;
+  let redis: Redis;
+
+  beforeAll(async () => {
+    own = await OwnServer.start();
+    redis = own.client();
+  });
+
+  afterAll(async () => {
+    await redis.quit();
+    await own.close();
+  });
+
+  /** Uses a text wherever a caller may. */
+  async function use(queue: Queue, flows: FlowProducer, prefix: string, text: string): Promise<number> {
+    const attempts = 2;
+    await queue.add(text, { [text]: text }, { jobId: text, attempts });
+    await queue.add(text, text, { deduplication: { id: text }, attempts });
+    await queue.add(text, text, { priority: 3, attempts, backoff: { type: 'fixed', delay: 1 } });
+    await queue.upsertJobScheduler(text, { every: 1_000_000 }, { name: text, data: { text } });
+    const { name: queueName } = queue;
+    const opts = { jobId: `parent ${text}` };
+    const child = {
+      name: text,
+      queueName,
+      prefix,
+      data: text,
+      opts: { jobId: `child ${text}`, failParentOnFailure: true },
+    };
+    await flows.add({ name: text, queueName, prefix, opts, children: [child] });
+    const job = await queue.getJob(text);
+    await job?.log(text);
+    await job?.updateProgress({ text });
+    await queue.getDeduplicationJobId(text);
+    await queue.getJobScheduler(text);
+    await queue.getJobLogs(text);
+    await queue.getDependencies(`parent ${text}`, 'pending', 0, -1);
+    // a scheduler's first job, too
+    return 6;
+  }
+
+  it.each(prefixes)('under the prefix %j', { timeout: 2 * WAIT_MS }, async (prefix, baseOf) => {
+    await redis.flushall();
+    await redis.set('sentinel', 'stands');
+    const bases: string[] = ['sentinel'];
+    const flows = stage.keep(new chasquimq.FlowProducer({ connection: own.connection, prefix }));
+    const opts = { connection: own.connection, prefix };
+    for (const name of texts) {
+      if (name.includes(':')) continue;
+      bases.push(baseOf(name));
+      const queue = stage.watch(new chasquimq.Queue(name, opts));
+      let jobs = 0;
+      for (const text of texts) jobs += await use(queue, flows, prefix, text);
+      const worker = new chasquimq.Worker(
+        name,
+        async (job) => {
+          if (job.attemptsMade === 0 && job.opts.attempts === 2) throw new Error(job.name);
+          return { [job.name]: job.name };
+        },
+        { ...opts, name: 'w', concurrency: 10 },
+      );
+      stage.watch(worker);
+      const log = new EventLog(worker, ['completed']);
+      await log.get('completed', jobs, WAIT_MS);
+      for (const text of texts) {
+        await queue.removeJobScheduler(text);
+        await queue.remove(text);
+      }
+      await worker.close();
+    }
+    const keys: string[] = await redis.keys('*');
+    expect(keys.filter((key) => !bases.some((base) => key.startsWith(base)))).toEqual([]);
+    expect(await redis.get('sentinel')).toBe('stands');
+    for (const name of texts) {
+      const queue = stage.watch(new chasquimq.Queue(name, opts));
+      await queue.obliterate({ force: true });
+    }
+    // leases and what answers calls that are sent again expire by themselves
+    const left = (await redis.keys('*')).filter((key) => !/:(memo|lease):/.test(key));
+    expect(left).toEqual(['sentinel']);
+  });
+});
