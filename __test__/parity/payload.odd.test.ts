@@ -101,7 +101,7 @@ describe.each(libraries)('$name: odd texts', ({ lib }) => {
       await log.get('completed', 1, WAIT_MS);
       const [failed, completed] = [await fetchJob(queue, fails.id), await fetchJob(queue, works.id)];
       expect(failed.failedReason).toBe(carried(text));
-      expect(failed.stacktrace[0].startsWith(`Error: ${text}`)).toBe(true);
+      expect(failed.stacktrace?.[0]?.startsWith(`Error: ${text}`)).toBe(true);
       expect((await global.get<[{ failedReason: string }]>('failed', 1, WAIT_MS))[0].failedReason).toBe(carried(text));
       expect(completed.progress).toEqual({ text });
       expect(JSON.stringify(completed.returnvalue)).toBe(JSON.stringify({ text, [text]: 1 }));
