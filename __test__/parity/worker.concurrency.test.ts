@@ -51,8 +51,7 @@ describe.each(libraries)('$name: worker.concurrency', ({ lib }) => {
   it('that is raised while the queue is empty is used for what is added then', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
-    // the wait that the change breaks off may take the news of a job with it: then the next look finds it
-    const worker = stage.worker(() => gate.opened, { drainDelay: 1 });
+    const worker = stage.worker(() => gate.opened);
     const log = new EventLog(worker, ['active', 'drained']);
     await log.get('drained');
     worker.concurrency = 4;

@@ -4,6 +4,9 @@
 //! marker comes, and the jobs arrive without another round trip. Such a step is numbered like any other, so when the wait is broken
 //! off or its answer is lost, the loop sends the same step again and learns what became of it. Where there is a [`WaitLane`], such waits
 //! take it.
+//!
+//! The server may give the marker to a connection that is gone and does not look gone to it yet: then nobody hears of the job it told
+//! of. So while a wait of ours that was lost may still stand in the server's line, the waits that follow it are short.
 
 use std::{
     sync::Arc,
@@ -25,6 +28,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 // a lane that cannot be opened, or breaks, is not asked for without end
 const LANE_PAUSE: Duration = Duration::from_secs(1);
+// how soon is looked again for what a lost wait may have been told
+const LOST_LOOK: Duration = Duration::from_millis(250);
 
 /// What the waiter is asked.
 struct Ask {
@@ -74,6 +79,10 @@ pub(super) struct Waiter {
     lane_asked: Option<Instant>,
     // the pending wait is the lane's
     by_lane: Option<Watch>,
+    // when the server ends the pending wait
+    ends: Instant,
+    // a wait that was lost may be told news until then
+    lost_until: Option<Instant>,
 }
 
 /// When to look after a wait that an event loop watches.
@@ -107,6 +116,8 @@ impl Waiter {
             lane: None,
             lane_asked: None,
             by_lane: None,
+            ends: Instant::now(),
+            lost_until: None,
         }
     }
 
@@ -134,6 +145,7 @@ impl Waiter {
 
     /// Waits for another marker. Call it only when nothing is pending.
     pub(super) fn wait_for(&mut self, marker: String, time: Duration) {
+        let time = self.begin(time);
         let step = None;
         if self.ask.try_send(Ask { marker, time, step }).is_ok() {
             self.pending = Pending::Marker;
@@ -150,6 +162,7 @@ impl Waiter {
         lease: Option<Duration>,
         holdings: &mut Holdings,
     ) {
+        let time = self.begin(time);
         match self.lane.as_ref().filter(|lane| lane.is_usable()) {
             Some(lane) => {
                 let now = Instant::now();
@@ -189,16 +202,36 @@ impl Waiter {
             }
             _ => self.woken.recv().await.unwrap_or(Woken::Marker(false)),
         };
-        (woken, self.over())
+        (self.noted(woken), self.over())
     }
 
     /// Breaks the wait off.
     pub(super) async fn break_off(&mut self, holdings: &mut Holdings) -> (Woken, Option<Behind>) {
         if let (Some(lane), Some(_)) = (&self.lane, &self.by_lane) {
-            return (read(lane.break_off(), holdings), self.over());
+            let woken = read(lane.break_off(), holdings);
+            return (self.noted(woken), self.over());
         }
         self.cancel.notify_one();
         self.woken(holdings).await
+    }
+
+    /// A wait begins; gives how long it is to last.
+    fn begin(&mut self, time: Duration) -> Duration {
+        let now = Instant::now();
+        let time = match self.lost_until {
+            Some(until) if now < until => time.min(LOST_LOOK),
+            _ => time,
+        };
+        self.ends = now + time;
+        time
+    }
+
+    /// A wait that nobody answered stands in the server's line until it ends there, or the server notices.
+    fn noted(&mut self, woken: Woken) -> Woken {
+        if matches!(woken, Woken::Lost | Woken::Marker(false)) && Instant::now() < self.ends {
+            self.lost_until = self.lost_until.max(Some(self.ends));
+        }
+        woken
     }
 
     fn over(&mut self) -> Option<Behind> {

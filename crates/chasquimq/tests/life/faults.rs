@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{ConnectOptions, Queue, WorkerOptions};
+use chasquimq::{unique_id, ConnectOptions, Queue, WorkerOptions};
+use tokio::sync::Semaphore;
 
 use crate::{
     probe::connect_options,
@@ -221,4 +222,64 @@ async fn workers_come_and_go_on_broken_connections() {
     assert!(twice.is_empty(), "{twice:?}");
     drop(runs);
     assert_eq!(world.end().completed().len(), JOBS);
+}
+
+/// The server hands news to a connection of an idle worker's that is gone without its knowing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_that_a_lost_wait_takes_along_is_looked_for() {
+    let mut world = World::new();
+    let proxy = Proxy::start(0).await;
+    let name = unique_id();
+    let connect = ConnectOptions {
+        client_name: Some(name.clone()),
+        ..proxy.connect_options()
+    };
+    let options = WorkerOptions {
+        concurrency: 2,
+        // no time of a wait ends within this test
+        drain_delay: 4 * PATIENCE,
+        stalled_interval: None,
+        ..WorkerOptions::default()
+    };
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let worker = Runner::start(connect, world.keys.clone(), options, move |job| {
+        let gate = opened.clone();
+        async move {
+            // a worker that holds a job waits for news alone, with no step behind it
+            if job.data == "0" {
+                drop(gate.acquire().await);
+            }
+            End::DONE
+        }
+    });
+    world.add_plain(1).await;
+    until_waiting(&mut world, &name, 1).await;
+    proxy.orphan();
+    // the lost wait is the first in the server's line
+    until_waiting(&mut world, &name, 2).await;
+    world.add("{}", ["1".to_owned()]).await;
+    world.completed(1).await;
+    gate.add_permits(1);
+    world.completed(2).await;
+    let seen = worker.close().await;
+    assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
+    world.end();
+}
+
+/// Waits until so many connections of this name wait for the marker.
+async fn until_waiting(world: &mut World, name: &str, connections: usize) {
+    let named = format!(" name={name} ");
+    for _ in 0..PATIENCE.as_millis() {
+        let clients: String = world.server(&["CLIENT", "LIST"]);
+        let waiting = clients
+            .lines()
+            .filter(|line| line.contains(&named) && line.contains(" flags=b "));
+        if waiting.count() == connections {
+            return;
+        }
+        // the server gives no signal of what is asked here
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("waited in vain for {connections} waits");
 }

@@ -13,6 +13,7 @@ use chasquimq::ConnectOptions;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::{JoinHandle, JoinSet},
 };
 
@@ -34,6 +35,14 @@ struct Faults {
 }
 
 impl Faults {
+    fn none() -> Self {
+        Self {
+            one_in: AtomicU64::new(0),
+            pieces: AtomicU64::new(0),
+            cuts: AtomicUsize::new(0),
+        }
+    }
+
     /// Chance, different in each run: what is tested holds for any place of the cuts.
     fn cut(&self) -> Option<Cut> {
         let one_in = self.one_in.load(Ordering::Relaxed);
@@ -59,6 +68,7 @@ impl Faults {
 pub struct Proxy {
     port: u16,
     faults: Arc<Faults>,
+    orphan: watch::Sender<()>,
     task: JoinHandle<()>,
 }
 
@@ -75,8 +85,14 @@ impl Proxy {
             pieces: AtomicU64::new(seed),
             cuts: AtomicUsize::new(0),
         });
-        let task = tokio::spawn(accept(listener, (server.host, server.port), faults.clone()));
-        Self { port, faults, task }
+        let (orphan, orphaned) = watch::channel(());
+        let task = tokio::spawn(accept(listener, (server.host, server.port), faults.clone(), orphaned));
+        Self {
+            port,
+            faults,
+            orphan,
+            task,
+        }
     }
 
     pub fn connect_options(&self) -> ConnectOptions {
@@ -90,6 +106,11 @@ impl Proxy {
     /// Number of connections that were cut.
     pub fn cuts(&self) -> usize {
         self.faults.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Ends every connection on the client's side; the server does not hear of it.
+    pub fn orphan(&self) {
+        self.orphan.send_replace(());
     }
 
     /// Cuts nothing any more.
@@ -111,11 +132,12 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults>) {
+async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults>, orphaned: watch::Receiver<()>) {
     // its connections end with it
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let (server, faults) = (server.clone(), faults.clone());
+        let (server, faults, mut orphaned) = (server.clone(), faults.clone(), orphaned.clone());
+        orphaned.mark_unchanged();
         connections.spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
                 let (mut requests, mut answers) = client.into_split();
@@ -124,6 +146,11 @@ async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults
                 tokio::select! {
                     _ = pass_on(&mut requests, &mut orders, &faults) => {}
                     _ = pass_on(&mut replies, &mut answers, &faults) => {}
+                    _ = orphaned.changed() => {
+                        drop((requests, answers));
+                        // nothing is said to the server; what it says is heard by nobody
+                        let _ = pass_on(&mut replies, &mut tokio::io::sink(), &Faults::none()).await;
+                    }
                 }
             }
         });
