@@ -10,7 +10,7 @@ import { EventLog, until } from '../support/waiting.js';
 
 const RESTARTS = 3;
 
-/** Connections are tried again each second at the latest; the rest is for slow machines. */
+/** Connections are tried again twice a second at least; the rest is for slow machines. */
 const RECOVERY_MS = 6_000;
 
 describe('server.restart', () => {

@@ -28,7 +28,8 @@ use crate::{
 };
 
 const FIRST_RETRY: Duration = Duration::from_millis(50);
-const LAST_RETRY: Duration = Duration::from_millis(1000);
+// with the time that a log-in takes, work goes on within a second of the server's return
+const LAST_RETRY: Duration = Duration::from_millis(500);
 // a failover takes its time, and is not to be missed by much
 const LAST_LOOK: Duration = Duration::from_millis(400);
 
