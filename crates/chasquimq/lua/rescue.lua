@@ -8,7 +8,8 @@
 local base = KEYS[1]
 local now_ms, interval_ms, max_stalled = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
-if not redis.call('SET', base .. 'stalled', 1, 'PX', interval_ms, 'NX') then return {} end
+-- somewhat less than an interval: the scan that a worker makes one interval after its last must not come too early for it
+if not redis.call('SET', base .. 'stalled', 1, 'PX', math.max(math.floor(0.75 * interval_ms), 1), 'NX') then return {} end
 
 -- @include lib/state
 -- @include lib/events
