@@ -133,7 +133,8 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
     });
 
     it('an error by its name: no further try', async () => {
-      const [job] = await fails('unrecoverable', {}, { attempts: 5 });
+      const [job, error] = await fails('unrecoverable', {}, { attempts: 5 });
+      expect([error.message, error.name]).toEqual(['never again', 'UnrecoverableError']);
       expect([await job.getState(), job.attemptsMade]).toEqual(['failed', 1]);
     });
 
@@ -229,11 +230,13 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
     await log.get('completed', 2);
   });
 
-  it('uses a child again', async () => {
+  it('uses a child again, also when its processor threw at once', async () => {
     const { log } = sandbox(BY_NAME);
     const queue = stage.queue();
     await queue.add('pid', {});
     await log.get('completed', 1, START_MS);
+    await queue.add('throwsAtOnce', {});
+    await log.get('failed', 1, START_MS);
     await queue.add('pid', {});
     await log.get('completed', 2, START_MS);
     const [one, two] = log.all<[Job, number]>('completed').map(([, pid]) => pid);

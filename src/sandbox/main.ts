@@ -38,9 +38,7 @@ async function hear(message: ToChild): Promise<void> {
     case 'start':
       if (running)
         return send({ cmd: 'failed', error: toPlainError(new Error('cannot start a not idling child process')) });
-      running = { controller: new AbortController(), done: Promise.resolve() };
-      running.done = run(message.job, message.token, running.controller.signal);
-      return running.done;
+      return start(message);
     case 'cancel':
       return running?.controller.abort(message.reason);
     case 'answer':
@@ -60,6 +58,15 @@ async function load(file: string): Promise<void> {
   } catch (error) {
     await send({ cmd: 'broken', error: toPlainError(error) });
   }
+}
+
+function start({ job, token }: Extract<ToChild, { cmd: 'start' }>): Promise<void> {
+  const controller = new AbortController();
+  const current = { controller, done: Promise.resolve() };
+  running = current;
+  // a processor that throws before it promises anything has ended by then
+  current.done = run(job, token, controller.signal);
+  return current.done;
 }
 
 async function run(json: JobJsonSandbox, token: string | undefined, signal: AbortSignal): Promise<void> {
