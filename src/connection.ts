@@ -120,7 +120,10 @@ function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
   }
   if (given.redisOptions || given.nodes) return fieldsOfCluster(given.nodes, given);
   const url = textOf(given, 'url');
-  return url ? { ...given, ...fieldsOfUrl(url) } : given;
+  if (!url) return given;
+  const fields = { ...given, ...fieldsOfUrl(url) };
+  // as with ioredis: the URL says that there is TLS, and the option how
+  return given.tls ? { ...fields, tls: given.tls } : fields;
 }
 
 /** A client is told from options by its methods: `options` objects have none of these. */

@@ -54,15 +54,42 @@ describe('connection.tls', { timeout: 10_000 }, () => {
     await expectRoundTrip(to(await front(certificate), { ca: authority.ca }, host));
   });
 
-  // Node takes such a certificate as its own authority; the engine's TLS wants an authority and a server to be two.
-  it('refuses a server that signs its own certificate, unless told otherwise', async () => {
+  it('with a server that shows the very certificate that is given', async () => {
     const own = authority.selfSigned('/CN=localhost');
-    const strict = stage.queue({ connection: to(await front(own), { ca: own.cert }) });
-    const [error] = await new EventLog(strict, ['error']).get<[Error]>('error');
-    expect(error.message).toMatch(/CaUsedAsEndEntity/);
-    await strict.close();
-    stage.takeErrors();
+    await expectRoundTrip(to(await front(own), { ca: own.cert }));
+    await expectRoundTrip(to(await front(own), { ca: [stranger.ca, own.cert] }));
     await expectRoundTrip(to(await front(own), { rejectUnauthorized: false }));
+  });
+
+  it.each<[string, () => { own: Certificate; ca: string }, RegExp]>([
+    [
+      'not the one that is given',
+      () => ({ own: authority.selfSigned('/CN=localhost'), ca: authority.selfSigned('/CN=localhost').cert }),
+      /certificate/i,
+    ],
+    [
+      'for another name',
+      () => {
+        const own = authority.selfSigned('/CN=other', 'DNS:other.example');
+        return { own, ca: own.cert };
+      },
+      /not valid for name/i,
+    ],
+  ])('not with a certificate that signs itself and is %s', async (_, given, message) => {
+    const { own, ca } = given();
+    const queue = stage.queue({ connection: to(await front(own), { ca }) });
+    const [error] = await new EventLog(queue, ['error']).get<[Error]>('error');
+    expect(error.message).toMatch(message);
+    await queue.close();
+    stage.takeErrors();
+  });
+
+  it('by a rediss URL, with or without options beside it', async () => {
+    const { username, password, db } = server;
+    const login = password ? `${username ?? ''}:${password}@` : '';
+    const { port } = await front(certificate);
+    const url = `rediss://${login}localhost:${port}/${db}`;
+    await expectRoundTrip({ url, tls: { ca: authority.ca } });
   });
 
   it('with a server whose certificate nobody vouches for, on request', async () => {

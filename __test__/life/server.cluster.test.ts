@@ -2,6 +2,7 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ConnectionOptions, Queue } from 'bullmq';
+import { documentedClusterRights, documentedRule } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Ledger } from '../support/ledger.js';
 import { OwnCluster } from '../support/own-cluster.js';
@@ -70,6 +71,12 @@ describe('server.cluster', { timeout: LIMIT_MS }, () => {
     ['a node that is gone, and one that is not', () => ({ nodes: [{ port: 1 }, ...cluster.startupNodes.slice(3, 4)] })],
   ])('takes %s', async (_, connection) => {
     await roundTrip(connection());
+  });
+
+  it('a user with the rights that the README names is enough', async () => {
+    await cluster.acl('jobs', 'reset', ...documentedRule(), ...documentedClusterRights());
+    const login = { username: 'jobs', password: 'secret' };
+    await roundTrip({ nodes: cluster.startupNodes, redisOptions: login });
   });
 
   it('tells that no node answers', async () => {

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from 'bullmq';
+import { documentedSentinelRights } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Ledger } from '../support/ledger.js';
 import { OwnSentinels } from '../support/own-sentinels.js';
@@ -50,6 +51,23 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     await roundTrip(shared);
     expect(await shared.ping()).toBe('PONG');
     await shared.quit();
+  });
+
+  it('logs in to sentinels with the rights that the README names', async () => {
+    const rights = documentedSentinelRights();
+    await watched.acl('asker', 'reset', 'on', '>secret', ...rights);
+    await watched.acl('default', '-sentinel');
+    const login = { sentinelUsername: 'asker', sentinelPassword: 'secret' };
+    try {
+      await roundTrip({ ...watched.connection, ...login });
+      const queue = stage.queue({ connection: watched.connection });
+      const [error] = await new EventLog(queue, ['error']).get<[Error]>('error');
+      expect(error.message).toMatch(/^NOPERM/);
+      await queue.close();
+      stage.takeErrors();
+    } finally {
+      await watched.acl('default', '+@all');
+    }
   });
 
   it.each<[string, (given: OwnSentinels['connection']) => ConnectionOptions, string]>([

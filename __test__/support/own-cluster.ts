@@ -44,6 +44,11 @@ export class OwnCluster {
     return new Cluster(this.startupNodes, options);
   }
 
+  /** Changes users of all nodes. */
+  async acl(...rule: string[]): Promise<void> {
+    for (const { client } of this.#nodes) await client.acl('SETUSER', ...(rule as [string]));
+  }
+
   async #meet(): Promise<void> {
     const masters = this.#nodes.slice(0, MASTERS);
     const share = Math.ceil(SLOTS / MASTERS);

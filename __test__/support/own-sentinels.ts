@@ -64,6 +64,11 @@ export class OwnSentinels {
     return { port, child, client };
   }
 
+  /** Changes users of all sentinels. */
+  async acl(...rule: string[]): Promise<void> {
+    for (const { client } of this.#sentinels) await client.acl('SETUSER', ...(rule as [string]));
+  }
+
   /** Waits until the sentinels know each other, and a replica that is in sync. */
   async #agreed(): Promise<void> {
     for (const { client } of this.#sentinels) {

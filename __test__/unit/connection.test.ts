@@ -97,6 +97,12 @@ describe('a URL', () => {
     expect(read({ url: 'redis://h:1', host: 'other', db: 4 })).toEqual({ host: 'h', port: 1, db: 4 });
   });
 
+  it('says that there is TLS, and the option beside it how', () => {
+    const tls = { servername: 's' };
+    expect(read({ url: 'rediss://h', tls })).toEqual({ host: 'h', tls });
+    expect(read({ url: 'redis://h', tls })).toEqual({ host: 'h', tls });
+  });
+
   it('that is none is refused without repeating it', () => {
     expect(() => read('redis://user:hunter2@:port')).toThrow(/^connection is not a valid URL$/);
   });

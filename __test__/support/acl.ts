@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+
+/** The rule of the README for a user with no more rights than a queue needs: what stands behind `ACL SETUSER <name>`. */
+export function documentedRule(): string[] {
+  const [, rule] = /ACL SETUSER jobs ([^`]*)```/.exec(readme) ?? [];
+  if (!rule) throw new Error('the README has no ACL rule any more');
+  return rule.trim().split(/\s+/);
+}
+
+/** What the README grants to a user of sentinels, and in a cluster. */
+export function documentedSentinelRights(): string[] {
+  return readme.match(/\+sentinel\|[\w-]+/g) ?? [];
+}
+
+export function documentedClusterRights(): string[] {
+  return readme.match(/\+cluster\|[\w-]+/g) ?? [];
+}
+
+/** What the engine and its scripts say in capitals, of which commands are a part. */
+export function words(): Set<string> {
+  const found = new Set<string>();
+  const collect = (folder: string, suffix: string, pattern: RegExp) => {
+    for (const file of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith(suffix)) continue;
+      const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
+      for (const [, word = ''] of text.matchAll(pattern)) found.add(word.toLowerCase());
+    }
+  };
+  collect('crates/chasquimq/lua', '.lua', /'([A-Z]{3,})'/g);
+  collect('crates/chasquimq/src', '.rs', /cmd\("([A-Z]+)"\)/g);
+  return found;
+}
