@@ -158,7 +158,12 @@ impl Loop {
 
     /// Waits for something to do and does it. False at the end.
     async fn turn(&mut self) -> bool {
-        let timer = self.next_timer();
+        // what was heard on the way of the last step is not waited for
+        let timer = if self.has_step_to_take() {
+            Some(Instant::now())
+        } else {
+            self.next_timer()
+        };
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
@@ -185,8 +190,7 @@ impl Loop {
             if servers != self.servers {
                 self.disown(servers).await;
             }
-            let steps = matches!(self.waiter.pending, Pending::Step(_));
-            if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
+            if self.has_step_to_take() {
                 self.step().await;
             }
             // a step may have met another server
@@ -211,6 +215,11 @@ impl Loop {
         }
         self.wait_if_hungry();
         true
+    }
+
+    fn has_step_to_take(&self) -> bool {
+        let steps = matches!(self.waiter.pending, Pending::Step(_));
+        !self.flushes.is_empty() || (self.fetching && self.look_again && !steps)
     }
 
     fn look_at_clock(&mut self, now_ms: u64) {
@@ -501,6 +510,7 @@ impl Loop {
             self.hear(command);
         }
         let has_other_work = !self.fetching
+            || self.connection.servers() != self.servers
             || self.flushes.is_empty()
             || self.foreign_clock
             || self.options.limiter.is_some()
