@@ -252,6 +252,8 @@ local function take_entry(entry, want, most, W)
   local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)
   if field == 'f' and seq >= 1 and seq <= 64 then
+    -- a surplus is not worth the records of a broken frame
+    if seq > room and R.taken >= want then return false end
     if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
       break_frame(ms, seq, blob, room, W)
     else
