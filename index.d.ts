@@ -29,8 +29,8 @@ export declare class NativeQueue {
   getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
   /** A job of any queue, with its children and theirs. */
   getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
-  /** Adds trees of jobs, to any queues, in one atomic step. Gives what became of jobs whose id is not the one that was sent. */
-  addFlows(now: number, flows: NativeFlows): Promise<Array<NativeAddedException>>
+  /** Adds trees of jobs, to any queues, in one atomic step. */
+  addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows>
   /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
   moveToWaitingChildren(id: string, token: string, child: string, now: number): Promise<boolean>
   /** Removes what a job waits for. */
@@ -217,6 +217,16 @@ export interface NativeAddedException {
   error?: NativeError
 }
 
+/** What became of the jobs of flows. */
+export interface NativeAddedFlows {
+  /** Those whose id is not the one that was sent. */
+  exceptions: Array<NativeAddedException>
+  /** What the ids that were made for children begin with; the number of each follows, in twelve hexadecimal digits. */
+  namedBy: string
+  /** Of these children, in order: the number of the first, and how many follow one another, in turn. */
+  named: Array<number>
+}
+
 /** Host and port. */
 export interface NativeAddress {
   /** Host name or address. */
@@ -235,12 +245,17 @@ export interface NativeBatch {
   processedOn: number
   /** Names and data, back to back. */
   text: string
-  /** Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra. */
+  /**
+   * Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
+   * first, second... of the siblings).
+   */
   layout: Float64Array
   /** Option texts. */
   opts: Array<string>
   /** Jobs with a record. */
   extras: Array<NativeJobExtra>
+  /** Children in frames, by their parents. */
+  siblings: Array<NativeSiblings>
 }
 
 /** Which children of a job are asked for. */
@@ -365,7 +380,7 @@ export interface NativeFlows {
   text: string
   /**
    * Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
-   * (0: the queue's next number), of its name and of its data; index of its options; 1 if its id was given by the user.
+   * (0: the queue's next number; of a child of one of these jobs, a UUID that is made for it), of its name and of its data; index of its options; 1 if its id was given by the user.
    */
   layout: Int32Array
   /** Distinct option texts. */
@@ -645,6 +660,16 @@ export interface NativeSentinel {
   tls?: NativeTls
   /** Do not ask them which other sentinels there are. */
   onlyThese: boolean
+}
+
+/** Children of one parent in a frame. */
+export interface NativeSiblings {
+  /** What their ids begin with; the number of each follows, in twelve hexadecimal digits. */
+  ids: string
+  /** Key of their parent. */
+  parentKey: string
+  /** Their parent, JSON text. */
+  parent: string
 }
 
 /** TLS, PEM texts. */

@@ -7,7 +7,7 @@ import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
 import {
   native,
-  type NativeAddedException,
+  type NativeAddedFlows,
   type NativeFlows,
   type NativeQueue,
   type NativeQueueOptions,
@@ -103,7 +103,7 @@ export class Commands {
   }
 
   /** Adds flows, to any queues. A close waits for them, as for every add. */
-  async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedException[]> {
+  async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows> {
     this.addingFlows++;
     try {
       return await this.native.addFlows(now, flows);

@@ -1,3 +1,4 @@
+import { childId } from './child-id.js';
 import type { TakenIteration } from './iterations.js';
 import { optionsFromText } from './job-options.js';
 import type { Job } from './job.js';
@@ -10,11 +11,14 @@ const STRIDE = 6;
 const SAME_NAME = -1;
 /** `layout`: the job has no extra fields. */
 const NO_EXTRA = -1;
+/** `layout`: the job is a child, of the first siblings; of the second ones with the number below, and so on. */
+const FIRST_SIBLINGS = -2;
 
 /** Jobs that became active together, as the engine tells of them. */
 export type DeliveredBatch = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
 
 const NO_EXTRAS: NativeBatch['extras'] = [];
+const NO_SIBLINGS: NativeBatch['siblings'] = [];
 
 /** A plain job that became active alone, as a batch. */
 export function batchOfOne(
@@ -27,7 +31,7 @@ export function batchOfOne(
   opts: string,
 ): DeliveredBatch {
   const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
-  return { base, count: 1, processedOn, text, layout, opts: [opts], extras: NO_EXTRAS };
+  return { base, count: 1, processedOn, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
 /** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
@@ -53,7 +57,7 @@ export class Delivery {
       const nameLength = layout[at + 1];
       if (nameLength !== SAME_NAME) name = text.substring(offset, (offset += nameLength));
       offset += layout[at + 2];
-      const { id = '', repeatJobKey: scheduler } = layout[at + 5] === NO_EXTRA ? {} : extras[layout[at + 5]];
+      const { id = '', repeatJobKey: scheduler } = layout[at + 5] < 0 ? {} : extras[layout[at + 5]];
       if (scheduler !== undefined) found.push({ id, scheduler, name, opts: optionsFromText(opts[layout[at + 3]]) });
     }
     return found;
@@ -82,9 +86,10 @@ export class Delivery {
     }
     const data = text.substring(offset, (this.offset = offset + layout[at + 2]));
     const extraIndex = layout[at + 5];
+    const siblings = extraIndex <= FIRST_SIBLINGS ? batch.siblings[FIRST_SIBLINGS - extraIndex] : undefined;
     return JobClass.fromDelivery(
       queue,
-      String(layout[at]),
+      siblings ? childId(siblings.ids, layout[at]) : String(layout[at]),
       this.name,
       data,
       batch.opts[layout[at + 3]],
@@ -92,7 +97,8 @@ export class Delivery {
       batch.processedOn,
       token,
       processedBy,
-      extraIndex === NO_EXTRA ? undefined : batch.extras[extraIndex],
+      extraIndex < 0 ? undefined : batch.extras[extraIndex],
+      siblings,
     );
   }
 }

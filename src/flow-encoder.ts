@@ -25,7 +25,7 @@ export class FlowEncoder {
 
   /**
    * Adds a job.
-   * @param id undefined: the queue's next number
+   * @param id undefined: the queue's next number; of a plain child of a job that was written, a UUID that is made for it
    * @param isGiven whether the user chose the id, so that a job of it may exist
    * @param data the JSON text of its data
    * @returns its index

@@ -6,6 +6,7 @@ import { readConnection, skipsVersionCheck, type Connection } from './connection
 import { errorFromNative } from './errors/error-from-native.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import { FlowEncoder, type EncodedParent } from './flow-encoder.js';
+import { childId } from './child-id.js';
 import { FlowQueue } from './flow-queue.js';
 import { readTree, type NodeOpts } from './flow-tree.js';
 import { Job } from './job.js';
@@ -118,8 +119,9 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     } finally {
       spans?.end();
     }
-    const exceptions = await this.commands.addFlows(encoding.now, encoding.encoder.take());
+    const { exceptions, namedBy, named } = await this.commands.addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
+    nameChildren(encoding.unnamed, namedBy, named);
     return trees;
   }
 
@@ -222,6 +224,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 class Encoding {
   readonly encoder = new FlowEncoder();
   readonly now = Date.now();
+  /** Children whose ids the engine makes, in order. */
+  readonly unnamed: Job[] = [];
   /** Jobs that were written, whose children were not. */
   private readonly parents: {
     node: FlowParentJob;
@@ -229,6 +233,7 @@ class Encoding {
     index: number;
     tree: JobNode;
     span: NodeSpan | undefined;
+    mayBeRefused: boolean;
   }[] = [];
 
   constructor(
@@ -241,11 +246,14 @@ class Encoding {
 
   /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
   addAll(flows: FlowJob[]): JobNode[] {
-    const trees = flows.map((flow) => this.add(flow, flow.opts?.parent, flow.opts?.parent, undefined));
+    const trees = flows.map((flow) => {
+      const parent = flow.opts?.parent;
+      return this.add(flow, parent, parent, undefined, Boolean(parent));
+    });
     while (this.parents.length > 0) {
-      for (const { node, queue, index, tree, span } of this.parents.splice(0)) {
+      for (const { node, queue, index, tree, span, mayBeRefused } of this.parents.splice(0)) {
         const parent = { id: tree.job.id as string, queue: queue.qualifiedName };
-        tree.children = node.children.map((child) => this.add(child, parent, index, span));
+        tree.children = node.children.map((child) => this.add(child, parent, index, span, mayBeRefused));
       }
     }
     return trees;
@@ -254,29 +262,40 @@ class Encoding {
   /**
    * @param encoded where the parent is: among these jobs, or outside
    * @param around the span of the parent
+   * @param mayBeRefused whether a parent of it, however far above, is outside
    */
   private add(
     node: FlowJob | FlowJobNode,
     parent: ParentOptions | undefined,
     encoded: EncodedParent,
     around: NodeSpan | undefined,
+    mayBeRefused: boolean,
   ): JobNode {
-    const id = node.opts?.jobId || randomUUID();
-    const span = this.spans?.start(node.queueName, node.name, id, around);
+    const isPlain = typeof encoded === 'number' && !mayBeRefused && !this.spans && this.isPlain(node);
+    const id = isPlain ? undefined : node.opts?.jobId || randomUUID();
+    const span = this.spans?.start(node.queueName, node.name, id as string, around);
     try {
-      return this.addNode(node, id, parent, encoded, span);
+      return this.addNode(node, id, parent, encoded, span, mayBeRefused);
     } catch (error) {
       if (span) this.spans?.refuse(span, error);
       throw error;
     }
   }
 
+  /** Whether the engine keeps the job, a child, with its like: such jobs are named when they are there. */
+  private isPlain({ queueName, opts, children }: FlowJob | FlowJobNode): boolean {
+    if (children?.length || opts?.jobId) return false;
+    const defaults = this.queuesOptions?.[queueName]?.defaultJobOptions;
+    return !(opts && needsRecord(opts)) && !(defaults && needsRecord(defaults));
+  }
+
   private addNode(
     node: FlowJob | FlowJobNode,
-    id: string,
+    id: string | undefined,
     parent: ParentOptions | undefined,
     encoded: EncodedParent,
     span: NodeSpan | undefined,
+    mayBeRefused: boolean,
   ): JobNode {
     const queue = this.queueOf(node);
     const { parent: _, ...given } = {
@@ -300,10 +319,24 @@ class Encoding {
       id,
       this.now,
     );
+    if (id === undefined) this.unnamed.push(job);
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, data, checked);
     const tree: JobNode = { job };
-    if (node.children?.length) this.parents.push({ node, queue, index, tree, span });
+    if (node.children?.length) this.parents.push({ node, queue, index, tree, span, mayBeRefused });
     return tree;
+  }
+}
+
+/** Options that give a job a place of its own in the queue. */
+function needsRecord({ delay, lifo, priority, deduplication }: JobsOptions): boolean {
+  return delay !== undefined || lifo !== undefined || priority !== undefined || deduplication !== undefined;
+}
+
+/** @param named the number of a first child, and how many follow one another, in turn */
+function nameChildren(jobs: Job[], namedBy: string, named: number[]): void {
+  let at = 0;
+  for (let i = 0; i < named.length; i += 2) {
+    for (let number = named[i], count = named[i + 1]; count > 0; count--) jobs[at++].id = childId(namedBy, number++);
   }
 }
 

@@ -21,7 +21,7 @@ import {
   type OptionsChecker,
 } from './job-options.js';
 import { waitUntilFinished } from './job-wait.js';
-import type { NativeJob, NativeJobExtra } from './native.js';
+import type { NativeJob, NativeJobExtra, NativeSiblings } from './native.js';
 import {
   parentKeyOf,
   parentKeysOf,
@@ -343,7 +343,7 @@ export class Job<
     data: unknown,
     opts: JobsOptions,
     parent: ParentOptions | undefined,
-    id: string,
+    id: string | undefined,
     now: number,
   ): { job: Job; data: string; checked: CheckedOptions } {
     const job = new this(queue, checkName(name), data, BLANK, id);
@@ -421,6 +421,7 @@ export class Job<
     token: string,
     processedBy: string | undefined,
     extra: NativeJobExtra | undefined,
+    siblings: NativeSiblings | undefined,
   ): Job {
     const job = new this(queue, name, undefined, BLANK, id);
     job.holdTexts(data, opts, undefined);
@@ -433,6 +434,9 @@ export class Job<
     if (extra) {
       job[STACKTRACE] = extra.stacktrace;
       job.adoptExtra(extra);
+    } else if (siblings) {
+      job.parentKey = siblings.parentKey;
+      job.parent = parentFromText(siblings.parent);
     }
     return job;
   }
@@ -847,7 +851,8 @@ async function addChildren<J extends Job>(
     encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
     if (jobId) job.id = jobId;
   }
-  for (const { index, id, error } of await queue.commands.addFlows(now, encoder.take())) {
+  const { exceptions } = await queue.commands.addFlows(now, encoder.take());
+  for (const { index, id, error } of exceptions) {
     if (error) throw errorFromNative(error);
     children[index].job.id = id;
   }

@@ -72,7 +72,8 @@ function batch(first: number, count: number, opts = '{}', extra?: NativeJobExtra
   const layout = new Float64Array(6 * count);
   for (let i = 0; i < count; i++) layout.set([first + i, i === 0 ? 3 : -1, 2, 0, 100, extra ? 0 : -1], 6 * i);
   const text = `job${'{}'.repeat(count)}`;
-  return { base: 10 * first, count, processedOn: 200, text, layout, opts: [opts], extras: extra ? [extra] : [] };
+  const extras = extra ? [extra] : [];
+  return { base: 10 * first, count, processedOn: 200, text, layout, opts: [opts], extras, siblings: [] };
 }
 
 /** A tick: everything that needs no I/O has happened. */

@@ -8,7 +8,7 @@ import type { MinimalQueue } from '../../src/types/minimal-queue.js';
 const queue = { name: 'q', qualifiedName: 'bull:q' } as MinimalQueue;
 
 const delivered = (extra?: NativeJobExtra, opts = '{}') =>
-  Job.fromDelivery(queue, '7', 'name', '{"a":[1]}', opts, 100, 200, 'token', 'worker', extra);
+  Job.fromDelivery(queue, '7', 'name', '{"a":[1]}', opts, 100, 200, 'token', 'worker', extra, undefined);
 
 describe('a job that was just made', () => {
   it('holds what it was given', () => {

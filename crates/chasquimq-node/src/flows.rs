@@ -1,6 +1,6 @@
 //! Trees of parents and children.
 
-use chasquimq::{FlowException, FlowNode, Flows, JobOptions, Keys, NodeParent};
+use chasquimq::{AddedFlows, FlowException, FlowNode, Flows, JobOptions, Keys, NodeParent};
 use napi::{
     bindgen_prelude::{Int32Array, Object},
     Env, Result,
@@ -27,16 +27,40 @@ pub struct NativeFlows {
     /// Ids, names and data (JSON texts) of all jobs, back to back.
     pub text: String,
     /// Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
-    /// (0: the queue's next number), of its name and of its data; index of its options; 1 if its id was given by the user.
+    /// (0: the queue's next number; of a child of one of these jobs, a UUID that is made for it), of its name and of its data; index of its options; 1 if its id was given by the user.
     pub layout: Int32Array,
     /// Distinct option texts.
     pub opts: Vec<String>,
 }
 
+/// What became of the jobs of flows.
+#[napi(object)]
+pub struct NativeAddedFlows {
+    /// Those whose id is not the one that was sent.
+    pub exceptions: Vec<NativeAddedException>,
+    /// What the ids that were made for children begin with; the number of each follows, in twelve hexadecimal digits.
+    pub named_by: String,
+    /// Of these children, in order: the number of the first, and how many follow one another, in turn.
+    pub named: Vec<f64>,
+}
+
+impl From<AddedFlows> for NativeAddedFlows {
+    fn from(added: AddedFlows) -> Self {
+        let named = added.named.into_iter();
+        Self {
+            exceptions: added.exceptions.into_iter().map(NativeAddedException::from).collect(),
+            named_by: added.named_by,
+            named: named
+                .flat_map(|(first, count)| [first as f64, f64::from(count)])
+                .collect(),
+        }
+    }
+}
+
 #[napi]
 impl NativeQueue {
-    /// Adds trees of jobs, to any queues, in one atomic step. Gives what became of jobs whose id is not the one that was sent.
-    #[napi(ts_return_type = "Promise<Array<NativeAddedException>>")]
+    /// Adds trees of jobs, to any queues, in one atomic step.
+    #[napi(ts_return_type = "Promise<NativeAddedFlows>")]
     pub fn add_flows<'env>(&self, env: &'env Env, now: f64, flows: NativeFlows) -> Result<Object<'env>> {
         let packed = pack(now as u64, &flows);
         let (queue, hold) = (self.queue.clone(), self.adds.hold());
@@ -44,9 +68,8 @@ impl NativeQueue {
             let _hold = hold;
             queue.add_flows(&packed?).await
         };
-        self.runtime()?.promise(env, work, |exceptions| {
-            Output::Exceptions(exceptions.into_iter().map(NativeAddedException::from).collect())
-        })
+        self.runtime()?
+            .promise(env, work, |added| Output::AddedFlows(added.into()))
     }
 
     /// Parks an active job until its children have ended; false when it waits for none, or not for that one.

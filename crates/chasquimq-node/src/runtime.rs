@@ -88,7 +88,7 @@ pub enum Output {
     ChildRange(Box<crate::dependencies::NativeChildRange>),
     Tree(Vec<crate::dependencies::NativeTreeNode>),
     Stepped(Box<crate::hand::NativeHandStepped>),
-    Exceptions(Vec<crate::queue::NativeAddedException>),
+    AddedFlows(crate::flows::NativeAddedFlows),
     Schedulers(Vec<crate::schedulers::NativeScheduler>),
 }
 
@@ -120,9 +120,7 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Children(pages) => <Vec<crate::dependencies::NativeChildren>>::to_napi_value(env, pages),
                 Output::ChildRange(range) => crate::dependencies::NativeChildRange::to_napi_value(env, *range),
                 Output::Tree(nodes) => <Vec<crate::dependencies::NativeTreeNode>>::to_napi_value(env, nodes),
-                Output::Exceptions(exceptions) => {
-                    <Vec<crate::queue::NativeAddedException>>::to_napi_value(env, exceptions)
-                }
+                Output::AddedFlows(added) => crate::flows::NativeAddedFlows::to_napi_value(env, added),
                 Output::Schedulers(found) => <Vec<crate::schedulers::NativeScheduler>>::to_napi_value(env, found),
                 Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
             }

@@ -116,7 +116,7 @@ impl Waits {
         // SAFETY: the event loop called, so this is JavaScript's thread, inside a handle scope
         unsafe {
             // a message costs several times what its parts do
-            if let ([job], []) = (jobs.jobs.as_slice(), jobs.extras.as_slice()) {
+            if let ([job], [], []) = (jobs.jobs.as_slice(), jobs.extras.as_slice(), jobs.siblings.as_slice()) {
                 if let Ok(arguments) = to_arguments(env, &jobs, job) {
                     call_back(env.raw(), on_job, &arguments);
                     return;

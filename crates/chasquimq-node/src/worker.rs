@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     scheduler_of,
-    worker::{Batch, BatchJob, Completed, Ending, Failure, FailureState, Flush, Message, Outcome},
+    worker::{Batch, BatchJob, Completed, Ending, Failure, FailureState, Flush, Message, Outcome, Siblings},
     ConnectionEvent, Error, JobOptions, Keep, Keys, RateLimit, Worker, WorkerOptions,
 };
 use napi::{
@@ -139,12 +139,26 @@ pub struct NativeBatch {
     pub processed_on: f64,
     /// Names and data, back to back.
     pub text: String,
-    /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra.
+    /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
+    /// first, second... of the siblings).
     pub layout: Float64Array,
     /// Option texts.
     pub opts: Vec<String>,
     /// Jobs with a record.
     pub extras: Vec<NativeJobExtra>,
+    /// Children in frames, by their parents.
+    pub siblings: Vec<NativeSiblings>,
+}
+
+/// Children of one parent in a frame.
+#[napi(object)]
+pub struct NativeSiblings {
+    /// What their ids begin with; the number of each follows, in twelve hexadecimal digits.
+    pub ids: String,
+    /// Key of their parent.
+    pub parent_key: String,
+    /// Their parent, JSON text.
+    pub parent: String,
 }
 
 /// What is known of a job with a record.
@@ -573,7 +587,11 @@ fn to_batch(batch: Batch) -> NativeBatch {
         layout.push(units(job.data_len));
         layout.push(f64::from(job.options));
         layout.push(job.timestamp as f64);
-        layout.push(job.extra.map_or(-1.0, f64::from));
+        layout.push(match (job.extra, job.siblings) {
+            (Some(extra), _) => f64::from(extra),
+            (None, Some(siblings)) => -2.0 - f64::from(siblings),
+            (None, None) => -1.0,
+        });
     }
     NativeBatch {
         base: batch.base,
@@ -582,8 +600,18 @@ fn to_batch(batch: Batch) -> NativeBatch {
         layout: Float64Array::new(layout),
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
         extras: to_extras(batch.extras, &batch.jobs, &batch.options),
+        siblings: batch.siblings.into_iter().filter_map(to_siblings).collect(),
         text: batch.text,
     }
+}
+
+fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {
+    let parent = siblings.vitals.parent?;
+    Some(NativeSiblings {
+        ids: siblings.ids.to_string(),
+        parent_key: parent.key(),
+        parent: parent.to_json(),
+    })
 }
 
 fn to_extras(

@@ -1,6 +1,6 @@
 -- add: new -> waiting | prioritized | delayed. Adds a batch of jobs, in order, once however often it is sent.
 -- KEYS    base (also: state meta log front jobs vitals prioritized delayed delays events trims wake memo:<client>:<slot>; for deduplicated jobs:
---         de:<id> active traces logged logs:<id>)
+--         de:<id> active traces logged logs:<id>; where there are flows: takes holes runs completed failed waiting-children)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob a frame, and a body a record
 --         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities} n records of one kind, in
 --         columns:
@@ -31,6 +31,18 @@ if known then return known end
 -- @include lib/records
 -- @include lib/dedup
 -- @include lib/allowed
+
+-- Children in frames (lib/frame) have ids that somebody may give again. What finds them is not even defined where there are none.
+local find_child
+if S.flows == 1 then
+-- @include lib/frame
+-- @include lib/find
+  find_child = locate
+end
+
+local function exists(id)
+  return redis.call('HEXISTS', base .. 'jobs', id) == 1 or (find_child and find_child(id) ~= nil)
+end
 
 require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
 S.is_safe = true
@@ -113,7 +125,7 @@ local function add_named(ids, names, kind)
     S.id = S.id + 1
     exceptions[#exceptions + 1] = S.id - first
     exceptions[#exceptions + 1] = id
-    if seen[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+    if seen[id] or exists(id) then
       enter(new, new, new_names, new_kind)
       start()
       emit_job('duplicated', id)
@@ -135,7 +147,7 @@ local function add_deduplicated(item)
   local body = take_blob()
   S.id = S.id + 1
   local id, owner = item[2], nil
-  if id ~= '' and redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+  if id ~= '' and exists(id) then
     emit_job('duplicated', id)
   else
     if id == '' then id = whole(S.id) end

@@ -1,14 +1,18 @@
 -- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
 -- children of parents that exist, all at once, once however often it is sent.
 -- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals traces prioritized delayed
---         delays active completed failed waiting-children events trims wake parents children:<id> processed:<id> logged logs:<id>
+--         delays active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
 --         de:<id> memo:<client>:<slot>)
--- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras), then a body a job
+-- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras, named_by, frames), then a
+--         body a job
 --         columns, of jobs that stand behind their parents: queues (index of a base a job), ids ('' = its number), names, parents (index of
 --         a job; 0 = none)
 --         extras, of some jobs, by their index: {is_given (1|0: the id may exist), due_ms (0 = at once), front (1|0), priority (0 = none),
 --         policy (lib/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (lib/dedup, or 0)}
--- RETURNS {index, id | -5 | -7, ...} of each job whose id is not the one that was sent
+--         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
+--         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
+--         what the ids of its jobs begin with (lib/frame)
+-- RETURNS {{index, id | -5 | -7, ...} of each job whose id is not the one that was sent, {first number of each frame, ...}}
 -- ERRORS  -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
 --         waiting-children, duplicated, deduplicated, removed      COST O(jobs * log(delayed + prioritized + waiting-children))
 -- SOURCE  BullMQ 6.7 FlowProducer#add, #addBulk, Queue#add with a parent (differs: what is refused is left out with all below it)
@@ -32,14 +36,15 @@ if known then return known end
 -- @include lib/parents
 -- @include lib/allowed
 
-local bases, queues, ids, names, parents, extras
+local bases, queues, ids, names, parents, extras, named_by, frames
 do
   local columns = cmsgpack.unpack(plan)
   bases, queues, ids, names, parents, extras = columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
+  named_by, frames = columns[7], columns[8]
 end
 
-local exceptions, refused, is_parent = {}, {}, {}
--- What each parent gets: of (its base), id, keys (of children), vitals (packed, of its children by policy). A parent has two names where
+local exceptions, refused, is_parent, firsts = {}, {}, {}, {}
+-- What each parent gets: of (its base), id, keys (of children), spans (lib/spans), vitals (packed, of its children by policy). A parent has two names where
 -- it is both of these jobs and one that exists.
 local families, family_by = {}, {}
 
@@ -48,19 +53,24 @@ local function except(i, id)
   exceptions[#exceptions + 1] = id
 end
 
+-- The family of this parent: a job of these, or {base, id} of one that exists.
+local function family_under(parent, outer)
+  local name = outer and outer[1] .. outer[2] or parent
+  local found = family_by[name]
+  if not found then
+    found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, spans = {}, vitals = {} }
+    family_by[name] = found
+    families[#families + 1] = found
+  end
+  return found
+end
+
 -- The family that a job is a child in; nil when it has no parent.
 local function family_of(i)
   local parent, extra = parents[i], extras[i]
   local outer = extra and extra[7] ~= 0 and extra[7]
   if parent == 0 and not outer then return nil end
-  local name = outer and outer[1] .. outer[2] or parent
-  local found = family_by[name]
-  if not found then
-    found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, vitals = {} }
-    family_by[name] = found
-    families[#families + 1] = found
-  end
-  return found
+  return family_under(parent, outer)
 end
 
 -- A job that exists becomes a parent. False when there is no such job.
@@ -80,8 +90,10 @@ end
 -- Says of each job whether it may be added, and is a parent. Nothing is written before that but what `adopt` writes.
 local function check()
   for i = 1, #ids do
-    local parent, extra = parents[i], extras[i]
-    if parent > 0 then
+    local parent, extra, frame = parents[i], extras[i], frames[i]
+    if frame then
+      for _, index in ipairs(frame[3]) do is_parent[index] = true end
+    elseif parent > 0 then
       is_parent[parent] = true
       refused[i] = refused[parent]
     elseif extra and extra[7] ~= 0 then
@@ -126,7 +138,7 @@ local function write_batch()
   call_in_chunks('ZADD', base .. 'prioritized', B.ranked)
   if #B.references > 0 then append_references(B.references) end
   local sooner = #B.delayed > 0 and delay_jobs(B.delayed, B.dues)
-  if #B.references > 0 or #B.ranked > 0 or sooner then wake() end
+  if B.framed or #B.references > 0 or #B.ranked > 0 or sooner then wake() end
   start_batch()
 end
 
@@ -178,6 +190,7 @@ local function link_existing(i, id, policy)
   local job = locate(id)
   local vitals = detach(job)
   local pa, asked = vitals.pa, { family.of, family.id, policy }
+  if pa and pa[4] then unfold_pending(pa[1], pa[2], span_of(base, id, pa)) end
   if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
     except(i, -7)
     news_of(asked).asks = true
@@ -227,25 +240,45 @@ local function add_new(i, id, extra)
   enter(i, id, extra)
 end
 
+local function add_frame(i)
+  -- what stands before it in line
+  if #B.references > 0 then write_batch() end
+  tell_added()
+  local n, first = frames[i][1], S.id + 1
+  firsts[i], B.framed = first, true
+  S.id, S.waiting = S.id + n, S.waiting + n
+  redis.call('XADD', base .. 'log', entry_id(first, n), 'f', ARGV[FIRST_BODY + i])
+  emit(2 * n, { 'A', first, n, frames[i][2], named_by })
+  for k, parent in ipairs(frames[i][3]) do
+    local family, count = family_under(parent), frames[i][4][k]
+    append(family.spans, name_span(first, count, child_key(base, named_by)))
+    first = first + count
+  end
+end
+
+local function add_job(i, seen)
+  local extra = extras[i] or NO_EXTRA
+  S.id = S.id + 1
+  local id = ids[i]
+  if id == '' then
+    id = whole(S.id)
+    ids[i] = id
+    except(i, id)
+  end
+  if extra[1] == 1 and (seen[id] or locate(id)) then
+    write_batch()
+    link_existing(i, id, extra[5])
+  else
+    if extra[1] == 1 then seen[id] = true end
+    add_new(i, id, extra)
+  end
+end
+
 local function add_queue(jobs)
   start_batch()
   local seen = {}
   for _, i in ipairs(jobs) do
-    local extra = extras[i] or NO_EXTRA
-    S.id = S.id + 1
-    local id = ids[i]
-    if id == '' then
-      id = whole(S.id)
-      ids[i] = id
-      except(i, id)
-    end
-    if extra[1] == 1 and (seen[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1) then
-      write_batch()
-      link_existing(i, id, extra[5])
-    else
-      if extra[1] == 1 then seen[id] = true end
-      add_new(i, id, extra)
-    end
+    if frames[i] then add_frame(i) else add_job(i, seen) end
   end
   write_batch()
 end
@@ -268,9 +301,14 @@ end
 for q = 1, #bases do
   if of_queue[q] then in_queue(bases[q], function() add_queue(of_queue[q]) end) end
 end
-for _, family in ipairs(families) do call_in_chunks('SADD', family.of .. 'children:' .. family.id, family.keys) end
+for _, family in ipairs(families) do
+  call_in_chunks('SADD', family.of .. 'children:' .. family.id, family.keys)
+  call_in_chunks('SADD', family.of .. 'spans:' .. family.id, family.spans)
+end
 settle_parents(now_ms)
 flush_visited(now_ms)
 flush_events(now_ms)
-remember(client, slot, number, exceptions)
-return exceptions
+local reply = { exceptions, {} }
+for i = 1, #ids do reply[2][#reply[2] + 1] = firsts[i] end
+remember(client, slot, number, reply)
+return reply

@@ -1,7 +1,7 @@
 -- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
---         processed:<id> ignored:<id> faults:<id>; in other queues: state meta front jobs vitals delayed delays wake)
+--         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed), filter (MessagePack,
 --         lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold (jobs removed
 --         and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
@@ -44,7 +44,7 @@ local function clear_active()
       else
         redis.call('HDEL', base .. 'active', job.id)
       end
-      note_gone(job.id, not job.first)
+      note_gone(job.id, not job.first, job.pa)
       S.active = S.active - 1
     end
   end

@@ -1,6 +1,6 @@
 -- cut_child: no change of the job. What waits for it does not any more.
 -- KEYS    base (also: state jobs vitals active log takes runs holes completed failed delayed prioritized waiting-children memo:<client>:<slot>; of its parent's queue: state meta jobs vitals log front active delayed delays prioritized
---         waiting-children events trims wake parents children:<id> processed:<id> ignored:<id> faults:<id>)
+--         waiting-children events trims wake parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), client, slot, number, id
 -- RETURNS 0 | 1 nothing waits for it | -1 | -5
 -- ERRORS  -1 missing job, -5 missing parent      EVENTS waiting      COST O(log n)
@@ -23,10 +23,12 @@ if known then return known end
 -- @include lib/locate
 -- @include lib/parents
 
-if not locate(id) then return -1 end
-local vitals = stored().vitals(redis.call('HGET', base .. 'vitals', id))
+local job = locate(id)
+if not job then return -1 end
+local vitals = (job.record or job.brood) and detach(job) or {}
 local pa = vitals.pa
 if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
+if pa[4] then unfold_pending(pa[1], pa[2], span_of(base, id, pa)) end
 if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], child_key(base, id)) == 0 then return 1 end
 vitals.pa = nil
 if next(vitals) then

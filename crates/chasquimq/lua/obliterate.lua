@@ -2,20 +2,22 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
---         ignored:<id> faults:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
--- ARGV    now_ms (epoch ms), count (logs or records a step), force (1 = active jobs too), cursor (of the records; '0' at first)
+--         ignored:<id> faults:<id> spans:<id> returned:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
+-- ARGV    now_ms (epoch ms), count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)
 -- RETURNS a cursor: call again with it | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
 local base = KEYS[1]
 local now_ms, count, force, cursor = tonumber(ARGV[1]), math.min(tonumber(ARGV[2]), 1000), ARGV[3], ARGV[4]
+local IN_LOG = 'log:'
 
 -- @include lib/state
 -- @include lib/events
 -- @include lib/line
 -- @include lib/priority
 -- @include lib/delayed
+-- @include lib/frame
 -- @include lib/records
 -- @include lib/parents
 
@@ -34,15 +36,43 @@ local parents = redis.call('SPOP', base .. 'parents', count)
 if #parents > 0 then
   local keys = {}
   for _, id in ipairs(parents) do
-    append(keys, base .. 'children:' .. id, base .. 'processed:' .. id, base .. 'ignored:' .. id, base .. 'faults:' .. id)
+    for _, start in ipairs({ 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }) do
+      keys[#keys + 1] = base .. start .. id
+    end
   end
   redis.call('UNLINK', unpack(keys))
   return cursor
 end
-local page = redis.call('HSCAN', base .. 'vitals', cursor, 'COUNT', count)
-local ids = {}
-for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
-for from = 1, #ids, 1000 do release_keys(ids, from, math.min(from + 999, #ids)) end
+-- Lets go of some records; gives the cursor of the next ones, which are followed by the frames of children, if there may be any.
+local function release_records()
+  local page = redis.call('HSCAN', base .. 'vitals', cursor, 'COUNT', count)
+  local ids = {}
+  for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
+  for from = 1, #ids, 1000 do release_keys(ids, from, math.min(from + 999, #ids)) end
+  if page[1] ~= '0' then return page[1] end
+  return S.flows == 1 and IN_LOG .. '0-0' or nil
+end
+
+-- Lets go of the children in some frames behind this log entry; gives the cursor of the next ones.
+local function release_frames(after)
+  local entries = redis.call('XRANGE', base .. 'log', '(' .. after, '+', 'COUNT', math.ceil(count / 64))
+  for _, entry in ipairs(entries) do
+    local first, n = entry[1]:match('^(%d+)-(%d+)$')
+    local brood = entry[2][1] == 'f' and #n < 3 and brood_of(entry[2][2])
+    for i = 0, brood and tonumber(n) - 1 or -1 do
+      local pa = parent_in(brood, tonumber(first), i)
+      if pa then left_parents[#left_parents + 1] = { base, pa, id_in(brood[1], first + i) } end
+    end
+  end
+  return #entries > 0 and IN_LOG .. entries[#entries][1] or nil
+end
+
+local next_cursor
+if cursor:sub(1, #IN_LOG) == IN_LOG then
+  next_cursor = release_frames(cursor:sub(#IN_LOG + 1))
+else
+  next_cursor = release_records()
+end
 -- parents in other queues; those of this one are gone
 local left = left_parents
 left_parents = {}
@@ -51,7 +81,7 @@ for _, child in ipairs(left) do
 end
 settle_parents(now_ms, true)
 flush_visited(now_ms)
-if page[1] ~= '0' then return page[1] end
+if next_cursor then return next_cursor end
 local keys = {}
 for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
   'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',

@@ -1,40 +1,109 @@
 -- read_dependencies: no change. Gives what parents know of their children (lib/parents): pages of any kind, or how many there are.
--- KEYS    base (also: children:<id> processed:<id> ignored:<id> faults:<id>)
+-- KEYS    base (also: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    ids (MessagePack array), pages (MessagePack array, three values a page: kind (children|processed|ignored|faults), cursor
---         (scan's; a rank of faults), count (about so many; of faults the rank behind the last; 0 = all of them, -1 = their number))
+--         (scan's, or IN_SPANS and the number of the last child; a rank of faults), count (about so many; of faults the rank behind the
+--         last; 0 = all of them, -1 = their number))
 -- RETURNS {next cursor or number, {value, ...}, ...} two a page, page by page of each id. Values are the children's keys; of processed
 --         and ignored key and value in turn. The cursor is 0 behind the last page; of faults it is cursor + count
--- ERRORS  none      EVENTS none      COST O(children on the pages)
+-- ERRORS  none      EVENTS none      COST O(children on the pages, and spans)
 -- SOURCE  BullMQ 6.7 Job#getDependencies, #getDependenciesCount, #getIgnoredChildrenFailures, Queue#getDependencies
 local base = KEYS[1]
 local ids, pages = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
+-- more than a scan's cursor
+local IN_SPANS = 1125899906842624
 
--- How each kind is counted, read whole and paged.
+-- @include lib/spans
+
+-- How each kind is counted, read whole and paged; where its spans are (lib/spans), and how they are read.
 local KINDS = {
-  children = { 'SCARD', 'SMEMBERS', 'SSCAN' },
-  processed = { 'HLEN', 'HGETALL', 'HSCAN' },
+  children = { 'SCARD', 'SMEMBERS', 'SSCAN', 'spans', 'SMEMBERS' },
+  processed = { 'HLEN', 'HGETALL', 'HSCAN', 'returned', 'HKEYS' },
   ignored = { 'HLEN', 'HGETALL', 'HSCAN' },
   faults = { 'ZCARD', 'ZRANGE' },
 }
 
--- Next cursor, or number, and values of one page.
-local function page(kind, key, cursor, count)
-  local number_of, all_of, scan = unpack(KINDS[kind])
-  if count < 0 then return redis.call(number_of, key), {} end
-  if kind == 'faults' then
-    if count == 0 then return 0, redis.call(all_of, key, 0, -1) end
-    return cursor + count, redis.call(all_of, key, cursor, count - 1)
+-- Spans of a kind, by their numbers: {first, count, front, span}.
+local function spans_of(kind, id)
+  local spans, key, all_of = {}, KINDS[kind][4], KINDS[kind][5]
+  for i, span in ipairs(key and redis.call(all_of, base .. key .. ':' .. id) or {}) do
+    local first, count, front = read_span(span)
+    spans[i] = { first, count, front, span }
   end
-  if count == 0 then return 0, redis.call(all_of, key) end
-  local found = redis.call(scan, key, cursor, 'COUNT', count)
-  return found[1], found[2]
+  table.sort(spans, function(a, b) return a[1] < b[1] end)
+  return spans
+end
+
+-- Adds what a page tells of some children of a span: numbers, in order.
+local function give_children(values, kind, id, span, numbers)
+  local returned = kind == 'processed' and pairs_in_span(span[4], redis.call('HGET', base .. 'returned:' .. id, span[4]))
+  for _, number in ipairs(numbers) do
+    values[#values + 1] = key_in_span(span[3], number)
+    if returned then values[#values + 1] = returned[2 * (number - span[1] + 1)] end
+  end
+end
+
+-- Adds `room` children of spans, or a few more, whose numbers are above this one. Gives the cursor of the next page.
+local function page_of_spans(values, kind, id, above, room)
+  local found, top, more = {}, 0, false
+  for _, span in ipairs(spans_of(kind, id)) do
+    if #found >= room and span[1] > top then
+      more = true
+      break
+    end
+    for number = math.max(span[1], above + 1), span[1] + span[2] - 1 do
+      found[#found + 1] = { number, span }
+      top = math.max(top, number)
+    end
+  end
+  table.sort(found, function(a, b) return a[1] < b[1] end)
+  for i, child in ipairs(found) do
+    -- children of several queues may have one number, and a cursor is no more than that
+    if i > room and child[1] > found[i - 1][1] then return IN_SPANS + found[i - 1][1] end
+    give_children(values, kind, id, child[2], { child[1] })
+  end
+  return more and IN_SPANS + top or 0
+end
+
+-- All of a kind.
+local function whole_of(kind, id)
+  local values = kind == 'faults' and redis.call('ZRANGE', base .. 'faults:' .. id, 0, -1)
+    or redis.call(KINDS[kind][2], base .. kind .. ':' .. id)
+  for _, span in ipairs(spans_of(kind, id)) do
+    local numbers = {}
+    for i = 1, span[2] do numbers[i] = span[1] + i - 1 end
+    give_children(values, kind, id, span, numbers)
+  end
+  return values
+end
+
+local function count_of(kind, id)
+  local count = redis.call(KINDS[kind][1], base .. kind .. ':' .. id)
+  for _, span in ipairs(spans_of(kind, id)) do count = count + span[2] end
+  return count
+end
+
+-- Next cursor, or number, and values of one page.
+local function page(kind, id, cursor, count)
+  if count < 0 then return count_of(kind, id), {} end
+  if count == 0 then return 0, whole_of(kind, id) end
+  local key = base .. kind .. ':' .. id
+  if kind == 'faults' then return cursor + count, redis.call('ZRANGE', key, cursor, count - 1) end
+  local values, above = {}, cursor - IN_SPANS
+  if cursor < IN_SPANS then
+    local found = redis.call(KINDS[kind][3], key, cursor, 'COUNT', count)
+    if tonumber(found[1]) > 0 then return found[1], found[2] end
+    values, above = found[2], 0
+  end
+  local room = count - (kind == 'children' and #values or #values / 2)
+  if room <= 0 then return #spans_of(kind, id) > 0 and IN_SPANS or 0, values end
+  return page_of_spans(values, kind, id, above, room), values
 end
 
 local out = {}
 for _, id in ipairs(ids) do
   for i = 1, #pages, 3 do
     local kind = pages[i]
-    out[#out + 1], out[#out + 2] = page(kind, base .. kind .. ':' .. id, pages[i + 1], pages[i + 2])
+    out[#out + 1], out[#out + 2] = page(kind, id, pages[i + 1], pages[i + 2])
   end
 end
 return out

@@ -1,7 +1,7 @@
 -- remove_children: what a job waits for -> gone, and what that waits for, but for what somebody holds and what has failed or completed.
 -- KEYS    base (also, and of the queues of its children: state meta jobs vitals traces active log front takes frames runs holes gone
 --         completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner> logs:<id> de:<id>
---         children:<id> processed:<id> ignored:<id> faults:<id>)
+--         children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), id
 -- RETURNS 0
 -- ERRORS  none      EVENTS removed, waiting      COST O(log n) a child, O(front list) for a waiting record

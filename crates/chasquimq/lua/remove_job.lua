@@ -2,7 +2,7 @@
 -- that is waited for.
 -- KEYS    base (also, and of the queues of its children and of its parent: state meta jobs vitals traces active log front takes frames runs
 --         holes gone completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner> logs:<id>
---         de:<id> children:<id> processed:<id> ignored:<id> faults:<id> schedulers)
+--         de:<id> children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> schedulers)
 -- ARGV    now_ms (epoch ms), id, with_children (1|0)
 -- RETURNS 1 removed, or there was no such job | 0 somebody holds it, or a child | -8
 -- ERRORS  -8 the latest iteration of a scheduler      EVENTS removed, waiting      COST O(log n) a job, O(front list) for a waiting record

@@ -1,6 +1,6 @@
 -- retry_job: failed | completed -> waiting | prioritized.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
---         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id>)
+--         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)

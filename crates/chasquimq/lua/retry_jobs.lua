@@ -1,6 +1,6 @@
 -- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
 -- KEYS    base (also: state meta log takes frames jobs vitals completed failed runs events trims wake memo:<client>:<slot>;
---         of parents: children:<id> processed:<id> ignored:<id> faults:<id>)
+--         of parents: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), client, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
 --         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
 -- RETURNS {moved, offset, done 1|0}
@@ -44,12 +44,13 @@ end
 -- The jobs of a completed run are given records.
 local function move_run(member, run, finished_on)
   local start, taken = tonumber(member), math.min(run[1], count - #moved)
-  local body_of = frame_bodies(frame_blob(run[2], run[3]))
+  local blob = frame_blob(run[2], run[3])
+  local body_of, brood = frame_bodies(blob), brood_of(blob)
   for job = start, start + taken - 1 do
-    local id = whole(job)
+    local id = id_in(run[7], job)
     jobs_set[#jobs_set + 1] = id
     jobs_set[#jobs_set + 1] = body_of(job - run[2])
-    keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil })
+    keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = parent_in(brood, run[2], job - run[2]) })
     moved[#moved + 1] = id
   end
   shorten_run(start, run, taken, finished_on)

@@ -1,7 +1,7 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
---         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> waiting-children)
+--         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
@@ -56,14 +56,15 @@ local function replay(known)
     end
   end
   for i = 1, #known[2], 2 do
-    local first, n = known[2][i], known[2][i + 1]
+    local first, n, ids = known[2][i], known[2][i + 1], nil
+    if first > 0 and type(n) == 'table' then n, ids = n[1], n[2] end
     if first == 0 then
       for _, id in ipairs(n) do replay_record(id) end
     elseif load_take(first) then
       append(taken, first, n, frame_blob(first, n))
     else
       -- every job of the frame was given a record since, or left
-      for job = first, first + n - 1 do replay_record(whole(job)) end
+      for job = first, first + n - 1 do replay_record(id_in(ids, job)) end
     end
   end
   return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,

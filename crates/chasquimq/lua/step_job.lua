@@ -2,7 +2,7 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
 --         lease:<owner> memo:<client>:<lane> logged logs:<id> de:<id>; of parents,
---         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> waiting-children)
+--         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    now_ms (epoch ms), client, lane, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
 --         lib/finish: none, or that of one job, as of a record), keeps (MessagePack, lib/finish),
 --         limiter_max, limiter_ms (as in step)
@@ -63,7 +63,8 @@ local _, due, gated, limited_ms = turn(outcomes, fetch_next == '1' and 1 or -1, 
 
 local id
 if R.taken > 0 then
-  id = R.ids[1] == 0 and R.ids[2][1] or whole(R.ids[1])
+  local first, place = R.ids[1], R.ids[2]
+  id = first == 0 and place[1] or id_in(type(place) == 'table' and place[2] or nil, first)
   if token ~= '0' then redis.call('SET', base .. 'lease:' .. take, 1, 'PX', lease_ms) end
 end
 remember(client, lane, number, { gated, due or -1, limited_ms, id })

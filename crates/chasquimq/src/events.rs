@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::{
     error::{Error, Result},
-    frame::MAX_JOBS,
+    frame::{child_id, MAX_JOBS},
     keys::Keys,
     pack::{Item, Reader},
     server::{
@@ -253,15 +253,16 @@ impl Unpacking {
     fn group(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let len = reader.array()?;
         match reader.str()? {
-            "A" => self.added_frame(reader),
+            "A" => self.added_frame(reader, len),
             "a" => {
                 let (first, n) = (reader.int()?, reader.int()?);
-                for number in numbers(first, n, MAX_JOBS as i64)? {
-                    self.push("active", &[("jobId", &number.to_string()), ("prev", "waiting")]);
+                let ids = Ids::read_front(reader, len > 3, first)?;
+                for i in 0..numbers(first, n, MAX_JOBS as i64)?.count() {
+                    self.push("active", &[("jobId", &ids.at(i)), ("prev", "waiting")]);
                 }
                 Ok(())
             }
-            "C" => self.completed_run(reader),
+            "C" => self.completed_run(reader, len),
             "B" => self.added_records(reader, len),
             "X" => self.columns(reader, len),
             "E" => {
@@ -283,35 +284,33 @@ impl Unpacking {
         }
     }
 
-    fn added_frame(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+    fn added_frame(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
         let (first, n) = (reader.int()?, reader.int()?);
         let names = column(reader)?;
-        for (i, number) in numbers(first, n, MAX_JOBS as i64)?.enumerate() {
-            let id = number.to_string();
+        let ids = Ids::read_front(reader, len > 4, first)?;
+        for i in 0..numbers(first, n, MAX_JOBS as i64)?.count() {
+            let id = ids.at(i);
             self.push("added", &[("jobId", &id), ("name", &names.at(i))]);
             self.push("waiting", &[("jobId", &id)]);
         }
         Ok(())
     }
 
-    fn completed_run(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+    fn completed_run(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<()> {
         let (first, n) = (reader.int()?, reader.int()?);
         let results = reader.bytes()?;
+        let ids = Ids::read_front(reader, len > 4, first)?;
         let mut results = (!results.is_empty()).then(|| Reader::new(results));
         if let Some(results) = &mut results {
             results.array()?;
         }
-        for number in numbers(first, n, MAX_JOBS as i64)? {
+        for i in 0..numbers(first, n, MAX_JOBS as i64)?.count() {
             let value = match &mut results {
                 Some(results) => results.str()?,
                 None => "",
             };
             let value = if value.is_empty() { "null" } else { value };
-            let fields = [
-                ("jobId", &*number.to_string()),
-                ("returnvalue", value),
-                ("prev", "active"),
-            ];
+            let fields = [("jobId", &*ids.at(i)), ("returnvalue", value), ("prev", "active")];
             self.push("completed", &fields);
         }
         Ok(())
@@ -360,13 +359,22 @@ fn numbers(first: i64, n: i64, most: i64) -> Result<std::ops::Range<i64>> {
     Ok(first..first.saturating_add(n))
 }
 
-/// Ids of records: numbered from one on, or one each.
+/// Ids: numbered from one on, with what those of children begin with, or one each.
 enum Ids<'a> {
     From(i64),
+    Children(&'a str, i64),
     Each(Column<'a>),
 }
 
 impl<'a> Ids<'a> {
+    /// Those of a frame's jobs.
+    fn read_front(reader: &mut Reader<'a>, are_children: bool, first: i64) -> Result<Self> {
+        Ok(match are_children {
+            true => Ids::Children(reader.str()?, first),
+            false => Ids::From(first),
+        })
+    }
+
     fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut ahead = *reader;
         match ahead.item()? {
@@ -381,6 +389,7 @@ impl<'a> Ids<'a> {
     fn at(&self, i: usize) -> Cow<'a, str> {
         match self {
             Ids::From(first) => first.saturating_add(i as i64).to_string().into(),
+            Ids::Children(front, first) => child_id(front, first.saturating_add(i as i64) as u64).into(),
             Ids::Each(ids) => ids.at(i),
         }
     }

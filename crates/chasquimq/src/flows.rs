@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use redis::Value;
 
 use crate::{
+    dependencies::{ChildKind, ChildPage, Extent},
     error::{Error, Result},
-    frame::{prioritized_body, record_body},
+    frame::{prioritized_body, record_body, Brood, FrameBuilder},
+    id::unique_uuid_front,
     keys::{qualified_name, slot_of, Keys},
     options::JobOptions,
     pack::Packer,
@@ -25,7 +27,7 @@ pub struct FlowNode<'a> {
     pub queue: usize,
     /// What waits for it.
     pub parent: NodeParent<'a>,
-    /// Its id; empty: the queue's next number.
+    /// Its id; empty: the queue's next number, or, of a child of another of these jobs, a UUID of the engine's.
     pub id: &'a str,
     /// The id was chosen by somebody: a job of it may exist.
     pub is_given: bool,
@@ -57,8 +59,24 @@ pub struct Flows {
     bases: Vec<String>,
     plan: Vec<u8>,
     bodies: Vec<Vec<u8>>,
+    // what the script is given in a place: this job, or a frame of children from it on
+    places: Vec<usize>,
     // of the jobs that may be refused because of their parents, as users see these
     parent_keys: HashMap<usize, String>,
+    named_by: String,
+    // numbers of children in each frame
+    frames: Vec<u32>,
+}
+
+/// What became of the jobs of flows.
+#[derive(Debug)]
+pub struct AddedFlows {
+    /// Those whose id is not the one that was sent.
+    pub exceptions: Vec<FlowException>,
+    /// What the ids that the engine made for children begin with ([`crate::frame::child_id`]).
+    pub named_by: String,
+    /// Of these children, in order: the number of the first, and how many there are.
+    pub named: Vec<(u64, u32)>,
 }
 
 /// What became of a job whose id is not the one that was sent.
@@ -86,15 +104,22 @@ impl Flows {
             if matches!(node.parent, NodeParent::Node(parent) if is_lost(parent)) || node.queue >= queues.len() {
                 return Err(Error::Invalid(format!("job {index} of a flow has no place in it")));
             }
-            packing.push(index, nodes, queues);
+            if !packing.push_framed(index, nodes, queues) {
+                packing.close_frame();
+                packing.push(index, nodes, queues);
+            }
         }
+        packing.close_frame();
         Ok(Self {
             now_ms,
             base,
             plan: packing.plan(queues, nodes),
             bases: packing.bases,
             bodies: packing.bodies,
+            places: packing.places,
             parent_keys: packing.parent_keys,
+            named_by: packing.named_by,
+            frames: packing.frames,
         })
     }
 
@@ -118,11 +143,13 @@ impl Flows {
         }
     }
 
-    fn read(&self, reply: Value) -> Result<Vec<FlowException>> {
-        let mut flat = Reply::new("the answer to add_flows", reply)?;
+    fn read(&self, reply: Value) -> Result<AddedFlows> {
+        let mut reply = Reply::new("the answer to add_flows", reply)?;
+        let (mut flat, mut firsts) = (reply.array()?, reply.array()?);
         let mut exceptions = Vec::new();
         while !flat.is_empty() {
-            let index = flat.int()? as usize;
+            let place = flat.int()? as usize;
+            let index = self.places.get(place).copied().unwrap_or(place);
             let text = flat.text()?;
             let code = text.strip_prefix('-').and_then(|code| code.parse::<i64>().ok());
             let key = self.parent_keys.get(&index);
@@ -132,43 +159,170 @@ impl Flows {
             };
             exceptions.push(FlowException { index, id });
         }
-        Ok(exceptions)
+        let named = self
+            .frames
+            .iter()
+            .map(|jobs| Ok((firsts.int()? as u64, *jobs)))
+            .collect::<Result<_>>()?;
+        Ok(AddedFlows {
+            exceptions,
+            named_by: self.named_by.clone(),
+            named,
+        })
     }
 }
 
-struct Packing {
+/// Puts jobs in their places: a place each, or one for a frame of children, which stand behind each other.
+struct Packing<'a> {
     now_ms: u64,
     has_children: Vec<bool>,
+    // whether a job or what is above it has a parent that may be missing
+    may_be_refused: Vec<bool>,
+    // the job in each place, or the first of its frame; and the place of each job
+    places: Vec<usize>,
+    place_of: Vec<usize>,
     extras: Packer,
     extras_count: usize,
     bodies: Vec<Vec<u8>>,
     bases: Vec<String>,
     parent_keys: HashMap<usize, String>,
+    named_by: String,
+    frames: Vec<u32>,
+    frame_plans: Packer,
+    open: Option<OpenFrame<'a>>,
 }
 
-impl Packing {
+/// A frame of children that is being filled.
+struct OpenFrame<'a> {
+    builder: FrameBuilder,
+    queue: usize,
+    options: &'a JobOptions,
+    // of all of the parents
+    parent_queue: usize,
+    parents: Vec<(usize, u32)>,
+    brood: Brood<'a>,
+}
+
+impl<'a> Packing<'a> {
     fn new(now_ms: u64, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Self {
         let mut has_children = vec![false; nodes.len()];
-        for node in nodes {
-            if let NodeParent::Node(parent) = node.parent {
-                if let Some(has) = has_children.get_mut(parent) {
-                    *has = true;
+        let mut may_be_refused = vec![false; nodes.len()];
+        for (index, node) in nodes.iter().enumerate() {
+            match node.parent {
+                NodeParent::Node(parent) => {
+                    may_be_refused[index] = may_be_refused.get(parent).copied().unwrap_or_default();
+                    if let Some(has) = has_children.get_mut(parent) {
+                        *has = true;
+                    }
                 }
+                NodeParent::Job(..) => may_be_refused[index] = true,
+                NodeParent::None => {}
             }
         }
         Self {
             now_ms,
             has_children,
+            may_be_refused,
+            places: Vec::with_capacity(nodes.len()),
+            place_of: Vec::with_capacity(nodes.len()),
             extras: Packer::default(),
             extras_count: 0,
             bodies: Vec::with_capacity(nodes.len()),
             bases: queues.iter().map(|keys| keys.base.clone()).collect(),
             parent_keys: HashMap::new(),
+            named_by: unique_uuid_front(),
+            frames: Vec::new(),
+            frame_plans: Packer::default(),
+            open: None,
         }
+    }
+
+    /// Puts a job into a frame of children, if it needs no record: false when it does.
+    fn push_framed(&mut self, index: usize, nodes: &[FlowNode<'a>], queues: &'a [Keys]) -> bool {
+        let node = &nodes[index];
+        let (NodeParent::Node(parent), options) = (node.parent, node.options) else {
+            return false;
+        };
+        let is_plain = node.id.is_empty()
+            && !self.has_children[index]
+            && !self.may_be_refused[index]
+            && options.delay_ms == 0
+            && !options.lifo
+            && options.priority == 0
+            && options.deduplication.is_none();
+        if !is_plain {
+            return false;
+        }
+        let parent_queue = nodes[parent].queue;
+        let fits = self.open.as_ref().is_some_and(|open| {
+            let is_alike = open.queue == node.queue && open.parent_queue == parent_queue;
+            is_alike && open.options.text == options.text && !open.builder.is_full_for(node.name, node.data)
+        });
+        if !fits {
+            self.close_frame();
+            self.open = Some(OpenFrame {
+                builder: FrameBuilder::new(options.timestamp.unwrap_or(self.now_ms), &options.text),
+                queue: node.queue,
+                options,
+                parent_queue,
+                parents: Vec::new(),
+                brood: Brood {
+                    ids: "",
+                    base: &queues[parent_queue].base,
+                    policy: options.on_failure,
+                    parents: Vec::new(),
+                },
+            });
+            self.places.push(index);
+        }
+        self.place_of.push(self.places.len() - 1);
+        if let Some(open) = &mut self.open {
+            open.builder.push(node.name, node.data);
+            match open.parents.last_mut() {
+                Some((last, count)) if *last == self.place_of[parent] => {
+                    *count += 1;
+                    if let Some((_, count)) = open.brood.parents.last_mut() {
+                        *count += 1;
+                    }
+                }
+                _ => {
+                    open.parents.push((self.place_of[parent], 1));
+                    open.brood.parents.push((nodes[parent].id, 1));
+                }
+            }
+        }
+        true
+    }
+
+    fn close_frame(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let jobs = open.builder.jobs();
+        let (frame, names) = open.builder.finish();
+        let brood = Brood {
+            ids: &self.named_by,
+            ..open.brood
+        };
+        self.bodies.push(brood.pack(&frame));
+        let plan = &mut self.frame_plans;
+        plan.int(self.places.len() as i64).array(4).int(jobs as i64);
+        plan.column(names.iter().map(String::as_str), names.len() == 1);
+        plan.array(open.parents.len());
+        for (place, _) in &open.parents {
+            plan.int(*place as i64 + 1);
+        }
+        plan.array(open.parents.len());
+        for (_, count) in &open.parents {
+            plan.int(i64::from(*count));
+        }
+        self.frames.push(jobs as u32);
     }
 
     fn push(&mut self, index: usize, nodes: &[FlowNode<'_>], queues: &[Keys]) {
         let node = &nodes[index];
+        self.places.push(index);
+        self.place_of.push(self.places.len() - 1);
         let options = node.options;
         let timestamp = options.timestamp.unwrap_or(self.now_ms);
         self.bodies.push(if options.priority == 0 {
@@ -194,7 +348,10 @@ impl Packing {
         self.extras_count += 1;
         let is_due_later = options.delay_ms > 0 && !self.has_children[index];
         let due_ms = if is_due_later { timestamp + options.delay_ms } else { 0 };
-        self.extras.int(index as i64 + 1).array(8).int(i64::from(node.is_given));
+        self.extras
+            .int(self.places.len() as i64)
+            .array(8)
+            .int(i64::from(node.is_given));
         self.extras
             .int(due_ms as i64)
             .int(i64::from(options.lifo))
@@ -225,33 +382,38 @@ impl Packing {
     }
 
     fn plan(&self, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Vec<u8> {
-        let mut plan = Packer::with_capacity(64 * nodes.len() + self.extras.0.len());
-        plan.array(6);
+        let jobs = || self.places.iter().map(|index| &nodes[*index]);
+        let extras = self.extras.0.len() + self.frame_plans.0.len();
+        let mut plan = Packer::with_capacity(64 * self.places.len() + extras);
+        plan.array(8);
         plan.column(queues.iter().map(|keys| keys.base.as_str()), false);
-        plan.array(nodes.len());
-        for node in nodes {
-            plan.int(node.queue as i64 + 1);
+        plan.array(self.places.len());
+        for job in jobs() {
+            plan.int(job.queue as i64 + 1);
         }
-        plan.column(nodes.iter().map(|node| node.id), false);
-        plan.column(nodes.iter().map(|node| node.name), false);
-        plan.array(nodes.len());
-        for node in nodes {
-            plan.int(match node.parent {
-                NodeParent::Node(parent) => parent as i64 + 1,
+        plan.column(jobs().map(|job| job.id), false);
+        plan.column(jobs().map(|job| job.name), false);
+        plan.array(self.places.len());
+        for job in jobs() {
+            plan.int(match job.parent {
+                NodeParent::Node(parent) => self.place_of[parent] as i64 + 1,
                 _ => 0,
             });
         }
         plan.map(self.extras_count).0.extend_from_slice(&self.extras.0);
+        plan.str(&self.named_by);
+        plan.map(self.frames.len()).0.extend_from_slice(&self.frame_plans.0);
         plan.0
     }
 }
 
 impl Queue {
-    /// Adds trees of jobs to any queues on this connection's server, exactly once, in one atomic step. Gives the jobs that have another
-    /// id than was sent: their number, or that of a job they yield to; and those that were refused because of their parents.
+    /// Adds trees of jobs to any queues on this connection's server, exactly once, in one atomic step. Gives the ids that were made for
+    /// children; the jobs that have another id than was sent: their number, or that of a job they yield to; and those that were refused
+    /// because of their parents.
     /// # Errors
     /// As [`crate::Connection::send`]; [`Error::Invalid`] when they lie in several slots of a cluster.
-    pub async fn add_flows(&self, flows: &Flows) -> Result<Vec<FlowException>> {
+    pub async fn add_flows(&self, flows: &Flows) -> Result<AddedFlows> {
         if self.connection().is_of_cluster() {
             flows.check_slot()?;
         }
@@ -267,12 +429,16 @@ impl Queue {
     /// # Errors
     /// As [`crate::Connection::send`].
     pub async fn children_values(&self, id: &str) -> Result<Vec<(String, String)>> {
-        let mut all = redis::cmd("HGETALL");
-        all.arg(self.keys().key(&format!("processed:{id}")));
-        let mut flat = Reply::new("the values of children", self.connection().send(&all).await?)?;
-        let mut values = Vec::with_capacity(flat.len() / 2);
-        while !flat.is_empty() {
-            values.push((flat.text()?, flat.text()?));
+        let processed = ChildPage {
+            kind: ChildKind::Processed,
+            cursor: 0,
+            extent: Extent::Whole,
+        };
+        let pages = self.children_pages(id, &[processed]).await?;
+        let mut flat = pages.into_iter().flat_map(|page| page.values);
+        let mut values = Vec::new();
+        while let (Some(key), Some(value)) = (flat.next(), flat.next()) {
+            values.push((key, value));
         }
         Ok(values)
     }
@@ -352,9 +518,11 @@ mod tests {
         ];
         let flows = Flows::pack(7, &queues, &nodes).expect("flows");
         let flat = [Value::Int(0), Value::Int(-5), Value::Int(1), Value::Int(-7)];
+        let reply = Value::Array(vec![Value::Array(flat.to_vec()), Value::Array(Vec::new())]);
         let texts: Vec<String> = flows
-            .read(Value::Array(flat.to_vec()))
+            .read(reply)
             .expect("exceptions")
+            .exceptions
             .into_iter()
             .map(|exception| exception.id.expect_err("a refusal").to_string())
             .collect();

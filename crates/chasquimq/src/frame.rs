@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     error::Result,
+    job::{Parent, Policy},
     pack::{Item, Packer, Reader},
 };
 
@@ -84,9 +85,88 @@ pub fn single_frame(timestamp: u64, options: &str, name: &str, data: &str) -> Ve
     packer.0
 }
 
+/// What a frame of children begins with: what its jobs are called, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brood<'a> {
+    /// What their ids begin with; their numbers follow ([`child_id`]).
+    pub ids: &'a str,
+    /// What the keys of their parents' queue start with.
+    pub base: &'a str,
+    /// What their failure does to their parents.
+    pub policy: Policy,
+    /// Ids of the parents, and how many children each of them has here, in order.
+    pub parents: Vec<(&'a str, u32)>,
+}
+
+impl<'a> Brood<'a> {
+    /// Writes it in front of a frame.
+    pub fn pack(&self, frame: &[u8]) -> Vec<u8> {
+        let mut packer = Packer::with_capacity(128 + 40 * self.parents.len() + frame.len());
+        packer.array(5).str(self.ids).str(self.base).str(self.policy.letter());
+        packer.column(self.parents.iter().map(|(id, _)| *id), false);
+        packer.array(self.parents.len());
+        for (_, count) in &self.parents {
+            packer.int(i64::from(*count));
+        }
+        packer.0.extend_from_slice(frame);
+        packer.0
+    }
+
+    /// The parents, and how many children each has here.
+    pub(crate) fn into_parents(self) -> impl Iterator<Item = (Parent, u32)> + use<'a> {
+        let Self {
+            base, policy, parents, ..
+        } = self;
+        parents.into_iter().map(move |(id, children)| {
+            let parent = Parent {
+                base: base.to_owned(),
+                id: id.to_owned(),
+                policy,
+                span: None,
+                span_len: None,
+            };
+            (parent, children)
+        })
+    }
+
+    /// Reads that of a frame of children; `None` and nothing is read when its jobs have no parents.
+    fn read(frame: &mut Reader<'a>) -> Result<Option<Self>> {
+        let mut ahead = *frame;
+        let Item::Array(_) = ahead.item()? else {
+            return Ok(None);
+        };
+        let (ids, base, policy) = (ahead.str()?, ahead.str()?, Policy::of(ahead.str()?));
+        let ids_of_parents = (0..ahead.array()?).map(|_| ahead.str()).collect::<Result<Vec<_>>>()?;
+        ahead.array()?;
+        let parents = ids_of_parents
+            .into_iter()
+            .map(|id| Ok((id, ahead.int()? as u32)))
+            .collect::<Result<_>>()?;
+        *frame = ahead;
+        Ok(Some(Self {
+            ids,
+            base,
+            policy,
+            parents,
+        }))
+    }
+}
+
+/// The id of the child of this number: a UUID, if `ids` is the front of one.
+pub fn child_id(ids: &str, number: u64) -> String {
+    format!("{ids}{number:012x}")
+}
+
+/// The id of the job of this number in a frame; `ids`: what those of children begin with.
+pub(crate) fn id_in(ids: Option<&str>, number: u64) -> String {
+    ids.map_or_else(|| number.to_string(), |ids| child_id(ids, number))
+}
+
 /// Head of a stored frame, and its jobs.
 #[derive(Debug)]
 pub struct Frame<'a> {
+    /// Of a frame of children.
+    pub brood: Option<Brood<'a>>,
     /// Creation time of its jobs, epoch ms.
     pub timestamp: u64,
     /// Options of its jobs, JSON text.
@@ -101,9 +181,11 @@ impl<'a> Frame<'a> {
     /// [`crate::Error::Malformed`] when this is no frame.
     pub fn parse(blob: &'a [u8]) -> Result<Self> {
         let mut jobs = Reader::new(blob);
+        let brood = Brood::read(&mut jobs)?;
         let timestamp = jobs.int()? as u64;
         let options = jobs.str()?;
         Ok(Self {
+            brood,
             timestamp,
             options,
             jobs,
@@ -269,6 +351,29 @@ mod tests {
         assert_eq!(bodies[2], b"\x91\xa7\xc0\xa7\"thre");
         assert_eq!(bodies[3], b"\x91\xa0");
         assert!(bodies[2..4].iter().all(|body| Body::parse(body).is_err()));
+    }
+
+    #[test]
+    fn a_frame_of_children_says_whose_they_are() {
+        let mut builder = FrameBuilder::new(7, "{}");
+        for data in ["1", "2", "3"] {
+            builder.push("a", data);
+        }
+        let brood = Brood {
+            ids: "0c1f7a0e-5b0c-4d7e-9a53-",
+            base: "{q}:",
+            policy: Policy::Fail,
+            parents: vec![("r", 2), ("s", 1)],
+        };
+        let blob = brood.pack(&builder.finish().0);
+        let mut frame = Frame::parse(&blob).expect("frame");
+        assert_eq!(frame.brood, Some(brood));
+        assert_eq!((frame.timestamp, frame.options), (7, "{}"));
+        assert_eq!(frame.next_job().expect("job"), Some((Some("a"), "1")));
+        assert_eq!(
+            child_id("0c1f7a0e-5b0c-4d7e-9a53-", 30),
+            "0c1f7a0e-5b0c-4d7e-9a53-00000000001e"
+        );
     }
 
     #[test]

@@ -27,6 +27,18 @@ pub(crate) fn random_unit() -> f64 {
     (random_bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 
+/// What 2^48 random UUIDs begin with, and nobody else's do: 24 characters, which twelve hexadecimal digits follow.
+pub(crate) fn unique_uuid_front() -> String {
+    let (high, low) = (random_bits(), random_bits());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff,
+        low & 0x3fff | 0x8000
+    )
+}
+
 /// An id no other client has, 32 hexadecimal digits.
 pub fn unique_id() -> String {
     format!("{:016x}{:016x}", random_bits(), random_bits())

@@ -71,6 +71,12 @@ pub struct Parent {
     pub id: String,
     /// What becomes of it when the child fails.
     pub policy: Policy,
+    /// Of a child that is or was in a frame: number of the first of its span, and how many these are (`lua/lib/spans.lua`).
+    #[serde(default)]
+    pub span: Option<u64>,
+    /// See `span`.
+    #[serde(default)]
+    pub span_len: Option<u64>,
 }
 
 impl Parent {
@@ -124,6 +130,17 @@ impl Policy {
             Policy::Continue => "c",
             Policy::Ignore => "i",
             Policy::Remove => "r",
+        }
+    }
+
+    /// That of a letter; what a newer version may write does nothing.
+    pub fn of(letter: &str) -> Self {
+        match letter {
+            "f" => Policy::Fail,
+            "c" => Policy::Continue,
+            "i" => Policy::Ignore,
+            "r" => Policy::Remove,
+            _ => Policy::Wait,
         }
     }
 

@@ -41,6 +41,8 @@
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
+//! - **brood**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
+//!   frame, of which the parent is told at once when they end together (`lua/lib/frame`, `lua/lib/spans`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
 //! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
 //!
@@ -87,7 +89,7 @@ pub use clock::system_now_ms;
 pub use dependencies::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode};
 pub use error::{Error, Result};
 pub use events::{Event, EventMessage, EventReader};
-pub use flows::{FlowException, FlowNode, Flows, NodeParent};
+pub use flows::{AddedFlows, FlowException, FlowNode, Flows, NodeParent};
 pub use id::unique_id;
 pub use job::{Body, Job, Parent, Policy, Vitals};
 pub use keys::Keys;

@@ -11,10 +11,11 @@ local function abandoned_jobs()
   for i = 1, #takes, 2 do
     local first, take = held_take(takes[i], takes[i + 1])
     if is_abandoned(take[3]) then
-      local n = held_frame(first, take)
+      local n, brood = held_frame(first, take), brood_in(take)
       for offset = 0, n - 1 do
         if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
-          jobs[#jobs + 1] = { id = whole(first + offset), started = take[1], order = first + offset, first = first, n = n }
+          jobs[#jobs + 1] = { id = id_in(brood and brood[1], first + offset), started = take[1], order = first + offset, first = first,
+            n = n, pa = parent_in(brood, first, offset) }
         end
       end
     end

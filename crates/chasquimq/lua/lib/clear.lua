@@ -17,10 +17,12 @@ end
 -- What a step removed. ids: in order, where they are wanted; count; records: those that had one; looked: jobs looked at; effort: its cost.
 local G = { ids = {}, count = 0, records = {}, entries = {}, looked = 0, effort = 0, bytes = 0 }
 
-local function note_gone(id, has_record)
+-- pa: what waits for it, when it has no record.
+local function note_gone(id, has_record, pa)
   G.count = G.count + 1
   if G.wanted then G.ids[G.count] = id end
   if has_record then G.records[#G.records + 1] = id end
+  if pa then left_parents[#left_parents + 1] = { base, pa, id } end
 end
 
 local function is_later(id, C)
@@ -83,20 +85,21 @@ end
 
 -- A frame of which some jobs were touched before, or not all may go now. True when it was looked at to its end.
 local function clear_in_frame(first, chars, due, filter, room)
-  local touched = chars.touched
+  local touched, brood = chars.touched, chars.brood
+  local ids = brood and brood[1]
   local bytes, left, changed = { chars.text:byte(1, -1) }, false, false
   local gone, plain, own = ('0'):byte(), ('1'):byte(), ('r'):byte()
   local whole_frame = true
   for i, byte in ipairs(bytes) do
     if byte ~= gone then
-      local id = whole(first + i - 1)
+      local id = id_in(ids, first + i - 1)
       if room == 0 then
         whole_frame, left = false, true
       else
         room = room - 1
         G.looked, G.effort = G.looked + 1, G.effort + 1
         if byte == plain and due or (byte == own and pick_records(filter, { id })[1]) then
-          note_gone(id, byte == own)
+          note_gone(id, byte == own, byte == plain and parent_in(brood, first, i - 1))
           S.waiting = S.waiting - 1
           bytes[i], changed = gone, true
         else
@@ -119,18 +122,20 @@ local function clear_in_frame(first, chars, due, filter, room)
 end
 
 local function clear_frame(first, n, blob, filter, room)
-  local due = true
+  local due, brood = true, brood_of(blob)
   if not picks_all(filter) then
-    due = stored().timestamp(blob, 0) <= filter.before_ms
+    -- behind a brood
+    local at = brood and cmsgpack.unpack_one(blob) or 0
+    due = stored().timestamp(blob, at) <= filter.before_ms
   end
   local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
   if holes or (due and n > room) then
-    return clear_in_frame(first, { text = holes or string.rep('1', n), touched = holes }, due, filter, room)
+    return clear_in_frame(first, { text = holes or string.rep('1', n), touched = holes, brood = brood }, due, filter, room)
   end
   G.looked, G.effort = G.looked + math.min(n, room), G.effort + FRAME_EFFORT
   if due then
-    if G.wanted then
-      for number = first, first + n - 1 do note_gone(whole(number), false) end
+    if G.wanted or brood then
+      for i = 0, n - 1 do note_gone(id_in(brood and brood[1], first + i), false, parent_in(brood, first, i)) end
     else
       G.count = G.count + n
     end

@@ -1,7 +1,8 @@
 -- events: one stream entry a script call. Its one field holds MessagePack groups, one behind the other:
---   {A, first, n, names}            `added` and `waiting` of n jobs numbered from first; names: one text, or one a job
---   {a, first, n}                   `active`, prev waiting
---   {C, first, n, results}          `completed`, prev active; results: '' or a MessagePack array of JSON texts ('' = undefined)
+--   {A, first, n, names, ids}       `added` and `waiting` of n jobs numbered from first; names: one text, or one a job; ids: only of
+--                                   children, what theirs begin with (lib/frame)
+--   {a, first, n, ids}              `active`, prev waiting
+--   {C, first, n, results, ids}     `completed`, prev active; results: '' or a MessagePack array of JSON texts ('' = undefined)
 --   {B, ids, n, names, event, dues} `added`, then `event`, for n records; ids: numbered from this number, or one a job; dues: or nil
 --   {X, event, ids, field, value..} `event` a job; value: one text for all, or one a job
 --   {E, event, field, value..}      an event of the queue

@@ -47,8 +47,9 @@ local function promote_due_for(room, now_ms)
   D.ids = ids
 end
 
--- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame, or 0,
--- ids of records; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the line now.
+-- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
+-- of one of children, lib/frame), or 0, ids of records; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest:
+-- what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
 -- Vitals of a child that never started start like this, and hold nothing but its parent (lib/parents).
@@ -212,16 +213,17 @@ local function break_frame(first, n, blob, room, W)
     redis.call('HDEL', base .. 'holes', whole(first))
     S.holes = S.holes - 1
   end
-  local body_of = frame_bodies(blob)
-  local set, ids, bodies, rest = {}, {}, {}, {}
+  local body_of, brood = frame_bodies(blob), brood_of(blob)
+  local set, ids, bodies, rest, vitals_set = {}, {}, {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'
-    local id = whole(first + i)
+    local id = id_in(brood and brood[1], first + i)
     if char ~= '0' then
       if char == '1' then
         local body = body_of(i)
         set[#set + 1] = id
         set[#set + 1] = body
+        if brood then append(vitals_set, id, cmsgpack.pack({ pa = parent_in(brood, first, i) })) end
         if room > 0 then bodies[#ids + 1] = body end
       elseif room > 0 then
         bodies[#ids + 1] = redis.call('HGET', base .. 'jobs', id)
@@ -235,9 +237,10 @@ local function break_frame(first, n, blob, room, W)
     end
   end
   if #set > 0 then redis.call('HSET', base .. 'jobs', unpack(set)) end
+  if #vitals_set > 0 then redis.call('HSET', base .. 'vitals', unpack(vitals_set)) end
   if #ids > 0 then
     S.waiting = S.waiting - #ids
-    local vitals = chars and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
+    local vitals = (chars or brood) and redis.call('HMGET', base .. 'vitals', unpack(ids)) or {}
     add_records_taken(ids, bodies, vitals, W)
   end
   push_rest(rest)
@@ -257,11 +260,12 @@ local function take_entry(entry, want, most, W)
     if seq > room or (S.holes > 0 and redis.call('HEXISTS', base .. 'holes', whole(ms)) == 1) then
       break_frame(ms, seq, blob, room, W)
     else
-      emit(seq, { 'a', ms, seq })
+      local brood = brood_of(blob)
+      emit(seq, { 'a', ms, seq, brood and brood[1] })
       local items, ids, set = R.items, R.ids, R.takes_set
       items[#items + 1], items[#items + 2], items[#items + 3] = ms, seq, blob
-      ids[#ids + 1], ids[#ids + 2] = ms, seq
-      set[#set + 1], set[#set + 2] = whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name })
+      ids[#ids + 1], ids[#ids + 2] = ms, brood and { seq, brood[1] } or seq
+      set[#set + 1], set[#set + 2] = whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name, brood })
       R.taken = R.taken + seq
       R.bytes = R.bytes + #blob
       S.waiting = S.waiting - seq

@@ -1,6 +1,7 @@
 -- finish: active -> completed | failed | delayed | waiting | prioritized, for a batch of outcomes of one worker.
 -- An outcome (an array) starts with its kind and where the job is: frame first and n (0 0 = a record), offset.
---   {c, first, n, offset, count, keep, results}                      completed jobs of a frame, one behind the other
+--   {c, first, n, offset, count, keep, results, ids}                 completed jobs of a frame, one behind the other; ids: only of
+--        children, what theirs begin with (lib/frame)
 --   {r, 0, 0, 0, ids, keep, results}                                 completed records
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
 --   {f, first, n, offsets, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
@@ -33,9 +34,10 @@ end
 local families
 if S.flows == 1 then
 -- @include lib/parents
+-- @include lib/find
   settling.by_turn = true
-  families = { tell_parent = tell_parent, tell_failure = tell_failure, code_of = children_code, settle = settle_parents,
-    flush = flush_visited }
+  families = { tell_parent = tell_parent, tell_span = tell_span, tell_failure = tell_failure, code_of = children_code, settle = settle_parents,
+    flush = flush_visited, find = locate }
 end
 
 -- Vitals of a child that is at its first try hold nothing but its parent; those of siblings are equal.
@@ -119,6 +121,18 @@ local function leave_take(first, offset, count, owner, char)
   return true
 end
 
+-- What waits for the job at this place of a taken frame; siblings share it.
+local last_parent
+
+local function parent_at(first, offset)
+  local brood = brood_in(F.takes[first].take)
+  if not brood then return nil end
+  local pa = parent_in(brood, first, offset)
+  if last_parent and last_parent[4] == pa[4] then return last_parent end
+  last_parent = pa
+  return pa
+end
+
 -- Reads a record that the outcomes take for a job of a frame.
 local function load_record(id)
   local active, vitals = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'vitals', id)
@@ -164,7 +178,7 @@ end
 local function add_next(item, body, W)
   local id, name, due_ms, front, dedup = item[2], item[3], item[4], item[5], item[6]
   S.id = S.id + 1
-  if F.added[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 then
+  if F.added[id] or redis.call('HEXISTS', base .. 'jobs', id) == 1 or (families and families.find(id)) then
     emit_job('duplicated', id)
     return false
   end
@@ -288,15 +302,43 @@ local function complete_alike(outcome, W)
   return true
 end
 
+-- Jobs of a frame of children completed, one behind the other.
+local function tell_parents(brood, first, offset, count, results)
+  local values = results ~= '' and cmsgpack.unpack(results)
+  local parents, counts = brood[4], brood[5]
+  local from, to = 0, offset + count
+  for i = 1, #parents do
+    local next_from = from + counts[i]
+    if from >= to then break end
+    if next_from > offset then
+      local pa = { brood[2], parents[i], brood[3], first + from, counts[i] }
+      if from >= offset and next_from <= to then
+        families.tell_span(pa, brood[1], values and cmsgpack.pack({ unpack(values, from - offset + 1, next_from - offset) }) or '')
+      else
+        for at = math.max(from, offset), math.min(next_from, to) - 1 do
+          local value = values and values[at - offset + 1] or ''
+          families.tell_parent(pa, id_in(brood[1], first + at), 'processed', value == '' and 'null' or value)
+        end
+      end
+    end
+    from = next_from
+  end
+end
+
 local function complete_jobs(outcome, W)
   local first, n, offset, count, keep, results = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6], outcome[7]
   local removed = W.keeps[keep][1] == 0
   if not leave_take(first, offset, count, W.owner, removed and '0' or 'k') then return false end
+  local take, ids = F.takes[first].take, nil
+  local brood = brood_in(take)
+  if brood then
+    ids = brood[1]
+    tell_parents(brood, first, offset, count, results)
+  end
   if not removed then
     local number = whole(first + offset)
-    local take = F.takes[first].take
     F.runs_set[#F.runs_set + 1] = number
-    F.runs_set[#F.runs_set + 1] = cmsgpack.pack({ count, first, n, take[1], take[4], results })
+    F.runs_set[#F.runs_set + 1] = cmsgpack.pack({ count, first, n, take[1], take[4], results, ids })
     F.completed_add[#F.completed_add + 1] = W.now_ms
     F.completed_add[#F.completed_add + 1] = number
     S.completed = S.completed + count
@@ -304,20 +346,20 @@ local function complete_jobs(outcome, W)
   else
     F.removed = F.removed + count
   end
-  emit(count, { 'C', first + offset, count, results })
+  emit(count, { 'C', first + offset, count, results, ids })
   return true
 end
 
 -- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
 local function complete_scattered(outcome, W)
   local first, n, offset, count, keep = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
-  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}
+  local results, ids = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}, outcome[8]
   for i = 0, count - 1 do
     local value = results[i + 1] or ''
     local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
     if not complete_jobs(single, W) then
       local refused = #F.rejected
-      complete_records({ whole(first + offset + i) }, keep, { value }, W)
+      complete_records({ id_in(ids, first + offset + i) }, keep, { value }, W)
       -- named by its place, as it was asked for
       if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3] } end
     end
@@ -330,7 +372,11 @@ local function take_out(outcome, W)
   if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
     F.jobs_set[#F.jobs_set + 1] = id
     F.jobs_set[#F.jobs_set + 1] = body
-    local take = F.takes[first].take
+    local take, pa = F.takes[first].take, parent_at(first, offset)
+    if pa then
+      F.vitals[id] = { pa = pa }
+      append(F.vitals_set, id, cmsgpack.pack(F.vitals[id]))
+    end
     return { take[1], 1, W.owner, take[4] }
   end
   return leave_active(id, W.owner)
@@ -375,14 +421,18 @@ end
 
 local function fail_jobs(outcome, W)
   local first, offsets, ids, bodies, traces = outcome[2], outcome[4], outcome[5], outcome[6], outcome[13]
-  local again, fresh = {}, nil
+  local again, fresh, fresh_parent = {}, nil, nil
   for i, id in ipairs(ids) do
     local active, why, packed
     if first > 0 and leave_take(first, offsets[i], 1, W.owner, '0') then
       local n, take = #F.jobs_set, F.takes[first].take
       F.jobs_set[n + 1], F.jobs_set[n + 2] = id, bodies[i]
-      -- jobs of one frame that fail alike, for the first time, have equal vitals
-      fresh = fresh or failed_vitals({}, { take[1], 1, W.owner, take[4] }, outcome, W)
+      local pa = parent_at(first, offsets[i])
+      if pa and outcome[7] == 'failed' then families.tell_failure(pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
+      -- jobs of one frame, and parent, that fail alike, for the first time, have equal vitals
+      if not fresh or fresh_parent ~= pa then
+        fresh, fresh_parent = failed_vitals({ pa = pa }, { take[1], 1, W.owner, take[4] }, outcome, W), pa
+      end
       packed = fresh
     else
       active, why = leave_active(id, W.owner)

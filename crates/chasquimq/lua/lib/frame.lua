@@ -1,13 +1,53 @@
 -- frame: 1 to 64 plain jobs in one log entry, numbered from first: entry id <first>-<n>, field f, value the MessagePack values
 -- timestamp, options (JSON text), then name (nil = as the job before) and data (JSON text) a job.
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
---   takes  first -> {processed_on, chars, owner, worker_name}; chars: 1 active, k kept in a run, 0 gone; '' = all active
+-- A frame of children begins with one value more, its brood: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
+-- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
+--   takes  first -> {processed_on, chars, owner, worker_name, brood}; chars: 1 active, k kept in a run, 0 gone; '' = all active; brood: of
+--          children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
 local function frame_blob(first, n)
   local id = entry_id(first, n)
   local entry = redis.call('XRANGE', base .. 'log', id, id)[1]
   return entry and entry[2][2] or ''
+end
+
+-- Whether a value read from a frame or a take is what a frame of children begins with.
+local function is_brood(brood)
+  if type(brood) ~= 'table' or type(brood[1]) ~= 'string' or type(brood[2]) ~= 'string' or type(brood[3]) ~= 'string'
+    or type(brood[4]) ~= 'table' or type(brood[5]) ~= 'table' then return false end
+  for i = 1, math.max(#brood[4], #brood[5]) do
+    if type(brood[4][i]) ~= 'string' or type(brood[5][i]) ~= 'number' then return false end
+  end
+  return true
+end
+
+-- nil for plain jobs, and for what cannot be read.
+local function brood_of(blob)
+  -- an array of five
+  if blob:byte(1) ~= 149 then return nil end
+  local ok, _, brood = pcall(cmsgpack.unpack_one, blob)
+  return ok and is_brood(brood) and brood or nil
+end
+
+local function brood_in(take)
+  return take[5] and is_brood(take[5]) and take[5] or nil
+end
+
+-- The id of the job of this number. ids: what those of children begin with; nil for plain jobs.
+local function id_in(ids, number)
+  return ids and string.format('%s%012x', ids, number) or whole(number)
+end
+
+-- The parent (pa, lib/parents) of the job at this place of a frame; nil when it is no frame of children.
+local function parent_in(brood, first, offset)
+  if not brood then return nil end
+  local parents, counts = brood[4], brood[5]
+  for i = 1, #parents do
+    if offset < counts[i] then return { brood[2], parents[i], brood[3], first, counts[i] } end
+    first, offset = first + counts[i], offset - counts[i]
+  end
 end
 
 -- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
@@ -25,13 +65,14 @@ local function frame_bodies(blob)
     -- the error's text stands where nothing was read
     if n == 1 then parts[2] = nil end
   end
-  local name, named = nil, -1
+  -- a brood is no part of a job
+  local at, name, named = type(parts[2]) == 'table' and 3 or 2, nil, -1
   return function(i)
     while named < i do
       named = named + 1
-      name = parts[4 + 2 * named] or name
+      name = parts[at + 2 + 2 * named] or name
     end
-    return cmsgpack.pack({ parts[2], parts[3], name, parts[5 + 2 * i] })
+    return cmsgpack.pack({ parts[at], parts[at + 1], name, parts[at + 3 + 2 * i] })
   end
 end
 

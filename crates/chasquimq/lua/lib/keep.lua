@@ -1,7 +1,7 @@
 -- keep: finished jobs and how long they stay. Completed jobs of a frame are kept as runs: consecutive jobs that finished together.
 --   completed  sorted set by finishedOn; member: a record's id, or the number of a run's first job
---   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results}
---              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
+--   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results, ids}
+--              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined); ids: what those of children begin with
 --   failed     sorted set by finishedOn; members are records' ids
 -- @include lib/records
 
@@ -45,7 +45,7 @@ local function drop_finished(set, members, count, ids)
       local dropped = math.min(count, run[1])
       shorten_run(tonumber(member), run, dropped, members[i + 1])
       count = count - dropped
-      for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = whole(number) end
+      for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = id_in(run[7], number) end
     else
       if raw then redis.call('HDEL', base .. 'runs', member) end
       records[#records + 1] = member

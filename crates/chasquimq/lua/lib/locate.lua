@@ -1,72 +1,6 @@
--- locate: where a job is, by its id, in any state; and detach, which gives a job of a frame a record of its own.
-local RECORD_SETS = { 'completed', 'failed', 'delayed', 'prioritized', 'waiting-children' }
-
--- State of a job that has a record, and its active entry if it is active.
-local function record_state(id)
-  local raw = redis.call('HGET', base .. 'active', id)
-  if raw then return 'active', stored().active(raw) end
-  for _, set in ipairs(RECORD_SETS) do
-    if redis.call('ZSCORE', base .. set, id) then return set end
-  end
-  return 'waiting'
-end
-
--- The log entry whose frame the number belongs to: first, n, blob; or nil. Reference entries have higher sequence parts.
-local function frame_of(number)
-  local entry = redis.call('XREVRANGE', base .. 'log', entry_id(number, 1099511627775), '-', 'COUNT', 1)[1]
-  if not entry or entry[2][1] ~= 'f' then return nil end
-  local first, n = entry[1]:match('^(%d+)-(%d+)$')
-  first, n = tonumber(first), tonumber(n)
-  if number >= first + n then return nil end
-  return first, n, entry[2][2]
-end
-
--- The kept run that holds a job of a frame: its first number and its contents, or nil.
-local function run_of(first, number)
-  local fields = {}
-  for candidate = number, first, -1 do fields[#fields + 1] = whole(candidate) end
-  for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(fields))) do
-    if raw then
-      local start, run = number - i + 1, stored().run(raw)
-      if run and start + run[1] > number then return start, run end
-      return nil
-    end
-  end
-end
-
-local function is_waiting_frame(first, n)
-  return first > S.cursor_ms or (first == S.cursor_ms and n > S.cursor_seq)
-end
-
--- A job: {id, state, body} with record = true and active (its entry) if it has a record; else with first, n, offset, blob of its
--- frame, take if it is active, run and run_start if it is completed. nil when there is no such job.
-local function locate(id)
-  local body = redis.call('HGET', base .. 'jobs', id)
-  if body then
-    local state, active = record_state(id)
-    return { id = id, record = true, state = state, body = body, active = active }
-  end
-  if not id:match('^[1-9]%d*$') or #id > 15 then return nil end
-  local number = tonumber(id)
-  local first, n, blob = frame_of(number)
-  if not first then return nil end
-  local job = { id = id, first = first, n = n, offset = number - first, blob = blob, number = number }
-  if is_waiting_frame(first, n) then
-    local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
-    if holes and holes:sub(job.offset + 1, job.offset + 1) ~= '1' then return nil end
-    job.state = 'waiting'
-    return job
-  end
-  local take = load_take(first)
-  if take and (take[2] == '' or take[2]:sub(job.offset + 1, job.offset + 1) == '1') then
-    job.state, job.take = 'active', take
-    return job
-  end
-  job.run_start, job.run = run_of(first, number)
-  if not job.run then return nil end
-  job.state = 'completed'
-  return job
-end
+-- locate: where a job is (lib/find), what is known of it, and ways out of where it is; and detach, which gives a job of a frame a record of
+-- its own.
+-- @include lib/find
 
 local function frame_body(job)
   local body_of = frame_bodies(job.blob)
@@ -75,14 +9,15 @@ end
 
 -- What a job's vitals would say if it had a record.
 local function frame_vitals(job)
+  local pa = parent_in(job.brood, job.first, job.offset)
   if job.take then
-    return { as = 1, po = job.take[1], pb = job.take[4] ~= '' and job.take[4] or nil }
+    return { as = 1, po = job.take[1], pb = job.take[4] ~= '' and job.take[4] or nil, pa = pa }
   end
-  if not job.run then return {} end
+  if not job.run then return { pa = pa } end
   local run, result = job.run, nil
   if run[6] ~= '' then result = stored().list(run[6])[job.number - job.run_start + 1] end
   return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
-    fo = tonumber(redis.call('ZSCORE', base .. 'completed', whole(job.run_start))) }
+    fo = tonumber(redis.call('ZSCORE', base .. 'completed', whole(job.run_start))), pa = pa }
 end
 
 local function mark_hole(job, char)
@@ -103,7 +38,7 @@ local function leave_run(job)
   redis.call('ZREM', base .. 'completed', whole(start))
   local function part(from, count)
     if count == 0 then return end
-    store_run(start + from, { count, run[2], run[3], run[4], run[5], results_slice(run[6], from + 1, from + count) })
+    store_run(start + from, { count, run[2], run[3], run[4], run[5], results_slice(run[6], from + 1, from + count), run[7] })
     redis.call('ZADD', base .. 'completed', finished_on, whole(start + from))
   end
   part(0, before)
@@ -152,9 +87,7 @@ local function leave_line(job)
     mark_hole(job, '0')
     return
   end
-  local number = job.id:match('^[1-9]%d*$') and #job.id <= 15 and tonumber(job.id)
-  local first, n = nil, nil
-  if number then first, n = frame_of(number) end
+  local first, n, _, number = frame_with(job.id)
   local holes = first and is_waiting_frame(first, n) and redis.call('HGET', base .. 'holes', whole(first))
   -- one that left its frame before stands elsewhere
   if holes and holes:sub(number - first + 1, number - first + 1) == 'r' then

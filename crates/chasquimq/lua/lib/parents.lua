@@ -1,5 +1,6 @@
 -- parents: jobs that wait for others, their children, which may lie in other queues. A parent is a record whose vitals hold ch (1); the
--- vitals of its children hold pa {base of the parent's queue, its id, policy}. The policy is what the child's failure does: f fails the
+-- vitals of its children hold pa {base of the parent's queue, its id, policy, and of those that are or were in a frame the number of the
+-- first, and how many, of its span (lib/spans)}. The policy is what the child's failure does: f fails the
 -- parent, c starts it, i counts the child as done, r forgets the child, '' nothing.
 --   parents         ids of all parents
 --   children:<id>   set of the children that the parent waits for, by key: <qualified name of their queue>:<their id>
@@ -7,6 +8,7 @@
 --   ignored:<id>    hash, key of a child that failed (c, i) -> why
 --   faults:<id>     sorted set of the keys of children that failed (f), by time
 -- @include lib/visit
+-- @include lib/spans
 local ERROR_PENDING_CHILDREN, ERROR_FAILED_CHILDREN = -4, -9
 
 -- What the keys of a queue's children start with: the name that users see, by base.
@@ -21,9 +23,15 @@ local function child_key(of, id)
   return start .. id
 end
 
+-- The span of a child of this id in a queue.
+local function span_of(of, id, pa)
+  return name_span(pa[4], pa[5], child_key(of, id:sub(1, -13)))
+end
+
 -- What happened to the children of each parent, since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
--- faults, starts, asks, cut}; keys of all; the next three in pairs {key, value, ...}; starts: whatever is pending; asks: though no child
--- is told of; cut: a child was removed, and the parent goes to the head of the line, whatever its own options.
+-- faults, spans, unfolds, starts, asks, cut}; keys of all; the next three in pairs {key, value, ...}; spans, of which all completed, in
+-- pairs {span, values, ...}; unfolds: spans of single children; starts: whatever is pending; asks: though no child is told of; cut: a
+-- child was removed, and the parent goes to the head of the line, whatever its own options.
 local news, news_bases = {}, {}
 
 -- by_turn: what starts at home is looked after by lib/turn.
@@ -38,7 +46,7 @@ local function news_of(pa)
   end
   local of = queue.of[pa[2]]
   if not of then
-    of = { keys = {}, processed = {}, ignored = {}, faults = {} }
+    of = { keys = {}, processed = {}, ignored = {}, faults = {}, spans = {}, unfolds = {} }
     queue.of[pa[2]] = of
     queue.ids[#queue.ids + 1] = pa[2]
   end
@@ -49,15 +57,24 @@ end
 local function tell_parent(pa, id, list, value)
   local of, key = news_of(pa), child_key(base, id)
   of.keys[#of.keys + 1] = key
+  if pa[4] then of.unfolds[span_of(base, id, pa)] = true end
   if list then
     local n, pairs_of = #of[list], of[list]
     pairs_of[n + 1], pairs_of[n + 2] = key, value
   end
 end
 
+-- All children of a span of this queue completed. ids: what theirs begin with.
+local function tell_span(pa, ids, values)
+  local spans = news_of(pa).spans
+  local n = #spans
+  spans[n + 1], spans[n + 2] = name_span(pa[4], pa[5], child_key(base, ids)), values
+end
+
 -- A child is removed.
 local function cut_child(of, pa, id)
   local known = news_of(pa)
+  if pa[4] then known.unfolds[span_of(of, id, pa)] = true end
   known.keys[#known.keys + 1] = child_key(of, id)
   known.cut = true
 end
@@ -123,6 +140,28 @@ local function keep_pending(of, found)
   for _, list in ipairs({ 'processed', 'ignored', 'faults' }) do of[list] = known_pairs(of[list], is_known) end
 end
 
+-- Takes the spans told of out of those that the parent waits for; of one that was unfolded since, its children. Gives whether there were any.
+local function take_spans(id, of)
+  local given = {}
+  for i = 1, #of.spans, 2 do
+    local span, values = of.spans[i], of.spans[i + 1]
+    if redis.call('SREM', base .. 'spans:' .. id, span) == 1 then
+      append(given, span, values)
+    else
+      for k, value in ipairs(pairs_in_span(span, values)) do
+        of.processed[#of.processed + 1] = value
+        if k % 2 == 1 then of.keys[#of.keys + 1] = value end
+      end
+    end
+  end
+  call_in_chunks('HSET', base .. 'returned:' .. id, given)
+  return #given > 0
+end
+
+local function waits(id)
+  return redis.call('EXISTS', base .. 'children:' .. id, base .. 'spans:' .. id) > 0
+end
+
 -- Takes the children told of out of those that the parent waits for.
 local function take_pending(id, of)
   local pending, found, are_all = base .. 'children:' .. id, {}, true
@@ -151,12 +190,14 @@ end
 
 -- Records what happened to one parent's children. Gives whether it may start.
 local function settle_parent(id, of, vitals, now_ms)
-  take_pending(id, of)
-  if #of.keys == 0 then return of.asks and redis.call('EXISTS', base .. 'children:' .. id) == 0 end
+  for span in pairs(of.unfolds) do unfold_pending(base, id, span) end
+  local any_span = take_spans(id, of)
+  if #of.keys > 0 then take_pending(id, of) end
+  if #of.keys == 0 then return (any_span or of.asks) and not waits(id) end
   call_in_chunks('HSET', base .. 'processed:' .. id, of.processed)
   call_in_chunks('HSET', base .. 'ignored:' .. id, of.ignored)
   local fails = #of.faults > 0 and fail_parent(id, vitals, of.faults, now_ms)
-  return fails or of.starts or redis.call('EXISTS', base .. 'children:' .. id) == 0
+  return fails or of.starts or not waits(id)
 end
 
 -- The parents of this queue that may start, of which the children were told: {id, vitals, cut}.
@@ -211,7 +252,7 @@ end
 -- Why a parent must not complete now; nil when it may.
 local function children_code(id, now_ms)
   settle_parents(now_ms)
-  if redis.call('EXISTS', base .. 'children:' .. id) == 1 then return ERROR_PENDING_CHILDREN end
+  if waits(id) then return ERROR_PENDING_CHILDREN end
   return redis.call('EXISTS', base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
 end
 
@@ -219,6 +260,7 @@ end
 local function wait_again(pa, id, state)
   local of, parent, key, count = pa[1], pa[2], child_key(base, id), nil
   if state == 'completed' then
+    if pa[4] then unfold_returned(of, parent, span_of(base, id, pa)) end
     count = redis.call('HDEL', of .. 'processed:' .. parent, key)
   else
     count = redis.call('ZREM', of .. 'faults:' .. parent, key) + redis.call('HDEL', of .. 'ignored:' .. parent, key)

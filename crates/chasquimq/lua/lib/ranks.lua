@@ -83,11 +83,11 @@ local function walk_frame(walk, first, n, blob)
   local from, to = portion(walk, #ids)
   if not from then return end
   if walk.back then from, to = #ids - to + 1, #ids - from + 1 end
-  local body_of, bodies = frame_bodies(blob), {}
+  local body_of, bodies, brood = frame_bodies(blob), {}, brood_of(blob)
   for i = from, to do bodies[i] = not own[i] and body_of(ids[i] - first) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
-    list_job(whole(ids[k]), bodies[k], bodies[k] and {})
+    list_job(id_in(brood and brood[1], ids[k]), bodies[k], bodies[k] and { pa = parent_in(brood, first, ids[k] - first) })
   end
 end
 
@@ -163,14 +163,15 @@ local function walk_run(walk, start, run, finished_on)
   local from, to = portion(walk, run[1])
   if not from then return end
   if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
-  local body_of, bodies = frame_bodies(frame_at(run[2], run[3])), {}
+  local blob = frame_at(run[2], run[3])
+  local body_of, bodies, brood = frame_bodies(blob), {}, brood_of(blob)
   local results = run[6] ~= '' and stored().list(run[6])
   for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
     local result = results and results[k] ~= '' and results[k] or nil
-    list_job(whole(start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
-      fo = finished_on })
+    list_job(id_in(run[7], start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
+      fo = finished_on, pa = parent_in(brood, run[2], start + k - 1 - run[2]) })
   end
 end
 
@@ -232,9 +233,10 @@ local function active_jobs()
     local first, take = held_take(takes[i], takes[i + 1])
     local n = #take[2]
     if n == 0 then n = held_frame(first, take) end
+    local brood = brood_in(take)
     for offset = 0, n - 1 do
       if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
-        jobs[#jobs + 1] = { take[1], first + offset, whole(first + offset), first, n, take }
+        jobs[#jobs + 1] = { take[1], first + offset, id_in(brood and brood[1], first + offset), first, n, take }
       end
     end
   end
@@ -257,7 +259,8 @@ local function list_active(job)
     return
   end
   local body_of = frame_bodies(frame_at(first, job[5]))
-  list_job(job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil })
+  list_job(job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil,
+    pa = parent_in(brood_in(take), first, job[2] - first) })
 end
 
 local function walk_active(walk)

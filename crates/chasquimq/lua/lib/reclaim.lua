@@ -19,12 +19,13 @@ local function reclaim(now_ms, max_stalled, concerns, held)
     if concerns(take[3]) then
       local n, blob = held_frame(first, take)
       local body_of = frame_bodies(blob)
+      local brood = brood_in(take)
       local chars, before = take[2] == '' and string.rep('1', n) or take[2], #lost
       for offset = 0, n - 1 do
-        local id = whole(first + offset)
+        local id = id_in(brood and brood[1], first + offset)
         if chars:sub(offset + 1, offset + 1) == '1' and not (held and held[id]) then
           redis.call('HSET', base .. 'jobs', id, body_of(offset))
-          lose(id, { take[1], 1 }, {}, max_stalled)
+          lose(id, { take[1], 1 }, { pa = parent_in(brood, first, offset) }, max_stalled)
           chars = replace_chars(chars, offset, '0')
         end
       end

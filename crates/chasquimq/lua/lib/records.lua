@@ -1,6 +1,6 @@
 -- records: letting go of them, with everything that belongs to them.
 --   logged     ids of jobs with a log (list logs:<id>)
---   parents    ids of jobs with children (lib/parents; keys children:, processed:, ignored: and faults:<id>)
+--   parents    ids of jobs with children (lib/parents; keys children:, processed:, ignored:, faults:, spans: and returned:<id>)
 --   de:<id>    the job that owns a deduplication id; the job's vitals name the id (lib/dedup)
 
 -- Removed jobs that something may wait for: {base, pa of their vitals, id} (lib/parents).
@@ -33,7 +33,8 @@ local function drop_records(ids, keys_stay)
     if has_vitals and not keys_stay then release_keys(ids, from, to) end
     for _, hash in ipairs(hashes) do redis.call('HDEL', base .. hash, unpack(ids, from, to)) end
     -- keys of a record's own, whose names end with its id
-    local starts_of = has_more and { logged = { 'logs:' }, parents = { 'children:', 'processed:', 'ignored:', 'faults:' } } or {}
+    local starts_of = has_more and { logged = { 'logs:' }, parents = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:',
+      'returned:' } } or {}
     for set, starts in pairs(starts_of) do
       local gone, keys = {}, {}
       for i, found in ipairs(redis.call('SMISMEMBER', base .. set, unpack(ids, from, to))) do

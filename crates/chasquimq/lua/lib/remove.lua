@@ -10,9 +10,23 @@ local function base_of(name)
   return '{' .. name .. '}:'
 end
 
+-- What waits for a located job, as its vitals say; nil when nothing does.
+local function parent_of(job)
+  if not job.record then return parent_in(job.brood, job.first, job.offset) end
+  local raw = redis.call('HGET', base .. 'vitals', job.id)
+  return raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
+end
+
 local function is_child_of(of, id, parent_base, parent)
-  local raw = redis.call('HGET', of .. 'vitals', id)
-  local pa = raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
+  local raw, pa = redis.call('HGET', of .. 'vitals', id), nil
+  if raw then
+    pa = raw:find('\162pa', 1, true) and stored().vitals(raw).pa
+  elseif redis.call('EXISTS', of .. 'log') == 1 then
+    pa = in_queue(of, function()
+      local job = locate(id)
+      return job and parent_of(job)
+    end)
+  end
   return pa and pa[1] == parent_base and pa[2] == parent
 end
 
@@ -34,11 +48,18 @@ local function each_child(keys, parent, work)
 end
 
 local function pending_children(id)
-  return redis.call('SMEMBERS', base .. 'children:' .. id)
+  local keys = redis.call('SMEMBERS', base .. 'children:' .. id)
+  for _, span in ipairs(redis.call('SMEMBERS', base .. 'spans:' .. id)) do
+    for _, key in ipairs(keys_in_span(span)) do keys[#keys + 1] = key end
+  end
+  return keys
 end
 
 local function all_children(id)
   local keys = pending_children(id)
+  for _, span in ipairs(redis.call('HKEYS', base .. 'returned:' .. id)) do
+    for _, key in ipairs(keys_in_span(span)) do keys[#keys + 1] = key end
+  end
   for _, kind in ipairs({ 'processed:', 'ignored:' }) do
     for _, key in ipairs(redis.call('HKEYS', base .. kind .. id)) do keys[#keys + 1] = key end
   end
@@ -65,8 +86,7 @@ end
 
 -- What waits for a job does not any more.
 local function leave_parent(job, now_ms)
-  local raw = job.record and redis.call('HGET', base .. 'vitals', job.id)
-  local pa = raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
+  local pa = parent_of(job)
   if not pa then return end
   cut_child(base, pa, job.id)
   settle_parents(now_ms)

@@ -18,6 +18,7 @@ local function stored()
   local ACTIVE_KINDS, TAKE_KINDS = { 'number', 'number', 'string', 'string' }, { 'number', 'string', 'string', 'string' }
   local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
   local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
+  local SPAN_KINDS = { 'number', 'number' }
   local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
 
   local function are_kinds(list, kinds)
@@ -39,7 +40,9 @@ local function stored()
     if type(value) ~= kind then return false end
     -- neither NaN nor infinite
     if kind == 'number' then return value - value == 0 end
-    if field == 'pa' then return are_kinds(value, PARENT_KINDS) end
+    if field == 'pa' then
+      return are_kinds(value, PARENT_KINDS) and ((value[4] == nil and value[5] == nil) or are_kinds({ value[4], value[5] }, SPAN_KINDS))
+    end
     return field ~= 'nx' or (are_kinds(value, NEXT_KINDS) and are_kinds(value[1], NEXT_ITEM_KINDS)
       and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
   end
@@ -60,6 +63,7 @@ local function stored()
   function readers.run(raw)
     local run = read_list(raw, RUN_KINDS)
     local sound = run and run[1] >= 1 and run[1] <= 64 and run[2] >= 1 and run[2] < 2 ^ 53 and run[3] >= 1 and run[3] <= 64
+    if run and type(run[7]) ~= 'string' then run[7] = nil end
     return sound and run or nil
   end
 

@@ -8,6 +8,7 @@ use super::outcome::Outcome;
 use crate::{
     clock::system_now_ms,
     error::{Error, Result},
+    frame::child_id,
     job::Vitals,
     options::JobOptions,
     queue::Queue,
@@ -88,16 +89,21 @@ impl Delivered {
     /// Its id.
     pub(super) fn id(&self) -> String {
         let job = &self.batch.jobs[self.at];
-        match job.extra {
-            Some(extra) => self.batch.extras[extra as usize].id.clone(),
-            None => job.number.to_string(),
+        match (job.extra, job.siblings) {
+            (Some(extra), _) => self.batch.extras[extra as usize].id.clone(),
+            (None, Some(siblings)) => child_id(&self.batch.siblings[siblings as usize].ids, job.number),
+            (None, None) => job.number.to_string(),
         }
     }
 
     /// What happened to the job so far; `None`: this is its first start.
     pub(super) fn vitals(&self) -> Option<&Vitals> {
-        let extra = self.batch.jobs[self.at].extra?;
-        Some(&self.batch.extras[extra as usize].vitals)
+        let job = &self.batch.jobs[self.at];
+        match (job.extra, job.siblings) {
+            (Some(extra), _) => Some(&self.batch.extras[extra as usize].vitals),
+            (None, Some(siblings)) => Some(&self.batch.siblings[siblings as usize].vitals),
+            (None, None) => None,
+        }
     }
 
     /// The options it was added with.
@@ -140,6 +146,7 @@ mod tests {
             options: 0,
             timestamp: 7,
             extra,
+            siblings: None,
         }
     }
 

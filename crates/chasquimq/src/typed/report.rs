@@ -183,6 +183,7 @@ mod tests {
             options: 0,
             timestamp: 0,
             extra: Some(0),
+            siblings: None,
         };
         let batch = Batch {
             jobs: vec![job],

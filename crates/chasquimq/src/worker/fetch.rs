@@ -9,7 +9,7 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    frame::{Frame, MAX_JOBS},
+    frame::{id_in, Brood, Frame, MAX_JOBS},
     job::{Body, Vitals},
     options::JobOptions,
     pack::{Item, Reader},
@@ -37,6 +37,8 @@ pub struct Batch {
     pub options: Vec<Arc<JobOptions>>,
     /// What else is known of jobs with a record.
     pub extras: Vec<Extra>,
+    /// Whose children those in frames are.
+    pub siblings: Vec<Siblings>,
 }
 
 /// One job of a batch.
@@ -54,6 +56,17 @@ pub struct BatchJob {
     pub timestamp: u64,
     /// Index of its extra.
     pub extra: Option<u32>,
+    /// Index of its siblings, of a child in a frame.
+    pub siblings: Option<u32>,
+}
+
+/// Children of one parent in a frame.
+#[derive(Debug)]
+pub struct Siblings {
+    /// What their ids begin with; their numbers follow ([`crate::frame::child_id`]).
+    pub ids: Arc<str>,
+    /// What is known of each of them.
+    pub vitals: Vitals,
 }
 
 /// What is known of a job with a record.
@@ -82,6 +95,8 @@ pub(super) enum Held {
         left: u64,
         blob: Arc<Vec<u8>>,
         options: Arc<JobOptions>,
+        // what the ids of children begin with
+        ids: Option<Arc<str>>,
     },
     Record {
         id: String,
@@ -146,34 +161,6 @@ impl Answer {
             server_us,
             limited_ms,
         })
-    }
-
-    /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed
-    /// before, of which more would have to be read.
-    pub(super) fn plainly_brings(reply: &Value) -> Option<(u32, u64)> {
-        let Value::Array(values) = reply else { return None };
-        let [Value::Array(rejected), Value::Array(taken), _, Value::Int(0), _, Value::Int(now_ms), _, Value::Int(0), ..] =
-            values.as_slice()
-        else {
-            return None;
-        };
-        if !rejected.is_empty() {
-            return None;
-        }
-        let (mut jobs, mut rest) = (0, taken.as_slice());
-        loop {
-            (jobs, rest) = match rest {
-                [] => return Some((jobs, *now_ms as u64)),
-                // the last two columns, vitals and starts, are 0
-                [Value::Int(count), Value::BulkString(columns), rest @ ..]
-                    if *count < 0 && columns.ends_with(&[0, 0]) =>
-                {
-                    (jobs + count.unsigned_abs() as u32, rest)
-                }
-                [Value::Int(_), Value::Int(count), Value::BulkString(_), rest @ ..] => (jobs + *count as u32, rest),
-                _ => return None,
-            };
-        }
     }
 
     /// Whether a reply brings jobs.
@@ -296,9 +283,14 @@ impl Holdings {
         let mut ids = Vec::with_capacity(self.jobs as usize);
         for held in self.groups.values() {
             match held {
-                Held::Frame { first, left, .. } => {
+                Held::Frame {
+                    first,
+                    left,
+                    ids: front,
+                    ..
+                } => {
                     let offsets = (0..64).filter(|bit| left >> bit & 1 == 1);
-                    ids.extend(offsets.map(|bit| (first + bit).to_string()));
+                    ids.extend(offsets.map(|bit| id_in(front.as_deref(), first + bit)));
                 }
                 Held::Record { id, .. } => ids.push(id.clone()),
             }
@@ -352,12 +344,14 @@ impl Holdings {
             |error| (Arc::new(JobOptions::none("{}")), Err(error)),
             |(options, frame)| (options, Ok(frame)),
         );
+        let brood = frame.as_ref().ok().and_then(|frame| frame.brood.as_ref());
+        let ids: Option<Arc<str>> = brood.map(|brood| brood.ids.into());
         let jobs = batch.jobs.len();
         let readable = frame.and_then(|frame| batch.push_frame(first, n, frame, &options));
         if let Err(error) = readable {
             // the jobs before the place where it cannot be read are what they are
             for number in first + (batch.jobs.len() - jobs) as u64..first + u64::from(n) {
-                batch.push_unreadable(number, &error);
+                batch.push_unreadable(number, ids.as_deref(), &error);
             }
             unreadable.push(error);
         }
@@ -367,6 +361,7 @@ impl Holdings {
             left: all_of(n),
             blob: Arc::new(blob),
             options,
+            ids,
         };
         self.groups.insert(self.next_handle, held);
         self.next_handle += n;
@@ -423,6 +418,7 @@ impl Holdings {
             options: batch.options_index(&options),
             timestamp: body.timestamp,
             extra: (!is_plain).then_some(batch.extras.len() as u32),
+            siblings: None,
         };
         batch.jobs.push(job);
         let held = Held::Record {
@@ -486,10 +482,29 @@ fn all_of(jobs: u32) -> u64 {
 impl Batch {
     fn push_frame(&mut self, first: u64, n: u32, mut frame: Frame<'_>, options: &Arc<JobOptions>) -> Result<()> {
         let options = self.options_index(options);
+        let brood = frame.brood.take();
+        let ids: Option<Arc<str>> = brood.as_ref().map(|brood| brood.ids.into());
+        let mut families = brood.into_iter().flat_map(Brood::into_parents);
+        let mut left = 0;
         for number in first..first + u64::from(n) {
             let Some((name, data)) = frame.next_job()? else {
                 return Err(Error::malformed("a frame", "too few jobs"));
             };
+            if let Some(ids) = ids.as_ref().filter(|_| left == 0) {
+                let Some((parent, children @ 1..)) = families.next() else {
+                    return Err(Error::malformed("a frame", "a child without a parent"));
+                };
+                left = children;
+                let vitals = Vitals {
+                    parent: Some(parent),
+                    ..Vitals::first_start()
+                };
+                self.siblings.push(Siblings {
+                    ids: ids.clone(),
+                    vitals,
+                });
+            }
+            left = left.saturating_sub(1);
             if let Some(name) = name {
                 self.text.push_str(name);
             }
@@ -501,26 +516,29 @@ impl Batch {
                 options,
                 timestamp: frame.timestamp,
                 extra: None,
+                siblings: ids.is_some().then(|| self.siblings.len() as u32 - 1),
             });
         }
         Ok(())
     }
 
     /// A job of a frame that cannot be read: it is to fail.
-    fn push_unreadable(&mut self, number: u64, error: &Error) {
+    fn push_unreadable(&mut self, number: u64, ids: Option<&str>, error: &Error) {
         let Body { data, timestamp, .. } = Body::unreadable();
         self.text.push_str(&data);
         let options = self.options_index(&Arc::new(JobOptions::none("{}")));
         self.jobs.push(BatchJob {
-            number,
+            // the extra names a child
+            number: if ids.is_some() { 0 } else { number },
             name_len: Some(0),
             data_len: data.len() as u32,
             options,
             timestamp,
             extra: Some(self.extras.len() as u32),
+            siblings: None,
         });
         self.extras.push(Extra {
-            id: number.to_string(),
+            id: id_in(ids, number),
             vitals: Vitals {
                 attempts_started: 1,
                 ..Vitals::of_unreadable(error)
@@ -610,28 +628,6 @@ mod tests {
         assert_eq!(holdings.handles().len(), 69);
         assert_eq!(holdings.find(12).map(|(offset, _)| offset), Some(2));
         assert_eq!(holdings.find(78).map(|(offset, _)| offset), Some(63));
-    }
-
-    #[test]
-    fn an_answer_tells_what_it_brings_before_it_is_read() {
-        let columns = |end: &[u8]| Value::BulkString([b"columns", end].concat());
-        let answer = |rejected: Vec<Value>, taken: Vec<Value>, gated, limited_ms| {
-            let (rejected, taken) = (Value::Array(rejected), Value::Array(taken));
-            let numbers = [-1, gated, 9, 1005, 99, limited_ms].map(Value::Int);
-            Answer::plainly_brings(&Value::Array([vec![rejected, taken], numbers.to_vec()].concat()))
-        };
-        let frame = || vec![Value::Int(1), Value::Int(3), columns(&[])];
-        let records = |end| vec![Value::Int(-2), columns(end)];
-        assert_eq!(answer(vec![], vec![], 0, 0), Some((0, 1005)));
-        let both = [frame(), records(&[0, 0]), frame()].concat();
-        assert_eq!(answer(vec![], both, 0, 0), Some((8, 1005)));
-        // records that have been tried before
-        assert_eq!(answer(vec![], records(&[0xa0, 0]), 0, 0), None);
-        assert_eq!(answer(vec![], records(&[0xa0, 0x91, 2]), 0, 0), None);
-        // refused, gated, limited
-        assert_eq!(answer(vec![Value::Int(1)], frame(), 0, 0), None);
-        assert_eq!(answer(vec![], frame(), 1, 0), None);
-        assert_eq!(answer(vec![], frame(), 0, 5), None);
     }
 
     #[test]

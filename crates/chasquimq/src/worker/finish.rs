@@ -6,7 +6,7 @@ use super::fetch::{Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
-    frame::{bodies_in_frame, body_in_frame},
+    frame::{bodies_in_frame, body_in_frame, id_in},
     id::random_unit,
     options::{JobOptions, Keep},
     pack::Packer,
@@ -136,6 +136,8 @@ enum Sent {
         offset: u32,
         count: u32,
         handle: u32,
+        // what the ids of children begin with
+        ids: Option<Arc<str>>,
         // the frame, when these were the last jobs held of it
         group: Option<Held>,
     },
@@ -196,26 +198,28 @@ impl Outcomes {
             let first = refusal.int()? as u64;
             let place = refusal.text()?;
             let code = refusal.int()?;
-            let handle = self.sent.iter().find_map(|sent| match sent {
+            let found = self.sent.iter().find_map(|sent| match sent {
                 Sent::Frame {
                     first: at,
                     offset,
                     count,
                     handle,
+                    ids,
                     ..
                 } if *at == first => {
                     let wanted: u32 = place.parse().ok()?;
-                    (wanted >= *offset && wanted < offset + count).then(|| handle + wanted - offset)
+                    let is_one = wanted >= *offset && wanted < offset + count;
+                    is_one.then(|| {
+                        (
+                            handle + wanted - offset,
+                            id_in(ids.as_deref(), first + u64::from(wanted)),
+                        )
+                    })
                 }
-                Sent::Record { id, handle, .. } if first == 0 && *id == place => Some(*handle),
+                Sent::Record { id, handle, .. } if first == 0 && *id == place => Some((*handle, id.clone())),
                 _ => None,
             });
-            let id = if first == 0 {
-                place
-            } else {
-                (first + place.parse::<u64>().unwrap_or(0)).to_string()
-            };
-            if let Some(handle) = handle {
+            if let Some((handle, id)) = found {
                 let error = Error::from_code(code, &id, "active", self.command_of(handle));
                 if matches!(error, Error::PendingChildren { .. } | Error::FailedChildren { .. }) {
                     self.hold_again(first, handle, holdings);
@@ -328,7 +332,9 @@ impl Packing {
                 continue;
             };
             match held {
-                Held::Frame { first, n, options, .. } => {
+                Held::Frame {
+                    first, n, options, ids, ..
+                } => {
                     let most = (*n - offset) as usize;
                     let run = completed[at..]
                         .iter()
@@ -336,23 +342,27 @@ impl Packing {
                         .enumerate()
                         .take_while(|(i, job)| job.handle == handle + *i as u32)
                         .count();
-                    let (first, n) = (*first, *n);
+                    let (first, n, ids) = (*first, *n, ids.clone());
                     let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
                     let keep = self.keep(keep);
                     self.items
-                        .array(7)
+                        .array(if ids.is_some() { 8 } else { 7 })
                         .str("c")
                         .int(first as i64)
                         .int(i64::from(n))
                         .int(i64::from(offset));
                     self.items.int(run as i64).int(keep);
                     self.results(&completed[at..at + run], &flush.text);
+                    if let Some(ids) = &ids {
+                        self.items.str(ids);
+                    }
                     self.count += 1;
                     self.out.sent.push(Sent::Frame {
                         first,
                         offset,
                         count: run as u32,
                         handle,
+                        ids,
                         group: holdings.release(handle, run as u32),
                     });
                     at += run;
@@ -422,12 +432,14 @@ impl Packing {
                 n,
                 blob,
                 options,
+                ids,
                 ..
             } => Place {
                 first: *first,
                 n: *n,
                 offset,
-                id: (*first + u64::from(offset)).to_string(),
+                id: id_in(ids.as_deref(), *first + u64::from(offset)),
+                ids: ids.clone(),
                 blob: Some(blob.clone()),
                 attempts_made: 0,
                 attempts_started: 1,
@@ -443,6 +455,7 @@ impl Packing {
                 n: 0,
                 offset: 0,
                 id: id.clone(),
+                ids: None,
                 blob: None,
                 attempts_made: *attempts_made,
                 attempts_started: *attempts_started,
@@ -461,6 +474,7 @@ impl Packing {
                 offset,
                 count: 1,
                 handle,
+                ids: place.ids.clone(),
                 group: None,
             },
         });
@@ -632,6 +646,8 @@ struct Place {
     n: u32,
     offset: u32,
     id: String,
+    // what the ids of children in its frame begin with
+    ids: Option<Arc<str>>,
     // of the frame it lies in
     blob: Option<Arc<Vec<u8>>>,
     attempts_made: u32,

@@ -20,7 +20,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use fetch::{Batch, BatchJob, Extra};
+pub use fetch::{Batch, BatchJob, Extra, Siblings};
 pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
 pub use hand::{HandEnd, HandStep, HandStepped};
 pub use lane::WaitLane;

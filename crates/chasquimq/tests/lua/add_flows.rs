@@ -1,9 +1,12 @@
 //! new -> waiting | prioritized | delayed | waiting-children, for trees and for children of parents that exist
 
+use chasquimq::frame::child_id;
+
+use super::read_dependencies;
 use crate::given::{
     plan::Plan,
     queue::{run, Forbidden, TestQueue},
-    step::Step,
+    step::{Place, Step},
     tree::Tree,
 };
 
@@ -181,4 +184,113 @@ fn flows_are_refused_as_a_whole() {
     other.keys_are("");
     queue.add_flows_numbered(1000, 7, &tree);
     queue.key_is("children:r", &format!("{}:a", other.probe.keys.qualified_name));
+}
+
+/// What is read of a parent's children.
+fn dependencies(queue: &mut TestQueue, parent: &str, pages: &[(&str, i64, i64)]) -> String {
+    let name = queue.probe.keys.qualified_name.clone();
+    read_dependencies::read(queue, &[parent], pages).replace(&name, "q")
+}
+
+/// A queue with frames of children: r waits for 1, 2 (and its own), s for 3; and what their ids begin with.
+fn litter() -> (TestQueue, String) {
+    let mut queue = TestQueue::fresh();
+    let tree = Tree::new()
+        .root("r")
+        .root("s")
+        .child("r", "")
+        .child("r", "")
+        .child("s", "")
+        .child("r", "own");
+    queue.add_flows(1000, &tree);
+    let ids = queue
+        .probe
+        .snapshot()
+        .brood(3)
+        .expect("a frame of children")
+        .ids
+        .to_owned();
+    (queue, ids)
+}
+
+#[test]
+fn children_without_ids_lie_in_frames() {
+    let (mut queue, ids) = litter();
+    assert!(ids.len() == 24 && ids.as_bytes()[14] == b'4', "{ids}");
+    queue.key_is("log", "3-3 6-r1(own)");
+    queue.key_is("spans:r", &format!("3+2 q:{ids}"));
+    queue.key_is("spans:s", &format!("5+1 q:{ids}"));
+    queue.key_is("children:r", "q:own");
+    queue.key_is("state", "id=6 waiting=4 references=1");
+    let told: Vec<(String, String)> = queue
+        .told()
+        .into_iter()
+        .map(|event| (event.name, event.fields[0].1.clone()))
+        .collect();
+    let child = |number: u64| child_id(&ids, number);
+    let expected = [
+        ("added", "r".to_owned()),
+        ("waiting-children", "r".to_owned()),
+        ("added", "s".to_owned()),
+        ("waiting-children", "s".to_owned()),
+        ("added", child(3)),
+        ("waiting", child(3)),
+        ("added", child(4)),
+        ("waiting", child(4)),
+        ("added", child(5)),
+        ("waiting", child(5)),
+        ("added", "own".to_owned()),
+        ("waiting", "own".to_owned()),
+    ];
+    assert_eq!(told, expected.map(|(name, id)| (name.to_owned(), id)));
+}
+
+#[test]
+fn children_that_end_together_are_told_of_together() {
+    let (mut queue, ids) = litter();
+    queue.step(Step::by("w").want(3));
+    let from = Place::Child(3, 3, 0, ids.clone());
+    queue.step(Step::by("w").at(1010).done_children(&from, &["1", "", "2"]));
+    queue.key_is("spans:r", "(none)");
+    queue.key_is("returned:r", &format!("3+2 q:{ids}=<[1 '']>"));
+    queue.key_is("front", "s");
+    let pages = [("processed", 0, 0), ("children", 0, 0)];
+    let read = format!("[0 [q:{} 1 q:{} null] 0 [q:own]]", child_id(&ids, 3), child_id(&ids, 4));
+    assert_eq!(dependencies(&mut queue, "r", &pages), read);
+}
+
+#[test]
+fn a_child_that_ends_before_its_siblings_is_told_of_alone() {
+    let (mut queue, ids) = litter();
+    queue.step(Step::by("w").want(3));
+    let from = Place::Child(3, 3, 1, ids.clone());
+    queue.step(Step::by("w").at(1010).done_children(&from, &["1", "2"]));
+    queue.key_is("spans:r", "(none)");
+    queue.key_is("children:r", &format!("q:{} q:own", child_id(&ids, 3)));
+    queue.key_is("processed:r", &format!("q:{}=1", child_id(&ids, 4)));
+    queue.key_is("returned:s", &format!("5+1 q:{ids}=<[2]>"));
+}
+
+#[test]
+fn pages_of_children_in_frames_begin_where_the_last_one_ended() {
+    let (mut queue, ids) = litter();
+    let key = |number: u64| format!("q:{}", child_id(&ids, number));
+    const IN_SPANS: i64 = 1 << 50;
+    let next = |number: i64| IN_SPANS + number;
+    assert_eq!(
+        dependencies(&mut queue, "r", &[("children", 0, 1), ("children", 0, -1)]),
+        format!("[{IN_SPANS} [q:own] 3 []]")
+    );
+    assert_eq!(
+        dependencies(&mut queue, "r", &[("children", IN_SPANS, 1)]),
+        format!("[{} [{}]]", next(3), key(3))
+    );
+    assert_eq!(
+        dependencies(&mut queue, "r", &[("children", next(3), 9)]),
+        format!("[0 [{}]]", key(4))
+    );
+    assert_eq!(
+        dependencies(&mut queue, "r", &[("children", 0, 9)]),
+        format!("[0 [q:own {} {}]]", key(3), key(4))
+    );
 }

@@ -12,8 +12,12 @@ use crate::given::{
 };
 
 fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
+    obliterate_from(queue, count, force, b"0")
+}
+
+fn obliterate_from(queue: &mut TestQueue, count: u64, force: u64, cursor: &[u8]) -> Value {
     let mut call = queue.call(&chasquimq::server::script::OBLITERATE);
-    call.arg(1000).arg(count).arg(force).arg("0");
+    call.arg(1000).arg(count).arg(force).arg(cursor);
     queue.carry_out_unchecked(&call)
 }
 
@@ -92,6 +96,8 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
         .to(&other.probe.keys)
         .child("x", "r")
         .to(&queue.probe.keys)
+        .child("x", "")
+        .to(&queue.probe.keys)
         .child("r", "a")
         .to(&queue.probe.keys)
         .root("y")
@@ -102,7 +108,9 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
     other.skip_events();
     run!(queue, PAUSE, 1002, 1);
     let mut steps = 0;
-    while obliterate(&mut queue, 1, 0) != Value::Int(0) {
+    let mut cursor = b"0".to_vec();
+    while let Value::BulkString(next) = obliterate_from(&mut queue, 1, 0, &cursor) {
+        cursor = next;
         steps += 1;
         assert!(steps < 100, "no end");
     }

@@ -30,7 +30,7 @@ fn family() -> TestQueue {
     queue
 }
 
-fn read(queue: &mut TestQueue, ids: &[&str], wanted: &[(&str, i64, i64)]) -> String {
+pub fn read(queue: &mut TestQueue, ids: &[&str], wanted: &[(&str, i64, i64)]) -> String {
     let mut call = queue.call(&chasquimq::server::script::READ_DEPENDENCIES);
     call.arg(by_ids(ids)).arg(pages(wanted));
     show_reply(&queue.carry_out_unchecked(&call))

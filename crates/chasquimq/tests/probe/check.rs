@@ -17,7 +17,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     taken(snapshot, &frames, &mut wrong);
     gone(snapshot, &mut wrong);
     places(snapshot, &frames, &mut wrong);
-    families(snapshot, qualified_name, &mut wrong);
+    families(snapshot, &frames, qualified_name, &mut wrong);
     schedulers(snapshot, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {
@@ -43,6 +43,11 @@ impl Wrong {
     }
 }
 
+/// First numbers of the frames, and how many jobs each has.
+pub fn frames(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
+    log(snapshot, &mut Wrong(Vec::new()))
+}
+
 /// Entries lie in order and do not overlap. Gives the frames: first number -> number of jobs.
 fn log(snapshot: &Snapshot, wrong: &mut Wrong) -> BTreeMap<u64, u64> {
     let mut frames = BTreeMap::new();
@@ -58,6 +63,10 @@ fn log(snapshot: &Snapshot, wrong: &mut Wrong) -> BTreeMap<u64, u64> {
                 match jobs_in(blob) {
                     Ok(jobs) => wrong.unless_equal(&name, entry.seq, jobs),
                     Err(error) => wrong.0.push(format!("{name}: {error}")),
+                }
+                if let Some(brood) = snapshot.brood(entry.ms) {
+                    let children = brood.parents.iter().map(|(_, count)| u64::from(*count)).sum();
+                    wrong.unless_equal(&format!("{name}: children"), entry.seq, children);
                 }
             }
             Content::References(ids) => {
@@ -109,7 +118,8 @@ fn holes(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     for (first, n) in frames.iter().filter(|(first, n)| is_waiting(snapshot, **first, **n)) {
         for offset in 0..*n {
             let char = holes.get(first).map_or(b'1', |chars| chars.as_bytes()[offset as usize]);
-            let has_record = snapshot.hash("jobs").contains_key(&(first + offset).to_string());
+            let id = snapshot.id_in(*first, first + offset);
+            let has_record = snapshot.hash("jobs").contains_key(&id);
             // one that left the frame may have come back elsewhere
             wrong.unless(char == b'0' || has_record == (char == b'r'), || {
                 format!(
@@ -139,6 +149,8 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
         wrong.unless(completed.contains(&start.to_string()), || {
             format!("{name} is not in the completed set")
         });
+        let ids = snapshot.brood(run.first).map(|brood| brood.ids.to_owned());
+        wrong.unless_equal(&format!("{name}: ids"), run.ids.clone(), ids);
         if let Some(results) = &run.results {
             wrong.unless_equal(&format!("{name}: results"), results.len() as u64, run.count);
         }
@@ -257,7 +269,7 @@ fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
 }
 
 /// Ids of the jobs that a frame, its take or its runs speak for.
-fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<String> {
+pub fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<String> {
     let mut plain = BTreeSet::new();
     let (holes, takes) = (snapshot.holes(), snapshot.takes());
     for (first, n) in frames {
@@ -268,17 +280,18 @@ fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<Stri
             Some(take) => take,
             None => continue,
         };
-        let is_plain = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
+        let is_plain = |(char, number): (u8, u64)| (char == b'1').then(|| snapshot.id_in(*first, number));
         plain.extend(chars.bytes().zip(*first..).filter_map(is_plain));
     }
     for (start, run) in snapshot.runs() {
-        plain.extend((start..start + run.count).map(|number| number.to_string()));
+        plain.extend((start..start + run.count).map(|number| snapshot.id_in(run.first, number)));
     }
     plain
 }
 
 /// Parents have records that say so; what they wait for knows them, and none is parked for nothing.
-fn families(snapshot: &Snapshot, qualified_name: &str, wrong: &mut Wrong) {
+fn families(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, qualified_name: &str, wrong: &mut Wrong) {
+    let plain = plain_jobs(snapshot, frames);
     let vitals = |id: &str| {
         let raw = snapshot.hash("vitals").get(id);
         raw.map(|raw| Tree::one(raw))
@@ -289,33 +302,35 @@ fn families(snapshot: &Snapshot, qualified_name: &str, wrong: &mut Wrong) {
             format!("{id} is a parent: {is_parent} by its vitals")
         });
     }
+    let framed = snapshot.framed_children();
     for (id, family) in &snapshot.families {
         wrong.unless(snapshot.hash("jobs").contains_key(id), || {
             format!("parent {id} has no record")
         });
         let mut seen = BTreeSet::new();
-        let kinds = family
-            .pending
-            .iter()
-            .chain(family.processed.keys())
-            .chain(family.ignored.keys());
+        let (pending, processed) = (family.all_pending(), family.all_processed());
+        let kinds = pending.iter().chain(&processed).chain(family.ignored.keys());
         for key in kinds.chain(family.faults.iter().map(|(key, _)| key)) {
             wrong.unless(seen.insert(key), || format!("{key} is a child of {id} in two ways"));
         }
-        for key in &family.pending {
+        for key in &pending {
             let child = key.strip_prefix(qualified_name).and_then(|rest| rest.strip_prefix(':'));
             let Some(child) = child else { continue };
-            wrong.unless(snapshot.hash("jobs").contains_key(child), || {
+            let has_record = snapshot.hash("jobs").contains_key(child);
+            wrong.unless(has_record || plain.contains(child), || {
                 format!("{id} waits for {child}, which does not exist")
             });
-            let parent = vitals(child).and_then(|vitals| vitals.field("pa").map(|pa| pa.items()[1].string()));
+            let parent = match has_record {
+                true => vitals(child).and_then(|vitals| vitals.field("pa").map(|pa| pa.items()[1].string())),
+                false => framed.get(child).map(|(_, parent)| parent.clone()),
+            };
             wrong.unless(parent.as_ref() == Some(id), || {
                 format!("{id} waits for {child}, whose parent is {parent:?}")
             });
         }
     }
     for (id, _) in snapshot.set("waiting-children") {
-        let pending = snapshot.families.get(id).map_or(0, |family| family.pending.len());
+        let pending = snapshot.families.get(id).map_or(0, |family| family.all_pending().len());
         wrong.unless(pending > 0, || format!("{id} is parked, and waits for nothing"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chasquimq::frame::{child_id, Brood, Frame};
 use redis::Value;
 
 use super::tree::Tree;
@@ -73,6 +74,8 @@ pub struct Run {
     pub n: u64,
     /// `None`: all undefined.
     pub results: Option<Vec<String>>,
+    /// What the ids of children begin with.
+    pub ids: Option<String>,
 }
 
 type Hash = BTreeMap<String, Vec<u8>>;
@@ -101,12 +104,14 @@ pub struct Family {
     pub processed: Hash,
     pub ignored: Hash,
     pub faults: Vec<(String, f64)>,
+    pub spans: Vec<String>,
+    pub returned: Hash,
 }
 
 impl Family {
     fn of(connection: &mut redis::Connection, base: &str, id: &str) -> Self {
         let key = |name: &str| format!("{base}{name}:{id}");
-        let (mut pending, processed, ignored, faults): (Vec<String>, Value, Value, Value) = redis::pipe()
+        let parts: (Vec<String>, Value, Value, Value, Vec<String>, Value) = redis::pipe()
             .atomic()
             .cmd("SMEMBERS")
             .arg(key("children"))
@@ -119,16 +124,46 @@ impl Family {
             .arg(0)
             .arg(-1)
             .arg("WITHSCORES")
+            .cmd("SMEMBERS")
+            .arg(key("spans"))
+            .cmd("HGETALL")
+            .arg(key("returned"))
             .query(connection)
             .expect("a family");
+        let (mut pending, processed, ignored, faults, mut spans, returned) = parts;
         pending.sort();
+        spans.sort();
         Self {
+            spans,
+            returned: parse_hash(returned),
             pending,
             processed: parse_hash(processed),
             ignored: parse_hash(ignored),
             faults: parse_set(faults),
         }
     }
+
+    /// Keys of all children that are waited for.
+    pub fn all_pending(&self) -> Vec<String> {
+        let spans = self.spans.iter().flat_map(|span| keys_in_span(span));
+        self.pending.iter().cloned().chain(spans).collect()
+    }
+
+    /// Keys of all children that completed.
+    pub fn all_processed(&self) -> Vec<String> {
+        let spans = self.returned.keys().flat_map(|span| keys_in_span(span));
+        self.processed.keys().cloned().chain(spans).collect()
+    }
+}
+
+/// Keys of the children of a span (`lua/lib/spans.lua`).
+pub fn keys_in_span(span: &str) -> Vec<String> {
+    let parts = span.split_once(' ').and_then(|(numbers, front)| {
+        let (first, count) = numbers.split_once('+')?;
+        Some((first.parse().ok()?, count.parse().ok()?, front))
+    });
+    let (first, count, front): (u64, u64, &str) = parts.expect("a span");
+    (first..first + count).map(|number| child_id(front, number)).collect()
 }
 
 impl Snapshot {
@@ -201,7 +236,7 @@ impl Snapshot {
     pub fn takes(&self) -> BTreeMap<u64, String> {
         numbered(self.hash("takes"), |raw| {
             let tree = Tree::one(raw);
-            assert_eq!(tree.items().len(), 4, "a take: {}", tree.show());
+            assert!(matches!(tree.items().len(), 4 | 5), "a take: {}", tree.show());
             tree.items()[1].string()
         })
     }
@@ -210,13 +245,14 @@ impl Snapshot {
         let run = |raw: &Vec<u8>| {
             let tree = Tree::one(raw);
             let items = tree.items();
-            assert_eq!(items.len(), 6, "a run: {}", tree.show());
+            assert!(matches!(items.len(), 6 | 7), "a run: {}", tree.show());
             let results = items[5].bytes();
             Run {
                 count: items[0].number(),
                 first: items[1].number(),
                 n: items[2].number(),
                 results: (!results.is_empty()).then(|| Tree::one(results).items().iter().map(Tree::string).collect()),
+                ids: items.get(6).map(Tree::string),
             }
         };
         numbered(self.hash("runs"), run)
@@ -248,7 +284,7 @@ impl Snapshot {
                     line.extend(
                         (0..entry.seq)
                             .filter(is_there)
-                            .map(|offset| (entry.ms + offset).to_string()),
+                            .map(|offset| self.id_in(entry.ms, entry.ms + offset)),
                     );
                 }
                 Content::References(ids) => {
@@ -273,18 +309,51 @@ impl Snapshot {
             } else {
                 take
             };
-            let is_active = |(char, number): (u8, u64)| (char == b'1').then(|| number.to_string());
+            let is_active = |(char, number): (u8, u64)| (char == b'1').then(|| self.id_in(first, number));
             active.extend(chars.bytes().zip(first..).filter_map(is_active));
         }
         active
     }
 
+    fn frame(&self, first: u64) -> Option<&Entry> {
+        let is_frame = |entry: &&Entry| entry.ms == first && entry.seq < REFERENCE_SEQ;
+        self.log.iter().find(is_frame)
+    }
+
     fn jobs_of_frame(&self, first: u64) -> usize {
-        let frame = self
-            .log
-            .iter()
-            .find(|entry| entry.ms == first && entry.seq < REFERENCE_SEQ);
-        frame.map_or(0, |frame| frame.seq as usize)
+        self.frame(first).map_or(0, |frame| frame.seq as usize)
+    }
+
+    /// What a frame of children begins with.
+    pub fn brood(&self, first: u64) -> Option<Brood<'_>> {
+        match &self.frame(first)?.content {
+            Content::Frame(blob) => Frame::parse(blob).ok()?.brood,
+            Content::References(_) => None,
+        }
+    }
+
+    /// The id of the job of this number in a frame.
+    pub fn id_in(&self, first: u64, number: u64) -> String {
+        match self.brood(first) {
+            Some(brood) => child_id(brood.ids, number),
+            None => number.to_string(),
+        }
+    }
+
+    /// Children that a frame speaks for: id, and base of the parent's queue and its id.
+    pub fn framed_children(&self) -> BTreeMap<String, (String, String)> {
+        let mut children = BTreeMap::new();
+        for entry in self.log.iter().filter(|entry| entry.seq < REFERENCE_SEQ) {
+            let Some(brood) = self.brood(entry.ms) else { continue };
+            let parents = brood
+                .parents
+                .iter()
+                .flat_map(|(id, count)| std::iter::repeat_n(*id, *count as usize));
+            for (number, parent) in (entry.ms..).zip(parents) {
+                children.insert(child_id(brood.ids, number), (brood.base.to_owned(), parent.to_owned()));
+            }
+        }
+        children
     }
 
     /// Ids that completed and are kept, in their order; several jobs a run.
@@ -297,7 +366,9 @@ impl Snapshot {
                 .ok()
                 .and_then(|number: u64| Some((number, runs.get(&number)?)))
             {
-                Some((number, run)) => ids.extend((number..number + run.count).map(|number| number.to_string())),
+                Some((number, run)) => {
+                    ids.extend((number..number + run.count).map(|number| self.id_in(run.first, number)));
+                }
                 None => ids.push(member.clone()),
             }
         }

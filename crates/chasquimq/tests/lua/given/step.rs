@@ -1,6 +1,9 @@
 //! What the step script is given: who steps, how much is wanted, and how jobs ended (`lua/lib/finish.lua`).
 
-use chasquimq::{frame::record_body, pack::Packer};
+use chasquimq::{
+    frame::{child_id, record_body},
+    pack::Packer,
+};
 
 use super::{
     plan::{Plan, TIMESTAMP},
@@ -12,6 +15,8 @@ use super::{
 pub enum Place {
     /// First number and jobs of a frame, and the job's offset in it.
     Frame(u64, u64, u64),
+    /// The same of a frame of children, and what their ids begin with.
+    Child(u64, u64, u64, String),
     Record(String),
 }
 
@@ -19,7 +24,15 @@ impl Place {
     pub fn id(&self) -> String {
         match self {
             Place::Frame(first, _, offset) => (first + offset).to_string(),
+            Place::Child(first, _, offset, ids) => child_id(ids, first + offset),
             Place::Record(id) => id.clone(),
+        }
+    }
+
+    fn in_frame(&self) -> Option<(u64, u64, u64)> {
+        match self {
+            Place::Frame(first, n, offset) | Place::Child(first, n, offset, _) => Some((*first, *n, *offset)),
+            Place::Record(_) => None,
         }
     }
 }
@@ -181,6 +194,22 @@ impl Step {
         self
     }
 
+    /// Children of a frame completed, from the one at this place on, with these results.
+    pub fn done_children(mut self, from: &Place, results: &[&str]) -> Self {
+        let Place::Child(first, n, offset, ids) = from else {
+            panic!("{from:?} is not in a frame of children")
+        };
+        let are_undefined = results.iter().all(|result| result.is_empty());
+        let packed = if are_undefined {
+            Vec::new()
+        } else {
+            pack_texts(results.iter().copied())
+        };
+        let outcome = self.outcome(8, "c", *first, *n, *offset);
+        outcome.int(results.len() as i64).int(1).bytes(&packed).str(ids);
+        self
+    }
+
     pub fn done_record(self, id: &str, result: &str) -> Self {
         self.done_records(&[(id, result)])
     }
@@ -202,14 +231,14 @@ impl Step {
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
         self.count += 1;
         let outcome = self.outcomes.array(13).str("f");
-        match place {
-            Place::Frame(first, n, offset) => {
-                outcome.int(*first as i64).int(*n as i64).array(1).int(*offset as i64);
+        match place.in_frame() {
+            Some((first, n, offset)) => {
+                outcome.int(first as i64).int(n as i64).array(1).int(offset as i64);
                 outcome.array(1).str(&place.id()).array(1);
                 outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string()));
             }
-            Place::Record(id) => {
-                outcome.int(0).int(0).int(0).array(1).str(id).str("");
+            None => {
+                outcome.int(0).int(0).int(0).array(1).str(&place.id()).str("");
             }
         }
         outcome
@@ -236,14 +265,12 @@ impl Step {
     }
 
     fn placed(&mut self, len: usize, kind: &str, place: &Place) -> &mut Packer {
-        match place {
-            Place::Frame(first, n, offset) => {
+        match place.in_frame() {
+            Some((first, n, offset)) => {
                 let body = record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string());
-                self.outcome(len, kind, *first, *n, *offset)
-                    .str(&place.id())
-                    .bytes(&body)
+                self.outcome(len, kind, first, n, offset).str(&place.id()).bytes(&body)
             }
-            Place::Record(id) => self.outcome(len, kind, 0, 0, 0).str(id).str(""),
+            None => self.outcome(len, kind, 0, 0, 0).str(&place.id()).str(""),
         }
     }
 

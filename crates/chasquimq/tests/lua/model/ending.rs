@@ -182,7 +182,7 @@ impl Drive {
 
 fn shown(place: &Place) -> String {
     match place {
-        Place::Frame(first, _, offset) => format!("{first} {offset}"),
+        Place::Frame(first, _, offset) | Place::Child(first, _, offset, _) => format!("{first} {offset}"),
         Place::Record(id) => format!("0 {id}"),
     }
 }
@@ -210,6 +210,7 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
                 next -= 1;
                 step.done_records(&records)
             }
+            (Ending::Completed { result }, Place::Child(..)) => step.done_children(&belief.place, &[result]),
             (Ending::Completed { .. }, Place::Frame(first, n, offset)) => {
                 let follows = |i: usize| match ended.get(i) {
                     Some((other, Ending::Completed { .. })) => {

@@ -1,0 +1,52 @@
+-- spans: children of one parent that lie one behind the other in a frame (lib/frame), which their parent waits for, and is told of, at once.
+-- A span is a text: <number of the first>+<how many> <what their keys begin with>. Once one of them alone is told of, all become children
+-- by key (lib/parents); it is not the same again.
+--   spans:<id>     set of the spans that the parent waits for
+--   returned:<id>  hash, span -> return values: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
+local function name_span(first, count, front)
+  return string.format('%d+%d %s', first, count, front)
+end
+
+-- Number of the first, how many, and what their keys begin with.
+local function read_span(span)
+  local first, count, front = span:match('^(%d+)%+(%d%d?) (.*)$')
+  -- what another program wrote there is no child
+  if not first then return 0, 0, '' end
+  return tonumber(first), tonumber(count), front
+end
+
+local function key_in_span(front, number)
+  return string.format('%s%012x', front, number)
+end
+
+local function keys_in_span(span)
+  local first, count, front = read_span(span)
+  local keys = {}
+  for i = 1, count do keys[i] = key_in_span(front, first + i - 1) end
+  return keys
+end
+
+-- Keys and return values, in turn.
+local function pairs_in_span(span, values)
+  local keys, pairs_of = keys_in_span(span), {}
+  local ok, all = pcall(cmsgpack.unpack, values)
+  for i, key in ipairs(keys) do
+    local value = ok and type(all) == 'table' and type(all[i]) == 'string' and all[i] or ''
+    pairs_of[2 * i - 1], pairs_of[2 * i] = key, value == '' and 'null' or value
+  end
+  return pairs_of
+end
+
+-- Those that the parent waits for become children by key.
+local function unfold_pending(of, parent, span)
+  if redis.call('SREM', of .. 'spans:' .. parent, span) == 0 then return end
+  redis.call('SADD', of .. 'children:' .. parent, unpack(keys_in_span(span)))
+end
+
+-- Those that have completed become children by key.
+local function unfold_returned(of, parent, span)
+  local values = redis.call('HGET', of .. 'returned:' .. parent, span)
+  if not values then return end
+  redis.call('HDEL', of .. 'returned:' .. parent, span)
+  redis.call('HSET', of .. 'processed:' .. parent, unpack(pairs_in_span(span, values)))
+end
