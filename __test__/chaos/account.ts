@@ -249,6 +249,9 @@ const LEASE_LEFT_MS = LEASE_MS * 0.75;
 /** A connection is there again so long after its way. */
 const RECONNECTED_MS = 1_000;
 
+/** A process that is sent SIGKILL is gone so long afterwards. */
+const KILLED_MS = 100;
+
 /** Which repeats are explained by a fault that was under way. */
 class Excuses {
   readonly #kills: readonly Injected[];
@@ -279,7 +282,8 @@ class Excuses {
   #spoiled({ at, by }: Start, last: Start): Cause | undefined {
     const [name = '', life = ''] = by.split('.');
     const killed = this.#kills.find((kill) => kill.target === name && kill.life === Number(life));
-    if (killed && killed.returned >= at) return killed;
+    // it was killed after this start, and before the next one
+    if (killed && killed.at + KILLED_MS >= at && killed.at <= last.at) return killed;
     const hits = ({ target, from, to }: Outage) =>
       (target === name || target === 'all') && from <= Math.max(last.at, at) && to >= at;
     return this.#outages.find(hits)?.cause;
