@@ -17,6 +17,8 @@ export interface AddedJob {
 
 /** Jobs in one call to the engine, at most. */
 const MAX_JOBS = 4096;
+/** Jobs that may be without an answer before further adds are refused, unless the queue's options say otherwise. */
+export const MOST_PENDING = 1_000_000;
 /** UTF-16 units of text in one call at most, but for a single job that is larger. */
 const MAX_TEXT = 4 * 1024 * 1024;
 
@@ -33,6 +35,10 @@ interface Batch {
 export class Producer {
   /** Checks the options of this connection's jobs. */
   readonly options = new OptionsChecker();
+  /** Jobs that may be without an answer before further adds are refused. */
+  mostPending = MOST_PENDING;
+  /** Jobs sent and not answered. */
+  private pending = 0;
   private lastRequest = 0;
   private readonly sent = new Map<number, Batch>();
   /** The batch that `add` calls of this tick join, and what it holds so far. */
@@ -50,6 +56,7 @@ export class Producer {
    * @returns the job, with its id
    */
   add<J extends AddedJob>(job: J, created: number | undefined, data: string, opts: string): Promise<J> {
+    if (this.pending >= this.mostPending) return Promise.reject(this.tooMany());
     return new Promise<J>((resolve, reject) => {
       // Jobs of a batch share one creation time: a later one starts the next batch.
       if (this.tick && created !== undefined && created !== this.tick.now) this.flush();
@@ -88,6 +95,7 @@ export class Producer {
    * @returns the jobs, with their ids
    */
   addBulk<J extends AddedJob>(jobs: J[], now: number, encode: (encoder: Encoder, i: number) => void): Promise<J[]> {
+    if (this.pending >= this.mostPending) return Promise.reject(this.tooMany());
     const encoder = new Encoder(Math.min(jobs.length, MAX_JOBS));
     const calls: { jobs: J[]; encoded: EncodedJobs }[] = [];
     for (let from = 0, i = 0; i < jobs.length;) {
@@ -120,19 +128,29 @@ export class Producer {
   private call(batch: Batch, give: (native: NativeQueue, request: number) => void): void {
     const request = ++this.lastRequest;
     this.sent.set(request, batch);
+    this.pending += batch.jobs.length;
     try {
       give(this.native(), request);
     } catch (error) {
-      this.sent.delete(request);
+      this.answered(request, batch);
       batch.settle(error as Error, undefined);
     }
+  }
+
+  private answered(request: number, batch: Batch): void {
+    this.sent.delete(request);
+    this.pending -= batch.jobs.length;
+  }
+
+  private tooMany(): Error {
+    return new Error(`${this.pending} added jobs are without an answer, which is the limit (maxPendingAdds)`);
   }
 
   /** Takes the engine's answer to a call whose jobs were all given numbers, from `first` on. */
   settleAdded(request: number, first: number): void {
     const batch = this.sent.get(request);
     if (!batch) return;
-    this.sent.delete(request);
+    this.answered(request, batch);
     numberJobs(batch.jobs, first);
     batch.settle(undefined, undefined);
   }
@@ -142,7 +160,7 @@ export class Producer {
     for (const answer of answers) {
       const batch = this.sent.get(answer.request);
       if (!batch) continue;
-      this.sent.delete(answer.request);
+      this.answered(answer.request, batch);
       if (answer.error) batch.settle(errorFromNative(answer.error), undefined);
       else batch.settle(undefined, setIds(batch.jobs, answer));
     }
@@ -157,6 +175,7 @@ export class Producer {
   abandon(error: Error): void {
     const batches = [...this.sent.values()];
     this.sent.clear();
+    this.pending = 0;
     for (const batch of batches) batch.settle(error, undefined);
   }
 }

@@ -68,6 +68,7 @@ export class Queue<
   constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: undefined) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
     this.jobsOpts = opts?.defaultJobOptions ?? {};
+    if (opts?.maxPendingAdds !== undefined) this.commands.producer.mostPending = checkMostPending(opts.maxPendingAdds);
     const engine = this.commands.open();
     if (!opts?.skipMetasUpdate) {
       // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
@@ -623,4 +624,9 @@ function isEmpty(options: object): boolean {
 function rejectReservedId(jobId: string | undefined): void {
   // `==` as in BullMQ: the values 0 and false are refused with the same text.
   if (jobId == '0' || jobId?.startsWith('0:')) throw new Error("JobId cannot be '0' or start with '0:'");
+}
+
+function checkMostPending(most: number): number {
+  if (!(most >= 1)) throw new RangeError(`maxPendingAdds must be a number of at least 1, not ${most}`);
+  return most;
 }

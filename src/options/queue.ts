@@ -54,6 +54,12 @@ export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
    */
   skipMetasUpdate?: boolean;
   settings?: AdvancedRepeatOptions;
+  /**
+   * Jobs that `add` and `addBulk` may have sent without an answer yet. Past it they reject until some were answered: a program that
+   * adds faster than the server takes jobs, or while it is out of reach, keeps its memory. Not in BullMQ.
+   * @defaultValue 1000000
+   */
+  maxPendingAdds?: number;
 }
 
 /** Options of `queue.obliterate`. */
