@@ -1,0 +1,107 @@
+/** The server as a soak sees it: what it holds, and for how long one command has kept it from all others. */
+import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { parseConnection } from '../server.js';
+
+const LUA = fileURLToPath(new URL('../../crates/chasquimq/lua', import.meta.url));
+/** Shorter commands are not written down. */
+const SLOW_US = 500;
+const KEPT = 4_096;
+
+/** The longest command of a part of the run. */
+export interface Blocked {
+  /** Milliseconds. */
+  readonly ms: number;
+  /** Name of the script, or of the command. */
+  readonly by: string;
+}
+
+export class WatchedServer {
+  private constructor(
+    readonly url: string,
+    private readonly client: Redis,
+    readonly version: string,
+  ) {}
+
+  static async connect(url: string): Promise<WatchedServer> {
+    const client = new Redis(parseConnection(url));
+    await client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
+    const info = await client.info('server');
+    const version = /valkey_version:(\S+)/.exec(info)?.[1] ?? /redis_version:(\S+)/.exec(info)?.[1] ?? '?';
+    return new WatchedServer(url, client, version);
+  }
+
+  /** Bytes that it holds. */
+  async memory(): Promise<number> {
+    return Number(/used_memory:(\d+)/.exec(await this.client.info('memory'))?.[1]);
+  }
+
+  /** Seconds of CPU that its main thread has spent. */
+  async cpu(): Promise<number> {
+    const info = await this.client.info('cpu');
+    const field = (name: string) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1] ?? 0);
+    return field('used_cpu_user_main_thread') + field('used_cpu_sys_main_thread');
+  }
+
+  async connections(): Promise<number> {
+    return Number(/connected_clients:(\d+)/.exec(await this.client.info('clients'))?.[1]);
+  }
+
+  async setting(name: string, value: string): Promise<void> {
+    await this.client.config('SET', name, value);
+  }
+
+  async forget(): Promise<void> {
+    await this.client.slowlog('RESET');
+  }
+
+  /** The longest command since `forget`, as the server itself has measured it. */
+  async longest(): Promise<Blocked> {
+    const entries = (await this.client.slowlog('GET', KEPT)) as [number, number, number, string[]][];
+    const [longest] = entries.filter(([, , , [command]]) => command !== 'info').sort((a, b) => b[2] - a[2]);
+    if (!longest) return { ms: 0, by: `all below ${SLOW_US / 1_000} ms` };
+    const [command = '', sha = ''] = longest[3];
+    return { ms: longest[2] / 1_000, by: scriptNames().get(sha) ?? command.toLowerCase() };
+  }
+
+  async close(): Promise<void> {
+    await this.client.quit();
+  }
+}
+
+let names: Map<string, string> | undefined;
+
+/** Scripts by their hash; they are flattened as `crates/chasquimq/build.rs` does it. */
+function scriptNames(): Map<string, string> {
+  if (names) return names;
+  names = new Map();
+  for (const file of readdirSync(LUA).filter((name) => name.endsWith('.lua'))) {
+    const text = readFileSync(`${LUA}/${file}`, 'utf8');
+    const flags = /^-- FLAGS (.*)$/m.exec(text)?.[1];
+    const head = flags === undefined ? '' : `#!lua flags=${flags.trim()}\n`;
+    names.set(
+      createHash('sha1')
+        .update(head + flatten(text))
+        .digest('hex'),
+      file.slice(0, -4),
+    );
+  }
+  return names;
+}
+
+function flatten(text: string): string {
+  const lines = text
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => line.trim());
+  return lines
+    .map((line) => {
+      const include = /^-- @include (.*)$/.exec(line)?.[1];
+      if (include !== undefined) return flatten(readFileSync(`${LUA}/${include}.lua`, 'utf8'));
+      return line === '' || line.startsWith('--') ? '' : `${line}\n`;
+    })
+    .join('');
+}
