@@ -74,6 +74,15 @@ export const faults = {
         await member.start({ SEED: random.next(1e9), UNTOLD: untold(member.ledgerOf(member.life)) });
       }),
   },
+  'close-worker': {
+    title: 'a worker closes, and another takes its place',
+    inject: ({ workers }, random, injected) =>
+      withMember(workers, random, injected, async (member) => {
+        begin(injected);
+        await member.end('close', 120_000);
+        await member.start();
+      }),
+  },
   'freeze-worker': {
     title: 'a worker stands still (SIGSTOP) for longer than its lease',
     excuses: 'lease over',
@@ -97,10 +106,10 @@ export const faults = {
       }),
   },
   'jump-clock': {
-    title: "a worker's clock jumps by 2 to 20 s",
+    title: "a worker's clock jumps by 1 to 8 s",
     inject: ({ workers }, random, injected) =>
       withMember(workers, random, injected, async (member) => {
-        const jump = (2_000 + random.next(18_000)) * (random.next(2) ? 1 : -1);
+        const jump = (1_000 + random.next(7_000)) * (random.next(2) ? 1 : -1);
         injected.detail = `${jump} ms`;
         begin(injected);
         member.tell(`clock ${jump}`);

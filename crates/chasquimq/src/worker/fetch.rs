@@ -163,6 +163,34 @@ impl Answer {
         })
     }
 
+    /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed
+    /// before, of which more would have to be read.
+    pub(super) fn plainly_brings(reply: &Value) -> Option<(u32, u64)> {
+        let Value::Array(values) = reply else { return None };
+        let [Value::Array(rejected), Value::Array(taken), _, Value::Int(0), _, Value::Int(now_ms), _, Value::Int(0), ..] =
+            values.as_slice()
+        else {
+            return None;
+        };
+        if !rejected.is_empty() {
+            return None;
+        }
+        let (mut jobs, mut rest) = (0, taken.as_slice());
+        loop {
+            (jobs, rest) = match rest {
+                [] => return Some((jobs, *now_ms as u64)),
+                // the last two columns, vitals and starts, are 0
+                [Value::Int(count), Value::BulkString(columns), rest @ ..]
+                    if *count < 0 && columns.ends_with(&[0, 0]) =>
+                {
+                    (jobs + count.unsigned_abs() as u32, rest)
+                }
+                [Value::Int(_), Value::Int(count), Value::BulkString(_), rest @ ..] => (jobs + *count as u32, rest),
+                _ => return None,
+            };
+        }
+    }
+
     /// Whether a reply brings jobs.
     #[cfg(unix)]
     pub(super) fn has_jobs(reply: &Value) -> bool {
@@ -628,6 +656,28 @@ mod tests {
         assert_eq!(holdings.handles().len(), 69);
         assert_eq!(holdings.find(12).map(|(offset, _)| offset), Some(2));
         assert_eq!(holdings.find(78).map(|(offset, _)| offset), Some(63));
+    }
+
+    #[test]
+    fn an_answer_tells_what_it_brings_before_it_is_read() {
+        let columns = |end: &[u8]| Value::BulkString([b"columns", end].concat());
+        let answer = |rejected: Vec<Value>, taken: Vec<Value>, gated, limited_ms| {
+            let (rejected, taken) = (Value::Array(rejected), Value::Array(taken));
+            let numbers = [-1, gated, 9, 1005, 99, limited_ms].map(Value::Int);
+            Answer::plainly_brings(&Value::Array([vec![rejected, taken], numbers.to_vec()].concat()))
+        };
+        let frame = || vec![Value::Int(1), Value::Int(3), columns(&[])];
+        let records = |end| vec![Value::Int(-2), columns(end)];
+        assert_eq!(answer(vec![], vec![], 0, 0), Some((0, 1005)));
+        let both = [frame(), records(&[0, 0]), frame()].concat();
+        assert_eq!(answer(vec![], both, 0, 0), Some((8, 1005)));
+        // records that have been tried before
+        assert_eq!(answer(vec![], records(&[0xa0, 0]), 0, 0), None);
+        assert_eq!(answer(vec![], records(&[0xa0, 0x91, 2]), 0, 0), None);
+        // refused, gated, limited
+        assert_eq!(answer(vec![Value::Int(1)], frame(), 0, 0), None);
+        assert_eq!(answer(vec![], frame(), 1, 0), None);
+        assert_eq!(answer(vec![], frame(), 0, 5), None);
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 
-use std::time::{Duration, Instant};
+use std::{
+    future::Future,
+    pin::Pin,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use redis::Value;
 use tokio::sync::mpsc;
@@ -153,7 +158,12 @@ impl Loop {
 
     /// Waits for something to do and does it. False at the end.
     async fn turn(&mut self) -> bool {
-        let timer = self.next_timer();
+        // what was heard on the way of the last step is not waited for
+        let timer = if self.has_step_to_take() {
+            Some(Instant::now())
+        } else {
+            self.next_timer()
+        };
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
@@ -180,8 +190,7 @@ impl Loop {
             if servers != self.servers {
                 self.disown(servers).await;
             }
-            let steps = matches!(self.waiter.pending, Pending::Step(_));
-            if !self.flushes.is_empty() || (self.fetching && self.look_again && !steps) {
+            if self.has_step_to_take() {
                 self.step().await;
             }
             // a step may have met another server
@@ -206,6 +215,11 @@ impl Loop {
         }
         self.wait_if_hungry();
         true
+    }
+
+    fn has_step_to_take(&self) -> bool {
+        let steps = matches!(self.waiter.pending, Pending::Step(_));
+        !self.flushes.is_empty() || (self.fetching && self.look_again && !steps)
     }
 
     fn look_at_clock(&mut self, now_ms: u64) {
@@ -426,6 +440,17 @@ impl Loop {
             });
             return;
         }
+        let done = match self.gather() {
+            Ok(outcomes) => self.take_steps(outcomes).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            self.report(error);
+        }
+    }
+
+    /// Packs what ended.
+    fn gather(&mut self) -> Result<Outcomes> {
         let mut flushes = std::mem::take(&mut self.flushes);
         for flush in &mut flushes {
             flush.now_ms = not_before(flush.now_ms, self.last_now_ms);
@@ -436,34 +461,84 @@ impl Loop {
             max_started_attempts: self.options.max_started_attempts,
             metrics_minutes: self.options.metrics_minutes,
         };
-        let outcomes = if flushes.is_empty() {
-            Ok(Outcomes::none(system_now_ms()))
-        } else {
-            Outcomes::pack(flushes, system_now_ms(), &mut self.holdings, &defaults)
-        };
-        match outcomes {
-            Ok(outcomes) => {
-                if let Err(error) = self.take_step(outcomes).await {
-                    self.report(error);
-                }
-            }
-            Err(error) => self.report(error),
+        if flushes.is_empty() {
+            return Ok(Outcomes::none(system_now_ms()));
         }
+        Outcomes::pack(flushes, system_now_ms(), &mut self.holdings, &defaults)
     }
 
-    async fn take_step(&mut self, outcomes: Outcomes) -> Result<()> {
+    /// Takes a step, and further ones while more has ended by the time an answer comes: then the next step is sent first, so that the
+    /// server works while the answer is read.
+    async fn take_steps(&mut self, mut outcomes: Outcomes) -> Result<()> {
+        let mut asked = self.ask(&outcomes, 0);
+        let mut reply = self.send_step(&asked, &outcomes).await?;
+        while let Some(brought) = self.may_go_on(&reply) {
+            let next = match self.gather() {
+                Ok(next) => next,
+                Err(error) => {
+                    self.report(error);
+                    break;
+                }
+            };
+            let next_asked = self.ask(&next, brought);
+            let command = STEP.by_hash(&self.keys.base, &self.step_args(&next_asked, &next));
+            let connection = self.connection.clone();
+            let mut answer = std::pin::pin!(async move { connection.send(&command).await });
+            let early = poll_once(answer.as_mut()).await;
+            // lets the connection's task write it
+            tokio::task::yield_now().await;
+            if let Err(error) = self.absorb(reply, asked.want, outcomes).await {
+                self.report(error);
+            }
+            let answered = match early {
+                Some(answered) => answered,
+                None => answer.await,
+            };
+            (asked, outcomes) = (next_asked, next);
+            reply = match answered {
+                Ok(reply) => reply,
+                Err(Error::Closed) => return Err(Error::Closed),
+                Err(_) => self.send_step(&asked, &outcomes).await?,
+            };
+        }
+        self.absorb(reply, asked.want, outcomes).await
+    }
+
+    /// The jobs that an answer brings, if the next step may be sent before it is read: when there is something to record, and nothing else to do.
+    fn may_go_on(&mut self, reply: &Value) -> Option<u32> {
+        while let Ok(command) = self.commands.try_recv() {
+            self.hear(command);
+        }
+        let has_other_work = !self.fetching
+            || self.connection.servers() != self.servers
+            || self.flushes.is_empty()
+            || self.foreign_clock
+            || self.options.limiter.is_some()
+            || self.waiter.pending != Pending::Nothing
+            || !self.closing.is_empty()
+            || !self.pausing.is_empty()
+            || self.next_timer().is_some_and(|timer| timer <= Instant::now());
+        if has_other_work {
+            return None;
+        }
+        let (brought, now_ms) = Answer::plainly_brings(reply)?;
+        self.last_now_ms = now_ms;
+        Some(brought)
+    }
+
+    /// What the next step asks for, `coming` jobs being about to be held.
+    fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> Asked {
+        self.look_again = false;
         self.pace.ended(outcomes.jobs);
-        let (want, surplus) = self.room();
+        let (want, surplus) = self.room(coming);
         self.step_number += 1;
-        let asked = Asked {
+        Asked {
             slot: "s",
             number: self.step_number,
             now_ms: outcomes.now_ms,
             want,
             surplus,
-        };
-        let reply = self.send_step(&asked, &outcomes).await?;
-        self.absorb(reply, want, outcomes).await
+        }
     }
 
     /// Sends a step until the server takes it.
@@ -505,9 +580,10 @@ impl Loop {
         ]
     }
 
-    /// Jobs to take now, and as surplus; -1 = none at all.
-    fn room(&self) -> (i64, i64) {
-        let (want, surplus) = self.pace.ask(self.holdings.jobs(), self.options.concurrency);
+    /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
+    fn room(&self, coming: u32) -> (i64, i64) {
+        let held = self.holdings.jobs() + coming;
+        let (want, surplus) = self.pace.ask(held, self.options.concurrency);
         match self.fetching {
             true if self.is_limited() => (0, 0),
             true => (i64::from(want), i64::from(surplus)),
@@ -657,7 +733,7 @@ impl Loop {
         }
         self.ask_for_lane();
         self.wait_number += 1;
-        let (want, surplus) = self.room();
+        let (want, surplus) = self.room(0);
         let asked = Asked {
             slot: "w",
             number: self.wait_number,
@@ -720,7 +796,7 @@ impl Loop {
     /// Learns what became of a step behind a wait, by sending it again: what it took is taken in; if it never was carried out, it is now.
     async fn send_again(&mut self, number: i64) -> Result<()> {
         // a caller's clock of its own has to be asked for first
-        let (want, surplus) = if self.foreign_clock { (-1, 0) } else { self.room() };
+        let (want, surplus) = if self.foreign_clock { (-1, 0) } else { self.room(0) };
         self.look_again = self.fetching && self.foreign_clock;
         let asked = Asked {
             slot: "w",
@@ -777,4 +853,15 @@ impl Loop {
             });
         }
     }
+}
+
+/// Starts a future. Gives its output if it is there at once.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }

@@ -43,8 +43,18 @@ async fn a_close_in_full_flight_loses_nothing_and_runs_nothing_twice() {
             concurrency: 20,
             ..WorkerOptions::default()
         };
-        let worker = world.worker(options, counting(&runs, Duration::ZERO));
         let before = world.counts().await.completed;
+        let counted = runs.clone();
+        let worker = world.worker(options, move |_| {
+            let run = counted.fetch_add(1, Ordering::Relaxed) as u64;
+            async move {
+                // slow in the end: the close comes before all are done
+                if run > before + 4000 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                End::DONE
+            }
+        });
         until("some jobs to complete", || async {
             world.counts().await.completed >= (before + 2000).min(JOBS as u64)
         })
