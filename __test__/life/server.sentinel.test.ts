@@ -85,27 +85,29 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     stage.takeErrors();
   });
 
-  it('goes on with the replica when the master is killed', async () => {
-    const { connection } = watched; // with the sentinel that is about to go
+  it.each<[string, (master: OwnServer) => unknown]>([
+    ['is killed', (master) => master.kill()],
+    ['stands still', (master) => master.freeze()],
+  ])('goes on with the replica when the master %s', async (_, happens) => {
+    const own = stage.keep(await OwnSentinels.start());
+    const { connection } = own; // with the sentinel that is about to go
     const ledger = new Ledger();
     const queue = stage.queue({ connection });
-    const events = stage.events({ connection });
+    // a wait on a server that stands still ends in its time
+    const events = stage.events({ connection, blockingTimeout: 500 });
     const seen = new EventLog(events, ['completed']);
     const worker = stage.worker(ledger.run, { connection, concurrency: 10 });
     // the sentinel that is asked first goes down with it
-    await watched.killSentinel();
-    await ledger.addWhile(queue, () => watched.killMaster());
+    await own.killSentinel();
+    await ledger.addWhile(queue, () => own.replaceMaster(happens));
     const completed = await ledger.completed(queue);
     const lost = ledger.lost(completed);
     expect(lost.isTheEnd).toBe(true);
     expect(new Set(completed.values()).size).toBe(completed.size);
     expect(ledger.runs.size).toBeGreaterThanOrEqual(ledger.acknowledged.length - lost.count);
-    const [last] = ledger.acknowledged.slice(-1);
-    await until(
-      'the last event',
-      () => seen.entries.some(({ args }) => (args[0] as { jobId: string }).jobId === String(last?.id)),
-      30_000,
-    );
+    const lastId = String(ledger.acknowledged.at(-1)?.id);
+    const isLast = ({ args }: { args: readonly unknown[] }) => (args[0] as { jobId: string }).jobId === lastId;
+    await until('the last event', () => seen.entries.some(isLast), 30_000);
     await worker.close();
     stage.takeErrors();
   });

@@ -95,10 +95,11 @@ export class OwnSentinels {
     return told[0] === told[1] ? (told[0] ?? 0) : 0;
   }
 
-  /** The master is killed; resolves when the replica is the master. */
-  async killMaster(): Promise<void> {
+  /** Something happens to the master; resolves when the replica is the master. */
+  async replaceMaster(happens: (master: OwnServer) => unknown): Promise<void> {
     const port = await this.masterPort();
-    await this.servers.find((server) => server.port === port)?.kill();
+    const master = this.servers.find((server) => server.port === port);
+    if (master) await happens(master);
     await until('another master', async () => ![0, port].includes(await this.masterPort()), AGREE_MS);
   }
 

@@ -85,6 +85,11 @@ export class OwnServer {
     }
   }
 
+  /** It takes connections and commands, and does nothing more; a `kill` ends it. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP');
+  }
+
   /** Ends it without a warning; what it has told to disk stays. */
   async kill(): Promise<void> {
     const child = this.#process;

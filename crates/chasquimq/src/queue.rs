@@ -134,6 +134,10 @@ impl Queue {
     /// As [`DirectSocket::open`].
     #[cfg(unix)]
     pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
+        // what stands still there while another server takes over would be noticed by nobody
+        if self.connection.has_discovery() {
+            return Ok(None);
+        }
         self.connection.open_direct().await
     }
 

@@ -6,6 +6,7 @@ use std::{
     future::Future,
     io::{self, ErrorKind},
     path::PathBuf,
+    pin::pin,
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
         Arc, Mutex, PoisonError,
@@ -30,6 +31,8 @@ use crate::{
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 // with the time that a log-in takes, work goes on within a second of the server's return
 const LAST_RETRY: Duration = Duration::from_millis(500);
+// a server that takes longer to answer may have been replaced
+const PATIENCE: Duration = Duration::from_secs(1);
 // a failover takes its time, and is not to be missed by much
 const LAST_LOOK: Duration = Duration::from_millis(400);
 
@@ -188,6 +191,12 @@ impl Connection {
         other.clone()
     }
 
+    /// Whether the server may be another one tomorrow.
+    #[cfg(unix)]
+    pub(crate) fn has_discovery(&self) -> bool {
+        self.shared.options.discovery.is_some()
+    }
+
     /// Whether the server is one of a cluster, where a script reaches one slot.
     pub(crate) fn is_of_cluster(&self) -> bool {
         self.shared.options.slot().is_some()
@@ -218,7 +227,7 @@ impl Connection {
         let mut pause = FIRST_RETRY;
         loop {
             let (link, generation) = self.connected().await?;
-            match link.ask(command).await {
+            match self.ask(&link, command).await {
                 Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => self.until_closed(tokio::time::sleep(FIRST_RETRY)).await?,
                 Err(error) if self.is_elsewhere(&error) => {
@@ -229,6 +238,41 @@ impl Connection {
                 Err(error) if is_broken(&error) => self.lose(generation),
                 Err(error) => return Err(to_error(&error, link.server())),
             }
+        }
+    }
+
+    async fn ask(&self, link: &Link, command: &Cmd) -> redis::RedisResult<Value> {
+        self.unless_replaced(link.server(), link.ask(command))
+            .await
+            .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
+    }
+
+    /// Talks to a server. One that does not answer while another has taken its place, as a machine that stands still, is left: `None`.
+    async fn unless_replaced<T>(&self, server: &ConnectOptions, talk: impl Future<Output = T>) -> Option<T> {
+        if self.shared.options.discovery.is_none() {
+            return Some(talk.await);
+        }
+        let mut talk = pin!(talk);
+        loop {
+            let replaced = async {
+                tokio::time::sleep(PATIENCE).await;
+                self.is_replaced(server).await
+            };
+            tokio::select! {
+                biased;
+                done = &mut talk => return Some(done),
+                is_replaced = replaced => if is_replaced {
+                    return None;
+                },
+            }
+        }
+    }
+
+    async fn is_replaced(&self, server: &ConnectOptions) -> bool {
+        match self.shared.finder.find(&self.shared.options).await {
+            Ok(found) => (&found.host, found.port) != (&server.host, server.port),
+            // nobody knows of another
+            Err(_) => false,
         }
     }
 
@@ -324,7 +368,8 @@ impl Connection {
         self.lose(generation);
     }
 
-    /// A bare socket to the same server, logged in; `None` with TLS, or once closed.
+    /// A bare socket to the same server, logged in; `None` with TLS, or once closed. Nobody notices on it that the server
+    /// stands still.
     /// # Errors
     /// As [`DirectSocket::open`].
     #[cfg(unix)]
@@ -392,7 +437,9 @@ impl Connection {
 
     async fn connect(&self) -> Result<()> {
         let options = self.shared.finder.find(&self.shared.options).await?;
-        let connected = self.connect_to(&options).await;
+        let connected = self.unless_replaced(&options, self.connect_to(&options)).await;
+        let connected =
+            connected.unwrap_or_else(|| Err(to_error(&io::Error::from(ErrorKind::TimedOut).into(), &options)));
         if connected.is_err() {
             self.shared.finder.distrust();
         }
