@@ -7,6 +7,11 @@ const ASK_AGAIN_MS = 1000;
 // Taken at load, so that a user's fake timers do not hold up connections.
 const { setTimeout } = globalThis;
 
+/** Whether no waiting helps: the server is too old. */
+function isUnfit(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ERR_SERVER_TOO_OLD';
+}
+
 /**
  * Whether a connection of the engine is usable. The engine connects, and connects again, on its own schedule; the
  * user's `retryStrategy`, if there is one, only says when to give up.
@@ -39,7 +44,8 @@ export class Readiness {
     this.news = new Promise((resolve) => (this.tell = resolve));
   }
 
-  /** Resolves when the connection is open; rejects when `retryStrategy` has given up, or the connection was closed. */
+  /** Resolves when the connection is open; rejects when `retryStrategy` has given up, the server is too old, or
+   * the connection was closed. */
   wait(): Promise<void> {
     if (this.surrendered) return Promise.reject(this.surrendered);
     return (this.waiting ??= this.keepAsking().finally(() => (this.waiting = undefined)));
@@ -56,7 +62,7 @@ export class Readiness {
         this.tell();
         return;
       } catch (error) {
-        if (this.surrendered || this.stopped) throw error;
+        if (this.surrendered || this.stopped || isUnfit(error)) throw error;
         await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS).unref());
       }
     }

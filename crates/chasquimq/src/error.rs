@@ -113,9 +113,12 @@ pub enum Error {
     /// The server refused or failed a command.
     #[error("{0}")]
     Server(String),
-    /// The server is older than 7.0, or has no scripts.
+    /// The server is older than 7.0.
     #[error("Redis version needs to be greater or equal than 7.0.0 Current: {0}")]
     ServerTooOld(String),
+    /// The server does not know the command that runs scripts.
+    #[error("The server runs no scripts, which ChasquiMQ needs: it does not know the command {0}")]
+    NoScripts(&'static str),
     /// A fault of the engine. A worker that tells it fetches no more; others take over its jobs when its lease has run out.
     #[error("The worker has stopped, for a fault in its engine: {0}")]
     Panicked(String),

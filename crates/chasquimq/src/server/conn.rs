@@ -222,7 +222,7 @@ impl Connection {
 
     /// Sends a command; again, when the connection breaks before the answer came. Only for commands that may be carried out twice.
     /// # Errors
-    /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses.
+    /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses, [`Error::ServerTooOld`].
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
         let mut pause = FIRST_RETRY;
         loop {
@@ -419,7 +419,11 @@ impl Connection {
                 return Ok((link, generation));
             }
             if let Err(error) = self.until_closed(self.connect()).await? {
-                (self.shared.listener)(ConnectionEvent::Failed(error));
+                let is_unfit = matches!(error, Error::ServerTooOld(_));
+                (self.shared.listener)(ConnectionEvent::Failed(error.clone()));
+                if is_unfit {
+                    return Err(error);
+                }
                 self.until_closed(tokio::time::sleep(pause)).await?;
                 pause = (pause * 2).min(LAST_RETRY);
             }

@@ -64,12 +64,27 @@ impl Script {
     /// Runs the script by its hash; a server that does not know it is sent the text, and keeps it.
     /// The call is sent again when the connection breaks, so the script must bear being carried out twice.
     /// # Errors
-    /// As [`Connection::send`].
+    /// As [`Connection::send`], and [`Error::NoScripts`].
     pub async fn run(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
-        match connection.send(&self.command("EVALSHA", self.sha, base, args)).await {
+        match self.send(connection, "EVALSHA", self.sha, base, args).await {
             Err(Error::Server(message)) if message.starts_with("NOSCRIPT") => {
-                connection.send(&self.command("EVAL", self.text, base, args)).await
+                self.send(connection, "EVAL", self.text, base, args).await
             }
+            done => done,
+        }
+    }
+
+    async fn send(
+        &self,
+        connection: &Connection,
+        how: &'static str,
+        script: &str,
+        base: &str,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        match connection.send(&self.command(how, script, base, args)).await {
+            // the server's own words repeat the arguments
+            Err(Error::Server(message)) if message.starts_with("ERR unknown command") => Err(Error::NoScripts(how)),
             done => done,
         }
     }
