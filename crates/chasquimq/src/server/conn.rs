@@ -213,7 +213,7 @@ impl Connection {
         if self.current().0.is_some() {
             return Ok(());
         }
-        let result = self.until_closed(self.connect()).await?;
+        let result = self.until_closed(Box::pin(self.connect())).await?;
         if let Err(error) = &result {
             (self.shared.listener)(ConnectionEvent::Failed(error.clone()));
         }
@@ -242,7 +242,11 @@ impl Connection {
     }
 
     async fn ask(&self, link: &Link, command: &Cmd) -> redis::RedisResult<Value> {
-        self.unless_replaced(link.server(), link.ask(command))
+        if self.shared.options.discovery.is_none() {
+            return link.ask(command).await;
+        }
+        // what is rare, and large, takes no room in every call
+        Box::pin(self.unless_replaced(link.server(), link.ask(command)))
             .await
             .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
     }
@@ -418,7 +422,7 @@ impl Connection {
             if let (Some(link), generation) = self.current() {
                 return Ok((link, generation));
             }
-            if let Err(error) = self.until_closed(self.connect()).await? {
+            if let Err(error) = self.until_closed(Box::pin(self.connect())).await? {
                 let is_unfit = matches!(error, Error::ServerTooOld(_));
                 (self.shared.listener)(ConnectionEvent::Failed(error.clone()));
                 if is_unfit {

@@ -3,6 +3,10 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc,
+    },
     task::Poll,
     time::{Duration, Instant},
 };
@@ -53,6 +57,8 @@ pub(super) struct Loop {
     holdings: Holdings,
     pace: Pace,
     flushes: Vec<Flush>,
+    // the server takes no step, which a close must not wait for
+    refused: Arc<AtomicBool>,
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
@@ -122,6 +128,7 @@ impl Loop {
             holdings: Holdings::default(),
             pace: Pace::new(),
             flushes: Vec::new(),
+            refused: Arc::default(),
             step_number: 0,
             wait_number: 0,
             clock_offset_us: 0,
@@ -146,6 +153,11 @@ impl Loop {
             pausing: Vec::new(),
             closing: Vec::new(),
         }
+    }
+
+    /// Whether the server refuses what must be done.
+    pub(super) fn refused(&self) -> Arc<AtomicBool> {
+        self.refused.clone()
     }
 
     pub(super) async fn run(mut self) {
@@ -546,7 +558,10 @@ impl Loop {
         let args = self.step_args(asked, outcomes);
         loop {
             match STEP.run(&self.connection, &self.keys.base, &args).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    self.refused.store(false, Ordering::Relaxed);
+                    return Ok(reply);
+                }
                 Err(Error::Closed) => return Err(Error::Closed),
                 // what ended must be recorded: it is tried until the server takes it
                 Err(error) => {
@@ -554,6 +569,7 @@ impl Loop {
                         error: Some(error),
                         ..Message::default()
                     });
+                    self.refused.store(true, Ordering::Relaxed);
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
             }

@@ -14,7 +14,10 @@ mod pace;
 mod wait;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc, Mutex,
+    },
     time::Duration,
 };
 
@@ -154,6 +157,7 @@ pub(crate) enum Command {
 pub struct Worker {
     commands: mpsc::UnboundedSender<Command>,
     connection: Connection,
+    refused: Arc<AtomicBool>,
     waiting: Connection,
     lane: Mutex<Option<WaitLane>>,
     by_hand: hand::HandWaiter,
@@ -199,6 +203,7 @@ impl Worker {
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let work = looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received);
+        let refused = work.refused();
         let working = tokio::spawn(work.run());
         tokio::spawn(async move {
             if let Err(end) = working.await {
@@ -211,6 +216,7 @@ impl Worker {
         Self {
             commands,
             connection,
+            refused,
             waiting,
             lane: Mutex::default(),
             by_hand,
@@ -325,12 +331,12 @@ impl Worker {
         self.command(Command::Pause { done: None });
     }
 
-    /// Ends when the server has been out of reach for so long that a close must not wait for it.
+    /// Ends when the server has been out of reach, or refusing all, for so long that a close must not wait for it.
     pub(crate) async fn unreachable(&self) {
         let mut since = std::time::Instant::now();
         while since.elapsed() < PATIENCE_AT_CLOSE {
             tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;
-            if self.connection.is_connected() {
+            if self.connection.is_connected() && !self.refused.load(Ordering::Relaxed) {
                 since = std::time::Instant::now();
             }
         }
