@@ -241,7 +241,7 @@ interface Outage {
   readonly target: string;
   from: number;
   to: number;
-  readonly cause: Cause;
+  cause: Cause;
 }
 
 /** A lease that is renewed each quarter of its time is that old at most. */
@@ -298,8 +298,11 @@ function outages(causes: readonly Cause[]): Outage[] {
     const own: Outage[] = [];
     for (const cause of inOrder.filter((other) => other.target === target || other.target === 'all')) {
       const [last, to] = [own.at(-1), cause.returned + RECONNECTED_MS];
-      if (last && cause.at <= last.to) last.to = Math.max(last.to, to);
-      else own.push({ target, from: cause.at, to, cause });
+      if (last && cause.at <= last.to) {
+        last.to = Math.max(last.to, to);
+        // the longest of them weighs most
+        if (cause.returned - cause.at > last.cause.returned - last.cause.at) last.cause = cause;
+      } else own.push({ target, from: cause.at, to, cause });
     }
     joined.push(...own);
   }
