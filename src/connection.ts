@@ -7,7 +7,7 @@
  */
 import { CLUSTER_OPTIONS, readDiscovery, SENTINEL_OPTIONS, speaksTls } from './discovery.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
-import type { NativeConnection, NativeTls } from './native.js';
+import type { NativeConnection, NativeQueueOptions, NativeTls } from './native.js';
 import type { RetryStrategy } from './readiness.js';
 
 /** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */
@@ -44,7 +44,7 @@ const MAPPED = new Set([
  */
 const NO_EFFECT = new Set([
   'url',
-  'skipVersionCheck', // see skipsVersionCheck()
+  'skipVersionCheck', // see targetOf()
   'maxRetriesPerRequest',
   'retryStrategy', // asked when to give up
   'enableOfflineQueue', // see Connection.failFast
@@ -100,9 +100,15 @@ export function readConnection(connection: unknown, use: ConnectionUse, failAtOn
   };
 }
 
-/** Whether the connection itself asks to skip the check of the server's version. */
-export function skipsVersionCheck(connection: unknown): boolean {
-  return typeof connection === 'object' && connection !== null && (connection as Fields).skipVersionCheck === true;
+/** What the engine needs to find a queue. The connection itself may ask to skip the check of the server's version. */
+export function targetOf(
+  name: string,
+  prefix: string,
+  { native }: Connection,
+  opts: { connection?: unknown; skipVersionCheck?: boolean | undefined },
+): NativeQueueOptions {
+  const asked = (opts.connection as Fields | null | undefined)?.skipVersionCheck === true;
+  return { name, prefix, connection: native, skipVersionCheck: Boolean(opts.skipVersionCheck) || asked };
 }
 
 function fieldsOf(connection: unknown, use: ConnectionUse): Fields {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { Backend } from './backend.js';
 import { Commands } from './commands.js';
-import { readConnection, skipsVersionCheck, type Connection } from './connection.js';
+import { readConnection, targetOf, type Connection } from './connection.js';
+import { emitError } from './errors/emit-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import { FlowEncoder, type EncodedParent } from './flow-encoder.js';
@@ -150,14 +151,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private commandsOf(prefix: string, name: string): Commands {
-    const { connection, skipVersionCheck } = this.opts;
-    const target = {
-      name,
-      prefix,
-      connection: this.connection.native,
-      skipVersionCheck: Boolean(skipVersionCheck) || skipsVersionCheck(connection),
-    };
-    return new Commands(this, target, this.connection);
+    return new Commands(this, targetOf(name, prefix, this.connection, this.opts), this.connection);
   }
 
   /**
@@ -191,19 +185,14 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   // ---- Events
 
-  // What a listener throws is emitted as `error`; an error that nobody listens to is dropped.
+  // As `QueueBase.emit`, but an error that nobody listens to is dropped.
   override emit<U extends keyof FlowProducerListener>(event: U, ...args: Parameters<FlowProducerListener[U]>): boolean;
   override emit(event: string, ...args: unknown[]): boolean {
     if (event === 'error' && this.listenerCount('error') === 0) return false;
     try {
       return super.emit(event, ...args);
     } catch (error) {
-      try {
-        return super.emit('error', error);
-      } catch (unheard) {
-        console.error(unheard);
-        return false;
-      }
+      return emitError((thrown) => super.emit('error', thrown), error);
     }
   }
 

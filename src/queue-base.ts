@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { Backend } from './backend.js';
 import { Commands } from './commands.js';
-import { readConnection, skipsVersionCheck, type Connection, type ConnectionUse } from './connection.js';
+import { readConnection, targetOf, type Connection, type ConnectionUse } from './connection.js';
+import { emitError } from './errors/emit-error.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import { Job } from './job.js';
 import type { NativeQueueOptions } from './native.js';
@@ -62,12 +63,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     const prefix = opts.prefix ?? 'bull';
     this.qualifiedName = `${prefix}:${name}`;
     this.connection = readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
-    this.target = {
-      name,
-      prefix,
-      connection: this.connection.native,
-      skipVersionCheck: Boolean(opts.skipVersionCheck) || skipsVersionCheck(opts.connection),
-    };
+    this.target = targetOf(name, prefix, this.connection, opts);
     this.commands = use.commands ?? new Commands(this, this.target, this.connection);
   }
 
@@ -109,21 +105,15 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   }
 
   /**
-   * Emits an event. What a listener throws is emitted as `error`, and what an `error` listener throws, or an error that
-   * nobody listens to, is printed: neither ever reaches the caller.
-   * @returns whether there were listeners, and none of them threw an error that had to be printed
+   * Emits an event. What a listener throws is emitted as `error`: see {@link emitError}.
+   * @returns whether there were listeners, and nothing that they threw had to be printed
    */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
   override emit(event: string | symbol, ...args: any[]): boolean {
     try {
       return super.emit(event, ...(args as unknown[]));
     } catch (error) {
-      try {
-        return super.emit('error', error);
-      } catch (unheard) {
-        console.error(unheard);
-        return false;
-      }
+      return emitError((thrown) => super.emit('error', thrown), error);
     }
   }
 

@@ -282,12 +282,13 @@ export class Queue<
 
   /** Stores a job's progress and emits `progress` with its id. */
   async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
+    const text = JSON.stringify(progress);
     return traceInternal(
       this,
       'updateJobProgress',
-      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: JSON.stringify(progress) },
+      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: text },
       async () => {
-        await this.commands.native.updateProgress(jobId, JSON.stringify(progress) ?? 'null');
+        await this.commands.native.updateProgress(jobId, text ?? 'null');
         this.emit('progress', jobId, progress);
       },
     );

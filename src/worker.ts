@@ -276,7 +276,8 @@ export class Worker<
     this.running = true;
     const ended = new Promise<void>((resolve) => (this.endRun = resolve));
     if (this.opts.telemetry && !this.opts.skipStalledCheck) {
-      await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
+      const told = traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
+      told.catch((error) => this.emit('error', error as Error));
     }
     this.dispatcher.resume();
     this.engine.run(Date.now(), isFakeClock());
@@ -435,12 +436,12 @@ export class Worker<
     { block = true }: GetNextJobOptions = {},
   ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
     const job = await this.manual.next(token, block);
-    const attributes = {
-      ...this.traceAttributes,
-      [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
-      [TelemetryAttributes.JobId]: job?.id,
-    };
     if (this.opts.telemetry) {
+      const attributes = {
+        ...this.traceAttributes,
+        [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
+        [TelemetryAttributes.JobId]: job?.id,
+      };
       const tell = (span?: Span): void => span?.setAttributes(attributes);
       await this.trace(SpanKind.INTERNAL, 'getNextJob', this.name, tell, job?.opts.telemetry?.metadata);
     }

@@ -218,6 +218,17 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
   });
 
   describe('of a worker', () => {
+    it('one that is paused at once takes no job', async () => {
+      const ran = { first: 0, second: 0 };
+      const first = stage.worker(async () => void ran.first++, { telemetry: new TestTelemetry() });
+      await first.pause();
+      const second = stage.worker(async () => void ran.second++);
+      const log = new EventLog(second, ['completed']);
+      await stage.queue().addBulk(Array.from({ length: 20 }, (_, data) => ({ name: 'job', data })));
+      await log.get('completed', 20);
+      expect(ran).toEqual({ first: 0, second: 20 });
+    });
+
     /** Runs one job to an end; gives the telemetry, which has heard of the worker only. */
     async function runOne(
       processor: (attempt: number) => unknown,
