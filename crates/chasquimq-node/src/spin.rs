@@ -35,6 +35,26 @@ struct Hope {
     rests: Cell<u32>,
 }
 
+impl Hope {
+    /// Whether to stay awake for the next answer.
+    fn is_worth_it(&self) -> bool {
+        let rests = self.rests.get();
+        self.rests.set(rests.saturating_sub(1));
+        rests == 0
+    }
+
+    /// An answer came in time.
+    fn met(&self) {
+        self.misses.set(0);
+    }
+
+    /// An answer did not.
+    fn missed(&self) {
+        self.misses.set((self.misses.get() + 1).min(MOST_MISSES));
+        self.rests.set(1 << self.misses.get());
+    }
+}
+
 impl Spin {
     /// `None` where it would keep the server from answering, or the loop cannot take it.
     pub fn open(env: Env) -> Option<Self> {
@@ -51,11 +71,7 @@ impl Spin {
     pub fn begin(&self) {
         let hope = self.handle.owner();
         hope.deadline.set(None);
-        if hope.expects.get() {
-            return;
-        }
-        if hope.rests.get() > 0 {
-            hope.rests.set(hope.rests.get() - 1);
+        if hope.expects.get() || !hope.is_worth_it() {
             return;
         }
         hope.expects.set(true);
@@ -67,7 +83,7 @@ impl Spin {
     pub fn end(&self) {
         let hope = self.handle.owner();
         if hope.expects.get() {
-            hope.misses.set(0);
+            hope.met();
             stop(&self.handle);
         }
     }
@@ -112,9 +128,45 @@ unsafe extern "C" fn look(raw: *mut c_void) {
     // SAFETY: one descriptor, and no waiting
     while unsafe { libc::poll(&mut ready, 1, 0) } == 0 {
         if Instant::now() >= deadline {
-            hope.misses.set((hope.misses.get() + 1).min(MOST_MISSES));
-            hope.rests.set(1 << hope.misses.get());
+            hope.missed();
             return stop(&handle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers slept for until one is worth staying awake.
+    fn rests(hope: &Hope) -> usize {
+        std::iter::repeat_with(|| hope.is_worth_it())
+            .take_while(|is_worth_it| !is_worth_it)
+            .count()
+    }
+
+    #[test]
+    fn a_server_that_is_far_away_costs_ever_less() {
+        let hope = Hope::default();
+        assert_eq!(rests(&hope), 0);
+        for expected in [2, 4, 8] {
+            hope.missed();
+            assert_eq!(rests(&hope), expected);
+        }
+        for _ in 0..20 {
+            hope.missed();
+        }
+        assert_eq!(rests(&hope), 1024);
+    }
+
+    #[test]
+    fn an_answer_in_time_restores_hope() {
+        let hope = Hope::default();
+        hope.missed();
+        assert_eq!(rests(&hope), 2);
+        hope.met();
+        assert_eq!(rests(&hope), 0);
+        hope.missed();
+        assert_eq!(rests(&hope), 2);
     }
 }
