@@ -52,9 +52,6 @@ end
 -- what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
 
--- Vitals of a child that never started start like this, and hold nothing but its parent (lib/parents).
-local FRESH_CHILD = '\129\162pa'
-
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
 
