@@ -410,9 +410,7 @@ impl NativeQueue {
     pub fn get_state<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         self.runtime()?
-            .promise(env, async move { queue.state(&id).await }, |(state, _)| {
-                Output::Text(state)
-            })
+            .promise(env, async move { queue.state(&id).await }, Output::Text)
     }
 
     /// 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason.
@@ -420,7 +418,7 @@ impl NativeQueue {
     pub fn is_finished<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         self.runtime()?
-            .promise(env, async move { queue.state(&id).await }, |(state, text)| {
+            .promise(env, async move { queue.outcome(&id).await }, |(state, text)| {
                 let status = match state.as_str() {
                     "completed" => 1,
                     "failed" => 2,

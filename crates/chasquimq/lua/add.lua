@@ -1,11 +1,12 @@
 -- add: new -> waiting | prioritized | delayed. Adds a batch of jobs, in order, once however often it is sent.
--- KEYS    base (also: state meta log front jobs vitals prioritized delayed delays events trims wake memo:<client>:<slot>; for deduplicated jobs:
+-- KEYS    base (also: state meta log front jobs vitals large prioritized delayed delays events trims wake memo:<client>:<slot>; for deduplicated jobs:
 --         de:<id> active traces logged logs:<id>; where there are flows: takes holes runs completed failed waiting-children)
--- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob a frame, and a body a record
---         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities} n records of one kind, in
+-- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack), then a blob a frame, and a body a record, behind each of large ones
+--         their data
+--         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities, large} n records of one kind, in
 --         columns:
 --         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
---         (1|0), priorities (one a job; 0 = none)
+--         (1|0), priorities (one a job; 0 = none), large (1: lib/large; else not there)
 --         | {-1, id, name, due_ms, front, dedup, priority} a record that may yield to another job (id '' = its number; dedup: lib/dedup)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id
 -- ERRORS  none      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
@@ -31,6 +32,7 @@ if known then return known end
 -- @include lib/records
 -- @include lib/dedup
 -- @include lib/allowed
+-- @include lib/kinds
 
 -- Children in frames (lib/frame) have ids that somebody may give again. What finds them is not even defined where there are none.
 local find_child
@@ -45,6 +47,7 @@ local function exists(id)
 end
 
 require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
+require_kinds_of_line()
 S.is_safe = true
 
 local first = S.id + 1
@@ -92,19 +95,29 @@ local function enter(which, ids, names, kind)
     local reversed = {}
     for i = #ids, 1, -1 do reversed[#reversed + 1] = ids[i] end
     push_front(reversed)
+  elseif kind.large then
+    -- what is taken beyond the jobs that start is bounded entry by entry
+    flush_references()
+    for _, id in ipairs(ids) do append_references({ id }, S.id) end
   else
     append_all(references, ids)
     reference_number = S.id
   end
 end
 
+local function add_large_data(id, data)
+  redis.call('HSET', base .. 'large', 'd' .. id, data)
+  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack({ ld = #data }))
+end
+
 local function add_numbered(n, names, kind)
   local number, fields, ids = S.id, {}, {}
   -- Redis writes numbers as texts more cheaply than Lua; references are packed as texts
-  local refers = kind.dues == 0 and kind.priorities == 0
+  local refers = kind.large or (kind.dues == 0 and kind.priorities == 0)
   for i = 1, n do
     local id = refers and whole(number + i) or number + i
     ids[i], fields[2 * i - 1], fields[2 * i] = id, id, take_blob()
+    if kind.large then add_large_data(id, take_blob()) end
   end
   S.id = number + n
   call_in_chunks('HSET', base .. 'jobs', fields)
@@ -117,11 +130,12 @@ local function add_named(ids, names, kind)
   local new, new_names, new_kind
   local function start()
     new, new_names = {}, {}
-    new_kind = { front = kind.front, dues = kind.dues ~= 0 and {} or 0, priorities = kind.priorities ~= 0 and {} or 0 }
+    new_kind = { front = kind.front, dues = kind.dues ~= 0 and {} or 0, priorities = kind.priorities ~= 0 and {} or 0,
+      large = kind.large }
   end
   start()
   for i, id in ipairs(ids) do
-    local body = take_blob()
+    local body, data = take_blob(), kind.large and take_blob()
     S.id = S.id + 1
     exceptions[#exceptions + 1] = S.id - first
     exceptions[#exceptions + 1] = id
@@ -136,6 +150,7 @@ local function add_named(ids, names, kind)
       if kind.dues ~= 0 then new_kind.dues[#new] = kind.dues[i] end
       if kind.priorities ~= 0 then new_kind.priorities[#new] = kind.priorities[i] end
       fields[#fields + 1], fields[#fields + 2] = id, body
+      if data then add_large_data(id, data) end
     end
   end
   call_in_chunks('HSET', base .. 'jobs', fields)
@@ -176,7 +191,7 @@ for _, item in ipairs(cmsgpack.unpack(plan)) do
   elseif n < 0 then
     add_deduplicated(item)
   else
-    local kind = { dues = item[5], front = item[6], priorities = item[7] }
+    local kind = { dues = item[5], front = item[6], priorities = item[7], large = item[8] }
     if item[3] == '' then add_numbered(item[2], item[4], kind) else add_named(item[3], item[4], kind) end
   end
 end

@@ -1,6 +1,6 @@
 -- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
 -- children of parents that exist, all at once, once however often it is sent.
--- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals traces prioritized delayed
+-- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals large traces prioritized delayed
 --         delays active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
 --         de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras, named_by, frames), then a
@@ -35,6 +35,7 @@ if known then return known end
 -- @include lib/dedup
 -- @include lib/parents
 -- @include lib/allowed
+-- @include lib/kinds
 
 local bases, queues, ids, names, parents, extras, named_by, frames
 do
@@ -199,7 +200,10 @@ local function link_existing(i, id, policy)
   vitals.pa = asked
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   join(family, id)
-  if job.state == 'completed' then tell_parent(vitals.pa, id, 'processed', vitals.rv or 'null') end
+  if job.state == 'completed' then
+    local result = vitals.rv or vitals.lr and redis.call('HGET', base .. 'large', 'r' .. id)
+    tell_parent(vitals.pa, id, 'processed', result or 'null')
+  end
 end
 
 local NO_EXTRA = { 0, 0, 0, 0, '', 0, 0, 0 }
@@ -286,6 +290,9 @@ end
 for _, of in ipairs(bases) do
   in_queue(of, function()
     require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
+    require_kinds_of_line()
+    require_kind('SCARD', 'parents')
+    require_kind('ZCARD', 'waiting-children')
     S.is_safe, S.flows = true, 1
   end)
 end

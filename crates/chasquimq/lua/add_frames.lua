@@ -30,7 +30,7 @@ place_events(2 * (S.id - first + 1), now_ms)
 -- state; the line may then seem longer than it is, until somebody gets to its end
 save_state()
 redis.call('ZADD', base .. 'wake', 0, '0')
-write_events(2 * (S.id - first + 1), groups)
+write_events(2 * (S.id - first + 1), groups, {})
 local next_first = first
 for at = FIRST_FRAME, #ARGV, 3 do
   local n = tonumber(ARGV[at])

@@ -25,11 +25,12 @@ if known then return known end
 
 local job = locate(id)
 if not job then return -1 end
-local vitals = (job.record or job.brood) and detach(job) or {}
-local pa = vitals.pa
+local known_of = job.record and stored().vitals(redis.call('HGET', base .. 'vitals', id)) or frame_vitals(job)
+local pa = known_of.pa
 if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
 if pa[4] then unfold_pending(pa[1], pa[2], span_of(base, id, pa)) end
 if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], child_key(base, id)) == 0 then return 1 end
+local vitals = detach(job)
 vitals.pa = nil
 if next(vitals) then
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))

@@ -1,5 +1,5 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
 --         ignored:<id> faults:<id> spans:<id> returned:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
@@ -83,7 +83,7 @@ settle_parents(now_ms, true)
 flush_visited(now_ms)
 if next_cursor then return next_cursor end
 local keys = {}
-for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'active', 'delayed',
+for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'large', 'active', 'delayed',
   'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
   'limiter', 'open', 'schedulers', 'scheduler', 'parents', 'metrics:completed', 'metrics:failed',
   'metrics:completed:data', 'metrics:failed:data', 'meta' }) do

@@ -1,5 +1,5 @@
 -- retry_job: failed | completed -> waiting | prioritized.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized
+-- KEYS    base (also: state meta jobs vitals large active log front takes frames runs holes completed failed delayed prioritized
 --         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
 -- RETURNS 0 | -1 | -3
@@ -18,6 +18,7 @@ local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), A
 -- @include lib/keep
 -- @include lib/locate
 -- @include lib/parents
+-- @include lib/large
 
 local job = locate(id)
 if not job then return -1 end
@@ -25,7 +26,8 @@ if job.state ~= state then return -3 end
 local vitals = detach(job)
 redis.call('ZREM', base .. state, id)
 if state == 'completed' then S.completed = S.completed - 1 end
-vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
+vitals.fr, vitals.fo, vitals.po = nil, nil, nil
+forget_result(id, vitals)
 if reset_made == '1' then vitals.am = nil end
 if reset_started == '1' then vitals.as = nil end
 if vitals.pa then wait_again(vitals.pa, id, state) end

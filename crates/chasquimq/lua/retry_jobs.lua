@@ -1,5 +1,5 @@
 -- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
--- KEYS    base (also: state meta log takes frames jobs vitals completed failed runs events trims wake memo:<client>:<slot>;
+-- KEYS    base (also: state meta log takes frames jobs vitals large completed failed runs events trims wake memo:<client>:<slot>;
 --         of parents: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), client, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
 --         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
@@ -24,13 +24,15 @@ if known then return known end
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/parents
+-- @include lib/large
 -- @include lib/pick
 
 count = math.min(count, PAGE)
 local moved, jobs_set, vitals_set = {}, {}, {}
 
 local function keep_vitals(id, vitals)
-  vitals.fr, vitals.fo, vitals.po, vitals.rv = nil, nil, nil, nil
+  vitals.fr, vitals.fo, vitals.po = nil, nil, nil
+  forget_result(id, vitals)
   if reset == '1' then vitals.am, vitals.as = nil, nil end
   if vitals.pa then wait_again(vitals.pa, id, state) end
   if next(vitals) then

@@ -1,12 +1,12 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized completed runs failed
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
 --         when nobody can send the time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a window; 0 = as the
---         queue says)
+--         queue says), then the large results (lib/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
 --         taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -18,6 +18,7 @@ local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), AR
 local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
 local limiter_max, limiter_ms = tonumber(ARGV[13]), tonumber(ARGV[14])
+local large_results = #ARGV > 14 and { unpack(ARGV, 15) }
 
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
@@ -45,6 +46,7 @@ local finish, F = ending.finish, ending.F
 
 redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
 
+-- @cold
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(known)
   local taken = {}
@@ -70,6 +72,7 @@ local function replay(known)
   return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,
     known[6] > 0 and math.max(window_left(), 1) or 0 }
 end
+-- @warm
 
 local known = recall(owner, slot, number)
 if known then
@@ -79,7 +82,7 @@ if known then
 end
 
 local W = { now_ms = now_ms, owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
-  limiter_max = limiter_max, limiter_ms = limiter_ms }
+  limiter_max = limiter_max, limiter_ms = limiter_ms, large_results = large_results }
 local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 
 remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms, limited_ms })

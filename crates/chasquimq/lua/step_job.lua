@@ -1,11 +1,11 @@
 -- step_job: the round trip of somebody who works by hand. Ends one job, or takes the next one, or both, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed delays prioritized waiting-children
+-- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
 --         lease:<owner> memo:<client>:<lane> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    now_ms (epoch ms), client, lane, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
 --         lib/finish: none, or that of one job, as of a record), keeps (MessagePack, lib/finish),
---         limiter_max, limiter_ms (as in step)
+--         limiter_max, limiter_ms (as in step), then the result if it is large (lib/finish)
 -- RETURNS {0 | -1 | -2 | -3 | -4 | -6 | -9, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
@@ -14,6 +14,7 @@ local base = KEYS[1]
 local now_ms, client, lane, number, token, lease_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local worker_name, fetch_next, outcomes, keeps = ARGV[7], ARGV[8], cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
 local limiter_max, limiter_ms = tonumber(ARGV[11]), tonumber(ARGV[12])
+local large_results = #ARGV > 12 and { unpack(ARGV, 13) }
 local take = token .. '#' .. client .. '.' .. lane .. '.' .. number
 
 -- @include lib/memo
@@ -45,15 +46,15 @@ local known = recall(client, lane, number)
 if known then return answer(known[1], known[2], known[3], known[4]) end
 
 local W = { now_ms = now_ms, takes_as = take, worker_name = worker_name, keeps = keeps, max_bytes = 0,
-  limiter_max = limiter_max, limiter_ms = limiter_ms }
+  limiter_max = limiter_max, limiter_ms = limiter_ms, large_results = large_results }
 local outcome = outcomes[1]
 if outcome then
-  local job = locate(outcome[5][1])
+  local job = locate(type(outcome[5]) == 'table' and outcome[5][1] or outcome[5])
   local code = check_lock(job, token)
   if code ~= 0 then return { code, 0, -1, 0 } end
   W.owner = owner_of(job)
   local vitals = detach(job)
-  if outcome[1] == 'r' and vitals.ch then
+  if outcome[1] ~= 'f' and vitals.ch then
     code = families.code_of(job.id, now_ms)
     if code then return { code, 0, -1, 0 } end
   end

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     id::unique_id,
     job::Job,
+    large,
     pack::Packer,
     queue::{pack_map, read_job, Queue},
     server::{
@@ -207,7 +208,7 @@ impl Queue {
             Ok(())
         })
         .await?;
-        Ok(jobs)
+        large::complete_all(self.connection(), self.keys(), jobs).await
     }
 
     /// Number of failed jobs that `pick` names. A step for 500 failed jobs.

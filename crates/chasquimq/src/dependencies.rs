@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     job::Job,
     keys::Keys,
+    large,
     pack::Packer,
     queue::{read_job, Queue},
     server::{
@@ -248,13 +249,16 @@ impl Queue {
             for some in group.chunks(JOBS_A_CALL) {
                 let ids = pack_texts(some.iter().map(|at| nodes[*at].id.as_str()));
                 let args = [Arg::from(ids.0.as_slice())];
-                let base = &nodes[some[0]].keys.base;
-                let reply = READ_JOBS.run(&self.connection().for_keys(base), base, &args).await?;
+                let keys = &nodes[some[0]].keys;
+                let connection = self.connection().for_keys(&keys.base);
+                let reply = READ_JOBS.run(&connection, &keys.base, &args).await?;
                 let mut reply = Reply::new("the answer to read_jobs", reply)?;
-                let mut jobs = BTreeMap::new();
+                let mut jobs = Vec::new();
                 while !reply.is_empty() {
-                    jobs.extend(read_job(&mut reply)?.map(|job| (job.id.clone(), job)));
+                    jobs.extend(read_job(&mut reply)?);
                 }
+                let jobs = large::complete_all(&connection, keys, jobs).await?.into_iter();
+                let jobs: BTreeMap<_, _> = jobs.map(|job| (job.id.clone(), job)).collect();
                 for at in some {
                     nodes[*at].job = jobs.get(&nodes[*at].id).cloned();
                 }

@@ -171,8 +171,9 @@ impl EventReader {
             let id = parse_id(&entry.text()?)?;
             let mut fields = entry.array()?;
             fields.text()?;
+            let groups = fields.bytes()?;
             // what another program wrote there is no event, and must not keep those around it
-            let _ = unpack_entry(id, *last, &fields.bytes()?, &mut events);
+            let _ = unpack_entry(id, *last, &groups, large_values(fields)?, &mut events);
             *last = id;
         }
         Ok(events)
@@ -206,9 +207,19 @@ fn parse_id(id: &str) -> Result<(u64, u64)> {
     }
 }
 
+/// The values of an entry's other fields.
+fn large_values(mut fields: Reply) -> Result<Vec<String>> {
+    let mut values = Vec::with_capacity(fields.len() / 2);
+    while fields.len() > 1 {
+        fields.text()?;
+        values.push(fields.text()?);
+    }
+    Ok(values)
+}
+
 /// Number of events in an entry.
 pub(crate) fn count_events(blob: &[u8]) -> Result<u64> {
-    let mut unpacking = Unpacking { found: Vec::new() };
+    let mut unpacking = Unpacking::default();
     let mut reader = Reader::new(blob);
     while !reader.is_empty() {
         unpacking.group(&mut reader)?;
@@ -217,8 +228,17 @@ pub(crate) fn count_events(blob: &[u8]) -> Result<u64> {
 }
 
 /// Takes one entry apart. Events up to `after` are passed over: a reader may resume in the middle of an entry.
-fn unpack_entry(id: (u64, u64), after: (u64, u64), blob: &[u8], events: &mut Vec<Event>) -> Result<()> {
-    let mut unpacking = Unpacking { found: Vec::new() };
+fn unpack_entry(
+    id: (u64, u64),
+    after: (u64, u64),
+    blob: &[u8],
+    large: Vec<String>,
+    events: &mut Vec<Event>,
+) -> Result<()> {
+    let mut unpacking = Unpacking {
+        found: Vec::new(),
+        large: large.into_iter(),
+    };
     let mut reader = Reader::new(blob);
     while !reader.is_empty() {
         unpacking.group(&mut reader)?;
@@ -237,8 +257,11 @@ fn unpack_entry(id: (u64, u64), after: (u64, u64), blob: &[u8], events: &mut Vec
     Ok(())
 }
 
+#[derive(Default)]
 struct Unpacking {
     found: Vec<(String, Vec<(String, String)>)>,
+    // results that lie behind the groups
+    large: std::vec::IntoIter<String>,
 }
 
 impl Unpacking {
@@ -265,6 +288,16 @@ impl Unpacking {
             "C" => self.completed_run(reader, len),
             "B" => self.added_records(reader, len),
             "X" => self.columns(reader, len),
+            "L" => {
+                let fields = [
+                    ("jobId", reader.str()?.to_owned()),
+                    ("returnvalue", self.large.next().unwrap_or_default()),
+                    ("prev", "active".to_owned()),
+                ];
+                let fields = fields.map(|(field, value)| (field.to_owned(), value));
+                self.found.push(("completed".to_owned(), fields.to_vec()));
+                Ok(())
+            }
             "E" => {
                 let name = reader.str()?;
                 let mut fields = Vec::new();
@@ -457,7 +490,7 @@ mod tests {
     #[test]
     fn an_entry_is_taken_apart_in_order() {
         let mut events = Vec::new();
-        unpack_entry((100, 5), (0, 0), &frame_entry(), &mut events).expect("events");
+        unpack_entry((100, 5), (0, 0), &frame_entry(), Vec::new(), &mut events).expect("events");
         let seen: Vec<(&str, &str)> = events
             .iter()
             .map(|event| (event.id.as_str(), event.name.as_str()))
@@ -478,7 +511,7 @@ mod tests {
     #[test]
     fn a_reader_resumes_inside_an_entry() {
         let mut events = Vec::new();
-        unpack_entry((100, 5), (100, 3), &frame_entry(), &mut events).expect("events");
+        unpack_entry((100, 5), (100, 3), &frame_entry(), Vec::new(), &mut events).expect("events");
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].id, "100-4");
     }

@@ -10,7 +10,8 @@ use crate::{
 
 /// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
 pub const MAX_JOBS: usize = 64;
-/// Bytes of names and data in a frame at most, unless one job alone is larger.
+/// Bytes of names and data in a frame at most, unless one job alone is larger; and of data, or a result, that does not lie apart
+/// (`lua/lib/large.lua`).
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// A frame being filled.

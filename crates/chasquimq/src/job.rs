@@ -60,6 +60,12 @@ pub struct Vitals {
     /// What waits for it.
     #[serde(rename = "pa")]
     pub parent: Option<Parent>,
+    /// Bytes of its data, when they lie apart (`lua/lib/large.lua`).
+    #[serde(rename = "ld")]
+    pub large_data: Option<u64>,
+    /// The same of its return value.
+    #[serde(rename = "lr")]
+    pub large_result: Option<u64>,
 }
 
 /// Reference of a child to its parent.
@@ -163,6 +169,11 @@ impl Vitals {
             attempts_started: 1,
             ..Self::default()
         }
+    }
+
+    /// Whether something of the job lies apart.
+    pub(crate) fn has_large(&self) -> bool {
+        self.large_data.is_some() || self.large_result.is_some()
     }
 
     /// Those of a job that cannot be read: it is to fail.

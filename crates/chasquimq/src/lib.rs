@@ -43,6 +43,7 @@
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
 //! - **brood**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
 //!   frame, of which the parent is told at once when they end together (`lua/lib/frame`, `lua/lib/spans`).
+//! - **large**: data and results that lie apart from what scripts read (`lua/lib/large.lua`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
 //! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
 //!
@@ -73,6 +74,7 @@ mod garbage;
 mod id;
 pub mod job;
 pub mod keys;
+mod large;
 mod listing;
 mod observe;
 pub mod options;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::{
     error::Result,
     job::Job,
+    large,
     pack::Packer,
     queue::{read_job, Queue},
     server::{
@@ -35,7 +36,7 @@ impl Queue {
         let mut seen = HashSet::new();
         let mut jobs = self.list(range, false, read_job).await?;
         jobs.retain(|job| seen.insert(job.id.clone()));
-        Ok(jobs)
+        large::complete_all(self.connection(), self.keys(), jobs).await
     }
 
     /// As [`Queue::jobs`], only their ids.

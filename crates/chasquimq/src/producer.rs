@@ -12,7 +12,7 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    frame::{prioritized_body, record_body, single_frame, FrameBuilder},
+    frame::{prioritized_body, record_body, single_frame, FrameBuilder, MAX_BYTES},
     id::unique_id,
     keys::Keys,
     options::{Deduplication, JobOptions},
@@ -38,6 +38,13 @@ pub struct NewJob<'a> {
     pub data: &'a str,
     /// Its options.
     pub options: &'a JobOptions,
+}
+
+impl NewJob<'_> {
+    /// Whether its data lie apart (`lua/lib/large.lua`). What yields to another job, or takes its place, is moved as a whole.
+    fn is_large(&self) -> bool {
+        self.data.len() > MAX_BYTES && self.options.deduplication.is_none()
+    }
 }
 
 /// Ids of an added batch: job `i` has `first + i`, unless it is in `exceptions`.
@@ -79,7 +86,7 @@ enum Plan {
 impl Batch {
     /// Packs one job, as [`Batch::pack`] does.
     pub fn one(now_ms: u64, job: NewJob<'_>) -> Self {
-        if !job.options.is_plain() {
+        if !job.options.is_plain() || job.is_large() {
             return Self::pack(now_ms, std::iter::once(job));
         }
         let mut names = Packer::with_capacity(job.name.len() + 5);
@@ -134,23 +141,28 @@ struct Packing<'a> {
 impl<'a> Packing<'a> {
     fn push(&mut self, now_ms: u64, job: NewJob<'a>) {
         let (timestamp, options) = (job.options.timestamp.unwrap_or(now_ms), job.options);
-        if options.is_plain() {
+        let is_large = job.is_large();
+        if options.is_plain() && !is_large {
             self.plain(timestamp, job);
             return;
         }
         self.close_frame();
+        let data = if is_large { "" } else { job.data };
         self.blobs.push(if options.priority == 0 {
-            record_body(timestamp, &options.text, job.name, job.data)
+            record_body(timestamp, &options.text, job.name, data)
         } else {
-            prioritized_body(timestamp, &options.text, job.name, job.data, options.priority)
+            prioritized_body(timestamp, &options.text, job.name, data, options.priority)
         });
+        if is_large {
+            self.blobs.push(job.data.into());
+        }
         let due_ms = timestamp + options.delay_ms;
         if let Some(dedup) = &options.deduplication {
             self.close_records();
             self.deduplicated(&job, dedup, if options.delay_ms > 0 { due_ms } else { 0 });
             return;
         }
-        let kind = Kind::of(options);
+        let kind = Kind::of(options, is_large);
         if self.records.as_ref().is_some_and(|records| records.kind != kind) {
             self.close_records();
         }
@@ -210,15 +222,17 @@ struct Kind {
     delayed: bool,
     front: bool,
     prioritized: bool,
+    large: bool,
 }
 
 impl Kind {
-    fn of(options: &JobOptions) -> Self {
+    fn of(options: &JobOptions, large: bool) -> Self {
         Self {
             named: options.job_id.is_some(),
             delayed: options.delay_ms > 0,
             front: options.delay_ms == 0 && options.lifo,
             prioritized: options.priority != 0,
+            large,
         }
     }
 }
@@ -253,13 +267,16 @@ impl<'a> Records<'a> {
 
     fn pack(self, items: &mut Packer) {
         let jobs = self.names.len();
-        items.array(7).int(0).int(jobs as i64);
+        items.array(if self.kind.large { 8 } else { 7 }).int(0).int(jobs as i64);
         items.column(self.ids.iter().copied(), self.ids.is_empty());
         let same_name = self.names.iter().all(|name| *name == self.names[0]);
         items.column(self.names.iter().copied(), same_name);
         numbers(items, self.kind.delayed.then_some(&self.dues), jobs);
         items.int(i64::from(self.kind.front));
         numbers(items, self.kind.prioritized.then_some(&self.priorities), jobs);
+        if self.kind.large {
+            items.int(1);
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use redis::Value;
 use crate::server::direct::DirectSocket;
 use crate::{
     error::{Error, Result},
+    frame::MAX_BYTES,
     job::{Body, Job, Vitals},
     keys::Keys,
+    large::{self, Large},
     options::JobOptions,
     pack::Packer,
     producer::{Added, Batch, Producer},
@@ -152,7 +154,10 @@ impl Queue {
         if reply.is_empty() {
             return Ok(None);
         }
-        read_job(&mut reply)
+        match read_job(&mut reply)? {
+            Some(job) => large::complete(&self.connection, &self.keys, job).await,
+            None => Ok(None),
+        }
     }
 
     /// Numbers of jobs by state.
@@ -190,19 +195,40 @@ impl Queue {
         Ok(counts)
     }
 
-    /// A job's state (`unknown` if there is no such job), and its return value (JSON text) or the reason it failed.
+    /// A job's state; `unknown` if there is no such job.
     /// # Errors
     /// As [`Connection::send`].
-    pub async fn state(&self, id: &str) -> Result<(String, String)> {
-        let mut reply = Reply::new("the answer to job_state", self.run(&JOB_STATE, &[Arg::from(id)]).await?)?;
-        Ok((reply.text()?, reply.text()?))
+    pub async fn state(&self, id: &str) -> Result<String> {
+        self.read_state(id).await?.text()
+    }
+
+    async fn read_state(&self, id: &str) -> Result<Reply> {
+        Reply::new("the answer to job_state", self.run(&JOB_STATE, &[Arg::from(id)]).await?)
+    }
+
+    /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn outcome(&self, id: &str) -> Result<(String, String)> {
+        let mut reply = self.read_state(id).await?;
+        let (state, mut ended) = (reply.text()?, reply.text()?);
+        if !reply.is_empty() {
+            let vitals = Vitals {
+                large_result: Some(0),
+                ..Vitals::default()
+            };
+            let large = Large::read(&self.connection, &self.keys, id, &vitals).await?;
+            ended = large.result.unwrap_or(ended);
+        }
+        Ok((state, ended))
     }
 
     /// Replaces a job's data (JSON text).
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn update_data(&self, now_ms: u64, id: &str, data: &str) -> Result<()> {
-        self.amend(now_ms, id, "data", data, "updateData").await
+        let what = if data.len() > MAX_BYTES { "large" } else { "data" };
+        self.amend(now_ms, id, what, data, "updateData").await
     }
 
     /// Replaces a job's progress (JSON text), and tells it as an event.

@@ -10,6 +10,7 @@ local function next_due()
   return head[2] and math.floor(tonumber(head[2]) / 4096)
 end
 
+-- @cold
 local function seq_behind(due_ms)
   local low = due_ms * 4096
   local last = redis.call('ZREVRANGEBYSCORE', base .. 'delayed', whole(low + MAX_SEQ), whole(low), 'WITHSCORES', 'LIMIT', 0, 1)
@@ -40,3 +41,4 @@ local function delay_jobs(ids, dues)
   redis.call('SET', base .. 'delays', struct.pack('<ddd', top, floor, latest))
   return not before or earliest < before
 end
+-- @warm

@@ -22,12 +22,14 @@ local function leave_delayed(ids)
   emit(#ids, { 'X', 'waiting', ids, 'prev', 'delayed' })
 end
 
+-- @cold
 -- delayed -> waiting | prioritized, for every job that is due.
 local function promote_due(now_ms)
   local ids = due_jobs(now_ms)
   leave_delayed(ids)
   enter_line(ids)
 end
+-- @warm
 
 -- The same on the way to a fetch of up to `room` jobs. Due jobs that head the line do not enter it; of very many, no more than these
 -- leave the delayed ones.
@@ -55,6 +57,7 @@ local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = 
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
 
+-- @cold
 local function active_entry(started, W)
   local entry = active_entries[started]
   if not entry then
@@ -93,6 +96,7 @@ local function vitals_taken(ids, vitals, W)
       if not ok or type(known) ~= 'table' then known = { df = '' } end
       started = (tonumber(known.as) or 0) + 1
       if known.df then R.doomed = R.doomed + 1 end
+      R.bytes = R.bytes + (tonumber(known.ld) or 0)
       again = again or started > 1
     end
     texts[at], starts[at] = raw or '', started
@@ -166,36 +170,6 @@ local function has_stalled(vitals_raw)
   return ok and type(vitals) == 'table' and (tonumber(vitals.st) or 0) > 0
 end
 
-local function take_front(want, most, W)
-  while R.taken < want do
-    local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
-    if not ids then return end
-    -- what another program wrote there is no job, and was not counted
-    local before = R.taken
-    take_records(ids, W)
-    S.waiting = S.waiting - (R.taken - before)
-  end
-  while R.taken < most do
-    local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
-    if #ids == 0 then return end
-    local fit = #ids
-    for i, vitals_raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids))) do
-      if has_stalled(vitals_raw) then
-        fit = i - 1
-        R.rest = true
-        break
-      end
-    end
-    if fit == 0 then return end
-    redis.call('LPOP', base .. 'front', fit)
-    local before = R.taken
-    take_records({ unpack(ids, 1, fit) }, W)
-    S.waiting = S.waiting - (R.taken - before)
-    if R.rest then return end
-  end
-  R.rest = redis.call('EXISTS', base .. 'front') == 1
-end
-
 local function push_rest(ids)
   R.rest = #ids > 0
   for from = 1, #ids, 1000 do
@@ -242,6 +216,59 @@ local function break_frame(first, n, blob, room, W)
   end
   push_rest(rest)
   redis.call('XDEL', base .. 'log', entry_id(first, n))
+end
+
+-- Records that are taken at once beyond those that start now: more, once they are known to be small.
+local function surplus_chunk()
+  return R.taken >= 64 and R.bytes / R.taken < 4096 and 256 or 64
+end
+
+-- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
+local function take_prioritized(want, most, W)
+  while R.taken < most do
+    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
+    if room == 0 then return end
+    local count = math.min(room, R.taken < want and 1000 or surplus_chunk())
+    -- cheaper than ZPOPMIN, which gives scores that nobody needs
+    local ids = redis.call('ZRANGE', base .. 'prioritized', 0, count - 1)
+    redis.call('ZREMRANGEBYRANK', base .. 'prioritized', 0, count - 1)
+    take_records(ids, W)
+    if #ids < count then
+      S.place = FIRST_PLACE
+      return
+    end
+  end
+end
+-- @warm
+
+local function take_front(want, most, W)
+  while R.taken < want do
+    local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
+    if not ids then return end
+    -- what another program wrote there is no job, and was not counted
+    local before = R.taken
+    take_records(ids, W)
+    S.waiting = S.waiting - (R.taken - before)
+  end
+  while R.taken < most do
+    local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
+    if #ids == 0 then return end
+    local fit = #ids
+    for i, vitals_raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids))) do
+      if has_stalled(vitals_raw) then
+        fit = i - 1
+        R.rest = true
+        break
+      end
+    end
+    if fit == 0 then return end
+    redis.call('LPOP', base .. 'front', fit)
+    local before = R.taken
+    take_records({ unpack(ids, 1, fit) }, W)
+    S.waiting = S.waiting - (R.taken - before)
+    if R.rest then return end
+  end
+  R.rest = redis.call('EXISTS', base .. 'front') == 1
 end
 
 -- Takes one log entry, or what there is room for. W.max_bytes bounds what is taken beyond the jobs that start now.
@@ -307,28 +334,6 @@ local function take_log(want, most, W)
     end
     for _, entry in ipairs(entries) do
       if R.taken >= most or R.rest or not take_entry(entry, want, most, W) then return end
-    end
-  end
-end
-
--- Records that are taken at once beyond those that start now: more, once they are known to be small.
-local function surplus_chunk()
-  return R.taken >= 64 and R.bytes / R.taken < 4096 and 256 or 64
-end
-
--- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
-local function take_prioritized(want, most, W)
-  while R.taken < most do
-    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
-    if room == 0 then return end
-    local count = math.min(room, R.taken < want and 1000 or surplus_chunk())
-    -- cheaper than ZPOPMIN, which gives scores that nobody needs
-    local ids = redis.call('ZRANGE', base .. 'prioritized', 0, count - 1)
-    redis.call('ZREMRANGEBYRANK', base .. 'prioritized', 0, count - 1)
-    take_records(ids, W)
-    if #ids < count then
-      S.place = FIRST_PLACE
-      return
     end
   end
 end

@@ -4,6 +4,7 @@
 --        children, what theirs begin with (lib/frame)
 --   {r, 0, 0, 0, ids, keep, results}                                 completed records
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
+--   {l, first, n, offset, id, body, keep, at}                        completed with a large result (lib/large): W.large_results[at]
 --   {f, first, n, offsets, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
 --        to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one text, or one a job
 --   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished; started: it met a rate
@@ -20,15 +21,6 @@ local F = { stored = stored, rejected = {}, takes = {}, active = {}, vitals = {}
 -- Records that were taken together have equal active entries.
 local unpacked_entries = {}
 
-local function unpack_active(raw)
-  local entry = unpacked_entries[raw]
-  if not entry then
-    entry = F.stored().active(raw)
-    unpacked_entries[raw] = entry
-  end
-  return entry
-end
-
 -- Jobs with parents or children are ended with the help of lib/parents, which is not even defined where no job has any: each function
 -- that a call defines costs it time.
 local families
@@ -44,6 +36,25 @@ end
 local FRESH_CHILD = '\129\162pa'
 local parents_in = {}
 
+-- What waits for the job at this place of a taken frame; siblings share it.
+local last_parent
+
+-- Vitals of records that were taken together, returned nothing, and had none before or are siblings at their first try, are equal.
+local plain_vitals = {}
+
+-- A job that was let go and not moved belongs to nobody: once a lease has run out, a scan brings it back as stalled.
+local NOBODY = '-'
+
+-- @cold
+local function unpack_active(raw)
+  local entry = unpacked_entries[raw]
+  if not entry then
+    entry = F.stored().active(raw)
+    unpacked_entries[raw] = entry
+  end
+  return entry
+end
+
 -- Whether records were taken together and had no vitals.
 local function are_alike(active, vitals)
   local first = active[1]
@@ -53,6 +64,7 @@ local function are_alike(active, vitals)
   end
   return true
 end
+-- @warm
 
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load_finish(outcomes)
@@ -74,7 +86,7 @@ local function load_finish(outcomes)
   for from = 1, #firsts, 4000 do
     local to = math.min(from + 3999, #firsts)
     for i, raw in ipairs(redis.call('HMGET', base .. 'takes', unpack(firsts, from, to))) do
-      F.takes[tonumber(firsts[from + i - 1])].take = raw and F.stored().take(raw)
+      F.takes[tonumber(firsts[from + i - 1])].take = read_take(raw)
     end
   end
   for from = 1, #ids, 4000 do
@@ -121,18 +133,7 @@ local function leave_take(first, offset, count, owner, char)
   return true
 end
 
--- What waits for the job at this place of a taken frame; siblings share it.
-local last_parent
-
-local function parent_at(first, offset)
-  local brood = brood_in(F.takes[first].take)
-  if not brood then return nil end
-  local pa = parent_in(brood, first, offset)
-  if last_parent and last_parent[4] == pa[4] then return last_parent end
-  last_parent = pa
-  return pa
-end
-
+-- @cold
 -- Reads a record that the outcomes take for a job of a frame.
 local function load_record(id)
   local active, vitals = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'vitals', id)
@@ -154,16 +155,15 @@ local function leave_active(id, owner)
   return nil, redis.call('HEXISTS', base .. 'jobs', id) == 1 and ERROR_LOCK_MISSING or ERROR_JOB_MISSING
 end
 
--- Vitals of records that were taken together, returned nothing, and had none before or are siblings at their first try, are equal.
-local plain_vitals = {}
-
-local function completed_vitals(id, active, returnvalue, W)
+-- large_bytes: of a result that lies apart (returnvalue is nil then).
+local function completed_vitals(id, active, returnvalue, W, large_bytes)
   local vitals = F.vitals[id]
   local origin, alike = returnvalue == '' and (F.fresh[id] or not vitals and ''), plain_vitals[active] or {}
   if origin and alike[origin] then return alike[origin] end
   local known = vitals or {}
   known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], W.now_ms
   known.rv = returnvalue ~= '' and returnvalue or nil
+  known.lr = large_bytes
   known.pb = active[4] ~= '' and active[4] or nil
   known.d = nil
   local packed = cmsgpack.pack(known)
@@ -301,7 +301,9 @@ local function complete_alike(outcome, W)
   emit(n, { 'X', 'completed', ids, 'returnvalue', results or 'null', 'prev', 'active' })
   return true
 end
+-- @warm
 
+-- @cold
 -- Jobs of a frame of children completed, one behind the other.
 local function tell_parents(brood, first, offset, count, results)
   local values = results ~= '' and cmsgpack.unpack(results)
@@ -324,6 +326,7 @@ local function tell_parents(brood, first, offset, count, results)
     from = next_from
   end
 end
+-- @warm
 
 local function complete_jobs(outcome, W)
   local first, n, offset, count, keep, results = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6], outcome[7]
@@ -350,36 +353,14 @@ local function complete_jobs(outcome, W)
   return true
 end
 
--- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
-local function complete_scattered(outcome, W)
-  local first, n, offset, count, keep = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
-  local results, ids = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}, outcome[8]
-  for i = 0, count - 1 do
-    local value = results[i + 1] or ''
-    local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
-    if not complete_jobs(single, W) then
-      local refused = #F.rejected
-      complete_records({ id_in(ids, first + offset + i) }, keep, { value }, W)
-      -- named by its place, as it was asked for
-      if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3] } end
-    end
-  end
-end
-
--- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
-local function take_out(outcome, W)
-  local first, offset, id, body = outcome[2], outcome[4], outcome[5], outcome[6]
-  if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
-    F.jobs_set[#F.jobs_set + 1] = id
-    F.jobs_set[#F.jobs_set + 1] = body
-    local take, pa = F.takes[first].take, parent_at(first, offset)
-    if pa then
-      F.vitals[id] = { pa = pa }
-      append(F.vitals_set, id, cmsgpack.pack(F.vitals[id]))
-    end
-    return { take[1], 1, W.owner, take[4] }
-  end
-  return leave_active(id, W.owner)
+-- @cold
+local function parent_at(first, offset)
+  local brood = brood_in(F.takes[first].take)
+  if not brood then return nil end
+  local pa = parent_in(brood, first, offset)
+  if last_parent and last_parent[4] == pa[4] then return last_parent end
+  last_parent = pa
+  return pa
 end
 
 -- What a failed try leaves of a job in its vitals.
@@ -458,6 +439,65 @@ local function fail_jobs(outcome, W)
   end
   if #again > 0 then place_failed(again, outcome[7], outcome[9]) end
 end
+-- @warm
+
+-- @cold
+-- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
+local function complete_scattered(outcome, W)
+  local first, n, offset, count, keep = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
+  local results, ids = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}, outcome[8]
+  for i = 0, count - 1 do
+    local value = results[i + 1] or ''
+    local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
+    if not complete_jobs(single, W) then
+      local refused = #F.rejected
+      complete_records({ id_in(ids, first + offset + i) }, keep, { value }, W)
+      -- named by its place, as it was asked for
+      if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3] } end
+    end
+  end
+end
+
+-- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
+local function take_out(outcome, W)
+  local first, offset, id, body = outcome[2], outcome[4], outcome[5], outcome[6]
+  if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
+    F.jobs_set[#F.jobs_set + 1] = id
+    F.jobs_set[#F.jobs_set + 1] = body
+    local take, pa = F.takes[first].take, parent_at(first, offset)
+    if pa then
+      F.vitals[id] = { pa = pa }
+      append(F.vitals_set, id, cmsgpack.pack(F.vitals[id]))
+    end
+    return { take[1], 1, W.owner, take[4] }
+  end
+  return leave_active(id, W.owner)
+end
+
+-- What is large is written as it came, once for the job and once for the event, and is in no other text: Lua copies each.
+local function complete_large(outcome, W)
+  local id, keep, result = outcome[5], outcome[7], W.large_results[outcome[8]]
+  local code = F.vitals[id] and F.vitals[id].ch and families.code_of(id, W.now_ms)
+  if code then return code end
+  local active, why = take_out(outcome, W)
+  if not active then return why end
+  local vitals = F.vitals[id] or {}
+  if vitals.di then finish_key(id, vitals, W) end
+  if vitals.pa then families.tell_parent(vitals.pa, id, 'processed', result) end
+  emit(1, { 'L', id })
+  append(large_values, 'v', result)
+  if W.keeps[keep][1] == 0 then
+    append(F.dropped, id)
+    F.removed = F.removed + 1
+    return nil
+  end
+  redis.call('HSET', base .. 'large', 'r' .. id, result)
+  S.completed = S.completed + 1
+  F.completed[keep] = (F.completed[keep] or 0) + 1
+  append(F.vitals_set, id, completed_vitals(id, active, nil, W, #result))
+  append(F.completed_add, whole(W.now_ms), id)
+  return nil
+end
 
 local function give_back(outcome, W)
   local id, started = outcome[5], outcome[7]
@@ -477,9 +517,6 @@ local function give_back(outcome, W)
   return nil
 end
 
--- A job that was let go and not moved belongs to nobody: once a lease has run out, a scan brings it back as stalled.
-local NOBODY = '-'
-
 local function let_go(outcome, W)
   local id = outcome[5]
   local active = take_out(outcome, W)
@@ -490,6 +527,7 @@ local function let_go(outcome, W)
   F.active_set[#F.active_set + 1] = cmsgpack.pack({ active[1], active[2], NOBODY, active[4] })
   redis.call('SET', base .. 'lease:' .. NOBODY, 1, 'PX', W.lease_ms)
 end
+-- @warm
 
 local function write_finish()
   for first, entry in pairs(F.takes) do
@@ -534,6 +572,8 @@ local function finish(outcomes, W)
       fail_jobs(outcome, W)
     elseif kind == 'm' then
       let_go(outcome, W)
+    elseif kind == 'l' then
+      why = complete_large(outcome, W)
     else
       why = give_back(outcome, W)
     end

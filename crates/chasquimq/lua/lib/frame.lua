@@ -7,6 +7,32 @@
 --          children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
+
+-- A stored take, or nil: there is none, or it cannot be read.
+local function read_take(raw)
+  local ok, take = pcall(cmsgpack.unpack, raw or '')
+  local sound = ok and type(take) == 'table' and type(take[1]) == 'number' and type(take[2]) == 'string'
+    and type(take[3]) == 'string' and type(take[4]) == 'string'
+  return sound and take or nil
+end
+
+-- Stores a take after some of its jobs left it; the last one to leave ends it.
+local function store_take(first, n, take)
+  local chars = take[2]
+  if chars:find('1', 1, true) then
+    redis.call('HSET', base .. 'takes', whole(first), cmsgpack.pack(take))
+    return
+  end
+  redis.call('HDEL', base .. 'takes', whole(first))
+  local _, kept = chars:gsub('k', '')
+  if kept == 0 then
+    redis.call('XDEL', base .. 'log', entry_id(first, n))
+  elseif kept < n then
+    redis.call('HSET', base .. 'frames', whole(first), kept)
+  end
+end
+
+-- @cold
 local function frame_blob(first, n)
   local id = entry_id(first, n)
   local entry = redis.call('XRANGE', base .. 'log', id, id)[1]
@@ -21,18 +47,6 @@ local function is_brood(brood)
     if type(brood[4][i]) ~= 'string' or type(brood[5][i]) ~= 'number' then return false end
   end
   return true
-end
-
--- nil for plain jobs, and for what cannot be read.
-local function brood_of(blob)
-  -- an array of five
-  if blob:byte(1) ~= 149 then return nil end
-  local ok, _, brood = pcall(cmsgpack.unpack_one, blob)
-  return ok and is_brood(brood) and brood or nil
-end
-
-local function brood_in(take)
-  return take[5] and is_brood(take[5]) and take[5] or nil
 end
 
 -- The id of the job of this number. ids: what those of children begin with; nil for plain jobs.
@@ -78,30 +92,12 @@ end
 
 local function load_take(first)
   local raw = redis.call('HGET', base .. 'takes', whole(first))
-  local ok, take = pcall(cmsgpack.unpack, raw or '')
-  if ok and type(take) == 'table' and type(take[2]) == 'string' and type(take[3]) == 'string' then return take end
   -- nobody holds what cannot be read
-  return raw and { 0, '', '', '' }
+  return read_take(raw) or (raw and { 0, '', '', '' })
 end
 
 local function replace_chars(chars, offset, with)
   return chars:sub(1, offset) .. with .. chars:sub(offset + #with + 1)
-end
-
--- Stores a take after some of its jobs left it; the last one to leave ends it.
-local function store_take(first, n, take)
-  local chars = take[2]
-  if chars:find('1', 1, true) then
-    redis.call('HSET', base .. 'takes', whole(first), cmsgpack.pack(take))
-    return
-  end
-  redis.call('HDEL', base .. 'takes', whole(first))
-  local _, kept = chars:gsub('k', '')
-  if kept == 0 then
-    redis.call('XDEL', base .. 'log', entry_id(first, n))
-  elseif kept < n then
-    redis.call('HSET', base .. 'frames', whole(first), kept)
-  end
 end
 
 -- count jobs of a frame, from the job number on, are no longer kept in a run.
@@ -119,4 +115,17 @@ local function forget_kept(first, n, number, count)
     redis.call('HDEL', base .. 'frames', whole(first))
     redis.call('XDEL', base .. 'log', entry_id(first, n))
   end
+end
+-- @warm
+
+-- nil for plain jobs, and for what cannot be read.
+local function brood_of(blob)
+  -- an array of five
+  if blob:byte(1) ~= 149 then return nil end
+  local ok, _, brood = pcall(cmsgpack.unpack_one, blob)
+  return ok and is_brood(brood) and brood or nil
+end
+
+local function brood_in(take)
+  return take[5] and is_brood(take[5]) and take[5] or nil
 end

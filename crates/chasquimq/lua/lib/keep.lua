@@ -5,6 +5,7 @@
 --   failed     sorted set by finishedOn; members are records' ids
 -- @include lib/records
 
+-- @cold
 local function store_run(number, run)
   redis.call('HSET', base .. 'runs', whole(number), cmsgpack.pack(run))
 end
@@ -62,6 +63,7 @@ local function drop_finished(set, members, count, ids)
     drop_records(records, not ids)
   end
 end
+-- @warm
 
 -- Applies one retention rule {count or -1, age in seconds or -1, limit} to a whole finished set.
 -- `finished` jobs ended in this batch: a rule's limit is for each of them.

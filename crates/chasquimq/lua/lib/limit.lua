@@ -18,6 +18,7 @@ local function free_places()
   return math.max(math.ceil(L.concurrency - S.active), 0)
 end
 
+-- @cold
 -- Time after which the window is over, in ms; 0 when there is none.
 local function window_left()
   local left = redis.call('PTTL', base .. 'limiter')
@@ -31,16 +32,17 @@ local function rest_of_window()
   return window_left()
 end
 
+local function count_starts(starts)
+  if starts > 0 and redis.call('INCRBY', base .. 'limiter', starts) == starts then
+    redis.call('PEXPIRE', base .. 'limiter', whole(L.duration_ms))
+  end
+end
+-- @warm
+
 -- Starts that the window has room for; a limit below one is a limit of one.
 local function room_in_window()
   if not L.max then return math.huge end
   local count = tonumber(redis.call('GET', base .. 'limiter') or 0) or 0
   if count < L.max then return math.ceil(L.max - count) end
   return window_left() > 0 and 0 or math.max(math.ceil(L.max), 1)
-end
-
-local function count_starts(starts)
-  if starts > 0 and redis.call('INCRBY', base .. 'limiter', starts) == starts then
-    redis.call('PEXPIRE', base .. 'limiter', whole(L.duration_ms))
-  end
 end

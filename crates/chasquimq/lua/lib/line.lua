@@ -4,6 +4,7 @@ local REFERENCE_SEQ = 1099511627776
 
 -- @include lib/stored
 
+-- @cold
 -- Writes an entry of the log.
 local function append_entry(id, field, blob)
   local written = redis.pcall('XADD', base .. 'log', id, field, blob)
@@ -35,6 +36,7 @@ local function push_front(ids)
   end
   S.waiting = S.waiting + #ids
 end
+-- @warm
 
 -- Whether a job could start: in line, or with a priority (lib/priority).
 local function has_work()

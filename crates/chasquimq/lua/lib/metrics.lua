@@ -3,6 +3,7 @@
 --   metrics:<state>:data  jobs of each minute, the newest first
 -- A minute's jobs are known when the first job of a later minute has ended. Minutes without jobs are filled in
 -- then, two weeks of them at most.
+-- @cold
 local function count_minutes(state, ended, now_ms, points)
   local key = base .. 'metrics:' .. state
   local before = redis.call('HINCRBY', key, 'count', ended) - ended
@@ -20,3 +21,4 @@ local function count_minutes(state, ended, now_ms, points)
   call_in_chunks('LPUSH', key .. ':data', idle)
   redis.call('LTRIM', key .. ':data', 0, points - 1)
 end
+-- @warm

@@ -6,6 +6,7 @@
 local PRIORITY_STEP, FIRST_PLACE = 4294967296, 16777216
 local HAS_PRIORITY = 149 -- first byte of a body with five values
 
+-- @cold
 -- From now on jobs that come back in line are asked for their priority.
 local function expect_priorities()
   S.place = math.max(S.place, FIRST_PLACE)
@@ -62,6 +63,7 @@ local function enter_priorities(ids, places)
   end
   return others
 end
+-- @warm
 
 -- Jobs with a record come back in line, in this order, at its end.
 local function enter_line(ids)

@@ -6,6 +6,7 @@
 -- Removed jobs that something may wait for: {base, pa of their vitals, id} (lib/parents).
 local left_parents = {}
 
+-- @cold
 -- A removed job's deduplication key goes with it, whatever time it had left, and what waits for it is told.
 local function release_keys(ids, from, to)
   for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids, from, to))) do
@@ -27,7 +28,8 @@ local function drop_records(ids, keys_stay)
   local has_vitals = redis.call('EXISTS', base .. 'vitals') == 1
   if has_vitals then hashes[#hashes + 1] = 'vitals' end
   if redis.call('EXISTS', base .. 'traces') == 1 then hashes[#hashes + 1] = 'traces' end
-  local has_more = redis.call('EXISTS', base .. 'logged', base .. 'parents') > 0
+  local has_more = redis.call('EXISTS', base .. 'logged', base .. 'parents', base .. 'large') > 0
+  local has_large = has_more and redis.call('EXISTS', base .. 'large') == 1
   for from = 1, #ids, 1000 do
     local to = math.min(from + 999, #ids)
     if has_vitals and not keys_stay then release_keys(ids, from, to) end
@@ -35,6 +37,14 @@ local function drop_records(ids, keys_stay)
     -- keys of a record's own, whose names end with its id
     local starts_of = has_more and { logged = { 'logs:' }, parents = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:',
       'returned:' } } or {}
+    if has_large then
+      local fields = {}
+      for i = from, to do
+        fields[#fields + 1] = 'd' .. ids[i]
+        fields[#fields + 1] = 'r' .. ids[i]
+      end
+      redis.call('HDEL', base .. 'large', unpack(fields))
+    end
     for set, starts in pairs(starts_of) do
       local gone, keys = {}, {}
       for i, found in ipairs(redis.call('SMISMEMBER', base .. set, unpack(ids, from, to))) do
@@ -49,3 +59,4 @@ local function drop_records(ids, keys_stay)
     end
   end
 end
+-- @warm

@@ -5,6 +5,18 @@
 -- max_events (cap of the event log, in events), place (lib/priority), flows (1: a job of this queue has had a parent or children).
 local S = {}
 
+-- @cold
+-- The number of a numbered job, for sorting; other ids come last. tonumber alone reads more than numbers, nan for one.
+local function number_of(id)
+  return id:match('^%d+$') and tonumber(id) or math.huge
+end
+
+-- Ends the call: a key of the queue holds what is not of it.
+local function refuse_key(suffix, kind)
+  error({ err = 'WRONGTYPE Key ' .. base .. suffix .. ' holds a ' .. kind .. ', which is not of this queue' })
+end
+-- @warm
+
 local function load_state()
   local raw = redis.call('GET', base .. 'state')
   if raw then
@@ -13,13 +25,13 @@ local function load_state()
   else
     -- a queue that is used for the first time: what lies under its names must not be somebody else's
     for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
-      gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset',
-      ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
+      gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset',
+      prioritized = 'zset', ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
       stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
       ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }) do
       local found = redis.call('TYPE', base .. suffix).ok
       if found ~= 'none' and found ~= kind then
-        error({ err = 'WRONGTYPE Key ' .. base .. suffix .. ' holds a ' .. found .. ', which is not of this queue' })
+        refuse_key(suffix, found)
       end
     end
     S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
@@ -37,11 +49,6 @@ end
 -- Lua prints large doubles in exponent form, which ids never have.
 local function whole(number)
   return string.format('%d', number)
-end
-
--- The number of a numbered job, for sorting; other ids come last. tonumber alone reads more than numbers, nan for one.
-local function number_of(id)
-  return id:match('^%d+$') and tonumber(id) or math.huge
 end
 
 local function entry_id(ms, seq)

@@ -4,7 +4,7 @@
 -- outer name that it uses. Hence what is on the way of every job reads by itself.
 --   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
 --   active(raw)            who holds a record: {started_ms, starts, owner, worker_name}. What cannot be read is nobody's.
---   take(raw), run(raw)    lib/frame, lib/keep; nil when they cannot be read
+--   run(raw)               lib/keep; nil when it cannot be read
 --   list(raw)              an array; an empty one when it cannot be read
 --   ids(blob)              those in an entry of references that can be read
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
@@ -14,8 +14,9 @@ local readers
 local function stored()
   if readers then return readers end
   local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
-    p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', di = 'string', pa = 'table', nx = 'table' }
-  local ACTIVE_KINDS, TAKE_KINDS = { 'number', 'number', 'string', 'string' }, { 'number', 'string', 'string', 'string' }
+    ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', di = 'string', pa = 'table',
+    nx = 'table' }
+  local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
   local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
   local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
   local SPAN_KINDS = { 'number', 'number' }
@@ -58,7 +59,6 @@ local function stored()
   end
 
   function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '' } end
-  function readers.take(raw) return read_list(raw, TAKE_KINDS) end
 
   function readers.run(raw)
     local run = read_list(raw, RUN_KINDS)

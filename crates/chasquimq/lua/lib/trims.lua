@@ -2,15 +2,16 @@
 -- last mark.
 local TRIM_MARKS = 8
 
--- Writes the entry of `count` events that were given their place. One that another program wrote may lie behind it.
-local function write_events(count, groups)
-  local written = redis.pcall('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups)
+-- Writes the entry of `count` events that were given their place, and behind their groups other fields. One that another program wrote may
+-- lie behind it.
+local function write_events(count, groups, fields)
+  local written = redis.pcall('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups, unpack(fields))
   if type(written) ~= 'table' then return end
   local last = redis.call('XREVRANGE', base .. 'events', '+', '-', 'COUNT', 1)[1]
   local ms, seq = (last and last[1] or '0-0'):match('^(%d+)-(%d+)$')
   S.event_ms, S.event_seq = tonumber(ms), tonumber(seq) + count
   save_state()
-  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups)
+  redis.call('XADD', base .. 'events', entry_id(S.event_ms, S.event_seq), 'e', groups, unpack(fields))
 end
 
 -- Gives the next `count` events their place: S.event_ms and S.event_seq are those of the last of them.

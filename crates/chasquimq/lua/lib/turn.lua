@@ -1,8 +1,8 @@
 -- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
--- W: now_ms, owner, lease_ms, takes_as (owner of what is fetched, if that is another), worker_name, keeps, max_bytes, limiter_max, limiter_ms
--- (lib/limit). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
--- wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this worker start no more (0 =
--- it does).
+-- W: now_ms, owner, lease_ms, takes_as (owner of what is fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and
+-- limiter_ms (lib/limit), large_results (lib/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the
+-- next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the
+-- rate limit lets this worker start no more (0 = it does).
 
 -- Takes what may start. Gives gated and limited_ms.
 local function fetch_within_limits(want, surplus, W)
@@ -25,7 +25,7 @@ local function turn(outcomes, want, surplus, W)
     local promoted = false
     for _, outcome in ipairs(outcomes) do
       local failed = outcome[1] == 'f'
-      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or (failed and outcome[7] == 'failed')
+      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or outcome[1] == 'l' or (failed and outcome[7] == 'failed')
       -- jobs that are due stand before jobs that are tried again
       if failed and outcome[7] == 'waiting' and not promoted then
         promoted = true

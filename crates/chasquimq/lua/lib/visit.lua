@@ -6,18 +6,18 @@ local home, visited = base, {}
 local function in_queue(other, work)
   if other == base then return work() end
   local here, known = base, visited[other]
-  visited[here] = { S, event_groups, event_count, open_group }
+  visited[here] = { S, event_groups, event_count, large_values, open_group }
   base = other
   if known then
-    S, event_groups, event_count, open_group = known[1], known[2], known[3], known[4]
+    S, event_groups, event_count, large_values, open_group = known[1], known[2], known[3], known[4], known[5]
   else
-    S, event_groups, event_count, open_group = {}, {}, 0, nil
+    S, event_groups, event_count, large_values, open_group = {}, {}, 0, {}, nil
     load_state()
   end
   local given = work()
-  visited[other] = { S, event_groups, event_count, open_group }
+  visited[other] = { S, event_groups, event_count, large_values, open_group }
   base, known = here, visited[here]
-  S, event_groups, event_count, open_group = known[1], known[2], known[3], known[4]
+  S, event_groups, event_count, large_values, open_group = known[1], known[2], known[3], known[4], known[5]
   return given
 end
 

@@ -730,4 +730,27 @@ mod tests {
         assert_eq!(code, None);
         assert!(message.contains("bad certificate"), "{message}");
     }
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_before_it_is_tried_again_grows_to_half_a_second_and_no_further() {
+        let began = tokio::time::Instant::now();
+        let tries = Arc::new(Mutex::new(Vec::new()));
+        let options = ConnectOptions {
+            path: Some("/there/is/no/redis.sock".into()),
+            ..ConnectOptions::default()
+        };
+        let noted = tries.clone();
+        let connection = Connection::new(options, move |_| {
+            noted.lock().expect("tries").push(began.elapsed().as_millis());
+        });
+        let caller = connection.clone();
+        let call = tokio::spawn(async move { caller.send(&redis::cmd("PING")).await });
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        connection.close();
+        assert!(matches!(call.await, Ok(Err(Error::Closed))));
+        // the clock is the test's own
+        let tries = tries.lock().expect("tries");
+        let pauses: Vec<_> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(pauses, [50, 100, 200, 400, 500, 500, 500, 500]);
+    }
 }

@@ -14,7 +14,10 @@ use std::{
 
 use redis::{Cmd, Value};
 
-use super::conn::{login, set_name, ConnectOptions};
+use super::{
+    conn::{login, set_name, ConnectOptions},
+    stream::keep_alive,
+};
 use crate::error::{Error, Result};
 
 const READ_AT_ONCE: usize = 4096;
@@ -183,6 +186,7 @@ fn connect(options: &ConnectOptions) -> io::Result<Stream> {
         match TcpStream::connect_timeout(&address, options.connect_timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 return Ok(Stream::Tcp(stream));
             }
             Err(error) => last = error,
@@ -298,6 +302,19 @@ fn parse_array(bytes: &[u8], mut at: usize, len: usize) -> Option<(Result<Value>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_is_kept_alive() {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let options = ConnectOptions {
+            port: server.local_addr().expect("an address").port(),
+            ..ConnectOptions::default()
+        };
+        let Ok(Stream::Tcp(socket)) = connect(&options) else {
+            panic!("no connection")
+        };
+        assert!(socket2::SockRef::from(&socket).keepalive().expect("an option"));
+    }
 
     #[test]
     fn a_reply_counts_once_it_is_whole() {

@@ -12,6 +12,7 @@ use rustls::{
     server::ParsedCertificate,
     CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -32,8 +33,7 @@ pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>
     if let Some(path) = &options.path {
         return open_unix(path).await;
     }
-    let socket = TcpStream::connect((options.host.as_str(), options.port)).await?;
-    socket.set_nodelay(true)?;
+    let socket = open_tcp(options).await?;
     let Some(tls) = &options.tls else {
         return Ok(Box::new(socket));
     };
@@ -41,6 +41,21 @@ pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>
     let name = ServerName::try_from(name).map_err(io::Error::other)?;
     let config = Arc::new(client_config(tls)?);
     Ok(Box::new(TlsConnector::from(config).connect(name, socket).await?))
+}
+
+async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect((options.host.as_str(), options.port)).await?;
+    socket.set_nodelay(true)?;
+    keep_alive(&socket)?;
+    Ok(socket)
+}
+
+/// Has the system find out, in its own time, that a peer is gone without a word.
+pub(super) fn keep_alive<'a, S>(socket: &'a S) -> io::Result<()>
+where
+    SockRef<'a>: From<&'a S>,
+{
+    SockRef::from(socket).set_keepalive(true)
 }
 
 #[cfg(unix)]
@@ -229,6 +244,17 @@ PNnoaX0FZXyse5mgrfMDft3l2BgJg6WZ\n\
             .expect("a verifier")
             .verify_server_cert(&shown[0], &[], &name, &[], now);
         verified.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_kept_alive() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let options = ConnectOptions {
+            port: server.local_addr().expect("an address").port(),
+            ..ConnectOptions::default()
+        };
+        let socket = open_tcp(&options).await.expect("a connection");
+        assert!(SockRef::from(&socket).keepalive().expect("an option"));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl<T> TypedQueue<T> {
     /// # Errors
     /// As [`Queue::state`].
     pub async fn state(&self, id: &str) -> Result<String> {
-        Ok(self.queue.state(id).await?.0)
+        self.queue.state(id).await
     }
 
     /// Removes a job. False when a worker holds it.

@@ -83,6 +83,11 @@ impl Extra {
     pub(super) fn has_failed(&self) -> bool {
         self.vitals.failed_reason.is_some()
     }
+
+    /// Whether the answer does not hold all of the job.
+    fn is_partial(&self) -> bool {
+        self.has_failed() || self.vitals.large_data.is_some()
+    }
 }
 
 /// What a worker holds under consecutive handles.
@@ -204,7 +209,7 @@ impl Answer {
     /// The jobs, if nothing more has to be read about them.
     #[cfg(unix)]
     pub(super) fn ready_jobs(&mut self) -> Option<Batch> {
-        self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::has_failed))
+        self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::is_partial))
     }
 }
 
@@ -508,6 +513,23 @@ fn all_of(jobs: u32) -> u64 {
 }
 
 impl Batch {
+    /// Puts in the data that jobs, by the index of their extras, had none of so far.
+    pub(super) fn put_data(&mut self, data: &HashMap<u32, String>) {
+        let more: usize = data.values().map(String::len).sum();
+        let mut text = String::with_capacity(self.text.len() + more);
+        let mut rest = self.text.as_str();
+        for job in &mut self.jobs {
+            let (own, next) = rest.split_at((job.name_len.unwrap_or(0) + job.data_len) as usize);
+            text.push_str(own);
+            rest = next;
+            if let Some(data) = job.extra.and_then(|extra| data.get(&extra)) {
+                text.push_str(data);
+                job.data_len += data.len() as u32;
+            }
+        }
+        self.text = text;
+    }
+
     fn push_frame(&mut self, first: u64, n: u32, mut frame: Frame<'_>, options: &Arc<JobOptions>) -> Result<()> {
         let options = self.options_index(options);
         let brood = frame.brood.take();

@@ -6,11 +6,11 @@ use super::fetch::{Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
-    frame::{bodies_in_frame, body_in_frame, id_in},
+    frame::{bodies_in_frame, body_in_frame, id_in, MAX_BYTES},
     id::random_unit,
     options::{JobOptions, Keep},
     pack::Packer,
-    server::reply::Reply,
+    server::{reply::Reply, script::Arg},
 };
 
 /// Outcomes reported together.
@@ -50,6 +50,14 @@ pub struct Completed {
     pub handle: u32,
     /// Where its result lies in the flush's text; `None`: undefined.
     pub result: Option<(u32, u32)>,
+}
+
+impl Completed {
+    /// Whether its result lies apart (`lua/lib/large.lua`).
+    fn is_large(&self) -> bool {
+        self.result
+            .is_some_and(|(from, to)| to.saturating_sub(from) as usize > MAX_BYTES)
+    }
 }
 
 /// A job that ended another way.
@@ -125,6 +133,7 @@ pub(super) struct Outcomes {
     pub(super) jobs: u64,
     // jobs that met a rate limit
     pub(super) limited: Vec<u32>,
+    large_results: Vec<Box<str>>,
     sent: Vec<Sent>,
 }
 
@@ -188,6 +197,11 @@ impl Outcomes {
             now_ms,
             ..Self::default()
         }
+    }
+
+    /// What stands behind a step's other arguments: the results that numbers in the blob are about, from 1 on.
+    pub(super) fn large_results(&self) -> impl Iterator<Item = Arg<'_>> {
+        self.large_results.iter().map(|result| Arg::from(&**result))
     }
 
     /// Reads the refusals of a step's reply. A parent that must not complete is held on to: its try is to fail.
@@ -327,6 +341,11 @@ impl Packing {
         let mut at = 0;
         while at < completed.len() {
             let handle = completed[at].handle;
+            if completed[at].is_large() {
+                self.completed_large(&completed[at], &flush.text, holdings, defaults);
+                at += 1;
+                continue;
+            }
             let Some((offset, held)) = holdings.find(handle) else {
                 at += 1;
                 continue;
@@ -340,7 +359,7 @@ impl Packing {
                         .iter()
                         .take(most)
                         .enumerate()
-                        .take_while(|(i, job)| job.handle == handle + *i as u32)
+                        .take_while(|(i, job)| job.handle == handle + *i as u32 && !job.is_large())
                         .count();
                     let (first, n, ids) = (*first, *n, ids.clone());
                     let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
@@ -388,7 +407,7 @@ impl Packing {
                 break;
             };
             let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
-            if *rule.get_or_insert(keep) != keep {
+            if *rule.get_or_insert(keep) != keep || job.is_large() {
                 break;
             }
             ids.str(id);
@@ -406,6 +425,24 @@ impl Packing {
         self.results(&completed[..count], text);
         self.count += 1;
         count
+    }
+
+    /// A job whose result travels, and is stored, by itself.
+    fn completed_large(&mut self, job: &Completed, text: &str, holdings: &mut Holdings, defaults: &Defaults) {
+        let Some((offset, held)) = holdings.find(job.handle) else {
+            return;
+        };
+        let place = Place::of(offset, held);
+        let keep = place.options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
+        let keep = self.keep(keep);
+        self.out
+            .sent
+            .push(place.sent(job.handle, holdings.release(job.handle, 1)));
+        self.items.array(8).str("l");
+        self.place(&place);
+        self.out.large_results.push(result_text(job, text).into());
+        self.items.int(keep).int(self.out.large_results.len() as i64);
+        self.count += 1;
     }
 
     fn results(&mut self, jobs: &[Completed], text: &str) {
@@ -426,58 +463,9 @@ impl Packing {
         let Some((offset, held)) = holdings.find(handle) else {
             return Ok(());
         };
-        let place = match held {
-            Held::Frame {
-                first,
-                n,
-                blob,
-                options,
-                ids,
-                ..
-            } => Place {
-                first: *first,
-                n: *n,
-                offset,
-                id: id_in(ids.as_deref(), *first + u64::from(offset)),
-                ids: ids.clone(),
-                blob: Some(blob.clone()),
-                attempts_made: 0,
-                attempts_started: 1,
-                options: options.clone(),
-            },
-            Held::Record {
-                id,
-                attempts_made,
-                attempts_started,
-                options,
-            } => Place {
-                first: 0,
-                n: 0,
-                offset: 0,
-                id: id.clone(),
-                ids: None,
-                blob: None,
-                attempts_made: *attempts_made,
-                attempts_started: *attempts_started,
-                options: options.clone(),
-            },
-        };
+        let place = Place::of(offset, held);
         holdings.release(handle, 1);
-        self.out.sent.push(match place.first {
-            0 => Sent::Record {
-                id: place.id.clone(),
-                handle,
-                group: None,
-            },
-            first => Sent::Frame {
-                first,
-                offset,
-                count: 1,
-                handle,
-                ids: place.ids.clone(),
-                group: None,
-            },
-        });
+        self.out.sent.push(place.sent(handle, None));
         if !matches!(ending, Ending::Failed { .. }) {
             self.close_failed()?;
             self.count += 1;
@@ -485,11 +473,11 @@ impl Packing {
         match ending {
             Ending::Moved => {
                 self.items.array(6).str("m");
-                self.place(&place)?;
+                self.place(&place);
             }
             Ending::Returned | Ending::RateLimited => {
                 self.items.array(7).str("b");
-                self.place(&place)?;
+                self.place(&place);
                 let limited = matches!(ending, Ending::RateLimited);
                 self.items.int(i64::from(limited));
                 if limited {
@@ -510,7 +498,7 @@ impl Packing {
         Ok(())
     }
 
-    fn place(&mut self, place: &Place) -> Result<()> {
+    fn place(&mut self, place: &Place) {
         self.items
             .int(place.first as i64)
             .int(i64::from(place.n))
@@ -520,7 +508,6 @@ impl Packing {
             Some(blob) => self.items.bytes(&body_in_frame(blob, place.offset as usize)),
             None => self.items.str(""),
         };
-        Ok(())
     }
 
     fn retry(&self, place: &Place, unrecoverable: bool, delay_ms: Option<f64>, defaults: &Defaults) -> Retry {
@@ -653,6 +640,65 @@ struct Place {
     attempts_made: u32,
     attempts_started: u32,
     options: Arc<JobOptions>,
+}
+
+impl Place {
+    fn of(offset: u32, held: &Held) -> Self {
+        match held {
+            Held::Frame {
+                first,
+                n,
+                blob,
+                options,
+                ids,
+                ..
+            } => Self {
+                first: *first,
+                n: *n,
+                offset,
+                id: id_in(ids.as_deref(), *first + u64::from(offset)),
+                ids: ids.clone(),
+                blob: Some(blob.clone()),
+                attempts_made: 0,
+                attempts_started: 1,
+                options: options.clone(),
+            },
+            Held::Record {
+                id,
+                attempts_made,
+                attempts_started,
+                options,
+            } => Self {
+                first: 0,
+                n: 0,
+                offset: 0,
+                id: id.clone(),
+                ids: None,
+                blob: None,
+                attempts_made: *attempts_made,
+                attempts_started: *attempts_started,
+                options: options.clone(),
+            },
+        }
+    }
+
+    fn sent(&self, handle: u32, group: Option<Held>) -> Sent {
+        match self.first {
+            0 => Sent::Record {
+                id: self.id.clone(),
+                handle,
+                group,
+            },
+            first => Sent::Frame {
+                first,
+                offset: self.offset,
+                count: 1,
+                handle,
+                ids: self.ids.clone(),
+                group,
+            },
+        }
+    }
 }
 
 fn result_text<'a>(job: &Completed, text: &'a str) -> &'a str {

@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     job::Job,
     keys::Keys,
+    large,
     options::{JobOptions, Keep},
     pack::Packer,
     queue::{read_job, Queue},
@@ -96,7 +97,7 @@ impl Queue {
             Some(FailureState::Delayed(_)) => "moveToDelayed",
             _ => "moveToFinished",
         };
-        let args = [
+        let mut args = vec![
             Arg::from(step.token.as_str()),
             Arg::Int(step.lock_duration.as_millis().max(1) as i64),
             Arg::from(step.worker_name.as_str()),
@@ -106,18 +107,20 @@ impl Queue {
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
         ];
+        args.extend(outcomes.large_results());
         let reply = self.run_once(&STEP_JOB, step.now_ms, &args).await?;
         let mut reply = Reply::new("the answer to step_job", reply)?;
         let (code, gated, due_ms, limited_ms) = (reply.int()?, reply.int()? == 1, reply.int()?, reply.int()?);
         if code < 0 {
             return Err(Error::from_code(code, &id, "active", command));
         }
+        let job = if reply.is_empty() { None } else { read_job(&mut reply)? };
+        let job = match job {
+            Some(job) => large::complete(self.connection(), self.keys(), job).await?,
+            None => None,
+        };
         Ok(HandStepped {
-            job: if reply.is_empty() {
-                None
-            } else {
-                read_job(&mut reply)?.map(Box::new)
-            },
+            job: job.map(Box::new),
             gated,
             limited_ms: limited_ms.max(0) as u64,
             next_due_ms: (due_ms >= 0).then_some(due_ms as u64),

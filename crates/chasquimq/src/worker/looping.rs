@@ -1,6 +1,7 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 
 use std::{
+    collections::HashMap,
     future::Future,
     pin::Pin,
     sync::{
@@ -23,9 +24,10 @@ use super::{
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
-    clock::{is_foreign, not_before, offset_and_delay_us, offset_us, system_now_ms},
+    clock::{is_foreign, not_before, offset_and_delay_us, offset_us, system_now_ms, system_now_us},
     error::{Error, Result},
     keys::Keys,
+    large::{self, Large},
     pack::Packer,
     server::{
         conn::Connection,
@@ -41,7 +43,8 @@ const MAX_BYTES: i64 = 4 * 1024 * 1024;
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
-/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
+/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it, and what is due
+/// is looked for without being told.
 const LATE: Duration = Duration::from_millis(150);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
@@ -73,6 +76,9 @@ pub(super) struct Loop {
     hungry: bool,
     look_again: bool,
     next_due: Option<Instant>,
+    // the due time behind it, and whether the next look is for that
+    due_ms: i64,
+    rang: bool,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
     // the wait under way is for the marker of limits that are lifted
@@ -105,6 +111,8 @@ struct Asked {
     now_ms: u64,
     want: i64,
     surplus: i64,
+    // the system's clock, when it was put together
+    sent_us: i64,
 }
 
 impl Loop {
@@ -138,6 +146,8 @@ impl Loop {
             hungry: false,
             look_again: false,
             next_due: None,
+            due_ms: -1,
+            rang: false,
             limited_until: None,
             awaits_lift: false,
             drained: false,
@@ -314,6 +324,7 @@ impl Loop {
         if self.next_due.is_some_and(|due| due <= now) {
             self.next_due = None;
             self.look_again = true;
+            self.rang = true;
         }
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
@@ -499,7 +510,7 @@ impl Loop {
             let early = poll_once(answer.as_mut()).await;
             // lets the connection's task write it
             tokio::task::yield_now().await;
-            if let Err(error) = self.absorb(reply, asked.want, outcomes).await {
+            if let Err(error) = self.absorb(reply, &asked, outcomes).await {
                 self.report(error);
             }
             let answered = match early {
@@ -513,7 +524,7 @@ impl Loop {
                 Err(_) => self.send_step(&asked, &outcomes).await?,
             };
         }
-        self.absorb(reply, asked.want, outcomes).await
+        self.absorb(reply, &asked, outcomes).await
     }
 
     /// The jobs that an answer brings, if the next step may be sent before it is read: when there is something to record, and nothing else to do.
@@ -550,6 +561,7 @@ impl Loop {
             now_ms: outcomes.now_ms,
             want,
             surplus,
+            sent_us: system_now_us(),
         }
     }
 
@@ -576,9 +588,9 @@ impl Loop {
         }
     }
 
-    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> [Arg<'a>; 14] {
+    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
         let limiter = self.options.limiter;
-        [
+        let mut args = vec![
             Arg::Int(asked.now_ms as i64),
             Arg::from(self.options.id.as_str()),
             Arg::from(asked.slot),
@@ -593,7 +605,9 @@ impl Loop {
             Arg::Int(self.clock_offset_us),
             Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
-        ]
+        ];
+        args.extend(outcomes.large_results());
+        args
     }
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
@@ -608,14 +622,14 @@ impl Loop {
     }
 
     /// Takes in the answer to a step.
-    async fn absorb(&mut self, reply: Value, want: i64, outcomes: Outcomes) -> Result<()> {
+    async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
         let answer = Answer::read(reply, &mut self.holdings)?;
-        self.clock_offset_us = offset_us(answer.server_us);
+        self.clock_offset_us = offset_us(answer.server_us, asked.sent_us);
         self.clock_doubtful = false;
-        self.settle(answer, Instant::now(), want, outcomes).await
+        self.settle(answer, Instant::now(), asked.want, outcomes).await
     }
 
-    /// Takes in the answer to a step behind a lane's wait, which was read elsewhere, and is perhaps old by now.
+    /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a lane's it was read elsewhere.
     async fn absorb_late(&mut self, answer: Answer, want: i64) -> Result<()> {
         let late_us;
         (self.clock_offset_us, late_us) = offset_and_delay_us(answer.server_us, self.clock_offset_us);
@@ -642,6 +656,7 @@ impl Loop {
             if let Err(error) = self.read_traces(batch).await {
                 self.report(error);
             }
+            self.read_data(batch).await?;
         }
         if answer.limited_ms > 0 {
             // a window ends with a whole millisecond of the server's clock
@@ -707,6 +722,32 @@ impl Loop {
         Ok(())
     }
 
+    /// Data that lie apart (`lua/lib/large.lua`). No job starts without them: they are asked for until they come.
+    async fn read_data(&self, batch: &mut Batch) -> Result<()> {
+        let mut found = HashMap::new();
+        for (at, extra) in batch.extras.iter_mut().enumerate() {
+            if extra.vitals.large_data.is_none() {
+                continue;
+            }
+            let data = loop {
+                match Large::read(&self.connection, &self.keys, &extra.id, &extra.vitals).await {
+                    Ok(large) => break large.data,
+                    Err(Error::Closed) => return Err(Error::Closed),
+                    Err(error) => self.report(error),
+                }
+                tokio::time::sleep(REFUSED_PAUSE).await;
+            };
+            match data {
+                Some(data) => drop(found.insert(at as u32, data)),
+                None => drop(extra.vitals.deferred_failure.get_or_insert_with(large::missing)),
+            }
+        }
+        if !found.is_empty() {
+            batch.put_data(&found);
+        }
+        Ok(())
+    }
+
     fn after_fetch(&mut self, want: i64, taken: i64, due_ms: i64, now_ms: u64, carried_out: Instant) {
         // what was delivered after the question has to be asked for again
         self.asked_back &= self.has_surplus() && taken == 0;
@@ -714,8 +755,14 @@ impl Loop {
             return;
         }
         self.hungry = want > 0 && taken < want;
-        self.next_due = (self.hungry && due_ms >= 0)
-            .then(|| carried_out + Duration::from_millis((due_ms as u64).saturating_sub(now_ms)).min(LONGEST_WAIT));
+        // where another worker was there before, it will be again: not all of those who are idle look after each job that is due
+        let was_late = std::mem::take(&mut self.rang) && taken == 0 && due_ms != self.due_ms;
+        let soonest = if was_late { LATE } else { Duration::ZERO };
+        self.due_ms = due_ms;
+        self.next_due = (self.hungry && due_ms >= 0).then(|| {
+            let until_due = Duration::from_millis((due_ms as u64).saturating_sub(now_ms));
+            carried_out + until_due.min(LONGEST_WAIT).max(soonest)
+        });
     }
 
     fn wait_if_hungry(&mut self) {
@@ -743,7 +790,8 @@ impl Loop {
             self.waiter.wait(time.min(FOREIGN_LOOK));
             return;
         }
-        if self.holdings.jobs() > 0 {
+        // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
+        if self.holdings.jobs() > 0 || time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
@@ -756,6 +804,7 @@ impl Loop {
             now_ms: 0,
             want,
             surplus,
+            sent_us: system_now_us(),
         };
         let behind = Behind {
             number: self.wait_number,
@@ -797,7 +846,10 @@ impl Loop {
                 self.hear_marker(came).await;
                 Ok(())
             }
-            Woken::Stepped(reply) => self.absorb(reply, want, Outcomes::none(0)).await,
+            Woken::Stepped(reply) => match Answer::read(reply, &mut self.holdings) {
+                Ok(answer) => self.absorb_late(answer, want).await,
+                Err(error) => Err(error),
+            },
             Woken::Read(Ok(answer)) => self.absorb_late(answer, want).await,
             Woken::Read(Err(error)) => Err(error),
             Woken::Lost => self.send_again(number).await,
@@ -820,9 +872,10 @@ impl Loop {
             now_ms: system_now_ms(),
             want,
             surplus,
+            sent_us: system_now_us(),
         };
         let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
-        self.absorb(reply, want, Outcomes::none(0)).await
+        self.absorb(reply, &asked, Outcomes::none(0)).await
     }
 
     /// A wait without a step ended, by its marker or its time.

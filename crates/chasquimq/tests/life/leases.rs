@@ -173,7 +173,7 @@ async fn a_completion_that_comes_too_late_is_refused() {
     let seen = late.close().await;
     assert_eq!(seen.rejected, ["Missing lock for job 1. moveToFinished"]);
     assert_eq!(
-        world.queue.state("1").await.expect("state"),
+        world.queue.outcome("1").await.expect("state"),
         ("completed".to_owned(), "\"other\"".to_owned())
     );
     other.close().await;
@@ -197,7 +197,7 @@ async fn a_job_that_kills_its_workers_fails() {
     let last = world.worker(rescuer(), handler);
     until("the job to fail", || async { world.counts().await.failed == 1 }).await;
     assert!(sorted(&ids).is_empty());
-    let (state, reason) = world.queue.state("1").await.expect("state");
+    let (state, reason) = world.queue.outcome("1").await.expect("state");
     assert_eq!(
         (state.as_str(), reason.as_str()),
         ("failed", "job stalled more than allowable limit")

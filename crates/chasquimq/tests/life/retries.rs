@@ -80,7 +80,7 @@ async fn the_last_try_fails_for_good_and_may_be_retried() {
     until("the job to fail", || async { world.counts().await.failed == 1 }).await;
     assert_eq!(starts.lock().expect("starts").len(), 2);
     assert_eq!(
-        world.queue.state("1").await.expect("state"),
+        world.queue.outcome("1").await.expect("state"),
         ("failed".to_owned(), "boom".to_owned())
     );
     world
@@ -141,7 +141,7 @@ async fn a_job_says_itself_when_it_is_tried_again_or_never() {
         (counts.failed, counts.completed) == (2, 1)
     })
     .await;
-    assert_eq!(world.queue.state("3").await.expect("state").1, "[\"trace\"]");
+    assert_eq!(world.queue.outcome("3").await.expect("state").1, "[\"trace\"]");
     worker.close().await;
     world.end();
 }

@@ -78,7 +78,7 @@ impl World {
     }
 
     pub async fn state(&self, id: &str) -> String {
-        self.queue.state(id).await.expect("state").0
+        self.queue.state(id).await.expect("state")
     }
 
     /// Runs a plain command on one of the queue's keys.

@@ -372,3 +372,35 @@ fn a_refused_batch_changes_nothing() {
         assert_eq!(queue.add(1000, plan()), "[2 [2 x 3 y 4 z 5 d]]");
     }
 }
+
+#[test]
+fn a_key_of_another_type_refuses_the_whole_of_it() {
+    for suffix in ["front", "jobs", "delayed", "prioritized", "wake"] {
+        let mut queue = TestQueue::with(Plan::new().frame(1));
+        queue.command("DEL", suffix, &[]);
+        queue.command("SET", suffix, &["foreign"]);
+        let state: Vec<u8> = redis::from_redis_value(queue.command("GET", "state", &[])).expect("a state");
+        let number = queue.next_number();
+        let mut call = queue.call(&chasquimq::server::script::ADD);
+        call.arg(1000).arg("c").arg(0).arg(number);
+        let plan = Plan::new()
+            .frame(2)
+            .record("x")
+            .front("y")
+            .delayed("d", 5000)
+            .prioritized("p", 1);
+        plan.append_to(&mut call);
+        let refused = call.query::<redis::Value>(&mut queue.probe.connection);
+        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        let key = queue.probe.keys.key(suffix);
+        assert!(
+            told.contains("WRONGTYPE") && told.contains(&format!("Key {key} holds a string")),
+            "{told}"
+        );
+        let after: Vec<u8> = redis::from_redis_value(queue.command("GET", "state", &[])).expect("a state");
+        assert_eq!(state, after, "{suffix}");
+        // once the key is free the same call is carried out
+        queue.command("DEL", suffix, &[]);
+        call.query::<redis::Value>(&mut queue.probe.connection).expect("an add");
+    }
+}

@@ -60,3 +60,14 @@ fn a_call_sent_again_is_answered_from_memory() {
     }
     queue.key_is("children:r", "q:b");
 }
+
+#[test]
+fn a_child_in_a_frame_that_nobody_waits_for_stays_as_it_is() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "").child("r", ""));
+    let id = queue.probe.snapshot().line()[0].clone();
+    run!(queue, REMOVE_JOB, 1010, "r", 0);
+    let keys = queue.show();
+    assert_eq!(run!(queue, CUT_CHILD, 1010, chasquimq::unique_id(), 0, 1, &id), "-5");
+    queue.keys_are(&keys);
+}

@@ -316,7 +316,7 @@ impl Pair {
 }
 
 /// Children that are held in frames, those that lie one behind the other together.
-fn active_children(snapshot: &Snapshot) -> Vec<Vec<Place>> {
+pub(super) fn active_children(snapshot: &Snapshot) -> Vec<Vec<Place>> {
     let mut runs: Vec<Vec<Place>> = Vec::new();
     let sizes = frames(snapshot);
     for (first, take) in snapshot.takes() {

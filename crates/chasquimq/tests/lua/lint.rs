@@ -8,10 +8,12 @@ use std::{
 
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
-const VARIADIC: [(&str, &str); 3] = [
+const VARIADIC: [(&str, &str); 5] = [
     ("add", "ARGV[next_blob]"),
     ("add_frames", "ARGV[at"),
     ("add_flows", "ARGV[FIRST_BODY"),
+    ("step", "unpack(ARGV, 15)"),
+    ("step_job", "unpack(ARGV, 13)"),
 ];
 const MOST_PARAMETERS: usize = 5;
 

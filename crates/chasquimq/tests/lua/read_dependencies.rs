@@ -5,7 +5,7 @@ use chasquimq::pack::Packer;
 use super::read_jobs::by_ids;
 use crate::given::queue::{run, show_reply, TestQueue};
 
-fn pages(pages: &[(&str, i64, i64)]) -> Vec<u8> {
+pub fn pages(pages: &[(&str, i64, i64)]) -> Vec<u8> {
     let mut packed = Packer::default();
     packed.array(3 * pages.len());
     for (kind, cursor, count) in pages {
@@ -14,7 +14,7 @@ fn pages(pages: &[(&str, i64, i64)]) -> Vec<u8> {
     packed.0
 }
 
-const WHOLE: [(&str, i64, i64); 4] = [
+pub const WHOLE: [(&str, i64, i64); 4] = [
     ("processed", 0, 0),
     ("children", 0, 0),
     ("ignored", 0, 0),

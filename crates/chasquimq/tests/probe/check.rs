@@ -19,6 +19,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     places(snapshot, &frames, &mut wrong);
     families(snapshot, &frames, qualified_name, &mut wrong);
     schedulers(snapshot, &mut wrong);
+    large(snapshot, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {
         Ok(())
@@ -351,6 +352,24 @@ fn schedulers(snapshot: &Snapshot, wrong: &mut Wrong) {
     }
 }
 
+/// What lies apart is that of which the vitals say so.
+fn large(snapshot: &Snapshot, wrong: &mut Wrong) {
+    let stored: BTreeMap<String, u64> = snapshot
+        .hash("large")
+        .iter()
+        .map(|(field, value)| (field.clone(), value.len() as u64))
+        .collect();
+    let mut told = BTreeMap::new();
+    for (id, raw) in snapshot.hash("vitals") {
+        for (kind, bytes) in [("d", "ld"), ("r", "lr")] {
+            if let Some(bytes) = Tree::one(raw).field(bytes) {
+                told.insert(format!("{kind}{id}"), bytes.number());
+            }
+        }
+    }
+    wrong.unless_equal("large", stored, told);
+}
+
 /// Ids of entries increase by the number of events in them; the state knows the last one.
 fn events(snapshot: &Snapshot, wrong: &mut Wrong) {
     let mut before = None;
@@ -390,7 +409,7 @@ fn events_in(group: &Tree) -> u64 {
         "a" | "C" => items[2].number(),
         "B" => 2 * items[2].number(),
         "X" => items[2].items().len() as u64,
-        "E" => 1,
+        "E" | "L" => 1,
         other => panic!("event group {other}"),
     }
 }

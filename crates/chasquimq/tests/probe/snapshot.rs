@@ -32,7 +32,7 @@ pub const STATE_FIELDS: [&str; 15] = [
     "flows",
 ];
 
-const HASHES: [&str; 11] = [
+const HASHES: [&str; 12] = [
     "meta",
     "takes",
     "frames",
@@ -41,6 +41,7 @@ const HASHES: [&str; 11] = [
     "jobs",
     "vitals",
     "traces",
+    "large",
     "active",
     "runs",
     "scheduler",
@@ -423,7 +424,11 @@ fn entries(value: Value) -> Vec<((u64, u64), String, Vec<u8>)> {
         .into_iter()
         .map(|(id, mut fields)| {
             let (ms, seq) = id.split_once('-').expect("entry id");
-            assert_eq!(fields.len(), 2, "fields of an entry");
+            // behind an entry's one field lie large values, if any
+            assert!(
+                fields.len() >= 2 && fields.chunks(2).skip(1).all(|field| field[0] == b"v"),
+                "fields of an entry"
+            );
             let value = fields.remove(1);
             (
                 (ms.parse().expect("ms"), seq.parse().expect("seq")),

@@ -79,6 +79,25 @@ impl Plan {
         self
     }
 
+    /// Waiting records whose data lie apart; empty ids: their numbers.
+    pub fn large(mut self, records: &[(&str, &str)]) -> Self {
+        self.items.array(8).int(0).int(records.len() as i64);
+        let are_numbered = records.iter().all(|(id, _)| id.is_empty());
+        self.items
+            .column(records.iter().map(|(id, _)| *id), are_numbered)
+            .str("a")
+            .int(0)
+            .int(0)
+            .int(0)
+            .int(1);
+        for (_, data) in records {
+            self.blobs.push(record_body(TIMESTAMP, "{}", "a", ""));
+            self.blobs.push((*data).into());
+        }
+        self.count += 1;
+        self
+    }
+
     /// A record with a priority.
     pub fn prioritized(self, id: &str, priority: i64) -> Self {
         self.single(id, 0, false, priority)

@@ -285,7 +285,7 @@ impl TestQueue {
                 ids.join(" ")
             }
             "takes" | "jobs" | "vitals" | "active" | "runs" => show_hash(snapshot, suffix, |raw| Tree::one(raw).show()),
-            "meta" | "frames" | "holes" | "gone" | "traces" => {
+            "meta" | "frames" | "holes" | "gone" | "traces" | "large" => {
                 show_hash(snapshot, suffix, |raw| String::from_utf8_lossy(raw).into_owned())
             }
             "scheduler" => show_hash(snapshot, suffix, |raw| {

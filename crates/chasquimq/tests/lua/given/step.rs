@@ -84,6 +84,7 @@ pub struct Step {
     keeps: Vec<(i64, f64, u64)>,
     limiter: (u64, u64),
     metrics_minutes: i64,
+    large_results: Vec<String>,
 }
 
 impl Step {
@@ -103,6 +104,7 @@ impl Step {
             keeps: vec![(-1, -1.0, 1000)],
             limiter: (0, 0),
             metrics_minutes: 0,
+            large_results: Vec::new(),
         }
     }
 
@@ -228,6 +230,20 @@ impl Step {
         self
     }
 
+    /// A job completed with a result that is to lie apart.
+    pub fn done_large(mut self, place: &Place, result: &str) -> Self {
+        self.large_results.push(result.to_owned());
+        let number = self.large_results.len() as i64;
+        let (first, n, offset) = place.in_frame().unwrap_or_default();
+        let outcome = self.outcome(8, "l", first, n, offset).str(&place.id());
+        match place.in_frame() {
+            Some(_) => outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string())),
+            None => outcome.str(""),
+        };
+        outcome.int(1).int(number);
+        self
+    }
+
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
         self.count += 1;
         let outcome = self.outcomes.array(13).str("f");
@@ -320,7 +336,8 @@ impl Step {
             .arg(keeps)
             .arg(self.offset_ms)
             .arg(self.limiter.0)
-            .arg(self.limiter.1);
+            .arg(self.limiter.1)
+            .arg(&self.large_results);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finishes what is done, fetches what can start.
 
 mod again;
+mod apart;
 mod dedup;
 mod delayed;
 mod fail;

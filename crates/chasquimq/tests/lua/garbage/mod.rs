@@ -1,0 +1,133 @@
+//! Values that no script wrote, under every name of a queue: no script raises, since one that does leaves its work half done, and
+//! the queue for ever where it is.
+
+mod families;
+mod play;
+
+use chasquimq::server::script::{
+    ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_JOBS, LOG_JOB, MOVE_DELAYED,
+    PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RESCUE, RETRY_JOB, RETRY_JOBS, STEP,
+};
+
+use self::play::Play;
+use super::{model::bulk::by_age, read_jobs, read_jobs::by_ids};
+use crate::given::{plan::Plan, queue::TestQueue, step::Step};
+
+/// What jobs are made of. A counter that is garbage (`state`) makes every script raise before it has written anything.
+const NAMES: [&str; 15] = [
+    "log", "jobs", "vitals", "traces", "active", "takes", "runs", "holes", "gone", "frames", "front", "delayed",
+    "delays", "events", "failed",
+];
+const IDS: [&str; 14] = ["1", "2", "3", "4", "5", "8", "9", "x", "y", "z", "d", "e", "f", "p"];
+
+/// What is done to jobs of any kind.
+impl Play {
+    pub(super) fn read_all(&mut self, what: &str) {
+        for state in ["waiting", "active", "completed", "failed", "delayed", "prioritized"] {
+            for ids_only in [0, 1] {
+                self.run(&LIST_JOBS, what, |call| {
+                    call.arg(by_ids(&[state])).arg(0).arg(-1).arg(1).arg(ids_only).arg("");
+                });
+            }
+        }
+        self.run(&READ_JOBS, what, |call| {
+            call.arg(by_ids(&IDS));
+        });
+        for id in IDS {
+            self.run(&JOB_STATE, what, |call| {
+                call.arg(id);
+            });
+        }
+        self.run(&COUNT_JOBS, what, |_| {});
+        self.run(&FIND_FAILED, what, |call| {
+            call.arg(by_age(9000)).arg(0).arg(0).arg(10);
+        });
+    }
+
+    /// Lets workers take everything, gives some of it back, and takes it again.
+    pub(super) fn work(&mut self, what: &str) {
+        for (owner, want, at) in [("a", 3, 4500), ("b", 100, 6000)] {
+            let call = self.queue.step_call(&Step::by(owner).at(at).want(want).surplus(20));
+            self.try_call(STEP.name, what, &call);
+            self.queue.end_lease(owner);
+            self.queue.command("DEL", "stalled", &[]);
+            self.run(&RESCUE, what, |call| {
+                call.arg(7000).arg(60_000).arg(1);
+            });
+        }
+    }
+
+    pub(super) fn manage(&mut self, what: &str) {
+        let id = *self.random.pick(&IDS);
+        self.run(&LOG_JOB, what, |call| {
+            call.arg(id).arg("row").arg(0);
+        });
+        for (field, value) in [("data", "5"), ("progress", "6")] {
+            self.run(&AMEND_JOB, what, |call| {
+                call.arg(7001).arg(id).arg(field).arg(value);
+            });
+        }
+        self.run(&CHANGE_PRIORITY, what, |call| {
+            call.arg(id).arg(2).arg(0);
+        });
+        self.run(&MOVE_DELAYED, what, |call| {
+            call.arg(7001).arg("d").arg(9000);
+        });
+        self.run(&RETRY_JOB, what, |call| {
+            call.arg(7001).arg(id).arg("failed").arg(0).arg(0).arg(0);
+        });
+        for state in ["failed", "completed"] {
+            let number = self.queue.next_number();
+            self.run(&RETRY_JOBS, what, |call| {
+                call.arg(7002).arg("c").arg(number).arg(state);
+                call.arg(by_age(9000)).arg(3).arg(0).arg(0);
+            });
+        }
+        self.run(&PROMOTE_JOBS, what, |call| {
+            call.arg(7003).arg(1);
+        });
+        let number = self.queue.next_number();
+        self.run(&ADD, what, |call| {
+            call.arg(7004).arg("c").arg(0).arg(number);
+            Plan::new().frame(3).record("new").delayed("late", 9000).append_to(call);
+        });
+        self.run(&REMOVE_JOB, what, |call| {
+            call.arg(7005).arg(self::other(id)).arg(0);
+        });
+        for state in ["wait", "active", "completed", "failed", "delayed", "prioritized"] {
+            let number = self.queue.next_number();
+            self.run(&CLEAN_JOBS, what, |call| {
+                call.arg(7006).arg("k").arg(number).arg(state);
+                call.arg(by_age(9000)).arg(2).arg("").arg(0);
+            });
+        }
+    }
+}
+
+fn other(id: &str) -> &str {
+    IDS.iter().find(|other| **other > id).unwrap_or(&"1")
+}
+
+/// Jobs in every state.
+fn jobs() -> TestQueue {
+    let mut queue = read_jobs::full();
+    queue.add(1011, Plan::new().prioritized("p", 3).frame(5).record("r"));
+    queue.command("DEL", "lease:w", &[]);
+    queue
+}
+
+#[test]
+fn no_script_raises_for_a_value_that_it_did_not_write() {
+    Play::with(jobs()).seeds(&NAMES, |play, what| {
+        let rounds = play.random.below(3);
+        if rounds != 1 {
+            play.read_all(what);
+        }
+        if rounds == 0 {
+            play.manage(what);
+        }
+        play.work(what);
+        play.manage(what);
+        play.read_all(what);
+    });
+}
