@@ -8,7 +8,8 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // closing a worker of BullMQ's that is rate-limited may take the 30 s for which it rests at most
+    hookTimeout: 60_000,
     passWithNoTests: false,
   },
 });

@@ -57,7 +57,7 @@ const NO_EFFECT = new Set([
   'enableAutoPipelining',
   'autoPipeliningIgnoredCommands',
   'family',
-  'keepAlive',
+  'keepAlive', // on, as the system has it
   'noDelay',
   'disconnectTimeout',
   'blockingTimeoutGrace',

@@ -2,8 +2,9 @@
 // everything works, with nothing lost (issue 2, "Bad input").
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import type { Job, Queue } from 'bullmq';
+import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
+import { addKinds, failAtFirst } from '../support/kinds.js';
 import { server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
@@ -20,16 +21,6 @@ const SUFFIXES = [
 describe('foreign-keys', () => {
   const stage = useStage(chasquimq);
 
-  /** One job of each kind there is: in a frame, with an id of its own, due later, and one that fails at first. */
-  function addKinds(queue: Queue, round: number): Promise<Job>[] {
-    return [
-      queue.add('plain', round),
-      queue.add('named', round, { jobId: `named-${round}` }),
-      queue.add('later', round, { delay: 5 }),
-      queue.add('flaky', round, { attempts: 2 }),
-    ];
-  }
-
   /** Uses a queue on which `suffix` is taken, then frees the key. What does not go well is thrown. */
   async function play(suffix: string, redis: Redis): Promise<void> {
     const connection = { ...server };
@@ -40,13 +31,7 @@ describe('foreign-keys', () => {
 
     const queue = stage.watch(new chasquimq.Queue(name, { connection }));
     const completed = new Set<string>();
-    const worker = new chasquimq.Worker(
-      name,
-      async (job) => {
-        if (job.name === 'flaky' && job.attemptsMade === 0) throw new Error('at first');
-      },
-      { connection, concurrency: 2, stalledInterval: 100 },
-    );
+    const worker = new chasquimq.Worker(name, failAtFirst, { connection, concurrency: 2, stalledInterval: 100 });
     stage.keep(worker).on('completed', (job: Job) => completed.add(String(job.id)));
     const told: string[] = [];
     worker.on('error', ({ message }) => told.push(message));

@@ -1,6 +1,7 @@
 // Pins drain, clean, obliterate and promoteJobs where there are flows (bullmq-surface.md 11.7).
 import { describe, expect, it } from 'vitest';
-import type { FlowJob, JobsOptions } from 'bullmq';
+import type { JobsOptions } from 'bullmq';
+import { endChildren, familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -8,29 +9,9 @@ import { EventLog } from '../support/waiting.js';
 describe.each(libraries)('$name: flow.bulk', ({ lib }) => {
   const stage = useStage(lib);
 
-  function flow(part: string, kids: Record<string, JobsOptions>, opts: JobsOptions = {}): FlowJob {
-    return {
-      name: 'parent',
-      queueName: stage.name(part),
-      opts: { jobId: 'p', ...opts },
-      children: Object.entries(kids).map(([name, own]) => ({
-        name,
-        queueName: stage.name(),
-        opts: { jobId: name, ...own },
-      })),
-    };
-  }
-
-  /** Ends what waits in the queue of the children: `bad...` fails. */
-  async function end(count: number): Promise<void> {
-    const worker = stage.worker(async (job) => {
-      if (job.name.startsWith('bad')) throw new Error('bad');
-      return job.name;
-    });
-    const log = new EventLog(worker, ['completed', 'failed']);
-    await log.when('all to end', () => log.entries.length === count);
-    await worker.close();
-  }
+  const flow = (part: string, kids: Record<string, JobsOptions>, opts: JobsOptions = {}) =>
+    familyOf(stage, kids, { jobId: 'p', ...opts }, part);
+  const end = (count: number) => endChildren(stage, count);
 
   describe('drain', () => {
     it('of the children deletes their parent in the same queue', async () => {

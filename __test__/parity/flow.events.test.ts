@@ -1,6 +1,7 @@
 // Pins the events that flows bring about, in the queues they happen in (bullmq-surface.md 4.2, 4.4, 5.3).
 import { describe, expect, it } from 'vitest';
-import type { FlowJob, JobsOptions } from 'bullmq';
+import type { JobsOptions } from 'bullmq';
+import { familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -8,18 +9,8 @@ import { EventLog } from '../support/waiting.js';
 describe.each(libraries)('$name: flow.events', ({ lib }) => {
   const stage = useStage(lib);
 
-  function flow(kids: Record<string, JobsOptions>, opts: JobsOptions = {}, part = 'top'): FlowJob {
-    return {
-      name: 'parent',
-      queueName: stage.name(part),
-      opts: { jobId: 'p', ...opts },
-      children: Object.entries(kids).map(([name, own]) => ({
-        name,
-        queueName: stage.name(),
-        opts: { jobId: name, ...own },
-      })),
-    };
-  }
+  const flow = (kids: Record<string, JobsOptions>, opts: JobsOptions = {}, part = 'top') =>
+    familyOf(stage, kids, { jobId: 'p', ...opts }, part);
 
   /** Event, job and `prev` of each entry, but for `drained`. */
   const told = (log: EventLog) =>

@@ -1,6 +1,7 @@
 // Pins what becomes of a parent whose child fails, by the child's option (bullmq-surface.md 11.3).
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobsOptions } from 'bullmq';
+import { familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -29,18 +30,7 @@ describe.each(libraries)('$name: flow.failures', ({ lib }) => {
     return new EventLog(stage.worker(processor, {}, 'top'), ['active', 'completed', 'failed']);
   }
 
-  function flow(kids: Record<string, JobsOptions>, opts: JobsOptions = {}): FlowJob {
-    return {
-      name: 'parent',
-      queueName: stage.name('top'),
-      opts,
-      children: Object.entries(kids).map(([name, own]) => ({
-        name,
-        queueName: stage.name(),
-        opts: { jobId: name, ...own },
-      })),
-    };
-  }
+  const flow = (kids: Record<string, JobsOptions>, opts: JobsOptions = {}) => familyOf(stage, kids, opts);
 
   const key = (name: string) => stage.childKey(name);
 

@@ -1,6 +1,7 @@
 // Pins what removing a parent, a child or its dependency does to the rest of the flow (bullmq-surface.md 11.3, 11.6).
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, JobsOptions } from 'bullmq';
+import { endChildren, familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
@@ -9,18 +10,8 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
   const stage = useStage(lib);
   const key = (id: string) => stage.childKey(id);
 
-  function flow(kids: Record<string, JobsOptions>, opts: JobsOptions = {}): FlowJob {
-    return {
-      name: 'parent',
-      queueName: stage.name('top'),
-      opts: { jobId: 'p', ...opts },
-      children: Object.entries(kids).map(([name, own]) => ({
-        name,
-        queueName: stage.name(),
-        opts: { jobId: name, ...own },
-      })),
-    };
-  }
+  const flow = (kids: Record<string, JobsOptions>, opts: JobsOptions = {}) =>
+    familyOf(stage, kids, { jobId: 'p', ...opts });
 
   /** root - mid - leaf, all in one queue. */
   function tower(): FlowJob {
@@ -45,16 +36,7 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
     return Promise.all(ids.map((id) => queue.getJobState(id)));
   };
 
-  /** Ends what waits in the queue of the children: `bad...` fails, the rest completes. */
-  async function end(count: number): Promise<void> {
-    const worker = stage.worker(async (job) => {
-      if (job.name.startsWith('bad')) throw new Error('bad');
-      return job.name;
-    });
-    const log = new EventLog(worker, ['completed', 'failed']);
-    await log.when('all to end', () => log.entries.length === count);
-    await worker.close();
-  }
+  const end = (count: number) => endChildren(stage, count);
 
   describe('a child', () => {
     it('that was the last pending one releases its parent', async () => {

@@ -1,6 +1,7 @@
 // Pins what retrying children and parents does to the flow (bullmq-surface.md 11.3).
 import { describe, expect, it } from 'vitest';
-import type { FlowJob, Job, JobsOptions } from 'bullmq';
+import type { Job, JobsOptions } from 'bullmq';
+import { endChildren, familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -11,28 +12,16 @@ describe.each(libraries)('$name: flow.retry', ({ lib }) => {
   const stage = useStage(lib);
   const key = (id: string) => stage.childKey(id);
 
-  function flow(kids: Record<string, JobsOptions>): FlowJob {
-    return {
-      name: 'parent',
-      queueName: stage.name('top'),
-      children: Object.entries(kids).map(([name, own]) => ({
-        name,
-        queueName: stage.name(),
-        opts: { jobId: name, ...own },
-      })),
-    };
-  }
+  const flow = (kids: Record<string, JobsOptions>) => familyOf(stage, kids);
 
   /** Ends what waits in the queue of the children: a `bad...` fails the first time, the rest completes with the number of its start. */
-  async function end(count: number): Promise<void> {
-    const worker = stage.worker(async (job) => {
-      if (job.name.startsWith('bad') && job.attemptsStarted === 1) throw new Error('bad');
-      return job.attemptsStarted;
-    });
-    const log = new EventLog(worker, ['completed', 'failed']);
-    await log.when('all to end', () => log.entries.length === count);
-    await worker.close();
-  }
+  const end = (count: number) =>
+    endChildren(
+      stage,
+      count,
+      (job) => job.attemptsStarted,
+      (job) => job.name.startsWith('bad') && job.attemptsStarted === 1,
+    );
 
   it('a failed child that is retried and completes releases its parent', async () => {
     const { job } = await stage.flowProducer().add(flow({ bad: {} }));

@@ -1,4 +1,7 @@
 // Pins processors that are files: what they get and may call, and how their children live and die (bullmq-surface.md 12).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Worker, WorkerOptions } from 'bullmq';
@@ -224,10 +227,16 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
   it('runs as many jobs at once as concurrency says, each in a child of its own', async () => {
     const { log } = sandbox(BY_NAME, { concurrency: 2 });
     const queue = stage.queue();
-    await queue.addBulk(['slow', 'slow'].map((name) => ({ name, data: {} })));
-    await log.get('progress', 2, START_MS);
-    expect(log.names).not.toContain('completed');
-    await log.get('completed', 2);
+    const dir = mkdtempSync(join(tmpdir(), 'chasqui-meet-'));
+    try {
+      // each ends when both have started
+      await queue.addBulk([1, 2].map(() => ({ name: 'meets', data: { dir, count: 2 } })));
+      await log.get('completed', 2, START_MS);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+    const children = log.all<[Job, number]>('completed').map(([, child]) => child);
+    expect(new Set(children).size).toBe(2);
   });
 
   it('uses a child again, also when its processor threw at once', async () => {

@@ -1,7 +1,8 @@
 import { Cluster } from 'ioredis';
 import type { ClusterOptions, Redis } from 'ioredis';
 import { OwnServer, withFreePort } from './own-server.js';
-import { until } from './waiting.js';
+import { caughtUp } from './replication.js';
+import { sleep, until } from './waiting.js';
 
 const MASTERS = 3;
 const SLOTS = 16_384;
@@ -11,6 +12,8 @@ const AGREE_MS = 60_000;
 const ASK_AGAIN_MS = 6_000;
 /** Milliseconds after which a node that does not answer is taken for gone. */
 const NODE_TIMEOUT = 1_000;
+/** So many times that long a node goes by its last election: asked to take over, it does so without a new one, and is not believed. */
+const ELECTION_TIMEOUTS = 4;
 
 /** A node, with a client to look at it and to tell it things. */
 interface Node {
@@ -23,13 +26,18 @@ interface Node {
 /** Three masters with a replica each, on loopback. */
 export class OwnCluster {
   readonly #nodes: Node[];
+  readonly #nodeTimeout: number;
+  /** When each was elected last. */
+  readonly #elected = new Map<Node, number>();
 
-  private constructor(nodes: Node[]) {
+  private constructor(nodes: Node[], nodeTimeout: number) {
     this.#nodes = nodes;
+    this.#nodeTimeout = nodeTimeout;
   }
 
-  static async start(...args: string[]): Promise<OwnCluster> {
-    const cluster = new OwnCluster(await Promise.all(Array.from({ length: 2 * MASTERS }, () => startNode(args))));
+  static async start(nodeTimeout = NODE_TIMEOUT): Promise<OwnCluster> {
+    const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, () => startNode(nodeTimeout)));
+    const cluster = new OwnCluster(nodes, nodeTimeout);
     await cluster.#meet();
     return cluster;
   }
@@ -42,6 +50,11 @@ export class OwnCluster {
   /** A client, which the caller disconnects. */
   client(options: ClusterOptions = {}): Cluster {
     return new Cluster(this.startupNodes, options);
+  }
+
+  /** Clients of the nodes that are up. */
+  get admins(): Redis[] {
+    return this.#up.map(({ client }) => client);
   }
 
   /** Changes users of all nodes. */
@@ -71,18 +84,15 @@ export class OwnCluster {
 
   /** Waits until this holds for what every node that is up says. */
   async #agreed(holds: (lines: string[], client: Redis) => Promise<boolean>): Promise<void> {
-    for (const { client } of this.#up) {
-      await until(
-        'the nodes to agree',
-        async () =>
-          holds(
-            String(await client.call('CLUSTER', 'NODES'))
-              .trim()
-              .split('\n'),
-            client,
-          ),
-        AGREE_MS,
-      );
+    for (const { client, server } of this.#up) {
+      let said = '';
+      const agrees = async () => {
+        said = String(await client.call('CLUSTER', 'NODES')).trim();
+        return holds(said.split('\n'), client);
+      };
+      await until('the nodes to agree', agrees, AGREE_MS).catch((error: unknown) => {
+        throw new Error(`${String(error)}; the one at ${server.port} said:\n${said}`);
+      });
     }
   }
 
@@ -123,8 +133,17 @@ export class OwnCluster {
     return this.#nodes.find((node) => node.id === id);
   }
 
+  /** Waits until the replica of who serves this key may be asked to take over. */
+  async calm(key: string): Promise<void> {
+    const { replica } = await this.serving(key);
+    const elected = (replica && this.#elected.get(replica)) ?? -Infinity;
+    // no node tells of it
+    await sleep(Math.max(elected + (ELECTION_TIMEOUTS + 1) * this.#nodeTimeout - performance.now(), 0));
+  }
+
   /** The replica of who serves this key takes over, in agreement with its master. */
   async failover(key: string): Promise<void> {
+    await this.calm(key);
     const { master, replica } = await this.serving(key);
     if (!replica) throw new Error('there is no replica');
     let asked = -Infinity;
@@ -140,17 +159,31 @@ export class OwnCluster {
       AGREE_MS,
     );
     await this.#serves(key, replica, master);
+    this.#elected.set(replica, performance.now());
   }
 
   /** Whoever serves this key is killed; its replica takes over. */
   async kill(key: string): Promise<void> {
-    const { master, replica } = await this.serving(key);
-    if (!replica) throw new Error('there is no replica');
-    await master.server.kill();
-    await this.#serves(key, replica, master);
+    await this.replaceMaster(key, (master) => master.kill());
   }
 
-  /** Starts the nodes again that were killed: they become replicas. */
+  /** Something happens to whoever serves this key; resolves when its replica has taken over. */
+  async replaceMaster(key: string, happens: (master: OwnServer) => unknown): Promise<void> {
+    const { master, replica } = await this.serving(key);
+    if (!replica) throw new Error('there is no replica');
+    await happens(master.server);
+    await this.#serves(key, replica, master);
+    this.#elected.set(replica, performance.now());
+  }
+
+  /** Until when (epoch ms) the replica of who serves this key has heard of everything; see `caughtUp`. */
+  async heard(key: string): Promise<number> {
+    const { master, replica } = await this.serving(key);
+    if (!replica) throw new Error('there is no replica');
+    return caughtUp(master.client, replica.client, AGREE_MS);
+  }
+
+  /** Starts the nodes again that are gone: they become replicas. */
   async mend(): Promise<void> {
     for (const { server } of this.#nodes) if (!server.isRunning) await server.start();
     await this.#agreed(async (lines) => lines.every((line) => !/fail|noaddr|handshake/.test(line.split(' ')[2] ?? '')));
@@ -189,7 +222,8 @@ export class OwnCluster {
       AGREE_MS,
     );
     const arrived = Number(await target.client.call('CLUSTER', 'COUNTKEYSINSLOT', slot));
-    if (arrived !== 2) throw new Error(`somebody wrote to a slot that is on its way: ${arrived} keys`);
+    // one of them may have had its time
+    if (arrived > 2) throw new Error(`somebody wrote to a slot that is on its way: ${arrived} keys`);
     while (await move(100));
     await target.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);
     await master.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);
@@ -202,8 +236,8 @@ export class OwnCluster {
   }
 }
 
-function startNode(args: readonly string[]): Promise<Node> {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT)];
+function startNode(nodeTimeout: number): Promise<Node> {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeout)];
   const fast = [
     '--cluster-replica-validity-factor',
     '0',
@@ -213,7 +247,7 @@ function startNode(args: readonly string[]): Promise<Node> {
     '1',
   ];
   return withFreePort(async (busPort) => {
-    const server = await OwnServer.start(...settings, ...fast, '--cluster-port', String(busPort), ...args);
+    const server = await OwnServer.start(...settings, ...fast, '--cluster-port', String(busPort));
     const client = server.client();
     client.on('error', () => undefined); // it is killed on purpose
     return { server, client, busPort, id: String(await client.call('CLUSTER', 'MYID')) };

@@ -23,6 +23,7 @@ export class OwnServer {
   readonly path = join(this.folder, 'redis.sock');
   readonly #args: readonly string[];
   #process: ChildProcess | undefined;
+  #isFrozen = false;
   port = 0;
 
   private constructor(args: readonly string[]) {
@@ -48,9 +49,9 @@ export class OwnServer {
     return { host: '127.0.0.1', port: this.port };
   }
 
-  /** Not killed, as far as this test knows. */
+  /** Neither killed nor frozen, as far as this test knows. */
   get isRunning(): boolean {
-    return this.#process !== undefined;
+    return this.#process !== undefined && !this.#isFrozen;
   }
 
   /** A client, which the caller quits. */
@@ -60,6 +61,7 @@ export class OwnServer {
 
   /** Starts it again, on the same port and with what it has on disk. */
   async start(): Promise<void> {
+    await this.kill();
     const settings = ['--save', '', '--dir', this.folder, '--bind', '127.0.0.1', '--unixsocket', this.path];
     const { child, log } = spawnServer(['--port', String(this.port), ...settings, ...this.#args]);
     this.#process = child;
@@ -87,6 +89,7 @@ export class OwnServer {
 
   /** It takes connections and commands, and does nothing more; a `kill` ends it. */
   freeze(): void {
+    this.#isFrozen = true;
     this.#process?.kill('SIGSTOP');
   }
 
@@ -94,6 +97,7 @@ export class OwnServer {
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
+    this.#isFrozen = false;
     if (child) await killServer(child);
   }
 

@@ -1,4 +1,6 @@
 // Does what the name of its job says.
+const { readdirSync, writeFileSync } = require('node:fs');
+
 const kinds = {
   double: (job) => job.data.n * 2,
   async later(job) {
@@ -77,6 +79,12 @@ const kinds = {
     await job.updateProgress('started');
     await new Promise((resolve) => setTimeout(resolve, 300));
     return 'slow';
+  },
+  async meets(job) {
+    const { dir, count } = job.data;
+    writeFileSync(`${dir}/${job.id}`, '');
+    while (readdirSync(dir).length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+    return process.pid;
   },
   async hangs(job) {
     await job.updateProgress('started');
