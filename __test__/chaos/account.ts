@@ -56,6 +56,10 @@ export interface Account {
   readonly rejected: number;
   /** Sent by a producer that was killed, or answered by an error: of those, so many are there. */
   readonly unacknowledgedThere: number;
+  /** Acknowledged or started by a master just before it was gone, and its replica had not heard of them. */
+  readonly unheard: readonly string[];
+  /** The longest time before the end of a master of which it is not known that its replica had heard everything, in ms. */
+  readonly unheardMs: number;
   readonly completed: number;
   readonly failed: number;
   readonly iterations: number;
@@ -69,7 +73,7 @@ export type Wrong = keyof ReturnType<typeof nothingWrong>;
 
 function nothingWrong() {
   return {
-    /** Acknowledged, and no end is recorded. */
+    /** Acknowledged, and no end is recorded, though no master took the job along. */
     lost: [] as string[],
     addedTwice: [] as string[],
     recordedTwice: [] as string[],
@@ -98,10 +102,14 @@ interface JobAccount {
   removed: boolean;
   acknowledged: boolean;
   rejected: string | undefined;
-  readonly ids: Set<string>;
+  /** Its ids, and when each was first seen. */
+  readonly ids: Map<string, number>;
   /** Starts of each try. */
   readonly starts: Map<string, Start[]>;
-  told: number;
+  /** When a worker said `completed`. */
+  readonly told: number[];
+  /** When anything was noted of it. */
+  readonly noted: number[];
   readonly ends: Recorded[];
 }
 
@@ -112,18 +120,21 @@ export function settle({ entries, faults, standstills, recorded, observed, kept 
   const jobs = new Map<string, JobAccount>();
   const wrong = nothingWrong();
   for (const entry of entries) enter(entry, jobs, wrong.said);
-  const keyOf = new Map([...jobs.values()].flatMap(({ key, ids }) => [...ids].map((id) => [id, key] as const)));
-  for (const end of recorded) jobOf(jobs, keyOf.get(end.id) ?? end.text).ends.push(end);
+  const keysOf = keysById(jobs);
+  for (const end of recorded) jobOf(jobs, keyOfEnd(end, keysOf.get(end.id))).ends.push(end);
 
   const excuses = new Excuses(faults, standstills);
+  const lastWords = new LastWords(faults);
   const repeats: Repeat[] = [];
+  const unheard: string[] = [];
   for (const job of jobs.values()) {
-    checkJob(job, wrong);
+    checkJob(job, lastWords, unheard, wrong);
     for (const starts of job.starts.values())
       repeats.push(...excuses.repeatsOf(job.key, starts, wrong.unexplainedRepeats));
   }
   checkState(jobs, kept, wrong.wrongState);
-  checkObserver(recorded, observed, wrong);
+  const touched = (id: string) => (keysOf.get(id) ?? []).some((key) => lastWords.concern(jobOf(jobs, key)));
+  checkObserver(recorded, observed, touched, wrong);
 
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
   const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;
@@ -132,6 +143,8 @@ export function settle({ entries, faults, standstills, recorded, observed, kept 
     acknowledged: sent.filter(({ acknowledged }) => acknowledged).length,
     rejected: sent.filter(({ rejected }) => rejected !== undefined).length,
     unacknowledgedThere: sent.filter(({ acknowledged, ends }) => !acknowledged && ends.length > 0).length,
+    unheard,
+    unheardMs: lastWords.longestMs,
     completed: ended('completed'),
     failed: ended('failed'),
     iterations: jobs.size - sent.length,
@@ -150,9 +163,10 @@ function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
       removed: false,
       acknowledged: false,
       rejected: undefined,
-      ids: new Set(),
+      ids: new Map(),
       starts: new Map(),
-      told: 0,
+      told: [],
+      noted: [],
       ends: [],
     };
     jobs.set(key, job);
@@ -160,15 +174,35 @@ function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
   return job;
 }
 
+/** What a program notes of a job when it hears of it from the server, or is about to tell it. */
+const JOB_EVENTS = new Set(['acked', 'started', 'ended', 'completed', 'failed']);
+
+function see({ ids }: JobAccount, id: string, at: number): void {
+  ids.set(id, Math.min(at, ids.get(id) ?? at));
+}
+
+/** A master that is gone may take a number along that its successor gives again: an id may be that of several jobs. */
+function keysById(jobs: ReadonlyMap<string, JobAccount>): Map<string, string[]> {
+  const keys = new Map<string, string[]>();
+  for (const { key, ids } of jobs.values()) for (const id of ids.keys()) keys.set(id, [...(keys.get(id) ?? []), key]);
+  return keys;
+}
+
+/** The text of an end names the job, if it came to run. */
+function keyOfEnd({ text }: Recorded, keys: readonly string[] = []): string {
+  return keys.find((key) => text.split(' ').at(-1) === key) ?? keys[0] ?? text;
+}
+
 function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, said: string[]): void {
   const [key = '', ...rest] = words;
+  if (JOB_EVENTS.has(event)) jobOf(jobs, key).noted.push(at);
   switch (event) {
     case 'sent':
       Object.assign(jobOf(jobs, key), { kind: rest[0], removed: rest[1] === 'removed' });
       break;
     case 'acked':
       jobOf(jobs, key).acknowledged = true;
-      jobOf(jobs, key).ids.add(rest[0] ?? '');
+      see(jobOf(jobs, key), rest[0] ?? '', at);
       break;
     case 'rejected':
       jobOf(jobs, key).rejected = rest.join(' ');
@@ -176,12 +210,12 @@ function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, s
     case 'started': {
       const job = jobOf(jobs, key);
       const [id = '', tryNumber = ''] = rest;
-      job.ids.add(id);
+      see(job, id, at);
       job.starts.set(tryNumber, [...(job.starts.get(tryNumber) ?? []), { at, by }]);
       break;
     }
     case 'completed':
-      jobOf(jobs, key).told++;
+      jobOf(jobs, key).told.push(at);
       break;
     case 'wrong':
       said.push(words.join(' '));
@@ -189,13 +223,22 @@ function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, s
   }
 }
 
-function checkJob(job: JobAccount, wrong: ReturnType<typeof nothingWrong>): void {
-  const { key, kind, ids, ends, starts } = job;
-  const about = `${key} (${kind}): ids ${[...ids].join(' ')}; ends ${ends.map(({ id, state }) => `${id} ${state}`).join(', ')}`;
-  if ((job.acknowledged || starts.size > 0) && ends.length === 0) wrong.lost.push(about);
-  if (ids.size > 1) wrong.addedTwice.push(about);
+function checkJob(
+  job: JobAccount,
+  lastWords: LastWords,
+  unheard: string[],
+  wrong: ReturnType<typeof nothingWrong>,
+): void {
+  const { key, kind, ids, told, ends, starts } = job;
+  const about = `${key} (${kind}): ids ${[...ids.keys()].join(' ')}; ends ${ends.map(({ id, state }) => `${id} ${state}`).join(', ')}`;
+  const heardOf = [...ids.values()].filter((at) => !lastWords.include(at));
+  if ((job.acknowledged || starts.size > 0) && ends.length === 0)
+    (heardOf.length > 0 ? wrong.lost : unheard).push(about);
+  if (heardOf.length > 1 || (ids.size > 1 && ends.length > 1)) wrong.addedTwice.push(about);
   if (ends.length > 1) wrong.recordedTwice.push(about);
-  if (job.told > 1) wrong.toldTwice.push(`${about}; completed ${job.told} times`);
+  if (told.filter((at) => !lastWords.include(at)).length > 1) {
+    wrong.toldTwice.push(`${about}; completed ${told.length} times`);
+  }
   const refused = !job.acknowledged && job.rejected !== undefined && REFUSAL.test(job.rejected);
   if (refused && ends.length > 0) wrong.refusedAndThere.push(`${about}; ${job.rejected}`);
 }
@@ -222,9 +265,11 @@ function checkState(jobs: ReadonlyMap<string, JobAccount>, kept: readonly Kept[]
   }
 }
 
+/** `touched`: whether a master may have taken along what it had told of this id. */
 function checkObserver(
   recorded: readonly Recorded[],
   observed: readonly Recorded[],
+  touched: (id: string) => boolean,
   wrong: ReturnType<typeof nothingWrong>,
 ): void {
   const heard = new Map<string, number>();
@@ -232,7 +277,35 @@ function checkObserver(
   for (const { id, state } of recorded) if (!heard.has(`${id} ${state}`)) wrong.missedByObserver.push(`${id} ${state}`);
   const told = new Set(recorded.map(({ id, state }) => `${id} ${state}`));
   for (const [event, times] of heard) {
-    if (times > 1 || !told.has(event)) wrong.heardTwiceByObserver.push(`${event}, ${times} times`);
+    const isOnce = times === 1 && told.has(event);
+    if (!isOnce && !touched(event.split(' ')[0] ?? '')) wrong.heardTwiceByObserver.push(`${event}, ${times} times`);
+  }
+}
+
+/** What a program notes may have happened so much earlier. */
+const NOTED_MS = 500;
+
+/**
+ * What masters acknowledged before they were gone and before it is known that their replicas had heard of it. Replication is
+ * asynchronous: a successor knows of all that, or of none, or of the first part of it.
+ */
+class LastWords {
+  readonly #spans: readonly { from: number; to: number }[];
+  readonly longestMs: number;
+
+  constructor(faults: readonly Injected[]) {
+    this.#spans = faults.flatMap(({ heard: from, gone: to }) => (from && to ? [{ from, to }] : []));
+    this.longestMs = Math.max(0, ...this.#spans.map(({ from, to }) => to - from));
+  }
+
+  /** Whether what was noted then may be among them. */
+  include(at: number): boolean {
+    return this.#spans.some(({ from, to }) => from <= at && at <= to + NOTED_MS);
+  }
+
+  /** Whether something of this job may be among them. */
+  concern({ noted }: JobAccount): boolean {
+    return noted.some((at) => this.include(at));
   }
 }
 

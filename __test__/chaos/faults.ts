@@ -1,11 +1,11 @@
 /** What each fault does, and which repeats it excuses. */
-import type { Redis } from 'ioredis';
 import type { OwnServer } from '../support/own-server.js';
 import type { Random } from '../support/random.js';
 import { closedPort } from '../support/redis.js';
 import { sleep } from '../support/waiting.js';
 import { untold } from './ledger.js';
 import type { Member } from './member.js';
+import type { Replicated, Servers, Topology } from './servers.js';
 import type { Middle, Way } from './way.js';
 
 /** How long leases of a run last. They are renewed each quarter of that. */
@@ -23,6 +23,10 @@ export interface Injected {
   at: number;
   /** When what was taken away was there again. */
   returned: number;
+  /** A master was replaced without a warning: its replica had heard of all that was acknowledged up to here, ... */
+  heard?: number;
+  /** ... and after this it acknowledged nothing more. */
+  gone?: number;
   /** Whether others may have been under way. */
   readonly mixed: boolean;
   /** What was special about it. */
@@ -31,9 +35,7 @@ export interface Injected {
 
 /** What faults are done to. */
 export interface World {
-  readonly server: OwnServer;
-  /** Looks past every fault but those of the server itself. */
-  readonly admin: Redis;
+  readonly servers: Servers;
   readonly workers: readonly Member[];
   readonly producers: readonly Member[];
   /** The way of the QueueEvents that listens through all of it. */
@@ -43,6 +45,8 @@ export interface World {
 interface Fault {
   /** One for the README's table. */
   readonly title: string;
+  /** Where it can happen, if not everywhere. */
+  readonly only?: readonly Topology[];
   /** Takes effect for the whole server: no two of those at a time. */
   readonly wide?: true;
   /** What a worker that it hit may do again: what was in flight, or what was in flight when it lasted about as long as a lease. */
@@ -165,54 +169,97 @@ export const faults = {
   },
   'kill-server': {
     title: 'Redis killed and started again (AOF, `appendfsync always`)',
+    only: ['standalone'],
     wide: true,
     excuses: 'lease over',
-    inject: async ({ server }, random, injected) => {
+    inject: async ({ servers: { single } }, random, injected) => {
       begin(injected);
-      await server.kill();
+      await single?.kill();
       await sleep(absence(random));
-      await server.start();
+      await single?.start();
     },
   },
   'client-kill': {
     title: '`CLIENT KILL` of all connections',
-    inject: async ({ admin }, _, injected) => {
+    inject: async (world, _, injected) => {
       begin(injected);
-      await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await tellAll(world, 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     },
   },
   'script-flush': {
     title: '`SCRIPT FLUSH`',
-    inject: async ({ admin }, _, injected) => {
+    inject: async (world, _, injected) => {
       begin(injected);
-      await admin.call('SCRIPT', 'FLUSH', 'SYNC');
+      await tellAll(world, 'SCRIPT', 'FLUSH', 'SYNC');
     },
   },
   'out-of-memory': {
     title: '`maxmemory` reached',
     wide: true,
-    inject: async ({ admin }, random, injected) => {
+    inject: async (world, random, injected) => {
       begin(injected);
-      await admin.call('CONFIG', 'SET', 'maxmemory', '1mb');
+      await tellAll(world, 'CONFIG', 'SET', 'maxmemory', '1mb');
       await sleep(300 + random.next(1_200));
-      await admin.call('CONFIG', 'SET', 'maxmemory', '0');
+      await tellAll(world, 'CONFIG', 'SET', 'maxmemory', '0');
     },
   },
   'read-only': {
     title: 'the server is a read-only replica for a while',
+    only: ['standalone'],
     wide: true,
     excuses: 'lease over',
-    inject: async ({ admin }, random, injected) => {
+    inject: async (world, random, injected) => {
       const nobody = await closedPort();
       begin(injected);
-      await admin.call('REPLICAOF', '127.0.0.1', nobody);
+      await tellAll(world, 'REPLICAOF', '127.0.0.1', nobody);
       await sleep(300 + random.next(1_200));
-      await admin.call('REPLICAOF', 'NO', 'ONE');
+      await tellAll(world, 'REPLICAOF', 'NO', 'ONE');
+    },
+  },
+  failover: {
+    title: 'planned failover: writes wait until the replica has everything and takes over',
+    only: ['sentinel', 'cluster'],
+    wide: true,
+    excuses: 'lease over',
+    inject: ({ servers }, _, injected) =>
+      withReplica(servers, async (replicated) => {
+        await replicated.calm();
+        begin(injected);
+        await replicated.failover();
+        injected.returned = Date.now();
+      }),
+  },
+  'kill-master': {
+    title: 'SIGKILL of the master; its replica takes over',
+    only: ['sentinel', 'cluster'],
+    wide: true,
+    excuses: 'lease over',
+    inject: ({ servers }, _, injected) => replaceMaster(servers, injected, (master) => master.kill()),
+  },
+  'freeze-master': {
+    title: 'the master stands still (SIGSTOP); its replica takes over',
+    only: ['sentinel', 'cluster'],
+    wide: true,
+    excuses: 'lease over',
+    inject: ({ servers }, _, injected) => replaceMaster(servers, injected, (master) => master.freeze()),
+  },
+  'move-slot': {
+    title: "the queue's slot moves to another node",
+    only: ['cluster'],
+    wide: true,
+    excuses: 'lease over',
+    inject: async ({ servers }, _, injected) => {
+      begin(injected);
+      await servers.moveSlot?.();
     },
   },
 } as const satisfies Record<string, Fault>;
 
-export const faultKinds = Object.keys(faults) as FaultKind[];
+/** The faults that can happen to such servers. */
+export function faultKindsOf(topology: Topology): FaultKind[] {
+  const kinds = Object.keys(faults) as FaultKind[];
+  return kinds.filter((kind) => faultOf(kind).only?.includes(topology) ?? true);
+}
 
 export function faultOf(kind: FaultKind): Fault {
   return faults[kind];
@@ -222,12 +269,35 @@ export function faultOf(kind: FaultKind): Fault {
 export async function inject(kind: FaultKind, world: World, random: Random, mixed: boolean): Promise<Injected> {
   const injected: Injected = { kind, target: 'all', life: 0, at: 0, returned: 0, mixed, detail: '' };
   await faults[kind].inject(world, random, injected);
-  injected.returned = Math.max(injected.at, Date.now());
+  injected.returned ||= Math.max(injected.at, Date.now());
   return injected;
 }
 
 function begin(injected: Injected): void {
   injected.at = Date.now();
+}
+
+async function tellAll({ servers }: World, command: string, ...args: (string | number)[]): Promise<void> {
+  await Promise.all(servers.admins.map((admin) => admin.call(command, ...args)));
+}
+
+async function withReplica({ replicated }: Servers, body: (replicated: Replicated) => Promise<void>): Promise<void> {
+  if (!replicated) return;
+  await body(replicated);
+  await replicated.mend();
+}
+
+/** What happens to the master ends it; that is when it is `gone`. */
+function replaceMaster(servers: Servers, injected: Injected, happens: (master: OwnServer) => unknown): Promise<void> {
+  return withReplica(servers, async (replicated) => {
+    injected.heard = await replicated.heard();
+    begin(injected);
+    await replicated.replaceMaster(async (master) => {
+      await happens(master);
+      injected.gone = Date.now();
+    });
+    injected.returned = Date.now();
+  });
 }
 
 /** Mostly short, sometimes longer than a lease. */

@@ -1,47 +1,62 @@
 /**
- * `npm run chaos [-- --seconds N --seed S --only fault,fault]`.
- * Reading order: faults.ts (what goes wrong), programs/ (what goes on meanwhile), run.ts, account.ts (what must be true), report.ts.
+ * `npm run chaos [-- --topology standalone|sentinel|cluster --seconds N --seed S --only fault,fault]`.
+ * Reading order: faults.ts (what goes wrong), servers.ts (where), programs/ (what goes on meanwhile), run.ts, account.ts (what must be
+ * true), report.ts.
  */
 import { parseArgs } from 'node:util';
-import { faultKinds } from './faults.js';
+import { faultKindsOf } from './faults.js';
 import type { FaultKind } from './faults.js';
 import { describeRun, writeReport } from './report.js';
 import { runChaos } from './run.js';
+import { topologies } from './servers.js';
+import type { Topology } from './servers.js';
 
 const SECONDS = 180;
+const USAGE = `usage: npm run chaos [-- --topology ${topologies.join('|')} --seconds N --seed S --only fault,fault]`;
 
 const { values } = parseArgs({
   options: {
+    topology: { type: 'string', default: 'standalone' },
     seconds: { type: 'string', default: String(SECONDS) },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
     only: { type: 'string' },
   },
 });
 
-function readOnly(text: string | undefined): FaultKind[] | undefined {
+function readTopology(text: string): Topology {
+  const topology = topologies.find((known) => known === text);
+  return topology ?? refuse(USAGE);
+}
+
+function readOnly(text: string | undefined, topology: Topology): FaultKind[] | undefined {
+  const known = faultKindsOf(topology);
   const kinds = text?.split(',');
-  const unknown = kinds?.filter((kind) => !faultKinds.some((known) => known === kind)) ?? [];
-  if (unknown.length > 0) {
-    console.error(`there is no fault ${unknown.join(', ')}; there are ${faultKinds.join(', ')}`);
-    process.exit(2);
-  }
+  const unknown = kinds?.filter((kind) => !known.some((other) => other === kind)) ?? [];
+  if (unknown.length > 0) refuse(`there is no fault ${unknown.join(', ')}; there are ${known.join(', ')}`);
   return kinds as FaultKind[] | undefined;
 }
 
-const only = readOnly(values.only);
-const seconds = Number(values.seconds);
-const seed = Number(values.seed);
-if (!(seconds > 0) || !Number.isSafeInteger(seed)) {
-  console.error('usage: npm run chaos [-- --seconds N --seed S --only fault,fault]');
+function refuse(message: string): never {
+  console.error(message);
   process.exit(2);
 }
-const command = ['chaos', `--seconds ${seconds}`, `--seed ${seed}`, ...(only ? [`--only ${only.join(',')}`] : [])].join(
-  ' ',
-);
+
+const topology = readTopology(values.topology);
+const only = readOnly(values.only, topology);
+const seconds = Number(values.seconds);
+const seed = Number(values.seed);
+if (!(seconds > 0) || !Number.isSafeInteger(seed)) refuse(USAGE);
+const command = [
+  'chaos',
+  ...(topology === 'standalone' ? [] : [`--topology ${topology}`]),
+  `--seconds ${seconds}`,
+  `--seed ${seed}`,
+  ...(only ? [`--only ${only.join(',')}`] : []),
+].join(' ');
 console.error(`> ${command}`);
 const begin = Date.now();
 const say = (line: string) => console.error(`  ${((Date.now() - begin) / 1e3).toFixed(1).padStart(6)} s  ${line}`);
-const result = await runChaos({ seconds, seed, ...(only && { only }), say });
+const result = await runChaos({ topology, seconds, seed, ...(only && { only }), say });
 const report = describeRun(result, { command, seconds, seed, partial: only !== undefined });
 console.log(report.markdown);
 for (const path of writeReport(report)) console.log(path);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Program } from '../support/program.js';
+import type { Servers } from './servers.js';
 import { Way } from './way.js';
 
 export type Role = 'worker' | 'producer';
@@ -8,12 +9,12 @@ export interface Surroundings {
   readonly queueName: string;
   /** Where ledgers are. */
   readonly folder: string;
-  readonly serverPort: number;
+  readonly servers: Servers;
   /** Hears of a process that ended though nobody ended it. */
   readonly onDeath: (message: string) => void;
 }
 
-/** One worker or producer of a run: a process that is started again whenever it was killed, and its own way to the server. */
+/** One worker or producer of a run: a process that is started again whenever it was killed, and its own way to the servers. */
 export class Member {
   readonly role: Role;
   readonly name: string;
@@ -41,7 +42,7 @@ export class Member {
     around: Surroundings,
     env: Record<string, string | number>,
   ): Promise<Member> {
-    const member = new Member(role, name, await Way.to(around.serverPort), around, env);
+    const member = new Member(role, name, await Way.to(around.servers.ports), around, env);
     await member.start();
     return member;
   }
@@ -59,10 +60,10 @@ export class Member {
   async start(env: Record<string, string | number> = {}): Promise<void> {
     this.life++;
     this.#ending = false;
-    const { queueName, onDeath } = this.#around;
+    const { queueName, servers, onDeath } = this.#around;
     const program = Program.start(`../../chaos/programs/${this.role}.mjs`, {
       env: {
-        REDIS_URL: `redis://127.0.0.1:${this.way.port}`,
+        CONNECTION: JSON.stringify(servers.connection(this.way)),
         QUEUE: queueName,
         NAME: this.signature,
         LEDGER: this.ledgerOf(this.life),

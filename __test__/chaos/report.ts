@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeMachine, describeSource, loadAverage } from '../../bench/machine.js';
 import type { Account, Wrong } from './account.js';
-import { faultKinds, faultOf, LEASE_MS, SCAN_MS } from './faults.js';
+import { faultKindsOf, faultOf, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected } from './faults.js';
 import type { Entry } from './ledger.js';
 import type { ChaosResult } from './run.js';
@@ -44,7 +44,7 @@ interface Row {
 }
 
 const WRONG: Record<Wrong, string> = {
-  lost: 'acknowledged or started, and no end recorded (lost)',
+  lost: 'acknowledged or started, and no end recorded, though no master took it along (lost)',
   addedTwice: 'added twice',
   recordedTwice: 'finished and recorded twice',
   toldTwice: '`completed` told twice',
@@ -56,14 +56,22 @@ const WRONG: Record<Wrong, string> = {
   said: 'other things found wrong',
 };
 
+const UNHEARD =
+  'Replication is asynchronous: a master that is gone takes along what its replica had not heard of, and its successor gives the ' +
+  'numbers of such jobs again. Just before a master is killed or frozen the replica is seen to have all that was acknowledged up to ' +
+  'that moment; only what is acknowledged, told or taken after it counts as unheard. All else must be there, and after a planned failover, ' +
+  'or a move of the slot, everything.';
+
 export function faultless({ wrong }: Account): boolean {
   return Object.values(wrong).every((list) => list.length === 0);
 }
 
 export function describeRun(result: ChaosResult, asked: Asked): Report {
-  const { account, faults, entries, startedAt, endedAt, serverVersion } = result;
+  const { account, faults, entries, startedAt, endedAt, topology, servers } = result;
   const moments = new Moments(entries);
-  const rows = faultKinds.map((kind) => rowOf(kind, result, moments)).filter(({ injected }) => injected > 0);
+  const rows = faultKindsOf(topology)
+    .map((kind) => rowOf(kind, result, moments))
+    .filter(({ injected }) => injected > 0);
   const source = describeSource();
   const about = {
     command: `npm run ${asked.command.replace(' ', ' -- ')}`,
@@ -73,11 +81,18 @@ export function describeRun(result: ChaosResult, asked: Asked): Report {
     source,
     machine: describeMachine(),
     load: loadAverage(),
-    server: serverVersion,
+    server: servers,
     leaseMs: LEASE_MS,
     scanMs: SCAN_MS,
   };
-  const name = ['chaos', about.startedAt.slice(0, 10), source.commit, ...(asked.partial ? ['partial'] : [])].join('-');
+  const where = topology === 'standalone' ? [] : [topology];
+  const name = [
+    'chaos',
+    ...where,
+    about.startedAt.slice(0, 10),
+    source.commit,
+    ...(asked.partial ? ['partial'] : []),
+  ].join('-');
   const { wrong, repeats, ...counts } = account;
   const json = { ...about, faults: faults.length, ...counts, wrong, rows, injected: faults, repeats };
   return { name, json, markdown: markdown(about, account, faults, rows), faultless: faultless(account) };
@@ -195,9 +210,18 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       ['acknowledged', account.acknowledged],
       ['rejected', account.rejected],
       ['neither acknowledged nor refused, and there', account.unacknowledgedThere],
+      ...(account.unheardMs > 0
+        ? [
+            [
+              `acknowledged or started by a master at most ${account.unheardMs} ms before it was gone, unheard by its replica`,
+              account.unheard.length,
+            ],
+          ]
+        : []),
       ...Object.entries(WRONG).map(([name, title]) => [`**${title}**`, `**${wrong[name as Wrong].length}**`]),
     ]),
     ...(found.length > 0 ? [found.join('\n')] : []),
+    ...(account.unheardMs > 0 ? [UNHEARD] : []),
     '## The faults',
     'Jobs carried: completed from the fault until recovery. Repeats: handlers started again for a try that had been started, each because of ' +
       'that fault. Recovery: from the return of what was taken away until the next job of those it hit completes (of a producer: is added). ' +

@@ -4,20 +4,24 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
-import { OwnServer } from '../support/own-server.js';
+import type { RedisOptions } from '../../src/index.js';
 import { Random } from '../support/random.js';
 import { sleep, until } from '../support/waiting.js';
 import { settle } from './account.js';
 import type { Account, Cause, Kept, Recorded } from './account.js';
-import { faultKinds, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
+import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
 import { readLedger } from './ledger.js';
 import type { Entry } from './ledger.js';
 import { Member } from './member.js';
 import type { Role, Surroundings } from './member.js';
+import { startServers } from './servers.js';
+import type { Servers, Topology } from './servers.js';
 import { Way } from './way.js';
 
 const QUEUE = 'chaos';
+/** Its slot is that of all keys of the queue. */
+const KEY = `{bull:${QUEUE}}:`;
 /** Concurrency of each worker. */
 const WORKERS = [1, 3, 20, 50];
 const PRODUCERS = 3;
@@ -29,8 +33,11 @@ const END_MS = 120_000;
 const PAGE = 1_000;
 
 export interface ChaosOptions {
-  /** Time during which faults are injected. */
+  /** Where the queue is; one server by default. */
+  readonly topology?: Topology;
+  /** Time during which faults are injected. It is not over before each of them was injected, if `each` is set. */
   readonly seconds: number;
+  readonly each?: true;
   /** Decides which faults come, in which order and how; not the moments in which they meet the jobs. */
   readonly seed: number;
   /** The faults to choose from. */
@@ -46,7 +53,9 @@ export interface ChaosResult {
   /** Epoch ms. */
   readonly startedAt: number;
   readonly endedAt: number;
-  readonly serverVersion: string;
+  readonly topology: Topology;
+  /** What they are, and of which version. */
+  readonly servers: string;
 }
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
@@ -65,28 +74,27 @@ class ChaosRun {
   readonly #open: { close(): Promise<unknown> }[] = [];
   readonly #deaths: string[] = [];
   readonly #faults: Injected[] = [];
+  readonly #topology: Topology;
   readonly #kinds: readonly FaultKind[];
 
   constructor(options: ChaosOptions) {
     this.#options = options;
     this.#random = new Random(options.seed);
-    this.#kinds = options.only ?? faultKinds;
+    this.#topology = options.topology ?? 'standalone';
+    this.#kinds = options.only ?? faultKindsOf(this.#topology);
   }
 
   async run(): Promise<ChaosResult> {
-    const server = this.#keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));
-    const admin = server.client();
-    admin.on('error', () => undefined);
-    this.#keep({ close: async () => admin.disconnect() });
-    const connection = server.connection;
+    const servers = this.#keep(await startServers(this.#topology, KEY));
+    const connection = servers.connection();
     const control = this.#keep(new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } }));
     control.on('error', () => undefined);
-    const observed = this.#keep(await Way.to(server.port));
-    const observer = new Listener({ host: '127.0.0.1', port: observed.port });
+    const observed = this.#keep(await Way.to(servers.ports));
+    const observer = new Listener(servers.connection(observed));
     this.#keep(observer);
 
     const start = (role: Role, name: string, env: Record<string, string | number>) =>
-      this.#start(role, name, server, env);
+      this.#start(role, name, servers, env);
     const workers = await Promise.all(
       WORKERS.map((concurrency, i) => start('worker', `w${i + 1}`, { CONCURRENCY: concurrency })),
     );
@@ -103,7 +111,7 @@ class ChaosRun {
     const unwatch = watchTheMachine((at, returned) => {
       standstills.push({ kind: 'standstill', target: 'all', at, returned });
     });
-    await this.#injectAll({ server, admin, workers, producers, observed });
+    await this.#injectAll({ servers, workers, producers, observed });
     const endedAt = Date.now();
 
     this.#say('the end: producers stop, workers close, a quiet worker does the rest');
@@ -131,7 +139,7 @@ class ChaosRun {
         readLedger(member.ledgerOf(life), `${member.name}.${life}`),
       ).flat(),
     );
-    const { log: recorded } = await this.#wholeLog(server, observer);
+    const { log: recorded } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
     const account = settle({
       entries,
@@ -142,15 +150,16 @@ class ChaosRun {
       kept: await keptJobs(control),
     });
     const said = [...account.wrong.said, ...this.#deaths];
-    const serverVersion =
-      /(?:valkey|redis)_version:(\S+)/.exec(await admin.info('server'))?.[0].replace('_version:', ' ') ?? '';
+    const [info] = await Promise.all(servers.admins.map((admin) => admin.info('server')));
+    const version = /(?:valkey|redis)_version:(\S+)/.exec(info ?? '')?.[0].replace('_version:', ' ') ?? '';
     return {
       account: { ...account, wrong: { ...account.wrong, said } },
       faults,
       entries,
       startedAt,
       endedAt,
-      serverVersion,
+      topology: this.#topology,
+      servers: `${version}, ${servers.title}`,
     };
   }
 
@@ -165,13 +174,15 @@ class ChaosRun {
     const elapsed = () => (performance.now() - begin) / 1_000;
     const { seconds } = this.#options;
     let bag: FaultKind[] = [];
+    const isOver = (end: number) =>
+      elapsed() >= end && !(this.#options.each && this.#faults.length < this.#kinds.length);
     const draw = (): FaultKind => {
       if (bag.length === 0) bag = this.#shuffled(this.#kinds);
       return bag.pop() as FaultKind;
     };
     // the load has to be there before
     await sleep(500);
-    while (elapsed() < seconds / 2) {
+    while (!isOver(seconds / 2)) {
       await this.#inject(draw(), world, false);
       await sleep(500 + this.#random.next(700));
     }
@@ -207,8 +218,7 @@ class ChaosRun {
   }
 
   /** Every end in the event log, and the end of what the observer was still to hear. */
-  async #wholeLog(server: OwnServer, observer: Listener): Promise<Listener> {
-    const { connection } = server;
+  async #wholeLog(connection: RedisOptions, observer: Listener): Promise<Listener> {
     const reader = new Listener(connection);
     this.#keep(reader);
     const publisher = this.#keep(new QueueEventsProducer(QUEUE, { connection }));
@@ -217,11 +227,11 @@ class ChaosRun {
     return reader;
   }
 
-  async #start(role: Role, name: string, server: OwnServer, env: Record<string, string | number>): Promise<Member> {
+  async #start(role: Role, name: string, servers: Servers, env: Record<string, string | number>): Promise<Member> {
     const around: Surroundings = {
       queueName: QUEUE,
       folder: this.#folder,
-      serverPort: server.port,
+      servers,
       onDeath: (message) => this.#deaths.push(message),
     };
     return this.#keep(await Member.start(role, name, around, { LEASE_MS, SCAN_MS, ...env }));
@@ -247,7 +257,7 @@ class Listener {
   atEnd = false;
   readonly #events: QueueEvents;
 
-  constructor(connection: { host: string; port: number }) {
+  constructor(connection: RedisOptions) {
     this.#events = new QueueEvents(QUEUE, { connection, lastEventId: '0-0' });
     this.#events.on('error', () => undefined);
     this.#events.on('completed', ({ jobId, returnvalue }) =>

@@ -9,33 +9,47 @@ interface Link {
   readonly upstream: Socket;
 }
 
-/** One process's TCP way to the server of a run, with everything that can go wrong on a way. */
+/** Leads to one server. */
+interface Door {
+  /** Port of the server. */
+  readonly target: number;
+  /** Port of the door, which it keeps. */
+  port: number;
+  listener: Server | undefined;
+}
+
+/** One process's TCP way to the servers of a run, with everything that can go wrong on a way. */
 export class Way {
   readonly #links = new Set<Link>();
-  readonly #target: number;
-  #listener: Server | undefined;
+  readonly #doors: readonly Door[];
   #stalled = false;
   #breaking: { middle: Middle; broken: () => void } | undefined;
-  port = 0;
 
-  private constructor(target: number) {
-    this.#target = target;
+  private constructor(targets: readonly number[]) {
+    this.#doors = targets.map((target) => ({ target, port: 0, listener: undefined }));
   }
 
-  /** `target`: port of the server on this machine. */
-  static async to(target: number): Promise<Way> {
-    const way = new Way(target);
+  /** `targets`: ports of the servers on this machine. */
+  static async to(targets: readonly number[]): Promise<Way> {
+    const way = new Way(targets);
     await way.open();
     return way;
   }
 
-  /** Accepts connections, on the port of the last time if there was one. */
+  /** Ports of the servers, and where they are on this way. */
+  get ports(): [target: number, port: number][] {
+    return this.#doors.map(({ target, port }) => [target, port]);
+  }
+
+  /** Accepts connections, on the ports of the last time if there was one. */
   async open(): Promise<void> {
-    if (this.#listener) return;
-    const listener = createServer((client) => this.#lead(client));
-    this.#listener = listener;
-    await new Promise<void>((resolve) => listener.listen(this.port, '127.0.0.1', resolve));
-    this.port = (listener.address() as AddressInfo).port;
+    for (const door of this.#doors) {
+      if (door.listener) continue;
+      const listener = createServer((client) => this.#lead(client, door.target));
+      door.listener = listener;
+      await new Promise<void>((resolve) => listener.listen(door.port, '127.0.0.1', resolve));
+      door.port = (listener.address() as AddressInfo).port;
+    }
   }
 
   /** Drops every connection on both sides; new ones are accepted. */
@@ -58,10 +72,11 @@ export class Way {
 
   /** Drops every connection and refuses new ones. */
   async close(): Promise<void> {
-    const listener = this.#listener;
-    this.#listener = undefined;
+    const listeners = this.#doors.flatMap(({ listener }) => listener ?? []);
+    for (const door of this.#doors) door.listener = undefined;
+    const closed = listeners.map((listener) => new Promise((resolve) => listener.close(resolve)));
     this.cut();
-    if (listener) await new Promise((resolve) => listener.close(resolve));
+    await Promise.all(closed);
   }
 
   /** Nothing arrives any more, on either side, and nobody is told. */
@@ -95,8 +110,8 @@ export class Way {
     });
   }
 
-  #lead(client: Socket): void {
-    const upstream = connect(this.#target, '127.0.0.1');
+  #lead(client: Socket, target: number): void {
+    const upstream = connect(target, '127.0.0.1');
     const link = { client, upstream };
     this.#links.add(link);
     for (const [from, to, middle] of [

@@ -1,15 +1,15 @@
-// A producer of a chaos run: QUEUE, NAME, LEDGER, SEED, PAUSE_MS (mean time between two calls). It notes each job before it is sent and
-// when it hears that it was added. UNTOLD, a JSON array, holds jobs with ids of their own that a killed predecessor sent and never heard
-// of: they are sent again first. `stop` on stdin: it ends once all calls have settled.
+// A producer of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, SEED, PAUSE_MS (mean time between two calls). It notes each job
+// before it is sent and when it hears that it was added. UNTOLD, a JSON array, holds jobs with ids of their own that a killed predecessor
+// sent and never heard of: they are sent again first. `stop` on stdin: it ends once all calls have settled.
 import { createInterface } from 'node:readline';
 import { FlowProducer, Queue } from 'chasquimq';
 import { messageOf, note } from './ledger.mjs';
 
-const { QUEUE, REDIS_URL, NAME, SEED, PAUSE_MS, UNTOLD = '[]' } = process.env;
+const { QUEUE, CONNECTION, NAME, SEED, PAUSE_MS, UNTOLD = '[]' } = process.env;
 /** Beyond this many calls that have not settled it waits: the server is away. */
 const MOST_CALLS = 200;
 
-const connection = { url: REDIS_URL };
+const connection = JSON.parse(CONNECTION);
 // the whole log of the run is read at its end
 const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } });
 const flows = new FlowProducer({ connection });

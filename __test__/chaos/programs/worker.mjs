@@ -1,14 +1,14 @@
-// A worker of a chaos run: QUEUE, NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS. Commands on stdin: `block <ms>` blocks the event loop,
-// `clock <ms>` puts Date that far off (0 = the system's), `close` closes the worker.
+// A worker of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS. Commands on stdin: `block <ms>` blocks
+// the event loop, `clock <ms>` puts Date that far off (0 = the system's), `close` closes the worker.
 import { createInterface } from 'node:readline';
 import { Worker } from 'chasquimq';
 import { messageOf, note } from './ledger.mjs';
 
-const { QUEUE, REDIS_URL, NAME, CONCURRENCY, LEASE_MS, SCAN_MS } = process.env;
+const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS } = process.env;
 const SystemDate = Date;
 
 const worker = new Worker(QUEUE, run, {
-  connection: { url: REDIS_URL },
+  connection: JSON.parse(CONNECTION),
   name: NAME,
   concurrency: Number(CONCURRENCY),
   lockDuration: Number(LEASE_MS),
