@@ -30,7 +30,8 @@ export const say = (line) => process.stderr.write(`${line}\n`);
 export function elapsed(since) {
   const seconds = (performance.now() - since) / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
 /**

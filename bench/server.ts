@@ -36,7 +36,7 @@ export function parseConnection(text: string): ConnectionSettings {
 
 const SCAN_COUNT = 1_000;
 const POLL_MS = 100;
-/** Reply buffers and the like move the figure by less than this while nothing happens. */
+/** The figure moves by less than this while nothing happens. */
 const QUIET_BYTES = 2_048;
 /** The server resizes its tables ten times a second, so a pause between two steps must not look like the end. */
 const QUIET_POLLS = 2;
@@ -69,12 +69,16 @@ export class Server {
     return Math.round((Number(user) + Number(system)) * 1e6);
   }
 
-  /** `used_memory` once it has stopped moving: freed buffers and hash tables being resized take a moment. */
+  /**
+   * Bytes that the data takes, with the tables of keys, once they have stopped moving: hash tables being resized take a
+   * moment. Not `used_memory`: newer servers count the memory of the Lua interpreter in it, where garbage of
+   * megabytes comes and goes.
+   */
   async settledMemory(): Promise<number> {
-    let last = await this.memoryField('used_memory');
+    let last = await this.dataBytes();
     for (let poll = 0, quiet = 0; poll < MOST_POLLS && quiet < QUIET_POLLS; poll += 1) {
       await sleep(POLL_MS);
-      const now = await this.memoryField('used_memory');
+      const now = await this.dataBytes();
       quiet = Math.abs(now - last) < QUIET_BYTES ? quiet + 1 : 0;
       last = now;
     }
@@ -97,6 +101,13 @@ export class Server {
     this.client.disconnect();
   }
 
+  private async dataBytes(): Promise<number> {
+    const stats = parsePairs(await this.client.memory('STATS'));
+    const tables = [...stats].filter(([name]) => /^db\.\d+$/.test(name)).map(([, sizes]) => parsePairs(sizes));
+    const tableBytes = tables.flatMap((sizes) => [...sizes.values()].map(Number));
+    return tableBytes.reduce((sum, bytes) => sum + bytes, Number(stats.get('dataset.bytes')));
+  }
+
   private async memoryField(field: string): Promise<number> {
     return Number(parseInfo(await this.client.info('memory')).get(field));
   }
@@ -105,6 +116,11 @@ export class Server {
 function parseInfo(text: string): Map<string, string> {
   const lines = text.split('\r\n').filter((line) => line.includes(':'));
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+}
+
+function parsePairs(reply: unknown): Map<string, unknown> {
+  const values = reply as unknown[];
+  return new Map(values.flatMap((value, i) => (i % 2 === 0 ? [[String(value), values[i + 1]] as const] : [])));
 }
 
 /** Valkey also reports a redis_version, for clients that insist on one. */

@@ -29,6 +29,7 @@ export const targets: Readonly<Record<string, Partial<Record<Metric, Target>>>> 
   priority: { jobsPerSecond: atLeast(8) },
   flow: { jobsPerSecond: atLeast(8) },
   schedulers: { latencyP99Ms: atMost(1) },
+  'schedulers-without': { latencyP99Ms: atMost(1) },
   latency: { latencyP50Ms: atMost(0.8), latencyP99Ms: atMost(0.7) },
   'get-waiting': { jobsPerSecond: atLeast(1) },
   'get-completed': { jobsPerSecond: atLeast(1) },

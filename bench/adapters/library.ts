@@ -42,6 +42,8 @@ export interface JobLike {
   readonly id?: string;
   readonly attemptsMade: number;
   readonly priority: number;
+  readonly timestamp: number;
+  readonly opts: { readonly delay?: number };
 }
 
 export type Processor = (job: JobLike) => Promise<unknown>;
@@ -64,7 +66,7 @@ export interface WorkerSettings {
 export interface QueueLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
-  add(name: string, data: JobData): Promise<unknown>;
+  add(name: string, data: JobData, opts?: JobSettings): Promise<unknown>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
   upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
   removeJobScheduler(id: string): Promise<boolean>;

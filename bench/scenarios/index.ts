@@ -7,7 +7,7 @@ import { memoryScenarios } from './memory.js';
 import { priorityScenario } from './priority.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
-import { schedulersScenario } from './schedulers.js';
+import { schedulerScenarios } from './schedulers.js';
 import { workerScenarios } from './worker.js';
 
 /** In the order in which they run and are reported. */
@@ -17,7 +17,7 @@ export const scenarios: readonly Scenario[] = [
   retryScenario,
   delayedScenario,
   priorityScenario,
-  schedulersScenario,
+  ...schedulerScenarios,
   flowScenario,
   latencyScenario,
   ...getScenarios,

@@ -1,8 +1,8 @@
 /**
- * Redis memory a job: how much `used_memory` grows by 20,000 jobs with a tiny payload, added by `addBulk` of 1000, over
- * what the queue takes while it is empty, divided by their number. Both readings are taken with every connection of the
- * library closed, so that no buffer counts, and when the figure has come to rest. Everything else a library keeps
- * counts: records, indexes, and its event stream at its default length, which is why the number of jobs is fixed.
+ * Redis memory a job: by how much the server's data grows by 20,000 jobs with a tiny payload, added by `addBulk` of 1000,
+ * over what the queue takes while it is empty, divided by their number. Both readings are taken with every connection of
+ * the library closed, and when the figure has come to rest. Everything that a library keeps counts: keys, records,
+ * indexes, and its event stream at its default length, which is why the number of jobs is fixed.
  */
 import { performance } from 'node:perf_hooks';
 import type { QueueLike } from '../adapters/library.js';

@@ -1,12 +1,10 @@
 /** The server as a soak sees it: what it holds, and for how long one command has kept it from all others. */
-import { readFileSync } from 'node:fs';
-import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { parseConnection } from '../server.js';
 
-const LUA = fileURLToPath(new URL('../../crates/chasquimq/lua', import.meta.url));
+const TARGET = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../target', import.meta.url));
 /** Shorter commands are not written down. */
 const SLOW_US = 500;
 const KEPT = 4_096;
@@ -74,34 +72,20 @@ export class WatchedServer {
 
 let names: Map<string, string> | undefined;
 
-/** Scripts by their hash; they are flattened as `crates/chasquimq/build.rs` does it. */
+/** Scripts by their hash, as `crates/chasquimq/build.rs` has written them down: those of earlier builds do no harm. */
 function scriptNames(): Map<string, string> {
   if (names) return names;
   names = new Map();
-  for (const file of readdirSync(LUA).filter((name) => name.endsWith('.lua'))) {
-    const text = readFileSync(`${LUA}/${file}`, 'utf8');
-    const flags = /^-- FLAGS (.*)$/m.exec(text)?.[1];
-    const head = flags === undefined ? '' : `#!lua flags=${flags.trim()}\n`;
-    names.set(
-      createHash('sha1')
-        .update(head + flatten(text))
-        .digest('hex'),
-      file.slice(0, -4),
-    );
+  for (const path of builtScripts()) {
+    const built = readFileSync(path, 'utf8').matchAll(/Script \{ name: "(\w+)",.* sha: "(\w+)"/g);
+    for (const [, name, sha] of built) names.set(sha, name);
   }
   return names;
 }
 
-function flatten(text: string): string {
-  const lines = text
-    .replace(/\n$/, '')
-    .split('\n')
-    .map((line) => line.trim());
-  return lines
-    .map((line) => {
-      const include = /^-- @include (.*)$/.exec(line)?.[1];
-      if (include !== undefined) return flatten(readFileSync(`${LUA}/${include}.lua`, 'utf8'));
-      return line === '' || line.startsWith('--') ? '' : `${line}\n`;
-    })
-    .join('');
+function builtScripts(): string[] {
+  const targets = [TARGET, ...readdirSync(TARGET).map((name) => `${TARGET}/${name}`)];
+  const builds = targets.map((target) => `${target}/release/build`).filter((path) => existsSync(path));
+  const crates = builds.flatMap((build) => readdirSync(build).map((name) => `${build}/${name}/out/scripts.rs`));
+  return crates.filter((path) => existsSync(path));
 }
