@@ -8,7 +8,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
-    // closing a worker of BullMQ's that is rate-limited may take the 30 s for which it rests at most
+    // a worker of BullMQ's that is closed just before it rests for its limiter rests to the end, 30 s at most
     hookTimeout: 60_000,
     passWithNoTests: false,
   },
