@@ -119,14 +119,21 @@ export class OwnCluster {
 
   /** The node that serves this key, and its replica. */
   async serving(key: string): Promise<{ master: Node; replica: Node | undefined; slot: number }> {
-    const asked = this.#up[0];
-    const slot = Number(await asked.client.call('CLUSTER', 'KEYSLOT', key));
-    const ranges = (await asked.client.call('CLUSTER', 'SLOTS')) as [number, number, ...[string, number, string][]][];
+    const slot = await this.#slotOf(key);
+    const ranges = (await this.#up[0].client.call('CLUSTER', 'SLOTS')) as [
+      number,
+      number,
+      ...[string, number, string][],
+    ][];
     const range = ranges.find(([first, last]) => first <= slot && slot <= last);
     if (!range) throw new Error(`nobody serves slot ${slot}`);
     const [master, replica] = range.slice(2).map((told) => this.#node((told as [string, number, string])[2]));
     if (!master) throw new Error(`nobody serves slot ${slot}`);
     return { master, replica, slot };
+  }
+
+  async #slotOf(key: string): Promise<number> {
+    return Number(await this.#up[0].client.call('CLUSTER', 'KEYSLOT', key));
   }
 
   #node(id: string): Node | undefined {
@@ -191,8 +198,9 @@ export class OwnCluster {
   }
 
   async #serves(key: string, wanted: Node, instead: Node): Promise<void> {
-    const { slot } = await this.serving(key);
+    const slot = await this.#slotOf(key);
     await this.#agreed(async (_, client) => {
+      // nobody's, for a node that has heard of the end of the old master and not yet of the new one
       const ranges = (await client.call('CLUSTER', 'SLOTS')) as [number, number, [string, number, string]][];
       const range = ranges.find(([first, last]) => first <= slot && slot <= last);
       return range?.[2][2] === wanted.id && range[2][2] !== instead.id;
