@@ -1,8 +1,35 @@
 import { defineConfig } from 'vitest/config';
 
+/** Why life tests do not run where masters have replicas: over a Sentinel trio, and over a Cluster of six nodes. */
+const STANDALONE_ONLY = {
+  'they bring servers of their own': [
+    ...['backpressure', 'connection.acl', 'connection.forms', 'hostile-names', 'producer.kill', 'server.cluster'],
+    ...['server.memory', 'server.restart', 'server.sentinel', 'server.unfit'],
+  ],
+  'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
+  'there is no server in it': ['schedulers.times'],
+  'it is long, and watches over a process and the keys of a queue alone': ['memory'],
+  'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],
+  'another does the same to all keys at once (foreign-keys)': ['keys.replaced'],
+  'it compares with BullMQ, which takes a cluster in another form': ['swap'],
+};
+
+function topology(name: string) {
+  const leftOut = Object.values(STANDALONE_ONLY).flat();
+  return {
+    extends: true as const,
+    test: {
+      name,
+      include: ['__test__/life/*.test.ts'],
+      exclude: leftOut.map((file) => `__test__/life/${file}.test.ts`),
+      globalSetup: ['__test__/support/topology.ts'],
+      setupFiles: ['__test__/support/topology.setup.ts'],
+    },
+  };
+}
+
 export default defineConfig({
   test: {
-    include: ['__test__/**/*.test.ts'],
     globalSetup: ['.ci/vitest-redis.mjs'],
     // Processes rather than threads: the addon has threads of its own, and a crash then costs one file its result.
     pool: 'forks',
@@ -11,5 +38,10 @@ export default defineConfig({
     // a worker of BullMQ's that is closed just before it rests for its limiter rests to the end, 30 s at most
     hookTimeout: 60_000,
     passWithNoTests: false,
+    projects: [
+      { extends: true, test: { name: 'standalone', include: ['__test__/**/*.test.ts'] } },
+      topology('sentinel'),
+      topology('cluster'),
+    ],
   },
 });

@@ -1,9 +1,9 @@
 // Bytes that no script wrote, where jobs lie: the job that cannot be read fails and says why, and the jobs around it are run.
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Job, Queue, Worker } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
-import { keysContaining, server } from '../support/redis.js';
+import { keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -18,7 +18,7 @@ describe('bad bytes', () => {
   let queue: Queue;
 
   beforeEach(() => {
-    redis = new Redis(server);
+    redis = redisClient();
     queue = stage.queue();
   });
 

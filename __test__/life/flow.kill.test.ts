@@ -5,10 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { server } from '../support/redis.js';
+import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
+/** All queues of a flow lie in one slot of a cluster. */
+const PREFIX = '{flows}';
 const FLOWS = 400;
 const CHILDREN = 10;
 const KILLS = 4;
@@ -20,7 +22,7 @@ describe('flow.kill', () => {
   it('starts each parent once, with the value of each child', async () => {
     const random = new Random(7);
     const children = `${stage.queueName}-children`;
-    const producer = stage.keep(new FlowProducer({ connection: { ...server } }));
+    const producer = stage.keep(new FlowProducer({ connection, prefix: PREFIX }));
     const flows = Array.from({ length: FLOWS }, (_, flow) => ({
       name: 'parent',
       queueName: stage.queueName,
@@ -36,23 +38,27 @@ describe('flow.kill', () => {
       trees.push(...(await producer.addBulk(flows.slice(from, from + 100))));
 
     const started = new Map<string, Record<string, number>[]>();
-    stage.worker(async (job) => {
-      const known = started.get(job.id ?? '') ?? [];
-      started.set(job.id ?? '', [...known, await job.getChildrenValues<number>()]);
-    });
+    stage.worker(
+      async (job) => {
+        const known = started.get(job.id ?? '') ?? [];
+        started.set(job.id ?? '', [...known, await job.getChildrenValues<number>()]);
+      },
+      { prefix: PREFIX },
+    );
+    const common = { QUEUE: children, PREFIX };
     for (let owner = 0; owner < KILLS; owner++) {
-      const env = { QUEUE: children, OWNER: owner, DIE_AT: 100 + random.next(900) };
+      const env = { ...common, OWNER: owner, DIE_AT: 100 + random.next(900) };
       const program = stage.keep(Program.start('flow-worker.mjs', { env }));
       expect(await program.ended, program.errors).toEqual({ code: null, signal: 'SIGKILL' });
     }
-    const last = stage.keep(Program.start('flow-worker.mjs', { env: { QUEUE: children, OWNER: KILLS, DIE_AT: 0 } }));
-    const queue = stage.queue();
+    const last = stage.keep(Program.start('flow-worker.mjs', { env: { ...common, OWNER: KILLS, DIE_AT: 0 } }));
+    const queue = stage.queue({ prefix: PREFIX });
     await until('all parents', async () => (await queue.getCompletedCount()) === FLOWS, FINISH_MS);
     await last.kill();
 
     expect(started.size).toBe(FLOWS);
     trees.forEach(({ job, children: nodes = [] }) => {
-      const values = nodes.map((child) => [`bull:${children}:${child.job.id}`, 2 * (child.job.data as number)]);
+      const values = nodes.map((child) => [`${PREFIX}:${children}:${child.job.id}`, 2 * (child.job.data as number)]);
       expect(started.get(job.id as string)).toEqual([Object.fromEntries(values)]);
     });
   });

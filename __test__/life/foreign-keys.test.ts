@@ -1,11 +1,11 @@
 // A key of the queue that holds something else: the server's words reach whoever asked, and once the key is gone
 // everything works, with nothing lost (issue 2, "Bad input").
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { addKinds, failAtFirst } from '../support/kinds.js';
-import { server } from '../support/redis.js';
+import { connection, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -23,7 +23,6 @@ describe('foreign-keys', () => {
 
   /** Uses a queue on which `suffix` is taken, then frees the key. What does not go well is thrown. */
   async function play(suffix: string, redis: Redis): Promise<void> {
-    const connection = { ...server };
     const name = `${stage.queueName}-${suffix}`;
     const key = `{bull:${name}}:${suffix}`;
     // A set: no key of a queue is one.
@@ -54,7 +53,7 @@ describe('foreign-keys', () => {
   }
 
   it('a queue works once its keys are its own', async () => {
-    const redis = new Redis(server);
+    const redis = redisClient();
     const outcomes = await Promise.all(
       SUFFIXES.map((suffix) =>
         play(suffix, redis).then(

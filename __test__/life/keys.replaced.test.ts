@@ -1,11 +1,10 @@
 // A key of a queue in use is replaced by one of another type, and put right again. What was under way may be left half done (see the
 // README); the queue goes on: what is added from then on is run, once.
-import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { addKinds, failAtFirst } from '../support/kinds.js';
-import { server } from '../support/redis.js';
+import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -21,7 +20,7 @@ describe('keys.replaced', () => {
   const stage = useStage(chasquimq);
 
   it.each(SUFFIXES)('a queue goes on once its key %s is its own again', { timeout: LIMIT_MS }, async (suffix) => {
-    const redis = new Redis(server);
+    const redis = redisClient();
     const queue = stage.queue();
     const [key, aside] = [`{bull:${queue.name}}:${suffix}`, `{bull:${queue.name}}:aside`];
     const told: string[] = [];

@@ -1,10 +1,10 @@
 // Limits hold over all workers and processes, and what they let go starts at once (issue 3, "Arbitration").
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
-import { keysContaining, server } from '../support/redis.js';
+import { redisClient, unlinkContaining } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, Gate, until } from '../support/waiting.js';
 
@@ -17,11 +17,10 @@ describe('limits', () => {
   const stage = useStage(chasquimq);
   let redis: Redis;
   beforeEach(() => {
-    redis = new Redis(server);
+    redis = redisClient();
   });
   afterEach(async () => {
-    const keys = await keysContaining(redis, `${stage.queueName}:`);
-    if (keys.length > 0) await redis.unlink(...keys);
+    await unlinkContaining(redis, `${stage.queueName}:`);
     await redis.quit();
   });
 

@@ -1,10 +1,9 @@
 // A process that adds and processes jobs without end stays as large as it is, and so does Redis (issue 2: "an
 // addon-level memory test adds and processes a million jobs with a flat heap").
-import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
-import { keysContaining, server } from '../support/redis.js';
+import { keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 
 const MB = 2 ** 20;
@@ -42,7 +41,7 @@ describe('memory', () => {
 
   /** Bytes that the queue takes in Redis. */
   async function storedBytes(): Promise<number> {
-    const redis = new Redis(server);
+    const redis = redisClient();
     let total = 0;
     for (const key of await keysContaining(redis, stage.queueName)) {
       total += Number(await redis.memory('USAGE', key, 'SAMPLES', 0));

@@ -26,7 +26,7 @@ describe('producer.kill', () => {
     const admin = own.client();
     const random = new Random(4);
     const file = join(folder, 'ledger');
-    const common = { REDIS_URL: `redis://127.0.0.1:${own.port}`, QUEUE: stage.queueName, LEDGER: file };
+    const common = { CONNECTION: JSON.stringify(own.connection), QUEUE: stage.queueName, LEDGER: file };
     for (let owner = 0; owner < KILLS; owner++) {
       const told = owner % 2 === 1;
       const env = { ...common, OWNER: owner, DIE_AT: 500 + random.next(1_500), DIE_HOW: told ? 'told' : 'itself' };

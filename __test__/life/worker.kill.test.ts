@@ -3,13 +3,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { server } from '../support/redis.js';
+import { mastersOf, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -25,7 +25,7 @@ describe('worker.kill', () => {
   let redis: Redis;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'chasquimq-life-'));
-    redis = new Redis(server);
+    redis = redisClient();
   });
   afterEach(async () => {
     rmSync(folder, { recursive: true, force: true });
@@ -61,7 +61,8 @@ describe('worker.kill', () => {
     expect(await program.ended, program.errors).toEqual({ code: null, signal: 'SIGKILL' });
     // Redis goes on reading what the process had sent, up to its end.
     await until('the end of its connections', async () => {
-      return !String(await redis.client('LIST')).includes(` name=${stage.queueName}-${owner} `);
+      const lists = await Promise.all(mastersOf(redis).map((master) => master.client('LIST')));
+      return !lists.join().includes(` name=${stage.queueName}-${owner} `);
     });
   }
 

@@ -1,8 +1,7 @@
 // Functions that programs and their tests use beside the classes.
-import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
-import { server } from '../support/redis.js';
+import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
@@ -35,7 +34,7 @@ describe.each(libraries)('$name: helpers', ({ lib }) => {
       ]);
       await active.get('active');
       await worker.close(true);
-      const client = new Redis(server);
+      const client = redisClient();
       const ended = new EventLog(client, ['end']);
       await lib.removeAllQueueData(client, stage.queueName);
       await ended.get('end');
@@ -46,9 +45,9 @@ describe.each(libraries)('$name: helpers', ({ lib }) => {
     it('leaves other queues alone, of the same name under another prefix too', async () => {
       const queue = stage.queue({ prefix: 'other' });
       await queue.add('a', 1);
-      await lib.removeAllQueueData(new Redis(server), stage.queueName);
+      await lib.removeAllQueueData(redisClient(), stage.queueName);
       expect(await queue.count()).toBe(1);
-      await lib.removeAllQueueData(new Redis(server), stage.queueName, 'other');
+      await lib.removeAllQueueData(redisClient(), stage.queueName, 'other');
       expect(await queue.count()).toBe(0);
     });
   });

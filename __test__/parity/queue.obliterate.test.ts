@@ -1,8 +1,7 @@
 // Pins Queue#obliterate: what goes, what refuses, what starts anew (bullmq-surface.md 2.2, 7.1).
 import { describe, expect, it } from 'vitest';
-import { Redis } from 'ioredis';
 import { libraries } from '../support/libraries.js';
-import { keysContaining, server } from '../support/redis.js';
+import { connection, keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
 
@@ -36,7 +35,7 @@ describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
     expect(await queue.getJobCounts()).toEqual(NONE);
     expect(await queue.getJob('1')).toBeUndefined();
     // What remembers an answered command for a while may stay, when it goes by itself.
-    const redis = new Redis(server);
+    const redis = redisClient();
     const keys = await keysContaining(redis, stage.queueName);
     const lifetimes = await Promise.all(keys.map((key) => redis.ttl(key)));
     await redis.quit();
@@ -60,7 +59,7 @@ describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
 
   it('leaves other queues alone', async () => {
     const queue = stage.queue();
-    const other = stage.watch(new lib.Queue(`${stage.queueName}-other`, { connection: { ...server } }));
+    const other = stage.watch(new lib.Queue(`${stage.queueName}-other`, { connection: { ...connection } }));
     await queue.add('job', {});
     await other.add('job', {});
     await queue.obliterate();

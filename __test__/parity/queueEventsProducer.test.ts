@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEventsProducer } from 'bullmq';
 import { libraries } from '../support/libraries.js';
-import { server } from '../support/redis.js';
+import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -10,7 +10,7 @@ describe.each(libraries)('$name: queueEventsProducer', ({ lib }) => {
   const stage = useStage(lib);
 
   function producer(): QueueEventsProducer {
-    return stage.watch(new lib.QueueEventsProducer(stage.queueName, { connection: { ...server } }));
+    return stage.watch(new lib.QueueEventsProducer(stage.queueName, { connection: { ...connection } }));
   }
 
   function log(...names: string[]): EventLog {
@@ -159,9 +159,11 @@ describe.each(libraries)('$name: queueEventsProducer', ({ lib }) => {
   });
 
   it('refuses a name as a queue does', () => {
-    expect(() => new lib.QueueEventsProducer('a:b', { connection: { ...server } })).toThrow(
+    expect(() => new lib.QueueEventsProducer('a:b', { connection: { ...connection } })).toThrow(
       'Queue name cannot contain :',
     );
-    expect(() => new lib.QueueEventsProducer('', { connection: { ...server } })).toThrow('Queue name must be provided');
+    expect(() => new lib.QueueEventsProducer('', { connection: { ...connection } })).toThrow(
+      'Queue name must be provided',
+    );
   });
 });

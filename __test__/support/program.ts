@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { serverUrl } from './redis.js';
+import { connection, serverUrl } from './redis.js';
 
 /** How long a program may take for anything it is waited for. */
 const WAIT_MS = 20_000;
 
 export interface ProgramOptions {
-  /** Beside REDIS_URL, which every program gets. */
+  /** Beside CONNECTION (JSON) and REDIS_URL, which every program gets. */
   env?: Record<string, string | number>;
   /** Options of Node itself. */
   nodeOptions?: string[];
@@ -36,9 +36,10 @@ export class Program {
     const texts = Object.entries(env).map(([name, value]): [string, string] => [name, String(value)]);
     // Nothing of the test runner's own environment reaches the program.
     const { PATH, HOME, TMPDIR } = process.env;
+    const whereQueuesAre = { CONNECTION: JSON.stringify(connection), REDIS_URL: serverUrl() };
     this.#process = spawn(process.execPath, [...nodeOptions, ...args], {
       cwd: fileURLToPath(new URL('../..', import.meta.url)),
-      env: { PATH, HOME, TMPDIR, REDIS_URL: serverUrl(), ...Object.fromEntries(texts) },
+      env: { PATH, HOME, TMPDIR, ...whereQueuesAre, ...Object.fromEntries(texts) },
     });
     createInterface(this.#process.stdout).on('line', (line) => {
       this.lines.push(line);

@@ -1,9 +1,13 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import type { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
+import type { RedisOptions } from '../../src/index.js';
 
 /** The server under test as ioredis options, from REDIS_URL. No server means a failing run, never a skipped one. */
 export const server = parseServer(process.env.REDIS_URL);
+
+/** Where the queues of a test are: in the topology of its project (topology.ts), or else on the server under test. */
+export const connection: RedisOptions = process.env.CONNECTION ? JSON.parse(process.env.CONNECTION) : server;
 
 export interface ServerOptions {
   host: string;
@@ -32,11 +36,32 @@ export function serverUrl(): string {
   return `redis://${user}${host}:${port}/${db}`;
 }
 
-/** Every key on the server whose name contains `text`. */
+/** A client that looks at the keys of queues, which the caller quits. One of a cluster takes the same commands. */
+export function redisClient(): Redis {
+  const { nodes } = connection;
+  return nodes ? (new Cluster(nodes) as unknown as Redis) : new Redis(connection);
+}
+
+/** A client of each server that has keys of its own. */
+export function mastersOf(client: Redis): Redis[] {
+  return client.isCluster ? (client as unknown as Cluster).nodes('master') : [client];
+}
+
+/** Every key whose name contains `text`. */
 export async function keysContaining(client: Redis, text: string): Promise<string[]> {
   const found: string[] = [];
-  for await (const keys of client.scanStream({ match: `*${text}*`, count: 1_000 })) found.push(...(keys as string[]));
+  for (const master of mastersOf(client)) {
+    const stream = master.scanStream({ match: `*${text}*`, count: 1_000 });
+    for await (const keys of stream) found.push(...(keys as string[]));
+  }
   return found;
+}
+
+/** Deletes them. */
+export async function unlinkContaining(client: Redis, text: string): Promise<void> {
+  const keys = await keysContaining(client, text);
+  // one by one: those of a cluster may lie in several slots
+  await Promise.all(keys.map((key) => client.unlink(key)));
 }
 
 /** A port of this machine on which nothing listens. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect } from 'vitest';
 import type {
   FlowProducer,
@@ -14,7 +13,7 @@ import type {
   WorkerOptions,
 } from 'bullmq';
 import type { Library } from './libraries.js';
-import { keysContaining, server } from './redis.js';
+import { connection, redisClient, unlinkContaining } from './redis.js';
 import { EventLog, Gate } from './waiting.js';
 
 interface Closable {
@@ -67,25 +66,24 @@ export class Stage {
     for (const gate of this.#gates) gate.open();
     // Newest first: workers end before the queue they answer to.
     for (const opened of this.#open.reverse()) await opened.close();
-    const redis = new Redis(server);
-    const keys = await keysContaining(redis, this.queueName);
-    if (keys.length > 0) await redis.unlink(...keys);
+    const redis = redisClient();
+    await unlinkContaining(redis, this.queueName);
     await redis.quit();
     expect(this.#errors, 'error events').toEqual([]);
   }
 
   queue(opts: Partial<QueueOptions> = {}, part = ''): Queue {
-    return this.watch(new this.lib.Queue(this.name(part), { connection: { ...server }, ...opts }));
+    return this.watch(new this.lib.Queue(this.name(part), { connection: { ...connection }, ...opts }));
   }
 
   worker(processor: Processor | null, opts: Partial<WorkerOptions> = {}, part = ''): Worker {
-    return this.watch(new this.lib.Worker(this.name(part), processor, { connection: { ...server }, ...opts }));
+    return this.watch(new this.lib.Worker(this.name(part), processor, { connection: { ...connection }, ...opts }));
   }
 
   /** Reads from the beginning of the event log, so that nothing is missed however early it happened. */
   events(opts: Partial<QueueEventsOptions> = {}, part = ''): QueueEvents {
     const events = new this.lib.QueueEvents(this.name(part), {
-      connection: { ...server },
+      connection: { ...connection },
       lastEventId: '0-0',
       ...opts,
     });
@@ -98,7 +96,7 @@ export class Stage {
   }
 
   flowProducer(opts: Partial<QueueBaseOptions & { prefix: string }> = {}): FlowProducer {
-    return this.watch(new this.lib.FlowProducer({ connection: { ...server }, ...opts }));
+    return this.watch(new this.lib.FlowProducer({ connection: { ...connection }, ...opts }));
   }
 
   /** Name of one of this test's queues: tests of flows play on several, told apart by `part`. */

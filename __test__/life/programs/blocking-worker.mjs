@@ -4,7 +4,7 @@
 import { createInterface } from 'node:readline';
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, LOCK_DURATION, BLOCK_MS, HOW } = process.env;
+const { QUEUE, CONNECTION, LOCK_DURATION, BLOCK_MS, HOW } = process.env;
 
 const orders = createInterface(process.stdin);
 const order = (wanted) => new Promise((resolve) => orders.on('line', (line) => line === wanted && resolve()));
@@ -31,7 +31,7 @@ const worker = new Worker(
     console.log('ended', job.id);
     return 'first';
   },
-  { connection: { url: REDIS_URL }, lockDuration: Number(LOCK_DURATION), stalledInterval: 100 },
+  { connection: JSON.parse(CONNECTION), lockDuration: Number(LOCK_DURATION), stalledInterval: 100 },
 );
 worker.on('completed', (job) => console.log('completed', job.id));
 worker.on('stalled', (id) => console.log('stalled', id));

@@ -1,8 +1,8 @@
 // As closes.mjs, in CommonJS: QUEUE.
 const { Queue, QueueEvents, Worker } = require('chasquimq');
 
-const { QUEUE, REDIS_URL } = process.env;
-const connection = { url: REDIS_URL };
+const { QUEUE, CONNECTION } = process.env;
+const connection = JSON.parse(CONNECTION);
 
 async function main() {
   const queue = new Queue(QUEUE, { connection });

@@ -1,8 +1,8 @@
 // Uses everything once, closes it and has nothing more to do: QUEUE.
 import { Queue, QueueEvents, Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL } = process.env;
-const connection = { url: REDIS_URL };
+const { QUEUE, CONNECTION } = process.env;
+const connection = JSON.parse(CONNECTION);
 
 const queue = new Queue(QUEUE, { connection });
 const events = new QueueEvents(QUEUE, { connection });

@@ -3,8 +3,8 @@
 import { createInterface } from 'node:readline';
 import { Queue, QueueEvents, Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, CASE, NOWHERE, PORT } = process.env;
-const server = { url: REDIS_URL };
+const { QUEUE, CONNECTION, CASE, NOWHERE, PORT } = process.env;
+const server = JSON.parse(CONNECTION);
 const nowhere = { host: '127.0.0.1', port: Number(NOWHERE) };
 const shaky = { host: '127.0.0.1', port: Number(PORT) };
 

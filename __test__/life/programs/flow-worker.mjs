@@ -1,8 +1,8 @@
-// A worker of children that doubles their data, and kills itself at run number DIE_AT: QUEUE, OWNER (for its connection's
-// name).
+// A worker of children that doubles their data, and kills itself at run number DIE_AT: QUEUE, PREFIX, OWNER (for its
+// connection's name).
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, OWNER, DIE_AT } = process.env;
+const { QUEUE, PREFIX, CONNECTION, OWNER, DIE_AT } = process.env;
 
 let runs = 0;
 
@@ -13,7 +13,8 @@ new Worker(
     return 2 * job.data;
   },
   {
-    connection: { url: REDIS_URL, connectionName: `${QUEUE}-${OWNER}` },
+    prefix: PREFIX,
+    connection: { ...JSON.parse(CONNECTION), connectionName: `${QUEUE}-${OWNER}` },
     concurrency: 50,
     lockDuration: 500,
     stalledInterval: 200,

@@ -4,10 +4,10 @@
 import { openSync, writeSync } from 'node:fs';
 import { Queue } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, LEDGER, OWNER, DIE_AT, DIE_HOW } = process.env;
+const { QUEUE, CONNECTION, LEDGER, OWNER, DIE_AT, DIE_HOW } = process.env;
 
 const ledger = openSync(LEDGER, 'a');
-const queue = new Queue(QUEUE, { connection: { url: REDIS_URL } });
+const queue = new Queue(QUEUE, { connection: JSON.parse(CONNECTION) });
 let made = 0;
 let acknowledged = 0;
 

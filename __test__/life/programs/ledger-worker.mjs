@@ -4,7 +4,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, LEDGER, OWNER, REMOVE, DIE_AT, DIE_HOW } = process.env;
+const { QUEUE, CONNECTION, LEDGER, OWNER, REMOVE, DIE_AT, DIE_HOW } = process.env;
 
 const ledger = openSync(LEDGER, 'a');
 let runs = 0;
@@ -19,7 +19,7 @@ new Worker(
     else process.kill(process.pid, 'SIGKILL');
   },
   {
-    connection: { url: REDIS_URL, connectionName: `${QUEUE}-${OWNER}` },
+    connection: { ...JSON.parse(CONNECTION), connectionName: `${QUEUE}-${OWNER}` },
     concurrency: 50,
     lockDuration: 500,
     stalledInterval: 200,

@@ -1,11 +1,12 @@
 // Workers of a queue with a limit: QUEUE, WORKERS (number in this process), OPTIONS (JSON, of each). Every handler writes
 // to Redis when it starts, by the server's clock, and how many handlers run then in all processes.
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, WORKERS, OPTIONS } = process.env;
+const { QUEUE, CONNECTION, WORKERS, OPTIONS } = process.env;
 
-const redis = new Redis(REDIS_URL);
+const connection = JSON.parse(CONNECTION);
+const redis = connection.nodes ? new Cluster(connection.nodes) : new Redis(connection);
 const key = (suffix) => `${QUEUE}:${suffix}`;
 
 async function run(job) {
@@ -22,7 +23,7 @@ async function run(job) {
 const options = JSON.parse(OPTIONS);
 const workers = Array.from(
   { length: Number(WORKERS) },
-  () => new Worker(QUEUE, run, { connection: { url: REDIS_URL }, lockDuration: 500, stalledInterval: 200, ...options }),
+  () => new Worker(QUEUE, run, { connection, lockDuration: 500, stalledInterval: 200, ...options }),
 );
 await Promise.all(workers.map((worker) => worker.waitUntilReady()));
 console.log('ready');

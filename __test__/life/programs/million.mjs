@@ -4,8 +4,8 @@
 // Says: memory <jobs so far> <heapUsed> <rss> <external>, in bytes; at the end: done <runs>.
 import { Queue, QueueEvents, Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, JOBS, KIND } = process.env;
-const connection = { url: REDIS_URL };
+const { QUEUE, CONNECTION, JOBS, KIND } = process.env;
+const connection = JSON.parse(CONNECTION);
 const jobs = Number(JOBS);
 const odd = KIND === 'odd';
 /** Jobs that may be unfinished at a time: the producer is faster than the worker. */

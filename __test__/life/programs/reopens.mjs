@@ -4,8 +4,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { Queue, QueueEvents, Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL } = process.env;
-const connection = { url: REDIS_URL };
+const { QUEUE, CONNECTION } = process.env;
+const connection = JSON.parse(CONNECTION);
 const closed = [];
 
 async function round() {

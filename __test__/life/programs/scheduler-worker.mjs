@@ -2,7 +2,7 @@
 // process: a job was taken, and what follows it was not made. With DIE_AFTER it kills itself after so many jobs.
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, DIE, DIE_AFTER } = process.env;
+const { QUEUE, CONNECTION, DIE, DIE_AFTER } = process.env;
 let runs = 0;
 
 const worker = new Worker(
@@ -12,7 +12,7 @@ const worker = new Worker(
     if (++runs === Number(DIE_AFTER)) process.kill(process.pid, 'SIGKILL');
   },
   {
-    connection: { url: REDIS_URL },
+    connection: JSON.parse(CONNECTION),
     concurrency: 20,
     lockDuration: 500,
     stalledInterval: 200,

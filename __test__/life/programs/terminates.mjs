@@ -2,7 +2,7 @@
 // Says: started <n>, terminating, given back <n>, closed.
 import { Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL, LIMIT_MS } = process.env;
+const { QUEUE, CONNECTION, LIMIT_MS } = process.env;
 
 const running = new Set();
 let asked;
@@ -21,7 +21,7 @@ const worker = new Worker(
     }
   },
   // no scan, and a lease that outlasts the test: what is not given back does not start again
-  { connection: { url: REDIS_URL }, concurrency: 4, lockDuration: 600_000, skipStalledCheck: true },
+  { connection: JSON.parse(CONNECTION), concurrency: 4, lockDuration: 600_000, skipStalledCheck: true },
 );
 
 process.once('SIGTERM', async () => {

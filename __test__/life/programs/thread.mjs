@@ -3,8 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { Queue, QueueEvents, Worker } from 'chasquimq';
 
-const { name, url, closes } = workerData;
-const connection = { url };
+const { name, connection, closes } = workerData;
 
 const queue = new Queue(name, { connection });
 const events = new QueueEvents(name, { connection });

@@ -3,11 +3,11 @@
 import { Worker as Thread } from 'node:worker_threads';
 import { Queue, Worker } from 'chasquimq';
 
-const { QUEUE, REDIS_URL } = process.env;
-const connection = { url: REDIS_URL };
+const { QUEUE, CONNECTION } = process.env;
+const connection = JSON.parse(CONNECTION);
 
 async function thread(index, closes) {
-  const workerData = { name: `${QUEUE}-${index}`, url: REDIS_URL, closes };
+  const workerData = { name: `${QUEUE}-${index}`, connection, closes };
   const started = new Thread(new URL('thread.mjs', import.meta.url), { workerData });
   const ended = new Promise((resolve) => started.once('exit', resolve));
   await new Promise((resolve, reject) => {
