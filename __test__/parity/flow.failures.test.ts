@@ -1,7 +1,7 @@
 // Pins what becomes of a parent whose child fails, by the child's option (bullmq-surface.md 11.3).
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobsOptions } from 'bullmq';
-import { familyOf } from '../support/flows.js';
+import { endChildren, familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -70,6 +70,27 @@ describe.each(libraries)('$name: flow.failures', ({ lib }) => {
       const { job } = await stage.flowProducer().add(flow({ bad: { removeOnFail: true }, good: {} }));
       expect((await log.get('completed'))[1]).toEqual({ [key('good')]: 'good' });
       expect(await job.getDependenciesCount()).toEqual({ ...NOTHING, processed: 1 });
+    });
+
+    it('nor is one that is kept no longer', async () => {
+      const { job } = await stage.flowProducer().add(flow({ bad: {}, good: {} }));
+      await endChildren(stage, 2);
+      expect(await job.getState()).toBe('waiting-children');
+      const global = stage.globalLog({}, 'top');
+      await stage.queue().add('bad other', {}, { removeOnFail: 1 });
+      await endChildren(stage, 1);
+      expect((await global.get('waiting'))[0]).toEqual({ jobId: job.id, prev: 'waiting-children' });
+      expect(await job.getState()).toBe('waiting');
+      expect(await job.getDependenciesCount()).toEqual({ ...NOTHING, processed: 1 });
+    });
+
+    it('nor is one that is kept no longer, by a parent in the same queue', async () => {
+      const { job } = await stage.flowProducer().add(familyOf(stage, { bad: {}, good: {} }, {}, ''));
+      await endChildren(stage, 2);
+      await stage.queue().add('bad other', {}, { removeOnFail: { age: 3600, count: 1 } });
+      await endChildren(stage, 2);
+      expect(await job.getState()).toBe('completed');
+      expect(await job.getDependencies()).toMatchObject({ processed: { [key('good')]: 'good' }, unprocessed: [] });
     });
   });
 

@@ -24,7 +24,7 @@ end
 
 -- The owner is delayed still: it gives way.
 local function replace_owner(owner, id, dedup)
-  drop_records({ owner }, true)
+  drop_records({ owner }, true, true)
   emit_job('removed', owner, 'delayed')
   emit_deduplicated(id, dedup, owner)
   if dedup[3] == 1 or dedup[6] == 1 then

@@ -29,7 +29,7 @@ if S.flows == 1 then
 -- @include lib/find
   settling.by_turn = true
   families = { tell_parent = tell_parent, tell_span = tell_span, tell_failure = tell_failure, code_of = children_code, settle = settle_parents,
-    flush = flush_visited, find = locate }
+    cut_removed = cut_removed, flush = flush_visited, find = locate }
 end
 
 -- Vitals of a child that is at its first try hold nothing but its parent; those of siblings are equal.
@@ -164,7 +164,7 @@ local function completed_vitals(id, active, returnvalue, W, large_bytes)
   known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], W.now_ms
   known.rv = returnvalue ~= '' and returnvalue or nil
   known.lr = large_bytes
-  known.pb = active[4] ~= '' and active[4] or nil
+  if active[4] ~= '' then known.pb = active[4] end
   known.d = nil
   local packed = cmsgpack.pack(known)
   if origin then
@@ -365,8 +365,8 @@ end
 
 -- What a failed try leaves of a job in its vitals.
 local function failed_vitals(vitals, active, outcome, W)
-  vitals.am, vitals.as, vitals.po = outcome[10], active[2], active[1]
-  vitals.pb = active[4] ~= '' and active[4] or nil
+  F.stored().start(vitals, active)
+  vitals.am = outcome[10]
   vitals.fr = outcome[12] ~= '' and outcome[12] or nil
   vitals.d = nil
   -- what the job is to fail for stays until it has failed for good
@@ -504,10 +504,11 @@ local function give_back(outcome, W)
   local active, why = take_out(outcome, W)
   if not active then return why end
   local vitals = F.vitals[id] or {}
-  vitals.as = active[2] - (started == 1 and 0 or 1)
   if started == 1 then
-    vitals.po = active[1]
+    F.stored().start(vitals, active)
     F.met_limit = true
+  else
+    vitals.as = active[2] - 1
   end
   F.vitals_set[#F.vitals_set + 1] = id
   F.vitals_set[#F.vitals_set + 1] = cmsgpack.pack(vitals)
@@ -549,7 +550,7 @@ local function write_finish()
     for from = 1, #F.dropped, 1000 do
       redis.call('ZREM', base .. 'failed', unpack(F.dropped, from, math.min(from + 999, #F.dropped)))
     end
-    drop_records(F.dropped, true)
+    drop_records(F.dropped, true, true)
   end
   enter_line(F.waiting)
   enter_front(F.front, F.places)
@@ -586,15 +587,6 @@ local function finish(outcomes, W)
     end
   end
   write_finish()
-  if families then
-    close_group()
-    local ended = #event_groups
-    families.settle(W.now_ms)
-    close_group()
-    -- parents that wait in this queue start before their last child is told to have ended
-    for i = ended + 1, #event_groups do table.insert(event_groups, told + i - ended, table.remove(event_groups, i)) end
-    families.flush(W.now_ms)
-  end
   local points = W.keeps[1] and W.keeps[1][4]
   for _, set in ipairs({ 'completed', 'failed' }) do
     local ended = set == 'completed' and F.removed or 0
@@ -603,6 +595,16 @@ local function finish(outcomes, W)
       ended = ended + count
     end
     if points and ended > 0 then count_minutes(set, ended, W.now_ms, points) end
+  end
+  if families then
+    close_group()
+    local ended = #event_groups
+    families.cut_removed()
+    families.settle(W.now_ms)
+    close_group()
+    -- parents that wait in this queue start before their last child is told to have ended
+    for i = ended + 1, #event_groups do table.insert(event_groups, told + i - ended, table.remove(event_groups, i)) end
+    families.flush(W.now_ms)
   end
   return F.rejected
 end

@@ -59,8 +59,9 @@ local function drop_finished(set, members, count, ids)
     for from = 1, #records, 1000 do
       redis.call('ZREM', base .. set, unpack(records, from, math.min(from + 999, #records)))
     end
-    -- retention leaves a key the time it has; a cleaned job's key goes, as a removed one's
-    drop_records(records, not ids)
+    -- retention leaves a key the time it has; a cleaned job's key goes, as a removed one's. What waits for a child that failed is told
+    -- only now that the child goes.
+    drop_records(records, not ids, set == 'completed' or S.flows == 0)
   end
 end
 -- @warm

@@ -238,13 +238,18 @@ local function settle_parents(now_ms, bulk)
   for _, of in ipairs(bases) do in_queue(of, function() settle_queue(told[of], now_ms, bulk) end) end
 end
 
+-- Notes which children were removed since.
+local function cut_removed()
+  local left = left_parents
+  left_parents = {}
+  for _, child in ipairs(left) do cut_child(child[1], child[2], child[3]) end
+end
+
 -- Tells the parents of many jobs that were removed.
 local function settle_removed(now_ms)
   -- a parent that goes may have had a parent
   while #left_parents > 0 do
-    local left = left_parents
-    left_parents = {}
-    for _, child in ipairs(left) do cut_child(child[1], child[2], child[3]) end
+    cut_removed()
     settle_parents(now_ms, true)
   end
 end
