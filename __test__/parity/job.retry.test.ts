@@ -74,6 +74,51 @@ describe.each(libraries)('$name: job.retry', ({ lib }) => {
     expect([stored.attemptsMade, stored.attemptsStarted]).toEqual([0, 0]);
   });
 
+  it('keeps the stack traces, to which the next failure adds', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      throw new Error(`try ${job.attemptsStarted} after ${job.stacktrace?.length}`);
+    });
+    const log = new EventLog(worker, ['failed']);
+    await queue.addBulk([
+      { name: 'one', data: {} },
+      { name: 'all', data: {} },
+    ]);
+    await log.get('failed', 2);
+    await worker.pause();
+    await (await fetchJob(queue, '1')).retry('failed', { resetAttemptsMade: true });
+    await worker.resume();
+    await log.get('failed', 3);
+    await queue.retryJobs();
+    await log.get('failed', 5);
+    const traces = ((await queue.getJobs('failed', 0, -1, true)) as Job[]).map(({ id, stacktrace }) => [
+      id,
+      stacktrace?.map((trace) => trace.split('\n')[0]),
+    ]);
+    expect(Object.fromEntries(traces)).toEqual({
+      1: ['Error: try 1 after 0', 'Error: try 2 after 1', 'Error: try 3 after 2'],
+      2: ['Error: try 1 after 0', 'Error: try 2 after 1'],
+    });
+  });
+
+  it('of a completed job keeps why it failed before', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      if (job.attemptsStarted === 1) throw new Error('first');
+    });
+    const log = new EventLog(worker, ['completed']);
+    const { id } = await queue.add('job', {}, { attempts: 2 });
+    await log.get('completed');
+    await worker.pause();
+    await (await fetchJob(queue, id)).retry('completed');
+    expect((await fetchJob(queue, id)).failedReason).toBe('first');
+    await worker.resume();
+    await log.get('completed', 2);
+    await worker.pause();
+    await queue.retryJobs({ state: 'completed' });
+    expect((await fetchJob(queue, id)).failedReason).toBe('first');
+  });
+
   it('puts the job at the end of the line', async () => {
     const { queue, job, worker, log } = await finished('failed');
     await queue.add('other', {});

@@ -385,4 +385,38 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     const [job] = await log.get<[Job]>('completed');
     expect([job.processedBy, (await fetchJob(queue, '1')).processedBy]).toEqual(['painter', 'painter']);
   });
+
+  describe('keeps the name of the worker', () => {
+    it.each<[string, (job: Job, token: string) => Promise<unknown>]>([
+      ['was moved to wait', (job, token) => job.moveToWait(token)],
+      ['was delayed', (job, token) => job.moveToDelayed(Date.now() + 3_600_000, token)],
+      ['waits for children', (job, token) => job.moveToWaitingChildren(token)],
+      ['is to be tried again', (job, token) => job.moveToFailed(new Error('once'), token)],
+      ['was taken by a worker without a name', (job, token) => job.moveToWait(token).then(() => taken(token))],
+    ])('of a job that %s', async (_, move) => {
+      const queue = stage.queue();
+      const { id = '' } = await queue.add('job', {}, { attempts: 2 });
+      await queue.add('child', {}, { parent: { id, queue: queue.qualifiedName }, delay: 3_600_000 });
+      await move(await taken('t', 'painter'), 't');
+      expect((await fetchJob(queue, id)).processedBy).toBe('painter');
+    });
+
+    async function taken(token: string, name?: string): Promise<Job> {
+      const job = await stage.worker(null, name === undefined ? {} : { name }).getNextJob(token);
+      if (!job) throw new Error('there is no next job');
+      return job;
+    }
+
+    it('of a job that stalled', async () => {
+      const queue = stage.queue();
+      const { id } = await queue.add('job', {});
+      const quick = { name: 'painter', lockDuration: 50, stalledInterval: 50 };
+      const lost = stage.worker(null, { ...quick, skipLockRenewal: true });
+      const stalled = new EventLog(lost, ['stalled']);
+      await lost.getNextJob('t');
+      await lost.startStalledCheckTimer();
+      await stalled.get('stalled');
+      expect((await fetchJob(queue, id)).processedBy).toBe('painter');
+    });
+  });
 });

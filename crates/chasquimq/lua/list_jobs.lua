@@ -73,8 +73,7 @@ end
 -- An active job's start is told by who holds it.
 local function active_vitals(i)
   local known = stored().vitals(vitals[i])
-  local active = stored().active(actives[i])
-  known.po, known.as, known.pb = active[1], active[2], active[4] ~= '' and active[4] or nil
+  stored().start(known, stored().active(actives[i]))
   return cmsgpack.pack(known)
 end
 

@@ -28,7 +28,7 @@ local vitals = detach(job)
 redis.call('HDEL', base .. 'active', id)
 S.active = S.active - 1
 free_lock(job.active[3])
-vitals.po, vitals.as = job.active[1], job.active[2]
+stored().start(vitals, job.active)
 vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
 store_vitals(id, vitals)
 if due_ms == 0 then

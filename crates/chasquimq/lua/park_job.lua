@@ -45,8 +45,9 @@ local vitals = detach(job)
 redis.call('HDEL', base .. 'active', id)
 S.active = S.active - 1
 free_lock(job.active[3])
+stored().start(vitals, job.active)
 -- its own delay counted when it started first
-vitals.po, vitals.as, vitals.d = job.active[1], job.active[2], nil
+vitals.d = nil
 store_vitals(id, vitals)
 redis.call('ZADD', base .. 'waiting-children', now_ms, id)
 emit_job('waiting-children', id, 'active')

@@ -26,8 +26,7 @@ if job.state ~= state then return -3 end
 local vitals = detach(job)
 redis.call('ZREM', base .. state, id)
 if state == 'completed' then S.completed = S.completed - 1 end
-vitals.fr, vitals.fo, vitals.po = nil, nil, nil
-forget_result(id, vitals)
+forget_end(id, vitals, state)
 if reset_made == '1' then vitals.am = nil end
 if reset_started == '1' then vitals.as = nil end
 if vitals.pa then wait_again(vitals.pa, id, state) end

@@ -31,8 +31,7 @@ count = math.min(count, PAGE)
 local moved, jobs_set, vitals_set = {}, {}, {}
 
 local function keep_vitals(id, vitals)
-  vitals.fr, vitals.fo, vitals.po = nil, nil, nil
-  forget_result(id, vitals)
+  forget_end(id, vitals, state)
   if reset == '1' then vitals.am, vitals.as = nil, nil end
   if vitals.pa then wait_again(vitals.pa, id, state) end
   if next(vitals) then

@@ -33,7 +33,7 @@ pub struct Vitals {
     /// Message of the last error.
     #[serde(rename = "fr")]
     pub failed_reason: Option<String>,
-    /// Stack traces, JSON array of texts.
+    /// Stack traces, JSON array of texts. Stored apart; here it is empty where there are some, and no reason says so.
     #[serde(rename = "tr")]
     pub stacktrace: Option<String>,
     /// Last activation, epoch ms.

@@ -3,10 +3,7 @@ local function describe(job, out)
   local vitals
   if job.record then
     vitals = stored().vitals(redis.call('HGET', base .. 'vitals', job.id))
-    if job.active then
-      vitals.po, vitals.as = job.active[1], job.active[2]
-      vitals.pb = job.active[4] ~= '' and job.active[4] or nil
-    end
+    if job.active then stored().start(vitals, job.active) end
   else
     vitals = frame_vitals(job)
   end

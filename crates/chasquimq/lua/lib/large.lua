@@ -4,8 +4,13 @@
 --     ld   of its data, whose place in the body is empty. It stays apart, however short it becomes.
 --     lr   of its result; there is no rv then
 
--- A job that ended is to run again.
-local function forget_result(id, vitals)
+-- A job that ended in this state is to run again. Why one failed that completed later stays.
+local function forget_end(id, vitals, state)
+  vitals.fo, vitals.po = nil, nil
+  if state == 'failed' then
+    -- it has stack traces still
+    vitals.tr, vitals.fr = vitals.fr and '' or vitals.tr, nil
+  end
   if vitals.lr then redis.call('HDEL', base .. 'large', 'r' .. id) end
   vitals.rv, vitals.lr = nil, nil
 end

@@ -4,7 +4,7 @@ local lost, started_ms = {}, {}
 
 local function lose(id, active, vitals, max_stalled)
   vitals.st = (vitals.st or 0) + 1
-  vitals.as, vitals.po = active[2], active[1]
+  stored().start(vitals, active)
   if vitals.st > max_stalled then vitals.df = 'job stalled more than allowable limit' end
   redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
   S.active = S.active - 1
@@ -25,7 +25,7 @@ local function reclaim(now_ms, max_stalled, concerns, held)
         local id = id_in(brood and brood[1], first + offset)
         if chars:sub(offset + 1, offset + 1) == '1' and not (held and held[id]) then
           redis.call('HSET', base .. 'jobs', id, body_of(offset))
-          lose(id, { take[1], 1 }, { pa = parent_in(brood, first, offset) }, max_stalled)
+          lose(id, { take[1], 1, take[3], take[4] }, { pa = parent_in(brood, first, offset) }, max_stalled)
           chars = replace_chars(chars, offset, '0')
         end
       end

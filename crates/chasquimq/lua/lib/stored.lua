@@ -8,13 +8,14 @@
 --   list(raw)              an array; an empty one when it cannot be read
 --   ids(blob)              those in an entry of references that can be read
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
+--   start(vitals, active)  notes in a record's vitals when, how often and by whom it was started
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local readers
 
 local function stored()
   if readers then return readers end
   local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
-    ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', di = 'string', pa = 'table',
+    ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
     nx = 'table' }
   local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
   local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
@@ -77,6 +78,12 @@ local function stored()
     if sound then return ids end
 -- @include lib/strays
     return readable_ids(blob)
+  end
+
+  function readers.start(vitals, active)
+    vitals.po, vitals.as = active[1], active[2]
+    -- a worker without a name leaves that of the one before
+    if active[4] ~= '' then vitals.pb = active[4] end
   end
 
   function readers.timestamp(blob, offset)

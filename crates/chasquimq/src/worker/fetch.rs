@@ -81,7 +81,7 @@ pub struct Extra {
 impl Extra {
     /// Whether the job failed before: then it has stack traces, which are not in the answer.
     pub(super) fn has_failed(&self) -> bool {
-        self.vitals.failed_reason.is_some()
+        self.vitals.failed_reason.is_some() || self.vitals.stacktrace.is_some()
     }
 
     /// Whether the answer does not hold all of the job.

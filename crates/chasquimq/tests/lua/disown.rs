@@ -52,7 +52,7 @@ fn what_is_not_heads_the_line() {
          log: 1-4 7-1
          state: cursor=7-1 id=7 waiting=4 active=3 references=1
          takes: 1=[1000 0101 w bob] 7=[1000 '' other '']
-         vitals: 1={as:1 po:1000 st:1} 3={as:1 po:1000 st:1} 6={as:1 po:1000 st:1} x={as:1 po:1000 st:1}
+         vitals: 1={as:1 pb:bob po:1000 st:1} 3={as:1 pb:bob po:1000 st:1} 6={as:1 pb:bob po:1000 st:1} x={as:1 pb:bob po:1000 st:1}
          wake: set",
     );
     // the others end as ever
@@ -79,8 +79,8 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     queue.key_is(
         "vitals",
         &format!(
-            "1={{as:2 df:{failure} po:1020 st:2}} 2={{as:1 po:1000 st:1}} 3={{as:1 po:1000 st:1}} 4={{as:1 po:1000 st:1}} \
-             6={{as:1 po:1000 st:1}} x={{as:1 po:1000 st:1}}"
+            "1={{as:2 df:{failure} pb:bob po:1020 st:2}} 2={{as:1 pb:bob po:1000 st:1}} 3={{as:1 pb:bob po:1000 st:1}} 4={{as:1 pb:bob po:1000 st:1}} \
+             6={{as:1 pb:bob po:1000 st:1}} x={{as:1 pb:bob po:1000 st:1}}"
         ),
     );
 }

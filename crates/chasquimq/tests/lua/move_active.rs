@@ -45,7 +45,7 @@ fn a_record_is_delayed_from_now() {
          log: 1-3 5-1
          state: cursor=4-r1 id=5 waiting=1 active=3 references=1
          takes: 1=[1000 '' w bob]
-         vitals: x={as:1 d:490 p:1 po:1000}
+         vitals: x={as:1 d:490 p:1 pb:bob po:1000}
          wake: set",
     );
     queue.events_are("[X delayed [x] delay [1500]]");
@@ -56,7 +56,7 @@ fn a_time_that_has_passed_is_no_delay() {
     let mut queue = active();
     run!(queue, MOVE_ACTIVE, 1010, "x", "w", 5);
     queue.key_is("delayed", "x@5+0");
-    queue.key_is("vitals", "x={as:1 d:0 po:1000}");
+    queue.key_is("vitals", "x={as:1 d:0 pb:bob po:1000}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn unfinished_jobs_of_a_dead_worker_head_the_line() {
          stalled: set
          state: cursor=6-1 id=7 waiting=5 active=1 completed=1 references=1
          takes: 6=[1000 '' alive '']
-         vitals: 1={as:1 po:1000 st:1} 3={as:1 po:1000 st:1} 4={as:1 po:1000 st:1} x={as:1 po:1000 st:1}
+         vitals: 1={as:1 pb:bob po:1000 st:1} 3={as:1 pb:bob po:1000 st:1} 4={as:1 pb:bob po:1000 st:1} x={as:1 pb:bob po:1000 st:1}
          wake: set",
     );
     let ids: Vec<String> = queue
@@ -75,7 +75,7 @@ fn a_job_brought_back_counts_its_starts() {
     queue.end_lease("dead");
     run!(queue, RESCUE, 1020, 60_000, 1);
     let reply = queue.step(Step::by("v").at(1030).want(1));
-    assert_eq!(reply, "[[] [0 1 <[7 {} a 1]> <{as:1 po:1000 st:1}> 2] -1 0 4]");
+    assert_eq!(reply, "[[] [0 1 <[7 {} a 1]> <{as:1 pb:bob po:1000 st:1}> 2] -1 0 4]");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_failed_job_waits_again() {
          runs: 1=[3 1 4 1000 bob <[10 20 30]>]
          state: cursor=5-r1 id=5 waiting=1 completed=3 references=2
          traces: 4=[\"trace\"] x=[\"trace\"]
-         vitals: 4={am:2 as:1 pb:bob} x={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}
+         vitals: 4={am:2 as:1 pb:bob tr:''} x={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}
          wake: set",
     );
     queue.events_are("[X waiting [4] prev failed]");
@@ -29,7 +29,11 @@ fn a_failed_job_waits_again() {
 
 #[test]
 fn a_job_may_start_from_nothing() {
-    for (made, started, vitals) in [(1, 0, "{as:1 pb:bob}"), (0, 1, "{am:2 pb:bob}"), (1, 1, "{pb:bob}")] {
+    for (made, started, vitals) in [
+        (1, 0, "{as:1 pb:bob tr:''}"),
+        (0, 1, "{am:2 pb:bob tr:''}"),
+        (1, 1, "{pb:bob tr:''}"),
+    ] {
         let mut queue = finished();
         run!(queue, RETRY_JOB, 1020, "x", "failed", 0, made, started);
         let others = "4={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}";

@@ -18,7 +18,7 @@ fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     );
     queue.key_is("log", "1-4 5-r2(4 x)");
     queue.key_is("failed", "(none)");
-    queue.key_is("vitals", "4={am:2 as:1 pb:bob} x={am:2 as:1 pb:bob}");
+    queue.key_is("vitals", "4={am:2 as:1 pb:bob tr:''} x={am:2 as:1 pb:bob tr:''}");
     queue.key_is("traces", "4=[\"trace\"] x=[\"trace\"]");
     queue.key_is("state", "cursor=5-r1 id=5 waiting=2 completed=3 references=2");
     queue.key_is("wake", "set");

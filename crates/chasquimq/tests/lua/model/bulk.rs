@@ -107,8 +107,10 @@ impl Drive {
         let moved: Vec<String> = order[..expected].to_vec();
         for id in &moved {
             let vitals = &mut self.model.job(id).vitals;
-            (vitals.failed_reason, vitals.finished_on) = (None, None);
-            (vitals.processed_on, vitals.returnvalue) = (None, None);
+            if state == "failed" {
+                vitals.failed_reason = None;
+            }
+            (vitals.finished_on, vitals.processed_on, vitals.returnvalue) = (None, None, None);
             if reset == 1 {
                 (vitals.attempts_made, vitals.attempts_started) = (0, 0);
             }

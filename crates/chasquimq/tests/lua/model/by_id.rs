@@ -76,12 +76,10 @@ impl Drive {
             return;
         }
         let vitals = &mut self.model.job(&id).vitals;
-        (
-            vitals.failed_reason,
-            vitals.finished_on,
-            vitals.processed_on,
-            vitals.returnvalue,
-        ) = (None, None, None, None);
+        if state == "failed" {
+            vitals.failed_reason = None;
+        }
+        (vitals.finished_on, vitals.processed_on, vitals.returnvalue) = (None, None, None);
         if made == 1 {
             vitals.attempts_made = 0;
         }

@@ -172,7 +172,7 @@ fn a_failed_try_and_a_lost_worker_leave_the_data() {
     assert_eq!(
         run!(queue, READ_JOBS, by_ids(&["x", "y"])),
         "[x waiting <[7 {} a '']> <{am:1 as:1 fr:boom ld:4 pb:bob po:1005}> [\"trace\"] \
-          y waiting <[7 {} a '']> <{as:1 ld:4 po:1005 st:1}> '']"
+          y waiting <[7 {} a '']> <{as:1 ld:4 pb:bob po:1005 st:1}> '']"
     );
 }
 

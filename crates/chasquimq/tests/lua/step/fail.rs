@@ -128,7 +128,7 @@ fn a_try_counts_from_what_was_stored() {
         "[[] [0 x <[7 {} a 1]> <{am:1 as:1 fr:boom pb:bob po:1005}> 2] -1 0 0]"
     );
     queue.step(Step::by("v").at(1030).done_record("x", "1"));
-    queue.key_is("vitals", "x={am:2 as:2 fo:1030 fr:boom po:1020 rv:1}");
+    queue.key_is("vitals", "x={am:2 as:2 fo:1030 fr:boom pb:bob po:1020 rv:1}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn jobs_that_never_started_go_back_as_if_nothing_had_happened() {
 fn a_job_that_started_and_goes_back_counts_its_start() {
     let mut queue = taken(Plan::new().frame(1).record("x"), 2);
     queue.step(Step::by("w").back(&at(1, 1, 0), true).back(&of("x"), true));
-    queue.key_is("vitals", "1={as:1 po:1005} x={as:1 po:1005}");
+    queue.key_is("vitals", "1={as:1 pb:bob po:1005} x={as:1 pb:bob po:1005}");
     queue.key_is("front", "1 x");
 }
 
