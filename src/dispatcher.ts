@@ -12,6 +12,7 @@
 import { Delivery, type DeliveredBatch } from './delivery.js';
 import { errorFromNative, type CodedError } from './errors/error-from-native.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
+import { isMove } from './errors/is-move.js';
 import { rejectWith } from './errors/reject-with.js';
 import { Failures } from './failures.js';
 import { askStrategy, failedTry, needsStrategy, reasonNotToRun, type FailedTry } from './failed-try.js';
@@ -23,9 +24,6 @@ import type { TracedRuns } from './telemetry/runs.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import { ErrorCode } from './types/error-code.js';
 import type { MinimalQueue } from './types/minimal-queue.js';
-
-/** Errors of these names say that the processor has moved the job by itself. */
-export const MOVED = new Set(['DelayedError', 'WaitingError', 'WaitingChildrenError']);
 
 /** Refusals of a completion that fail the try. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
@@ -278,12 +276,12 @@ export class Dispatcher {
   failed(slot: Slot, error: unknown): boolean {
     const job = slot.job!;
     const { handle } = slot;
-    const { name, message } = Object(error) as Partial<Error>;
+    const { message } = Object(error) as Partial<Error>;
     if (this.stopped) return this.next(slot);
     if (message === RATE_LIMIT_ERROR) {
       this.outcomes.add({ handle, kind: 'rateLimited' });
       this.options.runs?.limited(job);
-    } else if (MOVED.has(name as string)) {
+    } else if (isMove(error)) {
       this.outcomes.add({ handle, kind: 'moved' });
       this.options.runs?.end(job);
     } else {

@@ -74,7 +74,7 @@ export class FlowEncoder {
   private parentNumber(parent: EncodedParent): number {
     if (parent === undefined) return 0;
     if (typeof parent === 'number') return parent + 1;
-    return -this.parents.push(parent.queue, parent.id) / 2;
+    return -this.parents.push(String(parent.queue), String(parent.id)) / 2;
   }
 }
 

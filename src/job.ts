@@ -223,9 +223,7 @@ export class Job<
    */
   get stacktrace(): string[] | null {
     if (this[ENCODED] & STACKTRACE_TEXT) {
-      const text = this[STACKTRACE] as string | undefined;
-      const traces = text ? parseStored<string[] | null>(text, null) : null;
-      this[STACKTRACE] = Array.isArray(traces) ? traces : [];
+      this[STACKTRACE] = tracesFrom(this[STACKTRACE] as string | undefined);
       this[ENCODED] &= ~STACKTRACE_TEXT;
     }
     return this[STACKTRACE] as string[] | null;
@@ -383,7 +381,7 @@ export class Job<
     if (json.failedReason) job.failedReason = json.failedReason;
     if (json.deferredFailure) job.deferredFailure = json.deferredFailure;
     if (json.processedBy) job.processedBy = json.processedBy;
-    job.stacktrace = json.stacktrace ? (JSON.parse(json.stacktrace) as string[] | null) : [];
+    job.stacktrace = tracesFrom(json.stacktrace);
     if (typeof json.returnvalue === 'string') job.returnvalue = JSON.parse(json.returnvalue) as R;
     if (json.parentKey) job.parentKey = json.parentKey;
     if (json.parent) job.parent = json.parent;
@@ -876,6 +874,11 @@ function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
   const opts = normaliseOptions(optionsFromText(text));
   if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
   return opts;
+}
+
+function tracesFrom(text: string | undefined): string[] {
+  const traces = text ? parseStored<string[] | null>(text, null) : null;
+  return Array.isArray(traces) ? traces : [];
 }
 
 /** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */

@@ -3,7 +3,7 @@
  * Nothing is renewed by itself here.
  */
 import { extendLocks, stepByHand } from './by-hand.js';
-import { MOVED } from './dispatcher.js';
+import { isMove } from './errors/is-move.js';
 import { RATE_LIMIT_ERROR } from './errors/rate-limit-error.js';
 import { reasonNotToRun } from './failed-try.js';
 import type { Follower } from './iterations.js';
@@ -147,12 +147,12 @@ export class Manual {
   private async failed(job: Job, token: string, error: unknown, mayFetch: () => boolean): Promise<Job | undefined> {
     const { owner } = this.options;
     try {
-      const { name, message } = Object(error) as Partial<Error>;
+      const { message } = Object(error) as Partial<Error>;
       if (message === RATE_LIMIT_ERROR) {
         await job.moveToWait(token);
         return undefined;
       }
-      if (MOVED.has(name as string)) return mayFetch() ? await this.next(token, false) : undefined;
+      if (isMove(error)) return mayFetch() ? await this.next(token, false) : undefined;
       const next = await job.moveToFailed(error as Error, token, mayFetch());
       this.options.runs?.told(job, 'failed', error);
       owner.emit('failed', job, error, 'active');

@@ -311,6 +311,11 @@ export class Worker<
       async () => {
         if (this.paused) return;
         this.paused = true;
+        // A closed worker takes nothing any more, and one that is closing ends by itself.
+        if (this.closing) {
+          this.emit('paused');
+          return;
+        }
         this.engine.stopWaiting();
         const quiet = this.engine.pause();
         this.dispatcher.pause();
@@ -323,15 +328,15 @@ export class Worker<
     );
   }
 
-  /** Takes jobs again after `pause`. Emits `resumed`. */
+  /** Takes jobs again after `pause`, or starts a worker that was not started (`autorun: false`). Emits `resumed`. */
   async resume(): Promise<void> {
     return traceInternal(this, 'resume', this.traceAttributes, async () => {
-      if (!this.paused || this.closing) return;
+      if (this.running && !this.paused) return;
       this.paused = false;
-      if (this.running) {
+      if (this.running && !this.closing) {
         this.dispatcher.resume();
         this.engine.run(Date.now(), isFakeClock());
-      } else if (this.processFn) {
+      } else if (this.processFn && !this.closing) {
         this.run().catch((error) => this.emit('error', error as Error));
       }
       this.emit('resumed');

@@ -81,6 +81,15 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
     await nothingIsThere();
   });
 
+  it.each([
+    [{ id: '1' }, 'undefined:1'],
+    [{ queue: 'bull:q' }, 'bull:q:undefined'],
+  ])('refuses a parent that is told by half: %j', async (parent, key) => {
+    const error = await rejection(stage.queue().add('leaf', {}, { parent: parent as { id: string; queue: string } }));
+    expect([error.message, error.code]).toEqual([`Missing key for parent job ${key}. addJob`, -5]);
+    await nothingIsThere();
+  });
+
   it('refuses a root that another parent has', async () => {
     const [first, second] = await stage.queue({}, 'top').addBulk([1, 2].map(() => ({ name: 'parent', data: {} })));
     const flows = stage.flowProducer();

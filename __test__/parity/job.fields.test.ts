@@ -253,4 +253,16 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     const stored = await fetchJob(queue, '1');
     expect([stored.name, stored.data, stored.opts.attempts]).toEqual(['paint', { colour: 'red' }, 0]);
   });
+
+  it('Job.fromJSON of what asJSON gave has no stack traces where there were none', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('paint', { colour: 'red' });
+    const again = lib.Job.fromJSON(queue, job.asJSON());
+    expect([again.id, again.name, again.data as unknown, again.stacktrace]).toEqual([
+      '1',
+      'paint',
+      { colour: 'red' },
+      [],
+    ]);
+  });
 });

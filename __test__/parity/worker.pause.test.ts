@@ -132,6 +132,37 @@ describe.each(libraries)('$name: worker.pause', ({ lib }) => {
     expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 2 });
   });
 
+  it('can be called on a closed worker, as can resume; both are told', async () => {
+    const worker = stage.worker(async () => undefined);
+    const log = new EventLog(worker, ['closed', 'paused', 'resumed']);
+    await worker.close();
+    await worker.pause();
+    expect(worker.isPaused()).toBe(true);
+    await worker.resume();
+    expect([worker.isPaused(), worker.isRunning()]).toEqual([false, false]);
+    expect(log.names).toEqual(['closed', 'paused', 'resumed']);
+  });
+
+  it('is nothing that resume needs to start a worker', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => undefined, { autorun: false });
+    const log = new EventLog(worker, ['resumed', 'active', 'completed']);
+    await queue.add('job', {});
+    await worker.resume();
+    await log.get('completed');
+    await worker.resume();
+    expect([worker.isRunning(), log.names]).toEqual([true, ['resumed', 'active', 'completed']]);
+  });
+
+  it('is nothing that resume needs of a worker without a processor, which tells', async () => {
+    const worker = stage.worker(null);
+    const log = new EventLog(worker, ['paused', 'resumed']);
+    await worker.resume();
+    await worker.pause();
+    await worker.resume();
+    expect([worker.isRunning(), log.names]).toEqual([false, ['resumed', 'paused', 'resumed']]);
+  });
+
   it('makes run resolve without a start, which resume then makes up for', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async () => undefined, { autorun: false });

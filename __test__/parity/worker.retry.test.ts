@@ -233,7 +233,8 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
         ['failed'],
       );
       const job = await queue.add('job', {}, { attempts: 3 });
-      await log.get('failed');
+      const [failed, error] = await log.get<[Job, Error]>('failed');
+      expect([error.name, failed.stacktrace?.[0].split('\n')[0]]).toEqual(['Broken', 'Broken: broken']);
       expect(await job.getState()).toBe('failed');
     });
 

@@ -9,6 +9,6 @@ export const DELAYED_ERROR = 'bullmq:movedToDelayed';
 export class DelayedError extends Error {
   constructor(message: string = DELAYED_ERROR) {
     super(message);
-    this.name = 'DelayedError';
+    this.name = this.constructor.name;
   }
 }

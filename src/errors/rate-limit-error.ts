@@ -9,6 +9,6 @@ export const RATE_LIMIT_ERROR = 'bullmq:rateLimitExceeded';
 export class RateLimitError extends Error {
   constructor(message: string = RATE_LIMIT_ERROR) {
     super(message);
-    this.name = 'RateLimitError';
+    this.name = this.constructor.name;
   }
 }

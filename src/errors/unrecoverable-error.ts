@@ -9,6 +9,6 @@ export const UNRECOVERABLE_ERROR = 'bullmq:unrecoverable';
 export class UnrecoverableError extends Error {
   constructor(message: string = UNRECOVERABLE_ERROR) {
     super(message);
-    this.name = 'UnrecoverableError';
+    this.name = this.constructor.name;
   }
 }

@@ -9,6 +9,6 @@ export const WAITING_CHILDREN_ERROR = 'bullmq:movedToWaitingChildren';
 export class WaitingChildrenError extends Error {
   constructor(message: string = WAITING_CHILDREN_ERROR) {
     super(message);
-    this.name = 'WaitingChildrenError';
+    this.name = this.constructor.name;
   }
 }

@@ -9,6 +9,6 @@ export const WAITING_ERROR = 'bullmq:movedToWait';
 export class WaitingError extends Error {
   constructor(message: string = WAITING_ERROR) {
     super(message);
-    this.name = 'WaitingError';
+    this.name = this.constructor.name;
   }
 }
