@@ -6,7 +6,7 @@
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
 --         when nobody can send the time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a window; 0 = as the
---         queue says), then the large results (lib/finish)
+--         queue says), leaves_due (1: nobody looks whether delayed jobs are due), then the large results (lib/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
 --         taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -17,8 +17,8 @@ local base = KEYS[1]
 local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
-local limiter_max, limiter_ms = tonumber(ARGV[13]), tonumber(ARGV[14])
-local large_results = #ARGV > 14 and { unpack(ARGV, 15) }
+local limiter_max, limiter_ms, leaves_due = tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15] == '1'
+local large_results = #ARGV > 15 and { unpack(ARGV, 16) }
 
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
@@ -82,7 +82,7 @@ if known then
 end
 
 local W = { now_ms = now_ms, owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
-  limiter_max = limiter_max, limiter_ms = limiter_ms, large_results = large_results }
+  limiter_max = limiter_max, limiter_ms = limiter_ms, leaves_due = leaves_due, large_results = large_results }
 local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 
 remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms, limited_ms })

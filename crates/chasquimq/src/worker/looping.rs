@@ -46,6 +46,8 @@ const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it, and what is due
 /// is looked for without being told.
 const LATE: Duration = Duration::from_millis(150);
+/// What is due comes in batches where much is: having taken some, this worker looks for more after so long.
+const DUE_INTERVAL: Duration = Duration::from_millis(5);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -79,6 +81,8 @@ pub(super) struct Loop {
     // the due time behind it, and whether the next look is for that
     due_ms: i64,
     rang: bool,
+    // steps before then leave alone what is due
+    leaves_due_until: Option<Instant>,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
     // the wait under way is for the marker of limits that are lifted
@@ -111,6 +115,7 @@ struct Asked {
     now_ms: u64,
     want: i64,
     surplus: i64,
+    leaves_due: bool,
     // the system's clock, when it was put together
     sent_us: i64,
 }
@@ -148,6 +153,7 @@ impl Loop {
             next_due: None,
             due_ms: -1,
             rang: false,
+            leaves_due_until: None,
             limited_until: None,
             awaits_lift: false,
             drained: false,
@@ -555,12 +561,14 @@ impl Loop {
         self.pace.ended(outcomes.jobs);
         let (want, surplus) = self.room(coming);
         self.step_number += 1;
+        let leaves_due = self.leaves_due_until.is_some_and(|end| Instant::now() < end);
         Asked {
             slot: "s",
             number: self.step_number,
             now_ms: outcomes.now_ms,
             want,
             surplus,
+            leaves_due: leaves_due && !self.foreign_clock,
             sent_us: system_now_us(),
         }
     }
@@ -605,6 +613,7 @@ impl Loop {
             Arg::Int(self.clock_offset_us),
             Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
+            Arg::Int(i64::from(asked.leaves_due)),
         ];
         args.extend(outcomes.large_results());
         args
@@ -755,13 +764,20 @@ impl Loop {
             return;
         }
         self.hungry = want > 0 && taken < want;
+        let rang = std::mem::take(&mut self.rang);
+        self.leaves_due_until = match self.leaves_due_until {
+            _ if !self.hungry => None,
+            _ if rang && taken > 0 && due_ms > now_ms as i64 => Some(carried_out + DUE_INTERVAL),
+            before => before,
+        };
         // where another worker was there before, it will be again: not all of those who are idle look after each job that is due
-        let was_late = std::mem::take(&mut self.rang) && taken == 0 && due_ms != self.due_ms;
-        let soonest = if was_late { LATE } else { Duration::ZERO };
+        let was_late = rang && taken == 0 && due_ms != self.due_ms;
+        let soonest = was_late.then(|| carried_out + LATE).or(self.leaves_due_until);
         self.due_ms = due_ms;
         self.next_due = (self.hungry && due_ms >= 0).then(|| {
             let until_due = Duration::from_millis((due_ms as u64).saturating_sub(now_ms));
-            carried_out + until_due.min(LONGEST_WAIT).max(soonest)
+            let due = carried_out + until_due.min(LONGEST_WAIT);
+            soonest.map_or(due, |soonest| due.max(soonest))
         });
     }
 
@@ -804,6 +820,7 @@ impl Loop {
             now_ms: 0,
             want,
             surplus,
+            leaves_due: false,
             sent_us: system_now_us(),
         };
         let behind = Behind {
@@ -872,6 +889,7 @@ impl Loop {
             now_ms: system_now_ms(),
             want,
             surplus,
+            leaves_due: false,
             sent_us: system_now_us(),
         };
         let reply = self.send_step(&asked, &Outcomes::none(0)).await?;

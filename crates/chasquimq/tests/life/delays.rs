@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{system_now_ms, WorkerOptions};
+use chasquimq::{system_now_ms, JobRange, WorkerOptions};
 
 use crate::{
     runner::{End, Job, Runner},
@@ -164,5 +164,40 @@ async fn more_jobs_than_one_look_promotes_are_due_at_once() {
     let order: Vec<u64> = starts.iter().map(|(id, _)| id.parse().expect("number")).collect();
     assert!(order.iter().copied().eq(1..=2500), "{order:?}");
     drop(starts);
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_are_due_one_soon_after_the_other_start_in_batches() {
+    const JOBS: u64 = 300;
+    let world = World::new();
+    let due_ms = system_now_ms() + 2000;
+    for job in 0..JOBS {
+        let now_ms = system_now_ms();
+        let delay_ms = (due_ms + job).saturating_sub(now_ms);
+        let options = format!(r#"{{"delay":{delay_ms},"timestamp":{now_ms}}}"#);
+        world.add(&options, ["0".to_owned()]).await;
+    }
+    let options = WorkerOptions {
+        concurrency: 100,
+        ..WorkerOptions::default()
+    };
+    let (_, worker) = noting(&world, options);
+    world.completed(JOBS).await;
+    worker.close().await;
+    let all = JobRange {
+        types: vec!["completed".to_owned()],
+        start: 0,
+        stop: -1,
+        ascending: true,
+    };
+    let jobs = world.queue.jobs(&all).await.expect("jobs");
+    let mut taken: Vec<u64> = jobs.iter().filter_map(|job| job.vitals.processed_on).collect();
+    assert_eq!(taken.len() as u64, JOBS);
+    taken.sort_unstable();
+    let span_ms = taken[taken.len() - 1] - taken[0];
+    taken.dedup();
+    // one look every 5 ms, by a clock of whole milliseconds
+    assert!(taken.len() as u64 <= span_ms / 4 + 2, "{taken:?}");
     world.end();
 }

@@ -19,6 +19,19 @@ fn a_job_starts_when_it_is_due_and_not_before() {
 }
 
 #[test]
+fn what_is_due_stays_when_nobody_is_to_look_and_is_told_of() {
+    let plan = Plan::new().record("a").delayed("x", 2000);
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").want(1));
+    queue.skip_events();
+    let step = Step::by("w").at(2500).want(1).leaving_due().done_record("a", "");
+    assert_eq!(queue.step(step), "[[] [] 2000 0 0]");
+    queue.key_is("delayed", "x@2000+0");
+    // the queue is not drained
+    queue.events_are("[X completed [a] returnvalue null prev active]");
+}
+
+#[test]
 fn due_jobs_wait_behind_the_others_in_the_order_of_their_times() {
     let plan = Plan::new()
         .delayed("c", 1500)
