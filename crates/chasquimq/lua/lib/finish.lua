@@ -371,7 +371,7 @@ local function failed_vitals(vitals, active, outcome, W)
   vitals.d = nil
   -- what the job is to fail for stays until it has failed for good
   if outcome[7] == 'failed' then vitals.fo, vitals.df = W.now_ms, nil end
-  if outcome[7] == 'delayed' then vitals.d = outcome[9] - W.now_ms end
+  if outcome[7] == 'delayed' then vitals.d = math.max(outcome[9] - W.now_ms, 0) end
   return cmsgpack.pack(vitals)
 end
 

@@ -46,7 +46,7 @@ const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it, and what is due
 /// is looked for without being told.
 const LATE: Duration = Duration::from_millis(150);
-/// What is due comes in batches where much is: having taken some, this worker looks for more after so long.
+/// What is due comes in batches where much is: having taken jobs, a worker that has room for more looks for it after so long.
 const DUE_INTERVAL: Duration = Duration::from_millis(5);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ pub(super) struct Loop {
     // the due time behind it, and whether the next look is for that
     due_ms: i64,
     rang: bool,
-    // steps before then leave alone what is due
+    // jobs were taken a moment ago: until then, steps leave alone what is due
     leaves_due_until: Option<Instant>,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
@@ -481,8 +481,10 @@ impl Loop {
     /// Packs what ended.
     fn gather(&mut self) -> Result<Outcomes> {
         let mut flushes = std::mem::take(&mut self.flushes);
+        // what ended may have waited for the step before, and the jobs that are taken now be newer than that
+        let sent_ms = if self.foreign_clock { 0 } else { system_now_ms() };
         for flush in &mut flushes {
-            flush.now_ms = not_before(flush.now_ms, self.last_now_ms);
+            flush.now_ms = not_before(flush.now_ms.max(sent_ms), self.last_now_ms);
         }
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
@@ -561,14 +563,14 @@ impl Loop {
         self.pace.ended(outcomes.jobs);
         let (want, surplus) = self.room(coming);
         self.step_number += 1;
-        let leaves_due = self.leaves_due_until.is_some_and(|end| Instant::now() < end);
+        self.leaves_due_until.take_if(|end| *end <= Instant::now());
         Asked {
             slot: "s",
             number: self.step_number,
             now_ms: outcomes.now_ms,
             want,
             surplus,
-            leaves_due: leaves_due && !self.foreign_clock,
+            leaves_due: self.leaves_due_until.is_some() && !self.foreign_clock,
             sent_us: system_now_us(),
         }
     }
@@ -765,11 +767,11 @@ impl Loop {
         }
         self.hungry = want > 0 && taken < want;
         let rang = std::mem::take(&mut self.rang);
-        self.leaves_due_until = match self.leaves_due_until {
-            _ if !self.hungry => None,
-            _ if rang && taken > 0 && due_ms > now_ms as i64 => Some(carried_out + DUE_INTERVAL),
-            before => before,
-        };
+        if !self.hungry {
+            self.leaves_due_until = None;
+        } else if self.leaves_due_until.is_none() && taken > 0 && due_ms > now_ms as i64 {
+            self.leaves_due_until = Some(carried_out + DUE_INTERVAL);
+        }
         // where another worker was there before, it will be again: not all of those who are idle look after each job that is due
         let was_late = rang && taken == 0 && due_ms != self.due_ms;
         let soonest = was_late.then(|| carried_out + LATE).or(self.leaves_due_until);

@@ -88,6 +88,19 @@ fn a_retry_falls_in_line_with_what_is_due_at_the_same_time() {
 }
 
 #[test]
+fn a_retry_whose_time_is_over_by_now_has_no_delay() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    queue.step(Step::by("w").want(1));
+    let fail = Fail {
+        due_ms: 1999,
+        ..Fail::to("delayed")
+    };
+    queue.step(Step::by("w").at(2000).fail(&of("x"), &fail));
+    queue.key_is("delayed", "x@1999+0");
+    queue.key_is("vitals", "x={am:1 as:1 d:0 fr:boom po:1000}");
+}
+
+#[test]
 fn a_step_that_is_refused_after_it_promoted_does_not_stop_the_next_one() {
     let mut queue = TestQueue::with(Plan::new().delayed("y", 2000));
     let step = queue.step_call(&Step::by("w").at(3000).want(1));
