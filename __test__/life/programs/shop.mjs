@@ -124,7 +124,7 @@ for (const { id } of [plain, flaky, broken, bad, later]) {
   );
   note(`stored ${id}`, await job.getState(), await job.isCompleted(), await job.isFailed());
   // A worker notes the time and then asks for jobs: one that is added in between is younger than its start, by a little.
-  note(`stored ${id}`, job.timestamp <= job.processedOn + 100 && job.processedOn <= job.finishedOn);
+  note(`stored ${id}`, job.timestamp <= job.processedOn + 10 && job.processedOn <= job.finishedOn);
   note(`stored ${id}`, await orders.getJobLogs(id));
 }
 note('counts', await orders.getJobCounts());

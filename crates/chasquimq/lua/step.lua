@@ -2,13 +2,13 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    now_ms (epoch ms; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+-- ARGV    now_ms (epoch ms, of the outcomes; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
---         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's: a step behind a wait is carried out
---         when nobody can send the time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a window; 0 = as the
---         queue says), leaves_due (1: nobody looks whether delayed jobs are due), then the large results (lib/finish)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms, server_us, limited_ms (no job starts here for so long)};
---         taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
+--         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's, or less: what is fetched starts when this is
+--         carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a
+--         window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), then the large results (lib/finish)
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us, limited_ms (no job starts here for
+--         so long)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
@@ -22,7 +22,8 @@ local large_results = #ARGV > 15 and { unpack(ARGV, 16) }
 
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
-if now_ms == 0 then now_ms = math.floor((server_us + offset_us) / 1000) end
+local carried_out_ms = math.floor((server_us + offset_us) / 1000)
+if now_ms == 0 then now_ms = carried_out_ms end
 
 -- @include lib/memo
 -- @include lib/state
@@ -81,9 +82,9 @@ if known then
   return replay(known)
 end
 
-local W = { now_ms = now_ms, owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
+local W = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
   limiter_max = limiter_max, limiter_ms = limiter_ms, leaves_due = leaves_due, large_results = large_results }
 local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 
-remember(owner, slot, number, { rejected, R.ids, due or -1, gated, now_ms, limited_ms })
-return { rejected, R.items, due or -1, gated, S.waiting, now_ms, server_us, limited_ms }
+remember(owner, slot, number, { rejected, R.ids, due or -1, gated, W.now_ms, limited_ms })
+return { rejected, R.items, due or -1, gated, S.waiting, W.now_ms, server_us, limited_ms }

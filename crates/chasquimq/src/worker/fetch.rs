@@ -137,7 +137,7 @@ pub(super) struct Answer {
     pub(super) due_ms: i64,
     /// Whether the queue lets nobody take jobs now.
     pub(super) gated: bool,
-    /// When it was carried out, epoch ms of the caller's clock.
+    /// When what it took started: when it was carried out, epoch ms of the caller's clock.
     pub(super) now_ms: u64,
     /// The same, in microseconds of the server's clock.
     pub(super) server_us: i64,

@@ -48,6 +48,8 @@ const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(150);
 /// What is due comes in batches where much is: having taken jobs, a worker that has room for more looks for it after so long.
 const DUE_INTERVAL: Duration = Duration::from_millis(5);
+/// A clock's offset that moves no time: what is sent is dated with the time of sending.
+const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -67,7 +69,7 @@ pub(super) struct Loop {
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
-    // the caller's clock minus the server's, for steps that are carried out at a time nobody knows yet
+    // the caller's clock minus the server's: a step is carried out at a time nobody knows yet
     clock_offset_us: i64,
     // a step was answered so late, or by a clock so different, that the offset is to be measured again
     clock_doubtful: bool,
@@ -144,7 +146,7 @@ impl Loop {
             refused: Arc::default(),
             step_number: 0,
             wait_number: 0,
-            clock_offset_us: 0,
+            clock_offset_us: UNKNOWN_OFFSET_US,
             clock_doubtful: false,
             last_now_ms: 0,
             fetching: false,
@@ -481,10 +483,8 @@ impl Loop {
     /// Packs what ended.
     fn gather(&mut self) -> Result<Outcomes> {
         let mut flushes = std::mem::take(&mut self.flushes);
-        // what ended may have waited for the step before, and the jobs that are taken now be newer than that
-        let sent_ms = if self.foreign_clock { 0 } else { system_now_ms() };
         for flush in &mut flushes {
-            flush.now_ms = not_before(flush.now_ms.max(sent_ms), self.last_now_ms);
+            flush.now_ms = not_before(flush.now_ms, self.last_now_ms);
         }
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
@@ -612,7 +612,11 @@ impl Loop {
             Arg::Int(MAX_BYTES),
             Arg::from(outcomes.blob.as_slice()),
             Arg::from(outcomes.keeps.as_slice()),
-            Arg::Int(self.clock_offset_us),
+            Arg::Int(if self.foreign_clock {
+                UNKNOWN_OFFSET_US
+            } else {
+                self.clock_offset_us
+            }),
             Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
             Arg::Int(i64::from(asked.leaves_due)),
@@ -702,7 +706,7 @@ impl Loop {
             flushed: outcomes.flushed.filter(|number| *number > 0),
             rejected,
             failures: std::mem::take(&mut outcomes.failures),
-            finished_on: now_ms,
+            finished_on: outcomes.now_ms,
             drained,
             ..Message::default()
         };

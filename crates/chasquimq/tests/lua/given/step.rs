@@ -68,13 +68,16 @@ impl Fail {
     }
 }
 
+/// What is fetched starts when the step was sent.
+const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
+
 /// A step at 1000 of worker `w`, which fetches nothing and keeps everything unless told otherwise.
 pub struct Step {
     now_ms: u64,
     owner: String,
     slot: &'static str,
     number: Option<u64>,
-    offset_ms: i64,
+    offset_us: i64,
     name: String,
     want: i64,
     surplus: u64,
@@ -95,7 +98,7 @@ impl Step {
             owner: owner.to_owned(),
             slot: "s",
             number: None,
-            offset_ms: 0,
+            offset_us: UNKNOWN_OFFSET_US,
             name: String::new(),
             want: -1,
             surplus: 0,
@@ -122,13 +125,18 @@ impl Step {
     }
 
     /// In the slot of steps behind a wait, with the caller's clock minus the server's.
-    pub fn behind_wait(self, offset_ms: i64) -> Self {
+    pub fn behind_wait(self, offset_us: i64) -> Self {
         Self {
             now_ms: 0,
             slot: "w",
-            offset_ms,
+            offset_us,
             ..self
         }
+    }
+
+    /// The caller's clock minus the server's.
+    pub fn clock(self, offset_us: i64) -> Self {
+        Self { offset_us, ..self }
     }
 
     /// Of a worker with a limiter: starts a window, and its ms.
@@ -344,7 +352,7 @@ impl Step {
             .arg(self.max_bytes)
             .arg(outcomes)
             .arg(keeps)
-            .arg(self.offset_ms)
+            .arg(self.offset_us)
             .arg(self.limiter.0)
             .arg(self.limiter.1)
             .arg(u8::from(self.leaves_due))

@@ -208,3 +208,18 @@ fn a_step_behind_a_wait_reads_the_clock_itself() {
     // y was due by that clock
     queue.key_is("active", &format!("x=[{now_ms} 1 w ''] y=[{now_ms} 1 w '']"));
 }
+
+#[test]
+fn what_a_step_fetches_starts_when_it_is_carried_out() {
+    let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
+    queue.step(Step::by("w").want(1));
+    let call = queue.step_call(&Step::by("w").at(2000).clock(-500_000_000).done_record("x", "").want(1));
+    let Value::Array(parts) = queue.carry_out_value(&call) else {
+        panic!("a reply")
+    };
+    let [now_ms, server_us] = [5, 6].map(|i| redis::from_redis_value::<i64>(parts[i].clone()).expect("a time"));
+    assert_eq!(now_ms, (server_us - 500_000_000).div_euclid(1000));
+    queue.key_is("active", &format!("y=[{now_ms} 1 w '']"));
+    // what ended did so when the caller says
+    queue.key_is("completed", "x@2000");
+}
