@@ -16,6 +16,8 @@ use redis::Value;
 use tokio::sync::mpsc;
 
 use super::{
+    caller::Caller,
+    due::{Due, Found},
     fetch::{Answer, Batch, Extra, Holdings},
     finish::{Defaults, Flush, Outcomes},
     lane::WaitLane,
@@ -24,7 +26,7 @@ use super::{
     Command, Message, Sink, WorkerOptions,
 };
 use crate::{
-    clock::{is_foreign, not_before, offset_and_delay_us, offset_us, system_now_ms, system_now_us},
+    clock::{system_now_ms, system_now_us},
     error::{Error, Result},
     keys::Keys,
     large::{self, Large},
@@ -39,17 +41,10 @@ use crate::{
 
 /// Bytes of jobs a step takes beyond those that start now.
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
-/// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
-/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it, and what is due
-/// is looked for without being told.
+/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
-/// What is due comes in batches where much is: having taken jobs, a worker that has room for more looks for it after so long.
-const DUE_INTERVAL: Duration = Duration::from_millis(5);
-/// A clock's offset that moves no time: what is sent is dated with the time of sending.
-const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -69,32 +64,18 @@ pub(super) struct Loop {
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
-    // the caller's clock minus the server's: a step is carried out at a time nobody knows yet
-    clock_offset_us: i64,
-    // a step was answered so late, or by a clock so different, that the offset is to be measured again
-    clock_doubtful: bool,
-    // of the latest step
-    last_now_ms: u64,
+    caller: Caller,
     fetching: bool,
     // the last fetch found less than it wanted: the marker tells when there is more
     hungry: bool,
     look_again: bool,
-    next_due: Option<Instant>,
-    // the due time behind it, and whether the next look is for that
-    due_ms: i64,
-    rang: bool,
-    // jobs were taken a moment ago: until then, steps leave alone what is due
-    leaves_due_until: Option<Instant>,
+    due: Due,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
     // the wait under way is for the marker of limits that are lifted
     awaits_lift: bool,
     drained: bool,
     asked_back: bool,
-    // the caller's clock, when it is not the system's
-    foreign_clock: bool,
-    // it is said to be another one, even where it agrees
-    fake_clock: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
     // how often another server has taken the place of the last, as far as it was told what is held
@@ -146,22 +127,15 @@ impl Loop {
             refused: Arc::default(),
             step_number: 0,
             wait_number: 0,
-            clock_offset_us: UNKNOWN_OFFSET_US,
-            clock_doubtful: false,
-            last_now_ms: 0,
+            caller: Caller::new(),
             fetching: false,
             hungry: false,
             look_again: false,
-            next_due: None,
-            due_ms: -1,
-            rang: false,
-            leaves_due_until: None,
+            due: Due::new(),
             limited_until: None,
             awaits_lift: false,
             drained: false,
             asked_back: false,
-            foreign_clock: false,
-            fake_clock: false,
             next_renewal: None,
             next_scan: None,
             servers: 0,
@@ -252,15 +226,11 @@ impl Loop {
         !self.flushes.is_empty() || (self.fetching && self.look_again && !steps)
     }
 
-    fn look_at_clock(&mut self, now_ms: u64) {
-        self.foreign_clock = self.fake_clock || is_foreign(now_ms);
-    }
-
     fn hear(&mut self, command: Command) {
         match command {
-            Command::FakeClock(is_fake) => self.fake_clock = is_fake,
+            Command::FakeClock(is_fake) => self.caller.fakes(is_fake),
             Command::Run { now_ms } => {
-                self.look_at_clock(now_ms);
+                self.caller.says(now_ms);
                 if !self.fetching {
                     self.fetching = true;
                     self.look_again = true;
@@ -284,11 +254,11 @@ impl Loop {
                 self.end_rest();
             }
             Command::Finish(flush) => {
-                self.look_at_clock(flush.now_ms);
+                self.caller.says(flush.now_ms);
                 self.flushes.push(flush);
             }
             Command::Tick { now_ms } => {
-                self.look_at_clock(now_ms);
+                self.caller.says(now_ms);
                 // the clock may have jumped to where something is due
                 self.flushes.push(Flush {
                     now_ms,
@@ -313,7 +283,7 @@ impl Loop {
         let surplus = (self.has_surplus() && !self.asked_back).then(|| self.pace.patience_ends());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        let due = self.next_due.filter(|_| self.fetching && self.hungry && !steps);
+        let due = self.due.next().filter(|_| self.fetching && self.hungry && !steps);
         let renewal = self.next_renewal.filter(|_| self.holdings.jobs() > 0);
         let rested = self.limited_until.filter(|_| self.fetching);
         [surplus, due, renewal, rested, self.next_scan]
@@ -329,11 +299,7 @@ impl Loop {
     /// A timer rang: find out which.
     async fn ring(&mut self) {
         let now = Instant::now();
-        if self.next_due.is_some_and(|due| due <= now) {
-            self.next_due = None;
-            self.look_again = true;
-            self.rang = true;
-        }
+        self.look_again |= self.due.rings(now);
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }
@@ -464,7 +430,7 @@ impl Loop {
 
     async fn step(&mut self) {
         self.look_again = false;
-        if self.foreign_clock && self.flushes.is_empty() {
+        if self.caller.is_foreign() && self.flushes.is_empty() {
             (self.sink)(Message {
                 clock: true,
                 ..Message::default()
@@ -484,7 +450,7 @@ impl Loop {
     fn gather(&mut self) -> Result<Outcomes> {
         let mut flushes = std::mem::take(&mut self.flushes);
         for flush in &mut flushes {
-            flush.now_ms = not_before(flush.now_ms, self.last_now_ms);
+            flush.now_ms = self.caller.date(flush.now_ms);
         }
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
@@ -543,7 +509,7 @@ impl Loop {
         let has_other_work = !self.fetching
             || self.connection.servers() != self.servers
             || self.flushes.is_empty()
-            || self.foreign_clock
+            || self.caller.is_foreign()
             || self.options.limiter.is_some()
             || self.waiter.pending != Pending::Nothing
             || !self.closing.is_empty()
@@ -553,7 +519,7 @@ impl Loop {
             return None;
         }
         let (brought, now_ms) = Answer::plainly_brings(reply)?;
-        self.last_now_ms = now_ms;
+        self.caller.stepped(now_ms);
         Some(brought)
     }
 
@@ -563,14 +529,13 @@ impl Loop {
         self.pace.ended(outcomes.jobs);
         let (want, surplus) = self.room(coming);
         self.step_number += 1;
-        self.leaves_due_until.take_if(|end| *end <= Instant::now());
         Asked {
             slot: "s",
             number: self.step_number,
             now_ms: outcomes.now_ms,
             want,
             surplus,
-            leaves_due: self.leaves_due_until.is_some() && !self.foreign_clock,
+            leaves_due: self.due.is_left(Instant::now()) && !self.caller.is_foreign(),
             sent_us: system_now_us(),
         }
     }
@@ -612,11 +577,7 @@ impl Loop {
             Arg::Int(MAX_BYTES),
             Arg::from(outcomes.blob.as_slice()),
             Arg::from(outcomes.keeps.as_slice()),
-            Arg::Int(if self.foreign_clock {
-                UNKNOWN_OFFSET_US
-            } else {
-                self.clock_offset_us
-            }),
+            Arg::Int(self.caller.offset_us()),
             Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
             Arg::Int(i64::from(asked.leaves_due)),
@@ -639,17 +600,13 @@ impl Loop {
     /// Takes in the answer to a step.
     async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
         let answer = Answer::read(reply, &mut self.holdings)?;
-        self.clock_offset_us = offset_us(answer.server_us, asked.sent_us);
-        self.clock_doubtful = false;
+        self.caller.measure(answer.server_us, asked.sent_us);
         self.settle(answer, Instant::now(), asked.want, outcomes).await
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a lane's it was read elsewhere.
     async fn absorb_late(&mut self, answer: Answer, want: i64) -> Result<()> {
-        let late_us;
-        (self.clock_offset_us, late_us) = offset_and_delay_us(answer.server_us, self.clock_offset_us);
-        self.clock_doubtful |= late_us > 0;
-        let late = Duration::from_micros(late_us as u64);
+        let late = self.caller.measure_late(answer.server_us);
         let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
         self.settle(answer, carried_out, want, Outcomes::none(0)).await
     }
@@ -662,7 +619,7 @@ impl Loop {
         mut outcomes: Outcomes,
     ) -> Result<()> {
         let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
-        self.last_now_ms = now_ms;
+        self.caller.stepped(now_ms);
         let rejected = outcomes.rejected(answer.rejected, &mut self.holdings)?;
         for error in answer.unreadable {
             self.report(error);
@@ -683,7 +640,13 @@ impl Loop {
                 want = want.min(0);
             }
         }
-        self.after_fetch(want, taken, answer.due_ms, now_ms, carried_out);
+        let found = Found {
+            taken,
+            due_ms: answer.due_ms,
+            now_ms,
+            carried_out,
+        };
+        self.after_fetch(want, found);
         if answer.was_idle && taken > 0 {
             self.pace.delivered_to_idle();
         }
@@ -763,28 +726,18 @@ impl Loop {
         Ok(())
     }
 
-    fn after_fetch(&mut self, want: i64, taken: i64, due_ms: i64, now_ms: u64, carried_out: Instant) {
+    fn after_fetch(&mut self, want: i64, found: Found) {
         // what was delivered after the question has to be asked for again
-        self.asked_back &= self.has_surplus() && taken == 0;
+        self.asked_back &= self.has_surplus() && found.taken == 0;
         if want < 0 {
             return;
         }
-        self.hungry = want > 0 && taken < want;
-        let rang = std::mem::take(&mut self.rang);
-        if !self.hungry {
-            self.leaves_due_until = None;
-        } else if self.leaves_due_until.is_none() && taken > 0 && due_ms > now_ms as i64 {
-            self.leaves_due_until = Some(carried_out + DUE_INTERVAL);
+        self.hungry = want > 0 && found.taken < want;
+        if self.hungry {
+            self.due.has_room(found);
+        } else {
+            self.due.is_full();
         }
-        // where another worker was there before, it will be again: not all of those who are idle look after each job that is due
-        let was_late = rang && taken == 0 && due_ms != self.due_ms;
-        let soonest = was_late.then(|| carried_out + LATE).or(self.leaves_due_until);
-        self.due_ms = due_ms;
-        self.next_due = (self.hungry && due_ms >= 0).then(|| {
-            let until_due = Duration::from_millis((due_ms as u64).saturating_sub(now_ms));
-            let due = carried_out + until_due.min(LONGEST_WAIT);
-            soonest.map_or(due, |soonest| due.max(soonest))
-        });
     }
 
     fn wait_if_hungry(&mut self) {
@@ -802,13 +755,13 @@ impl Loop {
         if !self.hungry {
             return;
         }
-        let until_due = self.next_due.map(|due| due.saturating_duration_since(Instant::now()));
+        let until_due = self.due.next().map(|due| due.saturating_duration_since(Instant::now()));
         let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
         if let Some(lane) = self.next_lane.take() {
             self.waiter.use_lane(Some(lane));
         }
         // a caller's clock of its own cannot be told to the server beforehand
-        if self.foreign_clock {
+        if self.caller.is_foreign() {
             self.waiter.wait(time.min(FOREIGN_LOOK));
             return;
         }
@@ -857,7 +810,7 @@ impl Loop {
     /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else.
     fn must_break_off(&self) -> bool {
         matches!(self.waiter.pending, Pending::Step(_))
-            && (!self.fetching || !self.flushes.is_empty() || self.room_changed || self.foreign_clock)
+            && (!self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign())
     }
 
     /// A wait ended.
@@ -878,7 +831,7 @@ impl Loop {
             Woken::Lost => self.send_again(number).await,
         };
         // the next step behind a wait needs the clock's offset, which a step of its own tells
-        self.look_again |= self.clock_doubtful && self.fetching;
+        self.look_again |= self.caller.is_doubtful() && self.fetching;
         if let Err(error) = absorbed {
             self.report(error);
         }
@@ -887,8 +840,12 @@ impl Loop {
     /// Learns what became of a step behind a wait, by sending it again: what it took is taken in; if it never was carried out, it is now.
     async fn send_again(&mut self, number: i64) -> Result<()> {
         // a caller's clock of its own has to be asked for first
-        let (want, surplus) = if self.foreign_clock { (-1, 0) } else { self.room(0) };
-        self.look_again = self.fetching && self.foreign_clock;
+        let (want, surplus) = if self.caller.is_foreign() {
+            (-1, 0)
+        } else {
+            self.room(0)
+        };
+        self.look_again = self.fetching && self.caller.is_foreign();
         let asked = Asked {
             slot: "w",
             number,

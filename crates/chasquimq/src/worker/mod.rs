@@ -4,6 +4,8 @@
 //! `fetch` reads what was taken, `pace` decides how much to take, `wait` wakes an idle worker, `lane`
 //! lets the event loop that runs the jobs read what the wait brings. `hand` is for jobs that no loop runs.
 
+mod caller;
+mod due;
 mod fetch;
 mod finish;
 mod hand;

@@ -1,0 +1,176 @@
+//! The caller's clock, as far as a worker's loop knows it: what is due, kept or recorded goes by that clock, and the loop sees it only
+//! when it is told the time.
+
+use std::time::Duration;
+
+use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
+
+/// An offset that moves no time: what is sent is dated with the time of sending.
+const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
+/// What two readings of one clock differ by at most, when a message lies between them.
+const SAME_CLOCK_US: i64 = 2_000;
+
+#[derive(Debug)]
+pub(super) struct Caller {
+    // its clock minus the server's, or less: a step is carried out at a time nobody knows yet
+    offset_us: i64,
+    // a step was answered so late, or by a clock so different, that the offset is to be measured again
+    doubtful: bool,
+    // of the latest step
+    last_now_ms: u64,
+    // its clock is not the system's
+    foreign: bool,
+    // it is said to be another one, even where it agrees
+    fake: bool,
+}
+
+impl Caller {
+    pub(super) fn new() -> Self {
+        Self {
+            offset_us: UNKNOWN_OFFSET_US,
+            doubtful: false,
+            last_now_ms: 0,
+            foreign: false,
+            fake: false,
+        }
+    }
+
+    /// Its clock is said to be a fake one, or not.
+    pub(super) fn fakes(&mut self, fake: bool) {
+        self.fake = fake;
+    }
+
+    /// Its clock was read just now.
+    pub(super) fn says(&mut self, now_ms: u64) {
+        self.foreign = self.fake || is_foreign(now_ms);
+    }
+
+    /// Whether its clock is one of its own, which must be asked for the time.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Whether a step of the loop's own is to measure the offset again.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// The offset that a step is sent with, us.
+    pub(super) fn offset_us(&self) -> i64 {
+        if self.foreign {
+            UNKNOWN_OFFSET_US
+        } else {
+            self.offset_us
+        }
+    }
+
+    /// The date of what ended at `now_ms`: no job ends before it started, and what is fetched starts at a time that is known only roughly.
+    pub(super) fn date(&self, now_ms: u64) -> u64 {
+        not_before(now_ms, self.last_now_ms)
+    }
+
+    /// A step was carried out at `now_ms`.
+    pub(super) fn stepped(&mut self, now_ms: u64) {
+        self.last_now_ms = now_ms;
+    }
+
+    /// A step that was sent at `sent_us` is answered, with the server's clock.
+    pub(super) fn measure(&mut self, server_us: i64, sent_us: i64) {
+        self.offset_us = offset_us(server_us, sent_us);
+        self.doubtful = false;
+    }
+
+    /// A step that was sent at a time that is not known is answered, perhaps a while ago. Gives how long ago, as it seems.
+    pub(super) fn measure_late(&mut self, server_us: i64) -> Duration {
+        let late_us;
+        (self.offset_us, late_us) = offset_and_delay_us(server_us, self.offset_us);
+        self.doubtful |= late_us > 0;
+        Duration::from_micros(late_us as u64)
+    }
+}
+
+/// How far this machine's clock is ahead of a server's that was read as `server_us` between `sent_us` and now; 0 when they may be one
+/// clock. It is never more than that: what is dated with it does not lie in the future.
+fn offset_us(server_us: i64, sent_us: i64) -> i64 {
+    let (least, most) = (sent_us - server_us, system_now_us() - server_us);
+    if least <= 0 && most >= 0 {
+        0
+    } else {
+        least
+    }
+}
+
+/// The same offset, measured with an answer to what was sent at a time that is not known, against what it was before: the offset that
+/// is now certain, and how late the answer was read, or seems to be.
+fn offset_and_delay_us(server_us: i64, before_us: i64) -> (i64, i64) {
+    // whatever delays an answer makes this clock seem to be ahead
+    let most_us = system_now_us() - server_us;
+    let measured_us = if (0..SAME_CLOCK_US).contains(&most_us) {
+        0
+    } else {
+        most_us
+    };
+    let late_us = measured_us - before_us;
+    (
+        measured_us.min(before_us),
+        if late_us > SAME_CLOCK_US { late_us } else { 0 },
+    )
+}
+
+/// A time, moved to the one before where it lies just behind. A clock that was set back is taken as it is.
+fn not_before(now_ms: u64, before_ms: u64) -> u64 {
+    if before_ms > now_ms && before_ms - now_ms <= FOREIGN_AFTER_MS {
+        before_ms
+    } else {
+        now_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_read_late_sets_no_clock_ahead() {
+        let now_us = system_now_us();
+        assert_eq!(offset_us(now_us - 50_000, now_us - 51_000), 0);
+        // a second ahead of the server, or behind
+        assert_eq!(offset_us(now_us - 1_050_000, now_us - 51_000), 999_000);
+        assert_eq!(offset_us(now_us + 3_600_000_000, now_us - 51_000), -3_600_051_000);
+    }
+
+    #[test]
+    fn an_answer_to_a_wait_that_is_read_late_makes_the_offset_doubtful() {
+        let mut caller = Caller::new();
+        let now_us = system_now_us();
+        caller.measure(now_us, now_us);
+        assert!(caller.measure_late(now_us - 1_000).is_zero());
+        assert!(!caller.is_doubtful());
+        assert!(caller.measure_late(now_us - 50_000) >= Duration::from_millis(50));
+        assert_eq!((caller.is_doubtful(), caller.offset_us()), (true, 0));
+        caller.measure(now_us, now_us);
+        assert!(!caller.is_doubtful());
+    }
+
+    #[test]
+    fn a_clock_of_its_own_is_not_guessed() {
+        let mut caller = Caller::new();
+        let now_us = system_now_us();
+        caller.measure(now_us, now_us);
+        caller.says(1000);
+        assert_eq!((caller.is_foreign(), caller.offset_us()), (true, UNKNOWN_OFFSET_US));
+        caller.says(now_us as u64 / 1000);
+        assert_eq!((caller.is_foreign(), caller.offset_us()), (false, 0));
+        // one that stands still agrees with the system's at first
+        caller.fakes(true);
+        caller.says(now_us as u64 / 1000);
+        assert!(caller.is_foreign());
+    }
+
+    #[test]
+    fn a_clock_that_lies_just_behind_is_moved_and_one_set_back_is_not() {
+        assert_eq!(not_before(1000, 900), 1000);
+        assert_eq!(not_before(1000, 1004), 1004);
+        assert_eq!(not_before(1000, 100_000), 1000);
+    }
+}

@@ -1,0 +1,182 @@
+//! When an idle worker looks for the next delayed job: by its own clock, since the server ends a wait late.
+
+use std::time::{Duration, Instant};
+
+/// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// What is due comes in batches where much is: having taken jobs, a worker that has room for more looks for it after so long.
+const INTERVAL: Duration = Duration::from_millis(5);
+/// A worker that looked, and found that another one had been there before, looks so much later than the next job is due: not all of those
+/// who are idle look after each job.
+const STEP_BACK: Duration = Duration::from_millis(150);
+
+/// What a step found that had room for more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// Jobs it took.
+    pub(super) taken: i64,
+    /// When the next job is due, epoch ms; -1 = none is known of.
+    pub(super) due_ms: i64,
+    /// When it was carried out, epoch ms of the same clock.
+    pub(super) now_ms: u64,
+    /// The same moment.
+    pub(super) carried_out: Instant,
+}
+
+/// The next look.
+#[derive(Debug)]
+pub(super) struct Due {
+    next: Option<Instant>,
+    // the time behind it
+    due_ms: i64,
+    // it is being looked
+    rang: bool,
+    // jobs were taken a moment ago: until then, steps leave alone what is due
+    left_until: Option<Instant>,
+}
+
+impl Due {
+    pub(super) fn new() -> Self {
+        Self {
+            next: None,
+            due_ms: -1,
+            rang: false,
+            left_until: None,
+        }
+    }
+
+    /// When to look next, if a job is known to be due then.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Whether it is time to look. It is said once.
+    pub(super) fn rings(&mut self, now: Instant) -> bool {
+        let rings = self.next.take_if(|next| *next <= now).is_some();
+        self.rang |= rings;
+        rings
+    }
+
+    /// Whether a step leaves delayed jobs where they are, for the next batch of them.
+    pub(super) fn is_left(&mut self, now: Instant) -> bool {
+        self.left_until.take_if(|end| *end <= now);
+        self.left_until.is_some()
+    }
+
+    /// A step took all that there was room for.
+    pub(super) fn is_full(&mut self) {
+        *self = Self::new();
+    }
+
+    /// A step had room for more.
+    pub(super) fn has_room(&mut self, found: Found) {
+        let Found {
+            taken,
+            due_ms,
+            now_ms,
+            carried_out,
+        } = found;
+        if self.left_until.is_none() && taken > 0 && due_ms > now_ms as i64 {
+            self.left_until = Some(carried_out + INTERVAL);
+        }
+        let others_came_first = std::mem::take(&mut self.rang) && taken == 0 && due_ms != self.due_ms;
+        let soonest = others_came_first.then(|| carried_out + STEP_BACK).or(self.left_until);
+        self.due_ms = due_ms;
+        self.next = (due_ms >= 0).then(|| {
+            let until_due = Duration::from_millis((due_ms as u64).saturating_sub(now_ms));
+            let due = carried_out + until_due.min(LONGEST_WAIT);
+            soonest.map_or(due, |soonest| due.max(soonest))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: u64 = 1_000_000;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A step at `NOW_MS` took so many jobs, and the next is due so much later.
+    fn found(taken: i64, in_ms: u64, carried_out: Instant) -> Found {
+        Found {
+            taken,
+            due_ms: (NOW_MS + in_ms) as i64,
+            now_ms: NOW_MS,
+            carried_out,
+        }
+    }
+
+    #[test]
+    fn a_look_is_when_the_job_is_due_and_no_later_than_bullmqs() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(0, 300, at));
+        assert_eq!(due.next(), Some(at + ms(300)));
+        due.has_room(found(0, 60_000, at));
+        assert_eq!(due.next(), Some(at + ms(10_000)));
+        due.has_room(Found {
+            due_ms: -1,
+            ..found(0, 0, at)
+        });
+        assert_eq!(due.next(), None);
+    }
+
+    #[test]
+    fn it_rings_once() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(0, 300, at));
+        assert!(!due.rings(at + ms(299)));
+        assert!(due.rings(at + ms(300)));
+        assert!(!due.rings(at + ms(300)));
+    }
+
+    #[test]
+    fn jobs_that_are_due_soon_after_others_come_in_batches() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(1, 1, at));
+        assert_eq!(due.next(), Some(at + INTERVAL));
+        assert!(due.is_left(at + ms(4)));
+        // what is taken meanwhile does not put it off
+        due.has_room(found(1, 1, at + ms(3)));
+        assert_eq!(due.next(), Some(at + INTERVAL));
+        assert!(!due.is_left(at + INTERVAL));
+        due.has_room(found(1, 20, at));
+        assert_eq!(due.next(), Some(at + ms(20)));
+    }
+
+    #[test]
+    fn a_worker_without_room_leaves_nothing_for_later() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(1, 1, at));
+        due.is_full();
+        assert_eq!((due.next(), due.is_left(at)), (None, false));
+    }
+
+    #[test]
+    fn a_worker_that_came_too_late_steps_back() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(0, 10, at));
+        assert!(due.rings(at + ms(10)));
+        // somebody took that one
+        due.has_room(found(0, 20, at + ms(10)));
+        assert_eq!(due.next(), Some(at + ms(10) + STEP_BACK));
+        // once
+        due.has_room(found(0, 20, at + ms(10)));
+        assert_eq!(due.next(), Some(at + ms(30)));
+    }
+
+    #[test]
+    fn a_worker_that_finds_the_job_still_to_come_does_not() {
+        let (mut due, at) = (Due::new(), Instant::now());
+        due.has_room(found(0, 10, at));
+        assert!(due.rings(at + ms(10)));
+        due.has_room(Found {
+            now_ms: NOW_MS + 8,
+            ..found(0, 10, at + ms(10))
+        });
+        assert_eq!(due.next(), Some(at + ms(12)));
+    }
+}
