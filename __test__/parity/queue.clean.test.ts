@@ -1,6 +1,6 @@
 // Pins Queue#clean for every state: which jobs go, in which order they are told, and the events (bullmq-surface.md 2.2).
 import { describe, expect, it } from 'vitest';
-import type { JobsOptions, Queue } from 'bullmq';
+import type { Job, JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -198,6 +198,72 @@ describe.each(libraries)('$name: queue.clean', ({ lib }) => {
       await queue.remove('2');
       expect((await queue.clean(0, 0, state)).sort()).toEqual(['1', '3', '4', '5']);
       expect(await queue.getJobLogs('3')).toEqual({ logs: [], count: 0 });
+    });
+  });
+
+  describe('waiting-children', () => {
+    // what BullMQ's types leave out
+    const parents = 'waiting-children' as 'wait';
+    const addParent = (id: string, opts: JobsOptions = {}) =>
+      stage.flowProducer().add({
+        name: id,
+        queueName: stage.name(),
+        opts: { jobId: id, ...opts },
+        children: [{ name: 'child', queueName: stage.name(), opts: { jobId: `${id}-child` } }],
+      });
+    const states = (queue: Queue, ids: string[]) => Promise.all(ids.map((id) => queue.getJobState(id)));
+
+    it('removes parents, the oldest first, and leaves their children', async () => {
+      const queue = stage.queue();
+      const log = new EventLog(queue, ['cleaned']);
+      const events = new EventLog(stage.events(), ['cleaned', 'removed', 'waiting', 'added']);
+      await addParent('b', { timestamp: Date.now() - OLD });
+      await addParent('young');
+      await addParent('a', { timestamp: Date.now() - OLD + 1 });
+      expect((await queue.getJobs('waiting-children', 0, -1, true)).map(({ id }) => id)).toEqual(['b', 'a', 'young']);
+      expect(await queue.clean(GRACE, 1, parents)).toEqual(['b']);
+      expect(await queue.clean(GRACE, 0, parents)).toEqual(['a']);
+      expect(await states(queue, ['a', 'b', 'young'])).toEqual(['unknown', 'unknown', 'waiting-children']);
+      expect(await states(queue, ['a-child', 'b-child', 'young-child'])).toEqual(['waiting', 'waiting', 'waiting']);
+      expect(log.entries).toEqual([
+        { event: 'cleaned', args: [['b'], 'waiting-children'] },
+        { event: 'cleaned', args: [['a'], 'waiting-children'] },
+      ]);
+      await events.get('cleaned', 2);
+      expect(events.names.slice(-2)).toEqual(['cleaned', 'cleaned']);
+      expect(events.names).not.toContain('removed');
+    });
+
+    it('removes a parent in the same queue with the last that it waits for', async () => {
+      const queue = stage.queue();
+      const queueName = stage.name();
+      await stage.flowProducer().add({
+        name: 'root',
+        queueName,
+        opts: { jobId: 'root' },
+        children: [
+          {
+            name: 'mid',
+            queueName,
+            opts: { jobId: 'mid', timestamp: Date.now() - OLD },
+            children: [{ name: 'leaf', queueName, opts: { jobId: 'leaf' } }],
+          },
+        ],
+      });
+      expect(await queue.clean(GRACE, 0, parents)).toEqual(['mid']);
+      expect(await states(queue, ['root', 'mid', 'leaf'])).toEqual(['unknown', 'unknown', 'waiting']);
+    });
+
+    it('leaves children that end as any other', async () => {
+      const queue = stage.queue();
+      await addParent('p');
+      expect(await queue.clean(0, 0, parents)).toEqual(['p']);
+      const log = new EventLog(
+        stage.worker(async (job) => job.id),
+        ['completed'],
+      );
+      const [child] = await log.get<[Job]>('completed');
+      expect(child.parentKey).toBe(stage.childKey('p'));
     });
   });
 

@@ -230,7 +230,9 @@ local function add_new(i, id, extra)
     local pa = family and { family.of, family.id, extra[5] }
     append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
     append(B.parents, id)
-    append(B.parked, now_ms, id)
+    -- its timestamp, behind the head of the body's array
+    local _, timestamp = cmsgpack.unpack_one(ARGV[FIRST_BODY + i], 1)
+    append(B.parked, timestamp, id)
     note_added('waiting-children', i, id)
     -- once it starts it is asked for its priority
     if extra[4] ~= 0 then expect_priorities() end

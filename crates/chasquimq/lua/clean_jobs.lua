@@ -2,9 +2,9 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
--- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed), filter (MessagePack,
---         lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold (jobs removed
---         and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
+-- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
+--         (MessagePack, lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold
+--         (jobs removed and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
 -- RETURNS {ids, count, looked, cursor ('' = done), untold}
 -- ERRORS  none      EVENTS cleaned, one for 10000 jobs      COST O(500 records, or 100 frames)
 -- SOURCE  BullMQ 6.7 Queue#clean, #drain (differs: steps, each of which is atomic; what is added meanwhile stays)
@@ -66,8 +66,8 @@ elseif state == 'active' then
   done = clear_active()
 elseif state == 'delayed' or state == 'prioritized' then
   done = clear_set(C, state, filter, room)
-elseif state == 'completed' or state == 'failed' then
-  done = clear_finished(C, state, filter, room)
+elseif state == 'completed' or state == 'failed' or state == 'waiting-children' then
+  done = clear_scored(C, state, filter, room)
 else
   done = true
 end

@@ -257,8 +257,9 @@ local function clear_set(C, set, filter, room)
   return C.left == 0
 end
 
--- Drops up to `room` finished jobs, those that ended first. True when there are no more.
-local function clear_finished(C, set, filter, room)
+-- Drops up to `room` jobs of a set in which they have the time that counts: those that ended, or were parked, first. True when there are no
+-- more.
+local function clear_scored(C, set, filter, room)
   local least = filter.after_ms >= 0 and whole(filter.after_ms) or '-inf'
   local chosen = filter.names or filter.error ~= ''
   while G.looked < room and G.effort < EFFORT do

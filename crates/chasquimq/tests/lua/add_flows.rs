@@ -46,6 +46,14 @@ fn children_may_lie_in_another_queue() {
 }
 
 #[test]
+fn parents_are_parked_by_their_timestamps() {
+    let mut queue = TestQueue::fresh();
+    let tree = Tree::new().root_with("r", r#"{"timestamp":900}"#).child("r", "a");
+    queue.add_flows(1000, &tree);
+    queue.key_is("waiting-children", "r@900");
+}
+
+#[test]
 fn jobs_enter_by_their_own_options_and_parents_by_none() {
     let mut queue = TestQueue::fresh();
     let tree = Tree::new()

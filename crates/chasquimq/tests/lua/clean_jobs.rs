@@ -241,6 +241,25 @@ fn a_parent_with_another_child_stays() {
 }
 
 #[test]
+fn parents_go_by_the_time_they_wait_and_leave_their_children() {
+    let mut queue = TestQueue::fresh();
+    for (now_ms, parent, child) in [(1000, "r", "a"), (1500, "s", "b")] {
+        queue.add_flows(now_ms, &Tree::new().root(parent).child(parent, child));
+    }
+    queue.skip_events();
+    let parents = "waiting-children";
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, parents, by_age(1200), NO_LIMIT, "", 0);
+    assert_eq!(reply, "[[r] 1 1 '' 1]");
+    queue.key_is("waiting-children", "s@1500");
+    queue.key_is("parents", "s");
+    queue.key_is("children:r", "(none)");
+    queue.events_are("[E cleaned count 1]");
+    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 2, "wait", by_age(-1), NO_LIMIT, "", 0);
+    assert_eq!(reply, "[[a b] 2 2 '' 2]");
+    queue.key_is("waiting-children", "(none)");
+}
+
+#[test]
 fn latest_iterations_of_schedulers_stay() {
     for before_ms in [-1, 5000] {
         let mut queue = TestQueue::with(

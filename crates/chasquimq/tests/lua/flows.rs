@@ -143,8 +143,20 @@ impl Pair {
         self.count += 1;
         let (number, now_ms) = (self.count, self.now_ms);
         let all = by_age(-1);
-        match self.below(4) {
+        match self.below(5) {
             0 => run!(self.queues[at], CLEAN_JOBS, now_ms, "m", number, "wait", all, 3, "", -1),
+            3 => run!(
+                self.queues[at],
+                CLEAN_JOBS,
+                now_ms,
+                "m",
+                number,
+                "waiting-children",
+                by_age(1 << 40),
+                1,
+                "",
+                0
+            ),
             1 => run!(
                 self.queues[at],
                 CLEAN_JOBS,
