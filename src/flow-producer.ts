@@ -155,7 +155,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   /**
-   * Resolves when the connection is usable.
+   * Resolves when the connection is usable, and at `close()`.
    * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
    */
   async waitUntilReady(): Promise<void> {

@@ -76,7 +76,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   }
 
   /**
-   * Resolves when the connection is usable.
+   * Resolves when the connection is usable, and at `close()`.
    * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
    */
   async waitUntilReady(): Promise<void> {

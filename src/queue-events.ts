@@ -1,5 +1,4 @@
 import type { Backend } from './backend.js';
-import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
 import { native, type EventsMessage, type NativeEvents } from './native.js';
@@ -57,19 +56,19 @@ export class QueueEvents<
   /**
    * Starts listening; only needed with `autorun: false`.
    * @returns a promise that settles at `close()`
-   * @throws (rejects) Error `Queue Events is already running.`
+   * @throws (rejects) Error `Queue Events is already running.`, also once it ran and is closed
    */
   async run(): Promise<void> {
     if (this.running) throw new Error('Queue Events is already running.');
-    if (this.closing) return;
     this.running = true;
+    if (this.closing) return;
     const ended = new Promise<void>((resolve) => (this.endRun = resolve));
     this.engine.run();
     await ended;
   }
 
   override waitUntilReady(): Promise<void> {
-    return this.closing ? Promise.reject(new ConnectionClosedError()) : this.readiness.wait();
+    return this.readiness.wait();
   }
 
   /** Stops listening and disconnects. A second call returns the promise of the first. */
@@ -82,7 +81,6 @@ export class QueueEvents<
     try {
       await this.engine.close();
     } finally {
-      this.running = false;
       this.endRun?.();
     }
   }

@@ -29,6 +29,7 @@ export class Readiness {
   private failures = 0;
   private waiting: Promise<void> | undefined = undefined;
   private surrender: (error: Error) => void = () => {};
+  private stopWaiting: () => void = () => {};
   private surrendered: Error | undefined = undefined;
   private stopped = false;
 
@@ -44,26 +45,29 @@ export class Readiness {
     this.news = new Promise((resolve) => (this.tell = resolve));
   }
 
-  /** Resolves when the connection is open; rejects when `retryStrategy` has given up, the server is too old, or
-   * the connection was closed. */
+  /** Resolves when the connection is open, or is being closed; rejects when `retryStrategy` has given up, or the server is
+   * too old. */
   wait(): Promise<void> {
     if (this.surrendered) return Promise.reject(this.surrendered);
+    if (this.stopped) return Promise.resolve();
     return (this.waiting ??= this.keepAsking().finally(() => (this.waiting = undefined)));
   }
 
   private async keepAsking(): Promise<void> {
-    const surrender = new Promise<never>((_, reject) => (this.surrender = reject));
+    const end = new Promise<void>((resolve, reject) => ([this.stopWaiting, this.surrender] = [resolve, reject]));
     for (;;) {
       try {
-        await Promise.race([this.ready(), surrender]);
+        await Promise.race([this.ready(), end]);
+        if (this.stopped) return;
         this.failures = 0;
         this.isUp = this.wasUp = true;
         this.isDown = false;
         this.tell();
         return;
       } catch (error) {
-        if (this.surrendered || this.stopped || isUnfit(error)) throw error;
-        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS).unref());
+        if (this.surrendered || isUnfit(error)) throw error;
+        if (this.stopped) return;
+        await Promise.race([end, new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS).unref())]);
       }
     }
   }
@@ -87,9 +91,10 @@ export class Readiness {
     if (!this.stopped) this.wait().catch(() => {}); // whoever waits is told; here it only keeps `isUp` right
   }
 
-  /** The connection is being closed: a failure is final. */
+  /** The connection is being closed: nobody waits for it any more. */
   stop(): void {
     this.isUp = false;
     this.stopped = true;
+    this.stopWaiting();
   }
 }

@@ -1,0 +1,101 @@
+// Pins what is left of each class after close() (bullmq-surface.md 2, 3).
+import { describe, expect, it } from 'vitest';
+import { libraries } from '../support/libraries.js';
+import { closedPort, connection } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { rejection } from '../support/waiting.js';
+
+interface Closable {
+  waitUntilReady(): Promise<unknown>;
+  close(): Promise<unknown>;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+describe.each(libraries)('$name: connection.closed', ({ lib }) => {
+  const stage = useStage(lib);
+
+  const classes = ['Queue', 'Worker', 'QueueEvents', 'QueueEventsProducer', 'FlowProducer'] as const;
+  const open = (name: (typeof classes)[number], port = connection.port) => {
+    const opts = { connection: { ...connection, port } };
+    const openers = {
+      Queue: () => new lib.Queue(stage.queueName, opts),
+      Worker: () => new lib.Worker(stage.queueName, async () => undefined, opts),
+      QueueEvents: () => new lib.QueueEvents(stage.queueName, opts),
+      QueueEventsProducer: () => new lib.QueueEventsProducer(stage.queueName, opts),
+      FlowProducer: () => new lib.FlowProducer(opts),
+    };
+    return stage.keep<Closable>(openers[name]());
+  };
+
+  it.each(classes)('waitUntilReady of a %s resolves', async (name) => {
+    const opened = open(name);
+    await opened.waitUntilReady();
+    await opened.close();
+    expect(await opened.waitUntilReady()).toBeUndefined();
+  });
+
+  it.each(classes)('waitUntilReady of a %s resolves when it was closed at once', async (name) => {
+    const opened = open(name);
+    const waiting = opened.waitUntilReady();
+    await opened.close();
+    await waiting;
+    expect(await opened.waitUntilReady()).toBeUndefined();
+  });
+
+  // BullMQ's QueueEvents then waits for ever
+  it.each(classes.filter((name) => name !== 'QueueEvents'))(
+    'waitUntilReady of a %s resolves when there never was a server',
+    async (name) => {
+      const opened = open(name, await closedPort());
+      opened.on('error', () => {});
+      const waiting = opened.waitUntilReady();
+      await opened.close();
+      await waiting;
+    },
+  );
+
+  it('a queue refuses everything else, and may be closed again', async () => {
+    const queue = stage.queue();
+    await queue.close();
+    expect(await queue.close()).toBeUndefined();
+    for (const call of [
+      queue.add('job', {}),
+      queue.addBulk([{ name: 'job', data: {} }]),
+      queue.getJob('1'),
+      queue.pause(),
+      queue.clean(0, 0),
+      queue.upsertJobScheduler('id', { every: 1000 }),
+    ]) {
+      expect((await rejection(call)).message).toBe('Connection is closed.');
+    }
+  });
+
+  it('a QueueEvents that ran does not run again', async () => {
+    const events = stage.events();
+    await events.waitUntilReady();
+    await events.close();
+    expect((await rejection(events.run())).message).toBe('Queue Events is already running.');
+  });
+
+  it('a QueueEvents that never ran ends at once, and says that it runs', async () => {
+    const events = stage.events({ autorun: false });
+    await events.close();
+    expect(await events.run()).toBeUndefined();
+    expect((await rejection(events.run())).message).toBe('Queue Events is already running.');
+  });
+
+  it.each([true, false])('a worker with autorun %s does not run again, and says nothing', async (autorun) => {
+    const worker = stage.worker(async () => undefined, { autorun });
+    await worker.waitUntilReady();
+    await worker.close();
+    for (let i = 0; i < 2; i++) expect(await worker.run()).toBeUndefined();
+    expect(worker.isRunning()).toBe(false);
+    expect(await worker.getNextJob('token')).toBeUndefined();
+  });
+
+  it('a worker without a processor says so', async () => {
+    const worker = stage.worker(null);
+    await worker.close();
+    expect((await rejection(worker.run())).message).toBe('No process function is defined.');
+  });
+});
