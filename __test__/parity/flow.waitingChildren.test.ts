@@ -213,6 +213,21 @@ describe.each(libraries)('$name: flow.waitingChildren', ({ lib }) => {
     expect(await job.getState()).toBe('failed');
   });
 
+  it('a job that completes with pending children has failed before the next one starts', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(['parent', 'next'].map((name) => ({ name, data: {} })));
+    const worker = stage.worker(async (job) => {
+      if (job.name === 'parent') await addChild(job, 'pending');
+    });
+    const log = new EventLog(worker, ['active', 'completed', 'failed', 'error']);
+    const told = stage.globalLog();
+    await log.get('completed');
+    expect(log.names).toEqual(['active', 'error', 'failed', 'active', 'completed']);
+    await told.get('drained');
+    expect(told.names.slice(-6)).toEqual(['active', 'failed', 'retries-exhausted', 'active', 'completed', 'drained']);
+    expect(stage.takeErrors()).toHaveLength(1);
+  });
+
   it('a job that completes with pending children is tried again', async () => {
     const log = kids();
     const worker = stage.worker(async (job) => {
@@ -288,6 +303,18 @@ describe.each(libraries)('$name: flow.waitingChildren', ({ lib }) => {
       const error = await rejection(job.moveToCompleted('value', 'token', false));
       expect([error.message, error.code]).toEqual([`Job ${job.id} has pending dependencies. moveToFinished`, -4]);
       expect(await job.getState()).toBe('active');
+    });
+
+    it('completing with pending children is refused before the token is looked at', async () => {
+      const job = await held();
+      await addChild(job, 'a');
+      const text = `Job ${job.id} has pending dependencies. moveToFinished`;
+      const byAnother = await rejection(job.moveToCompleted('value', 'other', false));
+      expect([byAnother.message, byAnother.code]).toEqual([text, -4]);
+      await job.moveToFailed(new Error('no more'), 'token');
+      const again = await rejection(job.moveToCompleted('value', 'token', false));
+      expect([again.message, again.code]).toEqual([text, -4]);
+      expect(await job.getState()).toBe('failed');
     });
 
     it('failing with pending children is not', async () => {

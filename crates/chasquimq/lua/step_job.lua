@@ -50,14 +50,11 @@ local W = { now_ms = now_ms, takes_as = take, worker_name = worker_name, keeps =
 local outcome = outcomes[1]
 if outcome then
   local job = locate(type(outcome[5]) == 'table' and outcome[5][1] or outcome[5])
-  local code = check_lock(job, token)
+  -- whoever asks is told of the children first
+  local code = families and job and job.record and outcome[1] ~= 'f' and families.code_of(job.id, now_ms) or check_lock(job, token)
   if code ~= 0 then return { code, 0, -1, 0 } end
   W.owner = owner_of(job)
-  local vitals = detach(job)
-  if outcome[1] ~= 'f' and vitals.ch then
-    code = families.code_of(job.id, now_ms)
-    if code then return { code, 0, -1, 0 } end
-  end
+  detach(job)
   free_lock(W.owner)
 end
 local _, due, gated, limited_ms = turn(outcomes, fetch_next == '1' and 1 or -1, 0, W)

@@ -19,6 +19,15 @@ local function fetch_within_limits(want, surplus, W)
   return 1, rest_of_window()
 end
 
+-- A parent that must not complete keeps its place until it has failed.
+local function kept_places(rejected)
+  local kept = 0
+  for _, refusal in ipairs(rejected) do
+    if refusal[3] == -4 or refusal[3] == -9 then kept = kept + 1 end
+  end
+  return kept
+end
+
 local function turn(outcomes, want, surplus, W)
   load_limits(W.limiter_max, W.limiter_ms)
   local rejected, was_active, ends = {}, S.active > 0, false
@@ -41,7 +50,7 @@ local function turn(outcomes, want, surplus, W)
   local limited_ms, due = F.met_limit and rest_of_window() or 0, nil
   local gated = limited_ms > 0 and 1 or 0
   if want >= 0 and gated == 0 then
-    want = math.min(want, free_places())
+    want = math.min(math.max(want - kept_places(rejected), 0), free_places())
     if not W.leaves_due then promote_due_for(want + surplus, W.now_ms) end
     W.now_ms = W.starts_ms or W.now_ms
     gated, limited_ms = fetch_within_limits(want, surplus, W)

@@ -100,6 +100,13 @@ pub struct Rejected {
     pub error: Error,
 }
 
+impl Rejected {
+    /// A parent that must not complete is held on to: its try is to fail.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.error, Error::PendingChildren { .. } | Error::FailedChildren { .. })
+    }
+}
+
 /// What became of a failed try.
 #[derive(Debug)]
 pub struct Failure {
@@ -204,7 +211,7 @@ impl Outcomes {
         self.large_results.iter().map(|result| Arg::from(&**result))
     }
 
-    /// Reads the refusals of a step's reply. A parent that must not complete is held on to: its try is to fail.
+    /// Reads the refusals of a step's reply.
     pub(super) fn rejected(&mut self, mut reply: Reply, holdings: &mut Holdings) -> Result<Vec<Rejected>> {
         let mut rejected = Vec::new();
         while !reply.is_empty() {
@@ -235,10 +242,11 @@ impl Outcomes {
             });
             if let Some((handle, id)) = found {
                 let error = Error::from_code(code, &id, "active", self.command_of(handle));
-                if matches!(error, Error::PendingChildren { .. } | Error::FailedChildren { .. }) {
+                let refusal = Rejected { handle, error };
+                if refusal.is_held() {
                     self.hold_again(first, handle, holdings);
                 }
-                rejected.push(Rejected { handle, error });
+                rejected.push(refusal);
             }
         }
         Ok(rejected)

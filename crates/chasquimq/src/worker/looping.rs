@@ -621,6 +621,9 @@ impl Loop {
         let (taken, now_ms, mut jobs) = (answer.taken, answer.now_ms, answer.jobs);
         self.caller.stepped(now_ms);
         let rejected = outcomes.rejected(answer.rejected, &mut self.holdings)?;
+        // what is held on to has its place still: the step took less (`lua/lib/turn`)
+        let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
+        want = (want - kept as i64).max(want.min(0));
         for error in answer.unreadable {
             self.report(error);
         }

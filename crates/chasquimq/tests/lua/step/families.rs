@@ -156,7 +156,16 @@ fn a_failure_starts_the_parent_at_once() {
         queue.step(Step::by("w").want(1)),
         "[[] [0 r <[1000 {} a 1]> <{ch:1}> 1] -1 0 0]"
     );
-    assert_eq!(queue.step(Step::by("w").done_record("r", "")), "[[[0 r -4]] [] -1 0 0]");
+    queue.add(1000, Plan::new().record("x").record("y"));
+    // and keeps its place until it has failed
+    assert_eq!(
+        queue.step(Step::by("w").done_record("r", "").want(1)),
+        "[[[0 r -4]] [] -1 0 2]"
+    );
+    assert_eq!(
+        queue.step(Step::by("w").done_record("r", "").want(2)),
+        "[[[0 r -4]] [0 x <[7 {} a 1]> '' 1] -1 0 1]"
+    );
     queue.step(Step::by("w").done_record("b", "").done_record("r", ""));
     queue.key_is("completed", "b@1000 r@1000");
 }
