@@ -31,7 +31,12 @@ const NEXT = {
 /** Children of a page, when none is asked for. */
 const PAGE = 20;
 
-const ALL: NativeChildPage[] = KINDS.map((kind) => ({ kind, cursor: 0, count: 0 }));
+/** In the order in which they are shown when nothing is asked for in particular. */
+const ALL: NativeChildPage[] = (['processed', 'unprocessed', 'failed', 'ignored'] as const).map((kind) => ({
+  kind,
+  cursor: 0,
+  count: 0,
+}));
 
 /** All children, or a page of each kind that the options name. */
 export async function readDependencies(native: NativeQueue, id: string, opts: DependenciesOpts): Promise<Dependencies> {

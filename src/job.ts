@@ -661,8 +661,9 @@ export class Job<
    */
   async moveToDelayed(timestamp: number, token?: string): Promise<void> {
     const now = Date.now();
-    await this.queue.commands.native.moveToDelayed(this.knownId(), timestamp, token ?? UNLOCKED, now);
-    this.delay = Math.max(timestamp - now, 0);
+    const delay = timestamp > now ? timestamp - now : 0;
+    await this.queue.commands.native.moveToDelayed(this.knownId(), now + delay, token ?? UNLOCKED, now);
+    this.delay = delay;
     recordJob(this.queue, this, 'delayed');
   }
 

@@ -188,7 +188,8 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
 
   it('a job without children has none of any kind', async () => {
     const job = await stage.queue().add('alone', {});
-    expect(await job.getDependencies()).toEqual({ processed: {}, unprocessed: [], ignored: {}, failed: [] });
+    const none = { processed: {}, unprocessed: [], failed: [], ignored: {} };
+    expect(JSON.stringify(await job.getDependencies())).toBe(JSON.stringify(none));
     expect(await job.getDependenciesCount()).toEqual({ processed: 0, unprocessed: 0, ignored: 0, failed: 0 });
     expect(await job.getChildrenValues()).toEqual({});
     expect(await job.getIgnoredChildrenFailures()).toEqual({});

@@ -79,6 +79,17 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
     });
   });
 
+  it.each([1, NaN])('moveToDelayed until %d counts from now', async (timestamp) => {
+    const queue = stage.queue();
+    const log = stage.globalLog();
+    await queue.add('job', {});
+    const job: Job = await stage.worker(null).getNextJob('token');
+    const before = Date.now();
+    await job.moveToDelayed(timestamp, 'token');
+    expect([job.delay, (await fetchJob(queue, job.id)).delay]).toEqual([0, 0]);
+    expect((await log.get<[{ delay: number }]>('delayed'))[0].delay).toBeGreaterThanOrEqual(before);
+  });
+
   it('moveToDelayed with a token that does not hold the job is refused', async () => {
     const outcomes = await inEachState(STATES, (job) => job.moveToDelayed(Date.now() + 60_000, 'other:1'));
     expect(outcomes).toEqual({
