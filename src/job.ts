@@ -585,7 +585,7 @@ export class Job<
    * @returns the number of rows now kept
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.native.addLog(jobId, String(logRow ?? ''), keepLogs || 0);
+    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), keepLogs || 0);
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */
@@ -636,8 +636,12 @@ export class Job<
     this.delay = 0;
   }
 
-  /** Makes a delayed job due in `delay` milliseconds from now. */
+  /**
+   * Makes a delayed job due in `delay` milliseconds from now.
+   * @throws (rejects) RangeError for a delay that is no finite number
+   */
   async changeDelay(delay: number): Promise<void> {
+    if (!Number.isFinite(delay)) throw new RangeError('delay must be a finite number of milliseconds');
     await this.queue.commands.native.changeDelay(this.knownId(), delay, Date.now());
     this.delay = delay;
   }

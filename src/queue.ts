@@ -288,7 +288,7 @@ export class Queue<
       'updateJobProgress',
       { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: text },
       async () => {
-        await this.commands.native.updateProgress(jobId, text ?? 'null');
+        await this.commands.native.updateProgress(String(jobId), text ?? 'null');
         this.emit('progress', jobId, progress);
       },
     );

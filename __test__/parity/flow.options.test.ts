@@ -36,6 +36,11 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
       expect(await job.getState()).toBe(released);
     });
 
+    it('shows its delay while it waits for its children', async () => {
+      const { job } = await stage.flowProducer().add(flow({ delay: 60_000 }));
+      expect((await fetchJob(stage.queue({}, 'top'), job.id)).delay).toBe(60_000);
+    });
+
     it('is delayed from the time of its release', async () => {
       const log = stage.globalLog({}, 'top');
       await stage.flowProducer().add(flow({ delay: 60_000, timestamp: Date.now() - 30_000 }));

@@ -14,6 +14,16 @@ describe.each(libraries)('$name: job.log', ({ lib }) => {
     expect(await queue.getJobLogs('1')).toEqual({ logs: ['one', 'two', 'three'], count: 3 });
   });
 
+  it('takes the id of a job as a number too', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    const id = 1 as unknown as string;
+    expect([await queue.addJobLog(id, 'one'), await lib.Job.addJobLog(queue, id, 'two')]).toEqual([1, 2]);
+    await queue.updateJobProgress(id, 5);
+    expect((await queue.getJob(id))?.progress).toBe(5);
+    expect(await queue.getJobLogs(id)).toEqual({ logs: ['one', 'two'], count: 2 });
+  });
+
   it('keeps every character', async () => {
     const queue = stage.queue();
     const job = await queue.add('job', {});

@@ -27,6 +27,12 @@ describe('a job that was just made', () => {
     expect(other.opts.attempts).toBe(0);
   });
 
+  it('takes no delay that is no finite number', async () => {
+    for (const delay of [NaN, Infinity, undefined as unknown as number]) {
+      await expect(new Job(queue, 'n', {}, {}, 'id').changeDelay(delay)).rejects.toThrow(RangeError);
+    }
+  });
+
   it('keeps an undefined data, which is stored as {}', () => {
     const job = new Job(queue, 'n', undefined);
     expect(job.data).toBeUndefined();

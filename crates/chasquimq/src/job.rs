@@ -248,7 +248,7 @@ pub struct Job {
     pub body: Body,
     /// What happened since.
     pub vitals: Vitals,
-    /// Milliseconds of delay, while it is delayed; else 0.
+    /// Milliseconds of delay, while it is delayed, or is a parent that will be; else 0.
     pub delay_ms: u64,
     /// Its priority; 0 = none.
     pub priority: i64,

@@ -592,7 +592,7 @@ pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
         (Body::unreadable(), JobOptions::none("{}"))
     });
     let delay_ms = match (state.as_str(), vitals.delay_ms) {
-        ("delayed", Some(delay_ms)) => delay_ms,
+        ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
         ("delayed", None) => options.delay_ms,
         _ => 0,
     };
