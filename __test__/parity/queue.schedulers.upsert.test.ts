@@ -139,6 +139,21 @@ describe.each(libraries)('$name: queue.upsertJobScheduler', ({ lib }) => {
       expect(await ids(queue, 'waiting')).toEqual([`repeat:s:${slot}`]);
     });
 
+    it.each([
+      { every: 1_000, slot: NOON + 10 * MINUTE, offset: NOON % 1_000 },
+      { every: MINUTE, slot: NOON - AFTER_MINUTE + 11 * MINUTE, offset: 0 },
+    ])('forgets the offset of a run that has ended: $every', async ({ every, slot, offset }) => {
+      at(NOON);
+      const queue = stage.queue();
+      await queue.upsertJobScheduler('s', { every: MINUTE, limit: 1 });
+      const taken = await stage.worker(null).getNextJob('token');
+      await taken?.moveToCompleted(null, 'token', false);
+      expect(await queue.getJobScheduler('s')).toMatchObject({ offset: AFTER_MINUTE });
+      at(NOON + 10 * MINUTE);
+      expect((await queue.upsertJobScheduler('s', { every })).id).toBe(`repeat:s:${slot}`);
+      expect(await queue.getJobScheduler('s')).toMatchObject({ offset, next: slot });
+    });
+
     it('leaves a waiting job of a paused queue, and adds the one after it', async () => {
       at(NOON);
       const queue = stage.queue();

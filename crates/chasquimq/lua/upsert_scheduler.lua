@@ -61,7 +61,7 @@ local function free_slot()
   elseif not (latest and before and before[5] == every_ms) then
     slot = first_slot()
   else
-    slot = replaced and latest or next_slot(latest, every_ms, before[6], now_ms)
+    slot = replaced and latest or next_slot(latest, every_ms, math.max(offset_ms, 0), now_ms)
   end
   for _ = 1, MOST_SLOTS do
     if not is_taken(slot) then return slot end
@@ -82,7 +82,8 @@ end
 local slot = free_slot()
 if slot < 0 then return slot end
 if replaced then take_out(replaced) end
-if offset_ms < 0 then offset_ms = before and before[6] or (every_ms > 0 and slot % every_ms or 0) end
+-- What is not said again goes by the iteration whose place is taken.
+if offset_ms < 0 then offset_ms = replaced and before and before[6] or (every_ms > 0 and slot % every_ms or 0) end
 record[5], record[6] = every_ms, offset_ms
 redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count) .. cmsgpack.pack(record))
 redis.call('ZADD', base .. 'schedulers', slot, id)

@@ -88,11 +88,12 @@ fn one_that_is_active_stays_and_the_next_comes_at_its_slot() {
     assert_eq!(queue.upsert(1040, &Upsert::of("s")), "[1130 90]");
     queue.key_is("delayed", "repeat:s:1130@1130+0");
     queue.key_is("active", "repeat:s:1030=[1000 1 w '']");
-    // missed slots are skipped
+    // missed slots are skipped, and an offset that is not said again is gone
     let mut queue = TestQueue::fresh();
     queue.upsert(1030, &Upsert::of("s"));
     queue.step(Step::by("w").want(1));
-    assert_eq!(queue.upsert(5031, &Upsert::of("s")), "[5130 99]");
+    assert_eq!(queue.upsert(5031, &Upsert::of("s")), "[5100 69]");
+    queue.key_is("scheduler", "s=1[n 1 T R 100 0]");
 }
 
 #[test]
