@@ -117,6 +117,16 @@ describe.each(libraries)('$name: deduplication of delayed jobs', ({ lib }) => {
       expect(await queue.getJobCounts('delayed')).toEqual({ delayed: 2 });
     });
 
+    it('takes the time from the id when the new job names none', async () => {
+      const queue = stage.queue();
+      const log = stage.globalLog();
+      await queue.add('old', {}, by('d', { ttl: LONG, replace: true }, { delay: LONG }));
+      await queue.add('new', {}, by('d', { replace: true }));
+      stage.worker(async () => undefined);
+      await log.get('completed');
+      expect(await queue.getDeduplicationJobId('d')).toBeNull();
+    });
+
     it('starts the time anew when told to extend it', async () => {
       const queue = stage.queue();
       const opts = { ttl: LONG, extend: true, replace: true };

@@ -27,10 +27,10 @@ local function replace_owner(owner, id, dedup)
   drop_records({ owner }, true, true)
   emit_job('removed', owner, 'delayed')
   emit_deduplicated(id, dedup, owner)
-  if dedup[3] == 1 or dedup[6] == 1 then
-    own_key(dedup, id)
-  else
+  if dedup[2] > 0 and dedup[3] == 0 and dedup[6] == 0 then
     redis.call('SET', base .. 'de:' .. dedup[1], id, 'KEEPTTL')
+  else
+    own_key(dedup, id)
   end
 end
 

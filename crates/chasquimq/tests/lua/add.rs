@@ -294,6 +294,7 @@ fn the_time_of_a_replaced_owner_goes_on() {
             2000,
             &Deduplication {
                 replace: true,
+                ttl_ms: 90_000,
                 ..by("d")
             },
         ),
