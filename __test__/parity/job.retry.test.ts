@@ -157,6 +157,13 @@ describe.each(libraries)('$name: job.retry', ({ lib }) => {
     expect(await queue.getJobCounts('waiting', 'failed')).toEqual({ waiting: 1, failed: 1 });
   });
 
+  it('asks for a state in which jobs end', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('waits', {});
+    expect(await rejection(job.retry('waiting' as 'failed'))).toMatchObject({ code: -3 });
+    expect((await queue.getWaiting()).map(({ id }) => id)).toEqual([job.id]);
+  });
+
   it('of a job that is gone is rejected with code -1', async () => {
     const { job } = await finished('failed');
     await job.remove();

@@ -22,7 +22,7 @@ local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), A
 
 local job = locate(id)
 if not job then return -1 end
-if job.state ~= state then return -3 end
+if job.state ~= state or (state ~= 'failed' and state ~= 'completed') then return -3 end
 local vitals = detach(job)
 redis.call('ZREM', base .. state, id)
 if state == 'completed' then S.completed = S.completed - 1 end
