@@ -37,7 +37,7 @@ export async function stepByHand(
     token: String(token ?? ''),
     fetch: fetch && !queue.closing,
     lockDuration,
-    ...(name !== undefined && { workerName: name }),
+    ...(name !== undefined && { workerName: String(name) }),
     ...(limiter && { limiter }),
     ...(ended && { ended }),
   });
@@ -141,5 +141,5 @@ export async function extendLocks(
 ): Promise<string[]> {
   if (!(duration >= 1)) throw new RangeError(`A lock lasts a number of milliseconds, at least 1, not ${duration}`);
   const asked = locks.map(({ id, token }) => ({ id: String(id), token: String(token ?? '') }));
-  return queue.commands.native.extendLocks(asked, duration);
+  return queue.commands.native.extendLocks(asked, Number(duration));
 }

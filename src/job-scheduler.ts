@@ -165,7 +165,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   async getJobSchedulers<D = any>(start = 0, end = -1, asc = false): Promise<JobSchedulerJson<D>[]> {
-    const found = await this.commands.native.getSchedulers(start, end, asc);
+    const found = await this.commands.native.getSchedulers(Number(start), Number(end), asc);
     return found.map((scheduler) => toJson<D>(scheduler));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */

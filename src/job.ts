@@ -585,7 +585,7 @@ export class Job<
    * @returns the number of rows now kept
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), keepLogs || 0);
+    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), Number(keepLogs || 0));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */

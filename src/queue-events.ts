@@ -45,7 +45,8 @@ export class QueueEvents<
   constructor(name: string, opts?: QueueEventsOptions<ConnectionOptionsType>, backendFactory?: undefined) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'blocking', backendFactory });
     this.opts = { autorun: true, blockingTimeout: BLOCKING_TIMEOUT, ...this.opts };
-    const { autorun, lastEventId = '$', blockingTimeout = BLOCKING_TIMEOUT } = this.opts;
+    const { autorun, blockingTimeout = BLOCKING_TIMEOUT } = this.opts;
+    const lastEventId = String(this.opts.lastEventId || '$');
     this.engine = new native.NativeEvents({ ...this.target, lastEventId, blockingTimeout }, (message) =>
       this.receive(message),
     );
@@ -116,7 +117,8 @@ export class QueueEvents<
     const { jobId } = stored;
     const ofJob = jobId === undefined ? undefined : `${event}:${jobId}`;
     const heard = this.listenerCount(event) > 0 || (ofJob !== undefined && this.listenerCount(ofJob) > 0);
-    if (!heard) return;
+    // who puts an `emit` of its own in the place of ours hears all events
+    if (!heard && this.emit === QueueEvents.prototype.emit) return;
     const args = decodeArgs(event, stored);
     const emit = this.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
     emit(event, args, id);

@@ -58,14 +58,14 @@ export class QueueGetters<
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
     const wanted = statesFor(typeof types === 'string' ? [types] : types).filter((type) => COUNTED.has(type));
     if (wanted.length === 0) return [];
-    const found = await this.commands.native.getJobs(wanted, start, end, asc);
+    const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), asc);
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
   /** The ids of the jobs in the given states; see {@link getJobs}. */
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
     const wanted = statesFor(types).filter((type) => COUNTED.has(type));
-    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, start, end, asc);
+    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), asc);
   }
 
   /** Waiting jobs, in the order in which they will be taken. */
@@ -191,7 +191,7 @@ export class QueueGetters<
    * @param asc oldest first, with the range counted from the oldest; otherwise newest first
    */
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
-    return this.commands.native.getLogs(String(jobId), start, end, asc);
+    return this.commands.native.getLogs(String(jobId), Number(start), Number(end), asc);
   }
 
   /** Id of the job that owns a deduplication id, or null. */
@@ -239,7 +239,8 @@ export class QueueGetters<
    * @param end last minute, included; negative counts from the oldest
    */
   async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
-    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(type, start, end);
+    const range = [Number(start), Number(end)] as const;
+    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(type, ...range);
     return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
   }
 
@@ -322,7 +323,8 @@ export class QueueGetters<
     total: number;
   }> {
     const kind = type === 'processed' ? 'processed' : 'unprocessed';
-    const { values, jobs, total } = await this.commands.native.getChildRange(String(parentId), kind, start, end);
+    const range = [Number(start), Number(end)] as const;
+    const { values, jobs, total } = await this.commands.native.getChildRange(String(parentId), kind, ...range);
     const items =
       kind === 'processed'
         ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))

@@ -77,7 +77,7 @@ export class Queue<
   }
 
   private get maxLenEvents(): number {
-    return this.opts.streams?.events?.maxLen ?? MAX_EVENTS;
+    return Number(this.opts.streams?.events?.maxLen ?? MAX_EVENTS);
   }
 
   /** The options every job of this queue starts from. A copy. */
@@ -328,7 +328,7 @@ export class Queue<
   async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
     return traceInternal(this, 'obliterate', {}, async () => {
       await this.pause();
-      await this.commands.native.obliterate(force, count);
+      await this.commands.native.obliterate(Boolean(force), Number(count));
     });
   }
 
@@ -404,7 +404,7 @@ export class Queue<
     const { count = 1000, state = 'failed', timestamp = Date.now() } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
-      await this.commands.native.retryJobs(state, { before: timestamp }, 0, count, false, Date.now());
+      await this.commands.native.retryJobs(state, { before: timestamp }, 0, Number(count), false, Date.now());
     };
     return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
   }
@@ -421,7 +421,7 @@ export class Queue<
       'promoteJobs',
       { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) },
       async () => {
-        await this.commands.native.promoteJobs(count, Date.now());
+        await this.commands.native.promoteJobs(Number(count), Date.now());
       },
     );
   }

@@ -136,7 +136,7 @@ export class Worker<
     const options = {
       ...this.target,
       id: this.id,
-      ...(opts.name !== undefined && { workerName: opts.name }),
+      ...(opts.name !== undefined && { workerName: String(opts.name) }),
       concurrency: Math.ceil(opts.concurrency),
       lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
       lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
@@ -180,13 +180,14 @@ export class Worker<
 
   /**
    * Takes the processor: a function, or a file that children run.
-   * @throws Error `File ... does not exist` or `URL ... does not exist in the local file system`
+   * @throws Error `File ... does not exist` or `URL ... does not exist in the local file system`; TypeError for what is neither
    */
   protected createSandbox(
     processor: string | URL | null | undefined | Processor<DataType, ResultType, NameType, ProgressType>,
   ): void {
-    if (typeof processor !== 'string' && !(processor instanceof URL)) {
-      this.processFn = processor ?? undefined;
+    if (!processor) return;
+    if (typeof processor === 'function') {
+      this.processFn = processor;
       return;
     }
     const { useWorkerThreads, workerForkOptions, workerThreadsOptions } = this.opts;

@@ -173,6 +173,35 @@ describe.each(libraries)('$name: queue.getJobs by range', ({ lib }) => {
   });
 });
 
+describe.each(libraries)('$name: numbers that are texts, as queries have them', ({ lib }) => {
+  const stage = useStage(lib);
+  const one = '1' as unknown as number;
+
+  it('count as numbers', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(['a', 'b', 'c'].map((name) => ({ name, data: {} })));
+    expect((await queue.getJobs(['waiting'], one, one, true)).map(({ id }) => id)).toEqual(['2']);
+    expect((await queue.getWaiting(one)).map(({ id }) => id)).toEqual(['2', '3']);
+    expect(await queue.getRanges(['waiting'], one, one, true)).toEqual(['2']);
+    for (const row of ['x', 'y', 'z']) await queue.addJobLog('1', row, '2' as unknown as number);
+    expect(await queue.getJobLogs('1', one, one)).toEqual({ logs: ['z'], count: 2 });
+    expect((await queue.getMetrics('completed', one, one)).data).toEqual([]);
+    expect((await queue.getDependencies('1', 'processed', one, one)).total).toBe(0);
+    for (const every of [1_000_000, 2_000_000]) await queue.upsertJobScheduler(`s${every}`, { every });
+    expect(await queue.getJobSchedulers(one, one)).toHaveLength(1);
+  });
+
+  it('count as numbers in changes, too', async () => {
+    const queue = stage.queue();
+    await queue.add('later', {}, { delay: 60_000 });
+    await queue.retryJobs({ count: one });
+    await queue.promoteJobs({ count: one });
+    expect(await queue.getJobCounts('waiting', 'delayed')).toEqual({ waiting: 1, delayed: 0 });
+    await queue.obliterate({ force: one as unknown as boolean });
+    expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+  });
+});
+
 describe.each(libraries)('$name: queue.getDelayedCount', ({ lib }) => {
   const stage = useStage(lib);
 

@@ -200,10 +200,10 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
   });
 
   describe('a reader', () => {
-    it('without lastEventId sees only what happens from then on', async () => {
+    it.each([undefined, null, '', 0])('with %j for lastEventId sees only what happens from then on', async (none) => {
       const queue = stage.queue();
       await queue.add('before', {});
-      const events = stage.events({ lastEventId: undefined });
+      const events = stage.events({ lastEventId: none as undefined });
       const log = new EventLog(events, ['added']);
       await events.waitUntilReady();
       // Nothing signals that the first read has begun, so jobs are added until one is seen.
@@ -216,7 +216,8 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
       expect(first.name).toMatch(/^after/);
     });
 
-    it.each(['0', '0-0'])('from %s sees everything', async (lastEventId) => {
+    it.each(['0', '0-0', 1])('from %j sees everything', async (id) => {
+      const lastEventId = id as string;
       const queue = stage.queue();
       await queue.addBulk([1, 2].map(() => ({ name: 'job', data: {} })));
       const log = stage.globalLog({ lastEventId });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
-import { EventLog, rejection } from '../support/waiting.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: queueEvents.run', ({ lib }) => {
   const stage = useStage(lib);
@@ -80,6 +80,23 @@ describe.each(libraries)('$name: queueEvents.listeners', ({ lib }) => {
     await log.get('waiting');
     expect(stage.takeErrors().map((error) => error.message)).toEqual(['from added']);
     expect(log.names).toEqual(['error', 'waiting']);
+  });
+
+  it('may be an `emit` of the user, which hears all events', async () => {
+    const heard: string[] = [];
+    class Bridge extends lib.QueueEvents {
+      override emit(event: string, ...args: unknown[]): boolean {
+        heard.push(event);
+        return super.emit(event as 'error', ...(args as [Error]));
+      }
+    }
+    const queue = stage.queue();
+    const bridge = new Bridge(queue.name, { connection: queue.opts.connection, lastEventId: '0' });
+    await queue.add('job', {});
+    await queue.pause();
+    await until('the pause', () => heard.includes('paused'));
+    await bridge.close();
+    expect(heard).toEqual(['added', 'added:1', 'waiting', 'waiting:1', 'paused']);
   });
 
   it('need a name of a queue', () => {

@@ -307,4 +307,11 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
     const url = pathToFileURL(missing);
     expect(make(url)).toThrow(`URL ${url.href} does not exist in the local file system`);
   });
+
+  it.each([{ default: async () => 1 }, 5, true])(
+    'what is neither a function nor a path throws at once: %s',
+    (processor) => {
+      expect(() => sandbox(processor as unknown as string)).toThrow(TypeError);
+    },
+  );
 });

@@ -137,12 +137,12 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
     blockingConnection: true,
   } as ResolvedWorkerOptions<C>;
 
-  if (!(resolved.maxStalledCount >= 0)) throw new Error('maxStalledCount must be greater or equal than 0');
+  if (!isAtLeast(resolved.maxStalledCount, 0)) throw new Error('maxStalledCount must be greater or equal than 0');
   if (resolved.maxStartedAttempts !== undefined && !(resolved.maxStartedAttempts >= 0)) {
     throw new Error('maxStartedAttempts must be greater or equal than 0');
   }
-  if (!(resolved.stalledInterval > 0)) throw new Error('stalledInterval must be greater than 0');
-  if (!(resolved.drainDelay > 0)) throw new Error('drainDelay must be greater than 0');
+  if (!isAtLeast(resolved.stalledInterval, Number.MIN_VALUE)) throw new Error('stalledInterval must be greater than 0');
+  if (!isAtLeast(resolved.drainDelay, Number.MIN_VALUE)) throw new Error('drainDelay must be greater than 0');
   checkConcurrency(resolved.concurrency);
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
@@ -160,7 +160,11 @@ export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
 
 /** @throws Error with BullMQ's text unless `concurrency` is a finite number of at least 1. */
 export function checkConcurrency(concurrency: number): void {
-  if (typeof concurrency !== 'number' || !(concurrency >= 1) || !Number.isFinite(concurrency)) {
+  if (!isAtLeast(concurrency, 1) || !Number.isFinite(concurrency)) {
     throw new Error('concurrency must be a finite number greater than 0');
   }
+}
+
+function isAtLeast(value: unknown, least: number): boolean {
+  return typeof value === 'number' && value >= least;
 }
