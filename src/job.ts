@@ -367,7 +367,7 @@ export class Job<
     json: JobJson,
     jobId?: string,
   ): Job<T, R, N> {
-    const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, jobId || json.id);
+    const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, json.id || jobId);
     job.data = JSON.parse(json.data || '{}') as T;
     job.progress = json.progress ?? 0;
     job.delay = Number(json.delay ?? 0);

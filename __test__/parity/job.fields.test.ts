@@ -264,5 +264,7 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
       { colour: 'red' },
       [],
     ]);
+    expect(lib.Job.fromJSON(queue, job.asJSON(), 'other').id).toBe('1');
+    expect(lib.Job.fromJSON(queue, { ...job.asJSON(), id: '' }, 'other').id).toBe('other');
   });
 });

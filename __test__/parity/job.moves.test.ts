@@ -99,6 +99,20 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
     });
   });
 
+  it.each([0, 5_000])('moveToDelayed to a time that is past, %i, delays until now', async (past) => {
+    const queue = stage.queue();
+    const events = stage.globalLog();
+    await queue.addBulk(['first', 'second'].map((name) => ({ name, data: {} })));
+    const worker = stage.worker(null);
+    const job = await worker.getNextJob('token');
+    const before = Date.now();
+    await job?.moveToDelayed(past, 'token');
+    expect((await queue.getDelayed()).map(({ name, delay }) => [name, delay])).toEqual([['first', 0]]);
+    const [{ delay }] = await events.get<[{ delay: number }]>('delayed');
+    expect(delay).toBeGreaterThanOrEqual(before);
+    expect((await worker.getNextJob('token'))?.name).toBe('second');
+  });
+
   it('moveToWait without a token leaves a job alone that is not active', async () => {
     const outcomes = await inEachState(besides('active'), (job) => job.moveToWait());
     expect(outcomes).toEqual({
