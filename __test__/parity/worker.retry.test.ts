@@ -100,6 +100,20 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
       expect((await fetchJob(queue, '1')).stacktrace).toEqual([error.stack]);
     });
 
+    it('keeps the stacks of errors without a message', async () => {
+      const queue = stage.queue();
+      const worker = stage.worker(async () => {
+        throw new Error();
+      });
+      const log = new EventLog(worker, ['failed']);
+      await queue.add('job', {}, { attempts: 3 });
+      const [last] = await log.get<[Job]>('failed', 3);
+      expect([last, await fetchJob(queue, '1')].map(({ stacktrace }) => stacktrace?.length)).toEqual([3, 3]);
+      await queue.retryJobs();
+      await log.get('failed', 4);
+      expect((await fetchJob(queue, '1')).stacktrace).toHaveLength(4);
+    });
+
     it('keeps unicode and line breaks of the reason', async () => {
       const queue = stage.queue();
       const message = 'línea 1\nline "2"\\ 🚀\0end';

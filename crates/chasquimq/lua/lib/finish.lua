@@ -368,6 +368,8 @@ local function failed_vitals(vitals, active, outcome, W)
   F.stored().start(vitals, active)
   vitals.am = outcome[10]
   vitals.fr = outcome[12] ~= '' and outcome[12] or nil
+  -- an error without a message has stack traces, too
+  if not vitals.fr then vitals.tr = '' end
   vitals.d = nil
   -- what the job is to fail for stays until it has failed for good
   if outcome[7] == 'failed' then vitals.fo, vitals.df = W.now_ms, nil end
