@@ -14,14 +14,22 @@ import type { Topology } from './servers.js';
 const SECONDS = 180;
 const USAGE = `usage: npm run chaos [-- --topology ${topologies.join('|')} --seconds N --seed S --only fault,fault]`;
 
-const { values } = parseArgs({
-  options: {
-    topology: { type: 'string', default: 'standalone' },
-    seconds: { type: 'string', default: String(SECONDS) },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
-    only: { type: 'string' },
-  },
-});
+const values = readArguments();
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        topology: { type: 'string', default: 'standalone' },
+        seconds: { type: 'string', default: String(SECONDS) },
+        seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
+        only: { type: 'string' },
+      },
+    }).values;
+  } catch (error) {
+    return refuse(`${(error as Error).message}\n${USAGE}`);
+  }
+}
 
 function readTopology(text: string): Topology {
   const topology = topologies.find((known) => known === text);

@@ -17,15 +17,26 @@ const LONGEST =
   'Below, "longest" is the longest time for which one command blocked the server, by the server\'s own clock (`SLOWLOG`): time in which the ' +
   'machine ran something else in its place is in it.';
 
+const USAGE = 'usage: npm run soak [-- --minutes N --only TEXT --scale N]';
+
+function readArguments(): { minutes: number; scale: number; only: string | undefined } {
+  try {
+    const { values } = parseArgs({
+      options: { minutes: { type: 'string' }, only: { type: 'string' }, scale: { type: 'string' } },
+    });
+    const [minutes, scale] = [Number(values.minutes ?? 20), Number(values.scale ?? 1)];
+    if (!(minutes >= 0 && scale > 0)) throw new Error('minutes and scale are numbers');
+    return { minutes, scale, only: values.only };
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { minutes: { type: 'string' }, only: { type: 'string' }, scale: { type: 'string' } },
-  });
+  const { minutes, scale, only } = readArguments();
   const url = process.env.REDIS_URL;
   if (!url) throw new Error('REDIS_URL names no server; `npm run soak` starts a private one and sets it');
-  const minutes = Number(values.minutes ?? 20);
-  const scale = Number(values.scale ?? 1);
-  const { only } = values;
   const mark = `soak-${randomBytes(4).toString('hex')}`;
   const server = await WatchedServer.connect(url);
   const startedAt = new Date();
