@@ -36,7 +36,11 @@ function make(kind) {
   if (random(3) === 0) opts.removeOnComplete = true;
   if (kind === 'delayed') opts.delay = 20 + random(2_000);
   if (kind === 'prioritized') opts.priority = 1 + random(5);
-  if (kind === 'own-id') opts.jobId = key;
+  if (kind === 'own-id') {
+    opts.jobId = key;
+    // once a job is gone its id is free, and a successor that sends it again adds another job
+    delete opts.removeOnComplete;
+  }
   if (kind === 'retried') {
     Object.assign(opts, { attempts: 4, backoff: { type: 'exponential', delay: 20 } });
     data.fails = 1 + random(3);
