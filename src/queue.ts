@@ -357,7 +357,8 @@ export class Queue<
 
   /**
    * Removes jobs of one state that are older than `grace`: since they ended or started, or else were created. Jobs that a
-   * worker holds stay; parents (`waiting-children`, which BullMQ's types leave out) go without their children. Emits `cleaned`, here and as a global event, once for 10,000 jobs and at the end.
+   * worker holds stay; parents (`waiting-children`, which BullMQ's types leave out) go without their children. Emits
+   * `cleaned`, here and as a global event, once for 10,000 jobs and at the end.
    * Cost: a step of a few milliseconds for 500 jobs, or for 6,400 plain ones.
    * @param grace milliseconds
    * @param limit looks at so many jobs at most, the oldest first; 0 = no limit

@@ -14,8 +14,7 @@ use napi::Env;
 
 use crate::uv::{Handle, Kind, Uv};
 
-/// Longest time awake for one answer. About what being woken costs where it costs most: on a virtual machine whose idle cores halt, an
-/// answer takes 150 us awake and 260 us asleep.
+/// Longest time awake for one answer. On a virtual machine whose idle cores halt, an answer takes some 150 us awake, and 260 us asleep.
 const LIMIT: Duration = Duration::from_micros(200);
 /// After answers that did not come in time, twice as many are slept for each time, up to two to the power of this.
 const MOST_MISSES: u32 = 10;
