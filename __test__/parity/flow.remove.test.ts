@@ -1,7 +1,7 @@
 // Pins what removing a parent, a child or its dependency does to the rest of the flow (bullmq-surface.md 11.3, 11.6).
 import { describe, expect, it } from 'vitest';
-import type { FlowJob, JobsOptions } from 'bullmq';
-import { endChildren, familyOf } from '../support/flows.js';
+import type { JobsOptions } from 'bullmq';
+import { endChildren, familyOf, towerOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
@@ -12,24 +12,6 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
 
   const flow = (kids: Record<string, JobsOptions>, opts: JobsOptions = {}) =>
     familyOf(stage, kids, { jobId: 'p', ...opts });
-
-  /** root - mid - leaf, all in one queue. */
-  function tower(): FlowJob {
-    const queueName = stage.name();
-    return {
-      name: 'root',
-      queueName,
-      opts: { jobId: 'root' },
-      children: [
-        {
-          name: 'mid',
-          queueName,
-          opts: { jobId: 'mid' },
-          children: [{ name: 'leaf', queueName, opts: { jobId: 'leaf' } }],
-        },
-      ],
-    };
-  }
 
   const states = async (ids: string[], part = '') => {
     const queue = stage.queue({}, part);
@@ -105,13 +87,13 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
     });
 
     it('in the middle takes its own children along', async () => {
-      await stage.flowProducer().add(tower());
+      await stage.flowProducer().add(towerOf(stage));
       await stage.queue().remove('mid');
       expect(await states(['root', 'mid', 'leaf'])).toEqual(['waiting', 'unknown', 'unknown']);
     });
 
     it('in the middle may leave its own children', async () => {
-      await stage.flowProducer().add(tower());
+      await stage.flowProducer().add(towerOf(stage));
       await (await fetchJob(stage.queue(), 'mid')).remove({ removeChildren: false });
       expect(await states(['root', 'mid', 'leaf'])).toEqual(['waiting', 'unknown', 'waiting']);
     });
@@ -127,7 +109,7 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
 
   describe('a parent', () => {
     it('takes all its children along', async () => {
-      await stage.flowProducer().add(tower());
+      await stage.flowProducer().add(towerOf(stage));
       await stage.queue().remove('root');
       expect(await states(['root', 'mid', 'leaf'])).toEqual(['unknown', 'unknown', 'unknown']);
       expect(await stage.queue().getJobCountByTypes()).toBe(0);
@@ -171,7 +153,7 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
     });
 
     it('whose grandchild is active stays', async () => {
-      const { job } = await stage.flowProducer().add(tower());
+      const { job } = await stage.flowProducer().add(towerOf(stage));
       await stage.worker(null).getNextJob('token');
       expect((await rejection(job.remove())).message).toBe(
         'Job root could not be removed because it is locked by another worker',
@@ -241,7 +223,7 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
     });
 
     it('removes grandchildren as well', async () => {
-      const { job } = await stage.flowProducer().add(tower());
+      const { job } = await stage.flowProducer().add(towerOf(stage));
       await job.removeUnprocessedChildren();
       expect(await states(['root', 'mid', 'leaf'])).toEqual(['waiting', 'unknown', 'unknown']);
     });

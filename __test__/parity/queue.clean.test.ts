@@ -1,6 +1,7 @@
 // Pins Queue#clean for every state: which jobs go, in which order they are told, and the events (bullmq-surface.md 2.2).
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
+import { towerOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -236,20 +237,7 @@ describe.each(libraries)('$name: queue.clean', ({ lib }) => {
 
     it('removes a parent in the same queue with the last that it waits for', async () => {
       const queue = stage.queue();
-      const queueName = stage.name();
-      await stage.flowProducer().add({
-        name: 'root',
-        queueName,
-        opts: { jobId: 'root' },
-        children: [
-          {
-            name: 'mid',
-            queueName,
-            opts: { jobId: 'mid', timestamp: Date.now() - OLD },
-            children: [{ name: 'leaf', queueName, opts: { jobId: 'leaf' } }],
-          },
-        ],
-      });
+      await stage.flowProducer().add(towerOf(stage, { timestamp: Date.now() - OLD }));
       expect(await queue.clean(GRACE, 0, parents)).toEqual(['mid']);
       expect(await states(queue, ['root', 'mid', 'leaf'])).toEqual(['unknown', 'unknown', 'waiting']);
     });

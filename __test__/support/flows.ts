@@ -25,6 +25,24 @@ export function familyOf(
   };
 }
 
+/** root - mid - leaf, all in the stage's own queue, each with its name as id; `mid` with options of its own. */
+export function towerOf(stage: Stage, mid: JobsOptions = {}): FlowJob {
+  const queueName = stage.name();
+  return {
+    name: 'root',
+    queueName,
+    opts: { jobId: 'root' },
+    children: [
+      {
+        name: 'mid',
+        queueName,
+        opts: { jobId: 'mid', ...mid },
+        children: [{ name: 'leaf', queueName, opts: { jobId: 'leaf' } }],
+      },
+    ],
+  };
+}
+
 /** Ends `count` jobs that wait in the queue of the children: those that are called `bad...` fail, the others give their name. */
 export async function endChildren(
   stage: Stage,
