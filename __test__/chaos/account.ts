@@ -91,6 +91,10 @@ function nothingWrong() {
   };
 }
 
+export function faultless({ wrong }: Account): boolean {
+  return Object.values(wrong).every((list) => list.length === 0);
+}
+
 interface Start {
   readonly at: number;
   readonly by: string;

@@ -21,9 +21,9 @@ describe('chaos', () => {
     'on %s loses no job, adds none twice, records none twice, and runs again only what a fault interrupted',
     { timeout: LIMIT_MS },
     async (_, options) => {
-      const { account, faults } = await runChaos(options);
+      const { account, faults, evidence } = await runChaos(options);
       const nothing = Object.fromEntries(Object.keys(account.wrong).map((name) => [name, []]));
-      expect(account.wrong).toEqual(nothing);
+      expect(account.wrong, `everything is in ${evidence}`).toEqual(nothing);
       expect(faults.length).toBeGreaterThanOrEqual(options.only?.length ?? 6);
       expect(account.completed).toBeGreaterThan(100);
     },

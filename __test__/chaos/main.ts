@@ -67,5 +67,5 @@ const say = (line: string) => console.error(`  ${((Date.now() - begin) / 1e3).to
 const result = await runChaos({ topology, seconds, seed, ...(only && { only }), say });
 const report = describeRun(result, { command, seconds, seed, partial: only !== undefined });
 console.log(report.markdown);
-for (const path of writeReport(report)) console.log(path);
+for (const path of [...writeReport(report), ...(result.evidence ? [result.evidence] : [])]) console.log(path);
 process.exit(report.faultless ? 0 : 1);

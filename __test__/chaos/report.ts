@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeMachine, describeSource, loadAverage } from '../../bench/machine.js';
+import { faultless } from './account.js';
 import type { Account, Wrong } from './account.js';
 import { faultKindsOf, faultOf, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected } from './faults.js';
@@ -61,10 +62,6 @@ const UNHEARD =
   'numbers of such jobs again. Just before a master is killed or frozen the replica is seen to have all that was acknowledged up to ' +
   'that moment; only what is acknowledged, told or taken after it counts as unheard. All else must be there, and after a planned failover, ' +
   'or a move of the slot, everything.';
-
-export function faultless({ wrong }: Account): boolean {
-  return Object.values(wrong).every((list) => list.length === 0);
-}
 
 export function describeRun(result: ChaosResult, asked: Asked): Report {
   const { account, faults, entries, startedAt, endedAt, topology, servers } = result;

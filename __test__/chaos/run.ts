@@ -1,14 +1,14 @@
 /** A chaos run: processes that add and run jobs, faults that hit them, and the account of every job at the end. */
 import type { EventEmitter } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
 import type { RedisOptions } from '../../src/index.js';
 import { Random } from '../support/random.js';
 import { sleep, until } from '../support/waiting.js';
-import { settle } from './account.js';
-import type { Account, Cause, Kept, Recorded } from './account.js';
+import { faultless, settle } from './account.js';
+import type { Account, Cause, Evidence, Kept, Recorded } from './account.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
 import { readLedger } from './ledger.js';
@@ -56,21 +56,28 @@ export interface ChaosResult {
   readonly topology: Topology;
   /** What they are, and of which version. */
   readonly servers: string;
+  /** The folder with all ledgers and the evidence, which is kept if something is wrong. */
+  readonly evidence?: string;
 }
 
+/** @throws if the run does not come to its account; the message names the folder where its ledgers are. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const run = new ChaosRun(options);
   try {
-    return await run.run();
+    const result = await run.run();
+    if (!result.evidence) run.forget();
+    return result;
+  } catch (error) {
+    throw new Error(`${String(error)}; the ledgers are in ${run.folder}`, { cause: error });
   } finally {
     await run.close();
   }
 }
 
 class ChaosRun {
+  readonly folder = mkdtempSync(join(tmpdir(), 'chasquimq-chaos-'));
   readonly #options: ChaosOptions;
   readonly #random: Random;
-  readonly #folder = mkdtempSync(join(tmpdir(), 'chasquimq-chaos-'));
   readonly #open: { close(): Promise<unknown> }[] = [];
   readonly #deaths: string[] = [];
   readonly #faults: Injected[] = [];
@@ -141,31 +148,36 @@ class ChaosRun {
     );
     const { log: recorded } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
-    const account = settle({
-      entries,
-      faults,
-      standstills,
-      recorded,
-      observed: observer.log,
-      kept: await keptJobs(control),
-    });
-    const said = [...account.wrong.said, ...this.#deaths];
+    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept: await keptJobs(control) };
+    const settled = settle(evidence);
+    const said = [...settled.wrong.said, ...this.#deaths];
+    const account = { ...settled, wrong: { ...settled.wrong, said } };
     const [info] = await Promise.all(servers.admins.map((admin) => admin.info('server')));
     const version = /(?:valkey|redis)_version:(\S+)/.exec(info ?? '')?.[0].replace('_version:', ' ') ?? '';
     return {
-      account: { ...account, wrong: { ...account.wrong, said } },
+      account,
       faults,
       entries,
       startedAt,
       endedAt,
       topology: this.#topology,
       servers: `${version}, ${servers.title}`,
+      ...(!faultless(account) && { evidence: this.#record(account, evidence) }),
     };
   }
 
   async close(): Promise<void> {
     for (const opened of this.#open.reverse()) await opened.close();
-    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  forget(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Beside the ledgers: what else there is to look at. Returns where. */
+  #record(account: Account, evidence: Evidence): string {
+    writeFileSync(join(this.folder, 'account.json'), JSON.stringify({ account, ...evidence }, undefined, 2));
+    return this.folder;
   }
 
   /** First each fault alone, then several at a time. */
@@ -230,7 +242,7 @@ class ChaosRun {
   async #start(role: Role, name: string, servers: Servers, env: Record<string, string | number>): Promise<Member> {
     const around: Surroundings = {
       queueName: QUEUE,
-      folder: this.#folder,
+      folder: this.folder,
       servers,
       onDeath: (message) => this.#deaths.push(message),
     };

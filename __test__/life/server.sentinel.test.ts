@@ -8,6 +8,8 @@ import { Ledger } from '../support/ledger.js';
 import { OwnSentinels } from '../support/own-sentinels.js';
 import { OwnServer } from '../support/own-server.js';
 import { Proxy } from '../support/proxy.js';
+import { closedPort } from '../support/redis.js';
+import { caughtUp } from '../support/replication.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, until } from '../support/waiting.js';
 
@@ -177,5 +179,50 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     await admin.quit();
     for (const opened of [worker, events, queue]) await opened.close();
     stage.takeErrors();
+  });
+
+  /** Its connection to a server that was a master stays open, and that hears of nothing new any more. */
+  async function readsFromSuccessor(connection: ConnectionOptions, demote: () => Promise<void>): Promise<void> {
+    const reader = stage.queue({ connection });
+    expect(await reader.getJobCounts('waiting')).toEqual({ waiting: 0 });
+    await demote();
+    const writer = stage.queue({ connection });
+    const { id = '' } = await writer.add('job', 'new');
+    const job = await reader.getJob(id);
+    expect(job?.data).toBe('new');
+    expect(await reader.getJobCounts('waiting')).toEqual({ waiting: 1 });
+    stage.takeErrors();
+  }
+
+  it('what a master answers that has become a replica is not told: sentinels', async () => {
+    const own = stage.keep(await OwnSentinels.start());
+    await readsFromSuccessor(own.connection, async () => {
+      await own.failover();
+      await own.deafen(await closedPort());
+    });
+  });
+
+  it('what a master answers that has become a replica is not told: an address that leads to another server', async () => {
+    const [old, successor] = [stage.keep(await OwnServer.start()), stage.keep(await OwnServer.start())];
+    const proxy = stage.keep(new Proxy());
+    proxy.upstream = old.connection;
+    await proxy.open();
+    await readsFromSuccessor({ host: '127.0.0.1', port: proxy.port }, async () => {
+      proxy.upstream = successor.connection;
+      const admin = old.client();
+      await admin.replicaof('127.0.0.1', await closedPort());
+      await admin.quit();
+    });
+  });
+
+  it('reads from a replica that was named on purpose', async () => {
+    const [master, replica] = [stage.keep(await OwnServer.start()), stage.keep(await OwnServer.start())];
+    const { id = '' } = await stage.queue({ connection: master.connection }).add('job', 1);
+    const [one, other] = [master.client(), replica.client()];
+    await other.replicaof('127.0.0.1', master.port);
+    await caughtUp(one, other, 30_000);
+    const reader = stage.queue({ connection: replica.connection, skipMetasUpdate: true });
+    expect((await reader.getJob(id))?.data).toBe(1);
+    for (const client of [one, other]) await client.quit();
   });
 });

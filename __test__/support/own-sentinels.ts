@@ -149,6 +149,12 @@ export class OwnSentinels {
     await master.client.call('CLIENT', 'UNPAUSE');
   }
 
+  /** The replica hears of nothing new, until the sentinels mend that in some seconds. */
+  async deafen(closedPort: number): Promise<void> {
+    const [, replica] = await this.#roles();
+    await replica.client.replicaof('127.0.0.1', closedPort);
+  }
+
   async #beginFailover(): Promise<boolean> {
     const asked = this.#sentinels[0]?.client.call('SENTINEL', 'FAILOVER', this.name);
     return Promise.resolve(asked).then(

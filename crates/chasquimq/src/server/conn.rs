@@ -220,14 +220,26 @@ impl Connection {
         result
     }
 
-    /// Sends a command; again, when the connection breaks before the answer came. Only for commands that may be carried out twice.
+    /// Sends a command; again, when the connection breaks before the answer came, or the server turns out to have become a replica.
+    /// Only for commands that may be carried out twice.
     /// # Errors
     /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses, [`Error::ServerTooOld`].
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
+        self.send_while(command, false).await
+    }
+
+    /// The same for a command that writes whatever it finds: a replica refuses it by itself, and need not be asked what it is.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn send_write(&self, command: &Cmd) -> Result<Value> {
+        self.send_while(command, true).await
+    }
+
+    async fn send_while(&self, command: &Cmd, writes: bool) -> Result<Value> {
         let mut pause = FIRST_RETRY;
         loop {
             let (link, generation) = self.connected().await?;
-            match self.ask(&link, command).await {
+            match self.ask(&link, command, writes).await {
                 Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => self.until_closed(tokio::time::sleep(FIRST_RETRY)).await?,
                 Err(error) if self.is_elsewhere(&error) => {
@@ -241,12 +253,22 @@ impl Connection {
         }
     }
 
-    async fn ask(&self, link: &Link, command: &Cmd) -> redis::RedisResult<Value> {
-        if self.shared.options.discovery.is_none() {
+    async fn ask(&self, link: &Link, command: &Cmd, writes: bool) -> redis::RedisResult<Value> {
+        let has_discovery = self.shared.options.discovery.is_some();
+        if writes && !has_discovery {
             return link.ask(command).await;
         }
         // what is rare, and large, takes no room in every call
-        Box::pin(self.unless_replaced(link.server(), link.ask(command)))
+        let asked = async {
+            match writes {
+                true => link.ask(command).await,
+                false => link.ask_master(command).await,
+            }
+        };
+        if !has_discovery {
+            return Box::pin(asked).await;
+        }
+        Box::pin(self.unless_replaced(link.server(), asked))
             .await
             .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
     }
@@ -285,7 +307,7 @@ impl Connection {
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
         let (link, generation) = self.connected().await?;
-        link.ask(command)
+        link.ask_master(command)
             .await
             .map_err(|error| self.failed_once(&error, &link, generation))
     }
@@ -461,10 +483,15 @@ impl Connection {
             tokio::time::sleep(FIRST_RETRY).await;
             info = in_time(options, server_info(&link)).await?;
         }
-        // a sentinel may not have heard yet
-        if self.shared.options.wants_master() && field(&info, "role:").is_some_and(|role| role != "master") {
-            let message = format!("{}:{} is not the master", options.host, options.port);
-            return Err(Error::Connection { message, code: None });
+        match field(&info, "role:") {
+            // a replica in a cluster points to its master by itself
+            Some("master") if !self.is_of_cluster() => link.note_master(),
+            // a sentinel may not have heard yet
+            Some(role) if role != "master" && self.shared.options.wants_master() => {
+                let message = format!("{}:{} is not the master", options.host, options.port);
+                return Err(Error::Connection { message, code: None });
+            }
+            _ => {}
         }
         if !options.skip_version_check {
             check_version(&info)?;

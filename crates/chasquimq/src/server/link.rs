@@ -1,9 +1,18 @@
 //! One open connection: commands in, answers out, until it breaks.
 
-use std::{future::Future, io, pin::pin, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    pin::pin,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc,
+    },
+};
 
 use redis::{
-    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisResult, Value,
+    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisResult,
+    ServerErrorKind, Value,
 };
 use tokio::{sync::watch, task::AbortHandle};
 
@@ -25,6 +34,8 @@ pub(super) struct Link {
 struct Driver {
     task: AbortHandle,
     server: Arc<ConnectOptions>,
+    // it was one when the link was made
+    is_master: AtomicBool,
 }
 
 impl Drop for Driver {
@@ -54,6 +65,7 @@ impl Link {
             driver: Arc::new(Driver {
                 task: task.abort_handle(),
                 server,
+                is_master: AtomicBool::new(false),
             }),
         })
     }
@@ -61,6 +73,33 @@ impl Link {
     /// Where it leads to.
     pub fn server(&self) -> &Arc<ConnectOptions> {
         &self.driver.server
+    }
+
+    /// The server is a master: [`Link::ask_master`] trusts it for as long as it is one.
+    pub fn note_master(&self) {
+        self.driver.is_master.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends a command that a replica would answer too, from what it has heard so far. A server that was a master when the link was
+    /// made, and is none any more, knows the past only: its answer counts as `READONLY`.
+    pub async fn ask_master(&self, command: &Cmd) -> RedisResult<Value> {
+        if !self.driver.is_master.load(Ordering::Relaxed) {
+            return self.ask(command).await;
+        }
+        let role = redis::cmd("ROLE");
+        // in this order: it was still a master after it had answered
+        let (answer, role) = tokio::join!(biased; self.ask(command), self.ask(&role));
+        let is_replica = match role {
+            Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
+            // a user may not be allowed to ask
+            _ => false,
+        };
+        match answer {
+            Ok(_) if is_replica => {
+                Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "it has become a replica").into())
+            }
+            answer => answer,
+        }
     }
 
     /// Sends a command. An answer that is an error is one.

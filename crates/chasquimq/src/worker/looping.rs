@@ -480,7 +480,7 @@ impl Loop {
             let next_asked = self.ask(&next, brought);
             let command = STEP.by_hash(&self.keys.base, &self.step_args(&next_asked, &next));
             let connection = self.connection.clone();
-            let mut answer = std::pin::pin!(async move { connection.send(&command).await });
+            let mut answer = std::pin::pin!(async move { connection.send_write(&command).await });
             let early = poll_once(answer.as_mut()).await;
             // lets the connection's task write it
             tokio::task::yield_now().await;
