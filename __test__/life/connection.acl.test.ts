@@ -166,4 +166,17 @@ describe('connection.acl', { timeout: 60_000 }, () => {
     const { id } = await queue.add('job', 1);
     expect((await queue.getWaiting()).map((job) => job.id)).toEqual([id]);
   });
+
+  it('a user who may not ask for the role of the server reads all the same, and is refused once', async () => {
+    const rule = documentedRule().filter((part) => part !== '+role');
+    await admin.acl('SETUSER', 'roleless', 'reset', ...rule);
+    await admin.call('ACL', 'LOG', 'RESET');
+    const connection = { ...own.connection, username: 'roleless', password: 'secret' };
+    const queue = stage.queue({ connection, skipMetasUpdate: true });
+    const { id = '' } = await queue.add('job', 1);
+    for (let i = 0; i < 3; i++) expect((await queue.getJob(id))?.data).toBe(1);
+    const [entry, ...others] = (await admin.call('ACL', 'LOG')) as unknown[][];
+    expect(others).toEqual([]);
+    expect(entry?.slice(0, 8)).toEqual(['count', 1, 'reason', 'command', 'context', 'toplevel', 'object', 'role']);
+  });
 });

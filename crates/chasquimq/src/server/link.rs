@@ -34,7 +34,7 @@ pub(super) struct Link {
 struct Driver {
     task: AbortHandle,
     server: Arc<ConnectOptions>,
-    // it was one when the link was made
+    // it was one when the link was made, and can be asked whether it is one still
     is_master: AtomicBool,
 }
 
@@ -91,8 +91,12 @@ impl Link {
         let (answer, role) = tokio::join!(biased; self.ask(command), self.ask(&role));
         let is_replica = match role {
             Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
-            // a user may not be allowed to ask
-            _ => false,
+            Ok(_) => false,
+            // whoever may not ask is not refused each time
+            Err(_) => {
+                self.driver.is_master.store(false, Ordering::Relaxed);
+                false
+            }
         };
         match answer {
             Ok(_) if is_replica => {
