@@ -32,6 +32,38 @@ describe.each(libraries)('$name: flow.bulk', ({ lib }) => {
       expect(log.names).toEqual(['added', 'waiting-children', 'resumed']);
     });
 
+    it.each([
+      ['in line', [{}, { jobId: 'own' }, {}, { lifo: true }, {}], '3 0 1 2 4'],
+      ['delayed', [{ delay: 3000 }, { delay: 1000 }, { delay: 2000 }], '0 2 1'],
+      ['with priorities', [{ priority: 3 }, { priority: 1 }, { priority: 2 }], '0 2 1'],
+      ['of all kinds', [{ delay: 9000 }, { priority: 2 }, {}, { priority: 1 }, {}, { delay: 5000 }], '1 3 0 5 2 4'],
+    ] as [string, JobsOptions[], string][])(
+      'puts parents in another queue in line: children %s',
+      async (_, kids, order) => {
+        const flows = stage.flowProducer();
+        for (const [i, opts] of kids.entries()) {
+          const children = [{ name: 'child', queueName: stage.name(), opts }];
+          await flows.add({ name: `${i}`, queueName: stage.name('top'), children });
+        }
+        await stage.queue().drain(true);
+        const parents = await stage.queue({}, 'top').getJobs('wait', 0, -1, true);
+        expect(parents.map(({ name }) => name).join(' ')).toBe(order);
+      },
+    );
+
+    it('puts a parent of many children in line where the first of them was', async () => {
+      const flows = stage.flowProducer();
+      const kid = { name: 'child', queueName: stage.name() };
+      const top = { queueName: stage.name('top') };
+      await flows.add({ ...top, name: 'a', opts: { jobId: 'a' }, children: [kid] });
+      await flows.add({ ...top, name: 'b', children: [kid] });
+      const parent = { id: 'a', queue: stage.queue({}, 'top').qualifiedName };
+      await stage.queue().add('child', {}, { parent });
+      await stage.queue().drain();
+      const parents = await stage.queue({}, 'top').getJobs('wait', 0, -1, true);
+      expect(parents.map(({ name }) => name)).toEqual(['a', 'b']);
+    });
+
     it('leaves a parent with a child that is left', async () => {
       const { job } = await stage.flowProducer().add(flow('top', { a: {}, later: { delay: 60_000 } }));
       await stage.queue().drain();

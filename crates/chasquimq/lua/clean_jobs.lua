@@ -73,6 +73,7 @@ else
 end
 call_in_chunks('XDEL', base .. 'log', G.entries)
 if #G.records > 0 then drop_records(G.records) end
+order_left(state == 'wait')
 settle_removed(now_ms)
 flush_visited(now_ms)
 

@@ -105,7 +105,7 @@ impl Queue {
     /// As [`Queue::counts`]; what was removed by then is gone.
     pub async fn drain(&self, now_ms: u64, delayed: bool) -> Result<()> {
         let all = Pick::default();
-        for state in ["wait", "prioritized", "delayed"] {
+        for state in ["wait", "delayed", "prioritized"] {
             if delayed || state != "delayed" {
                 self.clear(now_ms, state, &all, None, false).await?;
             }

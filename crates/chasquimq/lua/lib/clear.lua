@@ -14,15 +14,27 @@ local function start_clear(left)
     last_ms = tonumber(ms), last_seq = tonumber(seq) }
 end
 
--- What a step removed. ids: in order, where they are wanted; count; records: those that had one; looked: jobs looked at; effort: its cost.
-local G = { ids = {}, count = 0, records = {}, entries = {}, looked = 0, effort = 0, bytes = 0 }
+-- What a step removed. ids: in order, where they are wanted; count; records: those that had one; looked: jobs looked at; effort: its cost;
+-- ranks: places in line of those that may have a parent, by id.
+local G = { ids = {}, count = 0, records = {}, entries = {}, looked = 0, effort = 0, bytes = 0, ranks = {} }
 
 -- pa: what waits for it, when it has no record.
 local function note_gone(id, has_record, pa)
   G.count = G.count + 1
   if G.wanted then G.ids[G.count] = id end
   if has_record then G.records[#G.records + 1] = id end
+  if has_record or pa then G.ranks[id] = G.count end
   if pa then left_parents[#left_parents + 1] = { base, pa, id } end
+end
+
+-- The parents that start head the line. Of those whose children were in line, the one comes first of which a child was first in line; of
+-- others, that of which a child is noted last.
+local function order_left(by_rank)
+  if not by_rank then
+    reverse(left_parents)
+  elseif #G.records > 0 then
+    table.sort(left_parents, function(one, other) return G.ranks[one[3]] < G.ranks[other[3]] end)
+  end
 end
 
 local function is_later(id, C)
@@ -45,6 +57,8 @@ local function clear_front_end(C, room)
   for i = #ids, 1, -1 do
     if is_later(ids[i], C) then break end
     note_gone(ids[i], true)
+    -- before those that are noted already
+    G.ranks[ids[i]] = -G.count
     count = count + 1
   end
   if count > 0 then redis.call('RPOP', base .. 'front', count) end

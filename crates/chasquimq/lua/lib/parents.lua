@@ -217,7 +217,12 @@ local function ready_parents(queue, now_ms)
   return ready
 end
 
--- Settles what was told of the children of this queue's parents: those that were parked start, or go (bulk, at home).
+local function reverse(list)
+  for i = 1, #list / 2 do list[i], list[#list + 1 - i] = list[#list + 1 - i], list[i] end
+end
+
+-- Settles what was told of the children of this queue's parents: those that were parked start, or go (bulk, at home). The one told of
+-- last heads the line; bulk: first.
 local function settle_queue(queue, now_ms, bulk)
   local started, ids = {}, {}
   for _, parent in ipairs(ready_parents(queue, now_ms)) do
@@ -227,7 +232,12 @@ local function settle_queue(queue, now_ms, bulk)
     end
   end
   if #started == 0 then return end
-  if bulk and base == home then drop_records(ids) else start_parents(started, now_ms, bulk) end
+  if bulk and base == home then
+    drop_records(ids)
+  else
+    if bulk then reverse(started) end
+    start_parents(started, now_ms, bulk)
+  end
 end
 
 -- Settles what was told, each parent at once. bulk: many jobs were removed, as BullMQ removes
