@@ -16,7 +16,7 @@ export interface NodeOpts {
   /** Id of the root. */
   id: string;
   /**
-   * Levels to read, the root's with them.
+   * Levels to read, the root's with them: 0, less or a fraction is all of them, `undefined` and what is no number the root alone.
    * @defaultValue 10
    */
   depth?: number;
@@ -34,10 +34,11 @@ export interface NodeOpts {
 export async function readTree(
   commands: Commands,
   prefix: string,
-  { queueName, id, depth = 10, maxChildren = 20 }: NodeOpts,
+  opts: NodeOpts,
   jobOf: (queue: string, job: NativeJob) => Job,
 ): Promise<JobNode | undefined> {
-  const nodes = await commands.native.getTree(prefix, queueName, String(id), depth, maxChildren);
+  const { queueName, id, maxChildren = 20 } = opts;
+  const nodes = await commands.native.getTree(prefix, queueName, String(id), levelsOf(opts), maxChildren);
   const treeAt = (at: number): JobNode | undefined => {
     const { queue, job, children } = nodes[at];
     if (!job) return undefined;
@@ -47,4 +48,14 @@ export async function readTree(
     return node;
   };
   return treeAt(0);
+}
+
+const ALL_LEVELS = 2 ** 32 - 1;
+
+/** BullMQ counts down to 0, and stops at NaN as well. */
+function levelsOf(opts: NodeOpts): number {
+  if (!('depth' in opts)) return 10;
+  const depth = Number(opts.depth);
+  if (Number.isNaN(depth)) return 1;
+  return Number.isInteger(depth) && depth > 0 ? Math.min(depth, ALL_LEVELS) : ALL_LEVELS;
 }

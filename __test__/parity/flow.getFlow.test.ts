@@ -85,6 +85,23 @@ describe.each(libraries)('$name: flow.getFlow', ({ lib }) => {
     expect(shapeOf(await flows.getFlow({ queueName: stage.name(), id: 'level1', depth }))).toEqual(shape);
   });
 
+  it.each([
+    [0, 12],
+    [-3, 12],
+    [2.5, 12],
+    [Infinity, 12],
+    [null, 12],
+    [undefined, 1],
+    [NaN, 1],
+    ['x', 1],
+    ['2', 2],
+  ])('of a depth of %s gives %i levels', async (depth, levels) => {
+    const flows = stage.flowProducer();
+    await flows.add(tower(12));
+    const tree = await flows.getFlow({ queueName: stage.name(), id: 'level1', depth: depth as number });
+    expect(JSON.stringify(shapeOf(tree)).match(/level/g)).toHaveLength(levels);
+  });
+
   it('goes down 10 levels of itself', async () => {
     const flows = stage.flowProducer();
     await flows.add(tower(12));
