@@ -641,8 +641,11 @@ export class Job<
    * @throws (rejects) RangeError for a delay that is no finite number
    */
   async changeDelay(delay: number): Promise<void> {
-    if (!Number.isFinite(delay)) throw new RangeError('delay must be a finite number of milliseconds');
-    await this.queue.commands.native.changeDelay(this.knownId(), delay, Date.now());
+    // BullMQ takes numbers written as strings.
+    const isText = typeof delay === 'string' && (delay as string).trim() !== '';
+    const ms = isText ? Number(delay) : delay;
+    if (!Number.isFinite(ms)) throw new RangeError('delay must be a finite number of milliseconds');
+    await this.queue.commands.native.changeDelay(this.knownId(), ms, Date.now());
     this.delay = delay;
   }
 

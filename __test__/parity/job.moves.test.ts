@@ -153,6 +153,24 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
     expect(delay).toBeLessThanOrEqual(Date.now() + 90_000);
   });
 
+  it.each(['6000', ' 6e3 '])('changeDelay takes the text %j', async (delay) => {
+    const queue = stage.queue();
+    const log = stage.globalLog();
+    const job = await queue.add('job', {}, { delay: 60_000 });
+    const before = Date.now();
+    await job.changeDelay(delay as unknown as number);
+    expect([job.delay, (await fetchJob(queue, job.id)).delay]).toEqual([delay, 6000]);
+    const [told] = await log.get<[{ delay: number }]>('delayed', 2);
+    expect(told.delay).toBeGreaterThanOrEqual(before + 6000);
+    expect(told.delay).toBeLessThanOrEqual(Date.now() + 6000);
+  });
+
+  it.each(['', 'soon', null, undefined])('changeDelay refuses %j', async (delay) => {
+    const job = await stage.queue().add('job', {}, { delay: 60_000 });
+    await expect(job.changeDelay(delay as unknown as number)).rejects.toThrow();
+    expect((await fetchJob(stage.queue(), job.id)).delay).toBe(60_000);
+  });
+
   it('changeDelay changes the order of delayed jobs, and starts one sooner', async () => {
     const queue = stage.queue();
     const [a] = await queue.addBulk(
