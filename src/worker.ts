@@ -150,7 +150,7 @@ export class Worker<
       ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
       ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
       limiter: readLimiter(opts.limiter),
-      maximumRateLimitDelay: Math.min(opts.maximumRateLimitDelay, LONGEST_MS),
+      maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
       metricsMinutes: metricsMinutesOf(opts.metrics),
     };
     return new native.NativeWorker(

@@ -4,6 +4,7 @@ import type { WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
 
 describe.each(libraries)('$name: worker.options', ({ lib }) => {
   const stage = useStage(lib);
@@ -95,6 +96,20 @@ describe.each(libraries)('$name: worker.options', ({ lib }) => {
       runRetryDelay: 15_000,
       stalledInterval: 30_000,
     });
+  });
+
+  it.each([
+    ['maximumRateLimitDelay', 0],
+    ['maximumRateLimitDelay', -1],
+    ['maximumRateLimitDelay', '50'],
+    ['maxStartedAttempts', '1'],
+    ['maxStartedAttempts', null],
+  ])('take %s: %j', async (option, value) => {
+    const worker = stage.worker(async () => 'done', { limiter: { max: 1, duration: 50 }, [option]: value });
+    const log = new EventLog(worker, ['completed']);
+    await stage.queue().addBulk([1, 2].map((i) => ({ name: `${i}`, data: {} })));
+    const [job, result] = await log.get('completed', 2);
+    expect([(job as { name: string }).name, result]).toEqual(['2', 'done']);
   });
 
   it('halve the lockDuration into a lockRenewTime unless that is given', () => {

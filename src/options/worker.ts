@@ -138,6 +138,9 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   } as ResolvedWorkerOptions<C>;
 
   if (!isAtLeast(resolved.maxStalledCount, 0)) throw new Error('maxStalledCount must be greater or equal than 0');
+  // BullMQ takes numbers written as strings.
+  if (typeof resolved.maxStartedAttempts === 'string')
+    resolved.maxStartedAttempts = Number(resolved.maxStartedAttempts);
   if (resolved.maxStartedAttempts !== undefined && !(resolved.maxStartedAttempts >= 0)) {
     throw new Error('maxStartedAttempts must be greater or equal than 0');
   }
@@ -147,9 +150,10 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;
-  for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay', 'maximumRateLimitDelay'] as const) {
+  for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay'] as const) {
     if (!(resolved[key] > 0)) throw new Error(`${key} must be greater than 0`);
   }
+  if (Number.isNaN(Number(resolved.maximumRateLimitDelay))) throw new Error('maximumRateLimitDelay must be a number');
   return resolved;
 }
 
