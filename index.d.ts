@@ -37,8 +37,6 @@ export declare class NativeQueue {
   removePendingChildren(id: string, now: number): Promise<void>
   /** Lets a job's parent not wait for it any more; false when it did not. */
   cutChild(id: string, parentKey: string, now: number): Promise<boolean>
-  /** What a job's children returned, JSON texts by their keys. */
-  getChildrenValues(id: string): Promise<Record<string, string>>
   /** Ends a job by hand, or takes one, or both. */
   stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
   /** Extends locks; gives the ids of jobs whose tokens do not hold them. */

@@ -88,3 +88,9 @@ export async function readIgnored(native: NativeQueue, id: string): Promise<Reco
   const [{ values }] = await native.getChildren(id, [{ kind: 'ignored', cursor: 0, count: 0 }]);
   return pairs(values, (text) => text);
 }
+
+/** What the children that completed returned, in the order in which the server keeps them. */
+export async function readReturned<T>(native: NativeQueue, id: string): Promise<Record<string, T>> {
+  const [{ values }] = await native.getChildren(id, [{ kind: 'processed', cursor: 0, count: 0 }]);
+  return pairs(values, (text) => JSON.parse(text) as T);
+}

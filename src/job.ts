@@ -7,7 +7,7 @@
  */
 import { inspect } from 'node:util';
 import { rejectWith } from './errors/reject-with.js';
-import { countDependencies, readDependencies, readIgnored, type Dependencies } from './dependencies.js';
+import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
 import type { Failures } from './failures.js';
 import { FlowEncoder } from './flow-encoder.js';
@@ -799,9 +799,8 @@ export class Job<
 
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
   /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
-  async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
-    const texts = await this.queue.commands.native.getChildrenValues(this.knownId());
-    return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, JSON.parse(text) as CT]));
+  getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
+    return readReturned<CT>(this.queue.commands.native, this.knownId());
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 

@@ -55,6 +55,13 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
     expect(rest).toEqual({});
   });
 
+  it('getChildrenValues gives them in the order of getDependencies, time after time', async () => {
+    const job = await family(9, { done: 9 });
+    const { processed = {} } = await job.getDependencies();
+    for (let time = 0; time < 3; time++)
+      expect(Object.keys(await job.getChildrenValues())).toEqual(Object.keys(processed));
+  });
+
   it('gives all kinds, without cursors, for options that name none', async () => {
     const job = await family(2, { done: 1 });
     const all = { processed: { [key(0)]: { i: 0 } }, unprocessed: [key(1)], ignored: {}, failed: [] };

@@ -102,16 +102,6 @@ impl NativeQueue {
         let work = async move { queue.cut_child(now as u64, &id, &parent_key).await };
         self.runtime()?.promise(env, work, Output::Flag)
     }
-
-    /// What a job's children returned, JSON texts by their keys.
-    #[napi(ts_return_type = "Promise<Record<string, string>>")]
-    pub fn get_children_values<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        self.runtime()?
-            .promise(env, async move { queue.children_values(&id).await }, |values| {
-                Output::Fields(values.into_iter().collect())
-            })
-    }
 }
 
 fn pack(now_ms: u64, flows: &NativeFlows) -> chasquimq::Result<Flows> {

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use redis::Value;
 
 use crate::{
-    dependencies::{ChildKind, ChildPage, Extent},
     error::{Error, Result},
     frame::{prioritized_body, record_body, Brood, FrameBuilder},
     id::unique_uuid_front,
@@ -423,24 +422,6 @@ impl Queue {
         args.extend(bodies.iter().map(|body| Arg::from(body.as_slice())));
         let reply = self.run_once_at(&flows.base, &ADD_FLOWS, flows.now_ms, &args).await?;
         flows.read(reply)
-    }
-
-    /// What the children of a job that completed returned (JSON texts), by their keys.
-    /// # Errors
-    /// As [`crate::Connection::send`].
-    pub async fn children_values(&self, id: &str) -> Result<Vec<(String, String)>> {
-        let processed = ChildPage {
-            kind: ChildKind::Processed,
-            cursor: 0,
-            extent: Extent::Whole,
-        };
-        let pages = self.children_pages(id, &[processed]).await?;
-        let mut flat = pages.into_iter().flat_map(|page| page.values);
-        let mut values = Vec::new();
-        while let (Some(key), Some(value)) = (flat.next(), flat.next()) {
-            values.push((key, value));
-        }
-        Ok(values)
     }
 
     /// Parks an active job until its children have ended. False, and it stays active, when it waits for none, or not for `child` (its
