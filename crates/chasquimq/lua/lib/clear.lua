@@ -33,7 +33,8 @@ local function order_left(by_rank)
   if not by_rank then
     reverse(left_parents)
   elseif #G.records > 0 then
-    table.sort(left_parents, function(one, other) return G.ranks[one[3]] < G.ranks[other[3]] end)
+    local function rank(left) return G.ranks[left[3]] or 0 end
+    table.sort(left_parents, function(one, other) return rank(one) < rank(other) end)
   end
 end
 
