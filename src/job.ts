@@ -799,7 +799,7 @@ export class Job<
 
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
   /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
-  getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
+  async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
     return readReturned<CT>(this.queue.commands.native, this.knownId());
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
