@@ -199,17 +199,22 @@ class ChaosRun {
       await sleep(500 + this.#random.next(700));
     }
     const underWay = new Set<Promise<void>>();
+    const failures: unknown[] = [];
     let wide: Promise<void> | undefined;
-    while (elapsed() < seconds) {
+    while (elapsed() < seconds && failures.length === 0) {
       const kind = draw();
       if (faultOf(kind).wide) await wide;
-      const injecting = this.#inject(kind, world, true).finally(() => underWay.delete(injecting));
+      const injecting = this.#inject(kind, world, true)
+        .catch((error: unknown) => void failures.push(new Error(`${kind}: ${String(error)}`, { cause: error })))
+        .finally(() => underWay.delete(injecting));
       underWay.add(injecting);
       if (faultOf(kind).wide) wide = injecting;
       await sleep(300 + this.#random.next(900));
       while (underWay.size >= 4) await Promise.race(underWay);
     }
     await Promise.all(underWay);
+    // not before the others have come to their end
+    if (failures.length > 0) throw failures[0];
   }
 
   async #inject(kind: FaultKind, world: World, mixed: boolean): Promise<void> {
