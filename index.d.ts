@@ -115,6 +115,8 @@ export declare class NativeQueue {
   limitConcurrency(jobs?: string | undefined | null): Promise<number>
   /** Sets or lifts the global rate limit; answers how many settings came or went. */
   limitRate(max?: string | undefined | null, duration?: string | undefined | null): Promise<number>
+  /** Sets or lifts the maximum length; answers how many settings came or went. */
+  limitLength(jobs?: number | undefined | null): Promise<number>
   /** Uses up the window of the rate limit, or ends it; answers how many windows came or went. */
   hold(ms?: number | undefined | null): Promise<number>
   /** What is left of the window of the rate limit, ms. */

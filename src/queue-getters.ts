@@ -29,6 +29,7 @@ const META_NUMBERS: Record<string, keyof QueueMeta> = {
   max: 'max',
   duration: 'duration',
   'opts.maxLenEvents': 'maxLenEvents',
+  maxLength: 'maxLength',
 };
 
 /**
@@ -184,6 +185,11 @@ export class QueueGetters<
   async getGlobalRateLimit(): Promise<{ max: number; duration: number } | null> {
     const { max, duration } = await this.getMeta();
     return max !== undefined && duration !== undefined ? { max, duration } : null;
+  }
+
+  /** Most jobs that may wait, as `count()` counts them; null when there is no limit. */
+  async getMaxLength(): Promise<number | null> {
+    return (await this.getMeta()).maxLength ?? null;
   }
 
   /**

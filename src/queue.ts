@@ -238,6 +238,27 @@ export class Queue<
   }
 
   /**
+   * Limits how many jobs may wait in the queue, as `count()` counts them: in line, prioritized, delayed, or for their
+   * children. An add without room for all of its jobs then rejects, with the `code` `ERR_QUEUE_FULL`, and none of them is
+   * added: of one `addBulk` or flow, or of the `add` calls of one tick, which travel together. What is in the queue may
+   * move and run again whatever its length, and job schedulers go on. Not in BullMQ.
+   * @param jobs a whole number of at least 1
+   * @returns 1 when there was no such limit before, else 0
+   * @throws (rejects) RangeError for any other number
+   */
+  async setMaxLength(jobs: number): Promise<number> {
+    if (!(Number.isSafeInteger(jobs) && jobs >= 1)) {
+      throw new RangeError(`The maximum length must be a whole number of at least 1, not ${String(jobs)}`);
+    }
+    return this.commands.native.limitLength(jobs);
+  }
+
+  /** @returns 1 when there was a limit, else 0 */
+  removeMaxLength(): Promise<number> {
+    return this.commands.native.limitLength();
+  }
+
+  /**
    * Lets no job start for a while, wherever a rate limit holds: in workers with a `limiter`, or in all when there is a
    * global rate limit. A processor that meets somebody else's limit calls it, then throws `Worker.RateLimitError()`.
    * @param expireTimeMs milliseconds

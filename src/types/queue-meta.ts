@@ -6,6 +6,8 @@ export interface QueueMeta {
   max?: number;
   /** Length of the rate-limit window in milliseconds. */
   duration?: number;
+  /** Most jobs that may wait. */
+  maxLength?: number;
   /** Approximate cap of the event stream. */
   maxLenEvents?: number;
   /** Whether `queue.pause()` is in force. */

@@ -371,7 +371,7 @@ impl Adds {
             return;
         }
         let owner = Rc::new(Owner(Arc::downgrade(self)));
-        let lane = Lane::open(env, socket, owner);
+        let lane = Lane::open(env, self.queue.keys().qualified_name.clone(), socket, owner);
         self.lane.with(|slot| slot.lane = lane);
     }
 
@@ -409,13 +409,12 @@ struct Owner(Weak<Adds>);
 
 #[cfg(unix)]
 impl LaneOwner for Owner {
-    fn answered(&self, env: Env, answers: Vec<(u32, Call, Added)>) {
+    fn answered(&self, env: Env, answers: Vec<(u32, Call, chasquimq::Result<Added>)>) {
         let Some(adds) = self.0.upgrade() else { return };
         let count = answers.len() as u64;
         let answers: Answers = answers
             .into_iter()
             .map(|(request, call, added)| {
-                let added = Ok(added);
                 adds.queue.producer().end(&call, &added);
                 (request, added)
             })

@@ -28,7 +28,8 @@ impl From<&Error> for NativeError {
 fn node_code(error: &Error) -> Option<&'static str> {
     match error {
         Error::Connection { code, .. } => *code,
-        // codes of our own: no waiting makes these servers fit
+        // codes of our own, for what BullMQ does not have
+        Error::QueueFull { .. } => Some("ERR_QUEUE_FULL"),
         Error::ServerTooOld(_) => Some("ERR_SERVER_TOO_OLD"),
         Error::NoScripts(_) => Some("ERR_NO_SCRIPTS"),
         _ => None,

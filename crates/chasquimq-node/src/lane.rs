@@ -7,7 +7,7 @@ use std::{cell::RefCell, collections::VecDeque, os::fd::RawFd, rc::Rc};
 use chasquimq::{
     producer::{read_added, Call},
     server::direct::DirectSocket,
-    Added,
+    Added, Error,
 };
 use napi::Env;
 
@@ -16,7 +16,7 @@ use crate::{
     watch::{Events, Watch, Watched},
 };
 
-type Answers = Vec<(u32, Call, Added)>;
+type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
 
 /// Whoever owns a lane: told on JavaScript's thread, and free to use or close the lane meanwhile.
 pub trait LaneOwner {
@@ -41,16 +41,18 @@ struct Calls {
 }
 
 struct State {
+    queue: String,
     socket: DirectSocket,
     waiting: VecDeque<(u32, Call)>,
 }
 
 impl Lane {
-    /// Puts a socket in the care of this thread's event loop. `None` when the loop cannot take it.
-    pub fn open(env: Env, socket: DirectSocket, owner: Rc<dyn LaneOwner>) -> Option<Self> {
+    /// Puts a socket in the care of this thread's event loop. `None` when the loop cannot take it. `queue` is as users see it.
+    pub fn open(env: Env, queue: String, socket: DirectSocket, owner: Rc<dyn LaneOwner>) -> Option<Self> {
         let calls = Rc::new(Calls {
             fd: socket.fd(),
             state: RefCell::new(State {
+                queue,
                 socket,
                 waiting: VecDeque::new(),
             }),
@@ -140,8 +142,8 @@ impl State {
             let Some((request, call)) = self.waiting.pop_front() else {
                 return false;
             };
-            match reply.and_then(read_added) {
-                Ok(added) => answers.push((request, call, added)),
+            match reply.and_then(|reply| read_added(reply, &self.queue)) {
+                answer @ (Ok(_) | Err(Error::QueueFull { .. })) => answers.push((request, call, answer)),
                 // the engine's connection knows what to do about it
                 Err(_) => {
                     self.waiting.push_front((request, call));

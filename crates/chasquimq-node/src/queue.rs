@@ -637,6 +637,15 @@ impl NativeQueue {
             .promise(env, work, |changed| Output::Number(changed as f64))
     }
 
+    /// Sets or lifts the maximum length; answers how many settings came or went.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn limit_length<'env>(&self, env: &'env Env, jobs: Option<f64>) -> Result<Object<'env>> {
+        let queue = self.queue.clone();
+        let work = async move { queue.limit_length(jobs.map(|jobs| jobs as u64)).await };
+        self.runtime()?
+            .promise(env, work, |changed| Output::Number(changed as f64))
+    }
+
     /// Uses up the window of the rate limit, or ends it; answers how many windows came or went.
     #[napi(ts_return_type = "Promise<number>")]
     pub fn hold<'env>(&self, env: &'env Env, ms: Option<f64>) -> Result<Object<'env>> {

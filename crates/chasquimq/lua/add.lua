@@ -8,8 +8,9 @@
 --         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
 --         (1|0), priorities (one a job; 0 = none), large (1: lib/large; else not there)
 --         | {-1, id, name, due_ms, front, dedup, priority} a record that may yield to another job (id '' = its number; dedup: lib/dedup)
--- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id
--- ERRORS  none      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
+-- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id |
+--         {-12, n, length, max_length} (lib/length)
+-- ERRORS  -12 full      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
 local base = KEYS[1]
 local now_ms, client, slot, number, plan = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -25,6 +26,7 @@ local known = recall(client, slot, number)
 if known then return known end
 
 -- @include lib/state
+-- @include lib/length
 -- @include lib/events
 -- @include lib/line
 -- @include lib/priority
@@ -44,6 +46,14 @@ end
 
 local function exists(id)
   return redis.call('HEXISTS', base .. 'jobs', id) == 1 or (find_child and find_child(id) ~= nil)
+end
+
+local items = cmsgpack.unpack(plan)
+if S.max_length > 0 then
+  local n = 0
+  for _, item in ipairs(items) do n = n + (item[1] > 0 and item[1] or item[1] == 0 and item[2] or 1) end
+  local full = refuse_beyond(n)
+  if full then return full end
 end
 
 require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
@@ -180,7 +190,7 @@ local function add_deduplicated(item)
   end
 end
 
-for _, item in ipairs(cmsgpack.unpack(plan)) do
+for _, item in ipairs(items) do
   local n = item[1]
   if n > 0 then
     flush_references()

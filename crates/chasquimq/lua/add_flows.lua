@@ -12,8 +12,9 @@
 --         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
 --         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
 --         what the ids of its jobs begin with (lib/frame)
--- RETURNS {{index, id | -5 | -7, ...} of each job whose id is not the one that was sent, {first number of each frame, ...}}
--- ERRORS  -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
+-- RETURNS {{index, id | -5 | -7, ...} of each job whose id is not the one that was sent, {first number of each frame, ...}} |
+--         {-12, n, length, max_length, index of the base} (lib/length)
+-- ERRORS  -12 full, -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
 --         waiting-children, duplicated, deduplicated, removed      COST O(jobs * log(delayed + prioritized + waiting-children))
 -- SOURCE  BullMQ 6.7 FlowProducer#add, #addBulk, Queue#add with a parent (differs: what is refused is left out with all below it)
 local base = KEYS[1]
@@ -25,6 +26,7 @@ local known = recall(client, slot, number)
 if known then return known end
 
 -- @include lib/state
+-- @include lib/length
 -- @include lib/events
 -- @include lib/line
 -- @include lib/priority
@@ -289,8 +291,23 @@ local function add_queue(jobs)
   write_batch()
 end
 
-for _, of in ipairs(bases) do
+-- @cold
+local function count_in(q)
+  local n = 0
+  for i = 1, #ids do
+    if queues[i] == q then n = n + (frames[i] and frames[i][1] or 1) end
+  end
+  return n
+end
+-- @warm
+
+local full
+for q, of in ipairs(bases) do
   in_queue(of, function()
+    if S.max_length > 0 and not full then
+      full = refuse_beyond(count_in(q))
+      if full then full[5] = q - 1 end
+    end
     require_commands({ 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
     require_kinds_of_line()
     require_kind('SCARD', 'parents')
@@ -298,6 +315,7 @@ for _, of in ipairs(bases) do
     S.is_safe, S.flows = true, 1
   end)
 end
+if full then return full end
 check()
 local of_queue = {}
 for i = 1, #ids do

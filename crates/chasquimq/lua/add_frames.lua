@@ -1,10 +1,11 @@
 -- add_frames: new -> waiting, for frames of plain jobs, once however often it is sent. What `add` does, without what it does not need:
 -- most adds are frames, and a call costs more than they do.
--- KEYS    base (also: state log front jobs events trims wake memo:<client>:<slot>)
+-- KEYS    base (also: state log front jobs events trims wake memo:<client>:<slot>; where there is a maximum length: prioritized delayed
+--         waiting-children)
 -- ARGV    now_ms (epoch ms), client, slot, number, then three a frame: n (jobs), names (MessagePack: one text, or one a job), blob
 --         (lib/frame)
--- RETURNS {first, {}}
--- ERRORS  none      EVENTS added, waiting      COST O(frames)
+-- RETURNS {first, {}} | {-12, n, length, max_length} (lib/length)
+-- ERRORS  -12 full      EVENTS added, waiting      COST O(frames)
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
 local base = KEYS[1]
 local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -15,7 +16,15 @@ local known = recall(client, slot, number)
 if known then return known end
 
 -- @include lib/state
+-- @include lib/length
 -- @include lib/trims
+
+if S.max_length > 0 then
+  local n = 0
+  for at = FIRST_FRAME, #ARGV, 3 do n = n + tonumber(ARGV[at]) end
+  local full = refuse_beyond(n)
+  if full then return full end
+end
 
 local first, groups = S.id + 1, ''
 for at = FIRST_FRAME, #ARGV, 3 do

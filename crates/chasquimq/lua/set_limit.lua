@@ -1,9 +1,9 @@
 -- set_limit: no job moves. Sets or lifts a limit of the whole queue. Workers that sleep because of it look again.
 -- KEYS    base (also: state meta prioritized limiter open wake)
--- ARGV    what (concurrency | rate | window), value (jobs | starts a window | ms without a start; '' = lift), duration_ms (of a rate)
+-- ARGV    what (concurrency | rate | window | length), value (jobs | starts a window | ms without a start | jobs; '' = lift), duration_ms (of a rate)
 -- RETURNS number of settings, or windows, that came or went
 -- ERRORS  none      EVENTS none      COST O(1)
--- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake)
+-- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake); the length is ours
 local base = KEYS[1]
 local what, value, duration_ms = ARGV[1], ARGV[2], ARGV[3]
 -- more starts than any limit allows
@@ -12,6 +12,11 @@ local USED_UP = '9007199254740991'
 -- @include lib/state
 -- @include lib/line
 
+if what == 'length' then
+  S.max_length = tonumber(value) or 0
+  save_state()
+  return value == '' and redis.call('HDEL', base .. 'meta', 'maxLength') or redis.call('HSET', base .. 'meta', 'maxLength', value)
+end
 if what == 'window' and value ~= '' then
   redis.call('SET', base .. 'limiter', USED_UP, 'PX', value)
   redis.call('UNLINK', base .. 'open')

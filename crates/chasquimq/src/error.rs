@@ -87,6 +87,20 @@ pub enum Error {
     /// There are jobs of the ids that the scheduler's next iterations would have.
     #[error("Cannot create job scheduler iteration - current and next time slots already have jobs. addJobScheduler")]
     IterationSlotsTaken,
+    /// The queue has a maximum length, and no room for all jobs that were to be added. None was.
+    #[error(
+        "Queue {queue} is full: {length} of at most {max_length} jobs wait there, and {jobs} more were to be added"
+    )]
+    QueueFull {
+        /// The queue, as users see it: `<prefix>:<queue>`.
+        queue: String,
+        /// Number of jobs of the call for this queue.
+        jobs: u64,
+        /// Number of jobs that wait there.
+        length: u64,
+        /// How many may.
+        max_length: u64,
+    },
     /// Obliterate without force met active jobs.
     #[error("Cannot obliterate queue with active jobs")]
     ActiveJobs,

@@ -12,6 +12,7 @@ use crate::{
     keys::{qualified_name, slot_of, Keys},
     options::JobOptions,
     pack::Packer,
+    producer::read_full,
     queue::{read_code, Queue},
     server::{
         reply::Reply,
@@ -142,8 +143,17 @@ impl Flows {
         }
     }
 
+    fn read_full(&self, reply: &mut Reply) -> Result<Error> {
+        let base = reply.numbers().last().and_then(|index| self.bases.get(index as usize));
+        reply.int()?;
+        read_full(reply, qualified_name(base.unwrap_or(&self.base)))
+    }
+
     fn read(&self, reply: Value) -> Result<AddedFlows> {
         let mut reply = Reply::new("the answer to add_flows", reply)?;
+        if reply.numbers().next() == Some(-12) {
+            return Err(self.read_full(&mut reply)?);
+        }
         let (mut flat, mut firsts) = (reply.array()?, reply.array()?);
         let mut exceptions = Vec::new();
         while !flat.is_empty() {
@@ -411,7 +421,7 @@ impl Queue {
     /// children; the jobs that have another id than was sent: their number, or that of a job they yield to; and those that were refused
     /// because of their parents.
     /// # Errors
-    /// As [`crate::Connection::send`]; [`Error::Invalid`] when they lie in several slots of a cluster.
+    /// As [`crate::Connection::send`]; [`Error::QueueFull`]; [`Error::Invalid`] when they lie in several slots of a cluster.
     pub async fn add_flows(&self, flows: &Flows) -> Result<AddedFlows> {
         if self.connection().is_of_cluster() {
             flows.check_slot()?;

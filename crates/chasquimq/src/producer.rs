@@ -338,7 +338,7 @@ impl Producer {
     /// Sends a call until it is answered.
     /// # Errors
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
-    /// try might add the jobs twice; [`Error::Server`] when the server refuses, for instance for lack of memory.
+    /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Server`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
         let args = self.args(call);
         let reply = tokio::time::timeout(
@@ -346,7 +346,8 @@ impl Producer {
             call.script().run(&self.connection, &self.keys.base, &args),
         )
         .await;
-        read_added(reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??)
+        let reply = reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??;
+        read_added(reply, &self.keys.qualified_name)
     }
 
     /// The call as one command for a connection of the caller's own. Any error it is answered with leads back to [`Producer::send`].
@@ -356,7 +357,7 @@ impl Producer {
 
     /// Lets the call's slot be used again, if its answer is certain.
     pub fn end(&self, call: &Call, added: &Result<Added>) {
-        if matches!(added, Ok(_) | Err(Error::Server(_))) {
+        if matches!(added, Ok(_) | Err(Error::QueueFull { .. } | Error::Server(_))) {
             if let Ok(mut slots) = self.free_slots.lock() {
                 slots.push(call.slot);
             }
@@ -420,18 +421,31 @@ impl Call {
     }
 }
 
-/// Reads the answer to a call.
+/// Reads the answer to a call about this queue, as users see it.
 /// # Errors
-/// [`Error::Malformed`] when it is none.
-pub fn read_added(reply: Value) -> Result<Added> {
+/// [`Error::QueueFull`]; [`Error::Malformed`] when it is none.
+pub fn read_added(reply: Value, queue: &str) -> Result<Added> {
     let mut reply = Reply::new("the answer to add", reply)?;
-    let first = reply.int()? as u64;
+    let first = match reply.int()? {
+        -12 => return Err(read_full(&mut reply, queue)?),
+        first => first as u64,
+    };
     let mut flat = reply.array()?;
     let mut exceptions = Vec::with_capacity(flat.len() / 2);
     while !flat.is_empty() {
         exceptions.push((flat.int()? as usize, flat.text()?));
     }
     Ok(Added { first, exceptions })
+}
+
+/// What an answer says behind its -12 (`lua/lib/length.lua`).
+pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
+    Ok(Error::QueueFull {
+        queue: queue.to_owned(),
+        jobs: reply.int()? as u64,
+        length: reply.int()? as u64,
+        max_length: reply.int()? as u64,
+    })
 }
 
 #[cfg(test)]

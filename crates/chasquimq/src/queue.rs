@@ -438,6 +438,15 @@ impl Queue {
         self.set_limit("window", ms.as_deref(), "").await
     }
 
+    /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children. Adds past that are refused
+    /// ([`Error::QueueFull`]). `None` = any number. Answers 1 when a setting came or went.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn limit_length(&self, jobs: Option<u64>) -> Result<u64> {
+        let jobs = jobs.map(|jobs| jobs.to_string());
+        self.set_limit("length", jobs.as_deref(), "").await
+    }
+
     async fn set_limit(&self, what: &str, value: Option<&str>, duration_ms: &str) -> Result<u64> {
         let args = [what, value.unwrap_or(""), duration_ms].map(Arg::from);
         Ok(int("the answer to set_limit", &self.run(&SET_LIMIT, &args).await?)? as u64)

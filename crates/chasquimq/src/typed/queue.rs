@@ -168,6 +168,14 @@ impl<T> TypedQueue<T> {
         self.queue.limit_rate(texts).await.map(drop)
     }
 
+    /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children; `None` = any number. Adds past that are refused
+    /// ([`Error::QueueFull`]).
+    /// # Errors
+    /// As [`Queue::limit_length`].
+    pub async fn limit_length(&self, jobs: Option<u64>) -> Result<()> {
+        self.queue.limit_length(jobs).await.map(drop)
+    }
+
     /// Lets no job start for so long, wherever a rate limit holds; at least a millisecond.
     /// # Errors
     /// As [`Queue::hold`].

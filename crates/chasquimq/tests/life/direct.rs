@@ -50,7 +50,7 @@ impl Lane<'_> {
                 .is_some_and(|socket| socket.flush().is_ok() && socket.receive(&mut replies).is_ok());
             for reply in replies {
                 // a refusal, for instance because the server forgot its scripts
-                let Ok(added) = reply.and_then(read_added) else {
+                let Ok(added) = reply.and_then(|reply| read_added(reply, "q")) else {
                     alive = false;
                     break;
                 };

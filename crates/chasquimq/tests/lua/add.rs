@@ -6,6 +6,7 @@ use crate::given::{
     plan::Plan,
     queue::{run, Forbidden, TestQueue},
     step::Step,
+    tree::Tree,
 };
 
 #[test]
@@ -404,4 +405,21 @@ fn a_key_of_another_type_refuses_the_whole_of_it() {
         queue.command("DEL", suffix, &[]);
         call.query::<redis::Value>(&mut queue.probe.connection).expect("an add");
     }
+}
+
+#[test]
+fn all_that_waits_counts_for_the_maximum_length() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).record("x").delayed("d", 5000).prioritized("p", 3));
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
+    run!(queue, SET_LIMIT, "length", 9, "");
+    queue.skip_events();
+    let keys = queue.show();
+    let plan = || Plan::new().frame(1).record("y").delayed("", 9000);
+    assert_eq!(queue.add(1000, plan()), "[-12 3 7 9]");
+    queue.keys_are(&keys);
+    queue.events_are("");
+    // active jobs wait no more
+    queue.step(Step::by("w").want(1));
+    assert_eq!(queue.add(1000, plan()), "[8 [1 y]]");
+    assert_eq!(queue.add(1000, Plan::new().record("z")), "[-12 1 9 9]");
 }

@@ -5,7 +5,7 @@ use chasquimq::frame::child_id;
 use super::read_dependencies;
 use crate::given::{
     plan::Plan,
-    queue::{run, Forbidden, TestQueue},
+    queue::{run, show_reply, Forbidden, TestQueue},
     step::{Place, Step},
     tree::Tree,
 };
@@ -304,4 +304,25 @@ fn pages_of_children_in_frames_begin_where_the_last_one_ended() {
         dependencies(&mut queue, "r", &[("children", 0, 9)]),
         format!("[0 [q:own {} {}]]", key(3), key(4))
     );
+}
+
+#[test]
+fn a_flow_is_refused_as_a_whole_by_any_of_its_queues_that_is_full() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    run!(other, SET_LIMIT, "length", 1, "");
+    let keys = [queue.show(), other.show()];
+    let there = other.probe.keys.clone();
+    let tree = |children: &[&str]| {
+        let tree = Tree::new().root("r");
+        children
+            .iter()
+            .fold(tree, |tree, child| tree.child("r", child).to(&there))
+    };
+    let [large, small] = [tree(&["a", "b"]), tree(&["a"])];
+    let call = queue.add_flows_call(1000, 1, &large);
+    assert_eq!(show_reply(&queue.carry_out_value(&call)), "[-12 2 0 1 1]");
+    queue.keys_are(&keys[0]);
+    other.keys_are(&keys[1]);
+    assert_eq!(queue.add_flows(1000, &small), "[]");
+    other.key_is("log", "1-r1(a)");
 }

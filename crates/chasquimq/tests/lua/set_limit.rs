@@ -69,3 +69,17 @@ fn a_window_that_is_used_up_wakes_nobody() {
     queue.key_is("open", "(none)");
     queue.key_is("wake", "(none)");
 }
+
+#[test]
+fn a_length_is_a_setting_and_part_of_the_state() {
+    let mut queue = TestQueue::fresh();
+    assert_eq!(run!(queue, SET_LIMIT, "length", 5, ""), "1");
+    assert_eq!(run!(queue, SET_LIMIT, "length", 7, ""), "0");
+    queue.keys_are(
+        "meta: maxLength=7
+         state: max_length=7",
+    );
+    assert_eq!(run!(queue, SET_LIMIT, "length", "", ""), "1");
+    assert_eq!(run!(queue, SET_LIMIT, "length", "", ""), "0");
+    queue.keys_are("");
+}

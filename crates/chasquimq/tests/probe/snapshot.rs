@@ -14,7 +14,7 @@ pub const REFERENCE_SEQ: u64 = 1 << 40;
 pub const FIRST_PLACE: i64 = 1 << 24;
 
 /// Fields of the state string, in order (`lua/lib/state.lua`).
-pub const STATE_FIELDS: [&str; 15] = [
+pub const STATE_FIELDS: [&str; 16] = [
     "id",
     "cursor_ms",
     "cursor_seq",
@@ -30,6 +30,7 @@ pub const STATE_FIELDS: [&str; 15] = [
     "max_events",
     "place",
     "flows",
+    "max_length",
 ];
 
 const HASHES: [&str; 12] = [

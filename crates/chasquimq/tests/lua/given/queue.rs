@@ -363,7 +363,16 @@ fn show_state(snapshot: &Snapshot) -> String {
         let (ms, seq) = snapshot.cursor();
         fields.push(format!("cursor={}", show_entry_id(ms, seq)));
     }
-    for field in ["id", "waiting", "active", "completed", "references", "holes", "gone"] {
+    for field in [
+        "id",
+        "waiting",
+        "active",
+        "completed",
+        "references",
+        "holes",
+        "gone",
+        "max_length",
+    ] {
         if snapshot.state(field) != 0 {
             fields.push(format!("{field}={}", snapshot.state(field)));
         }

@@ -11,6 +11,7 @@ impl Drive {
     pub fn add(&mut self) {
         let first = self.model.last_number + 1;
         self.note(format!("add from {first}:"));
+        let before = (self.model.clone(), self.ids.clone());
         let is_frame = self.random.once_in(3);
         let (plan, exceptions) = if is_frame {
             (self.frame(Plan::new()), Vec::new())
@@ -30,7 +31,15 @@ impl Drive {
         } else {
             plan.append_to(&mut call);
         }
-        let expected = format!("[{first} [{}]]", exceptions.join(" "));
+        let jobs = self.model.last_number + 1 - first;
+        let (length, max_length) = (before.0.length(), before.0.max_length);
+        let expected = if max_length > 0 && length + jobs > max_length {
+            self.note("  refused".to_owned());
+            (self.model, self.ids) = before;
+            format!("[-12 {jobs} {length} {max_length}]")
+        } else {
+            format!("[{first} [{}]]", exceptions.join(" "))
+        };
         let reply = self.queue.carry_out_value(&call);
         self.same(&show_reply(&reply), &expected);
         if self.random.once_in(8) {

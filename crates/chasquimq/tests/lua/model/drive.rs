@@ -199,7 +199,7 @@ impl Drive {
             1 + self.random.below(30)
         };
         let text = if number == 0 { String::new() } else { number.to_string() };
-        match self.random.below(3) {
+        match self.random.below(4) {
             0 => {
                 self.note(format!("concurrency {number}"));
                 self.model.concurrency = number;
@@ -209,6 +209,11 @@ impl Drive {
                 self.note(format!("rate {number}"));
                 self.model.rate = (number > 0).then_some(number);
                 run!(self.queue, SET_LIMIT, "rate", text, 3_600_000);
+            }
+            2 => {
+                self.note(format!("length {number}"));
+                self.model.max_length = number;
+                run!(self.queue, SET_LIMIT, "length", text, "");
             }
             _ => {
                 self.note("window ends".to_owned());

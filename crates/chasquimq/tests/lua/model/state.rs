@@ -74,7 +74,7 @@ pub const NOBODY: &str = "-";
 /// A retention rule: count, age in seconds, limit.
 pub type Keep = (i64, i64, u64);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Model {
     pub now_ms: u64,
     pub jobs: BTreeMap<String, Job>,
@@ -90,6 +90,8 @@ pub struct Model {
     pub leases: BTreeSet<String>,
     pub paused: bool,
     pub concurrency: u64,
+    /// How many jobs may wait; 0 = any number.
+    pub max_length: u64,
     /// Starts that the queue's rate limit allows in a window.
     pub rate: Option<u64>,
     /// Starts in the window under way, which is too long to end by itself.
@@ -108,6 +110,11 @@ impl Model {
         let mut work = self.line();
         work.extend(self.prioritized.iter().map(|(_, _, id)| id.clone()));
         work
+    }
+
+    /// Number of jobs that wait.
+    pub fn length(&self) -> u64 {
+        (self.work().len() + self.delayed.len()) as u64
     }
 
     pub fn count(&self, state: &str) -> usize {
