@@ -76,7 +76,7 @@ async fn a_server_that_takes_the_connection_and_says_nothing_is_as_bad_as_none()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_complete_once_each() {
-    const JOBS: usize = 20_000;
+    const JOBS: usize = 8_000;
     let world = World::behind(connect_options());
     let proxy = Proxy::start(6).await;
     let runs: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
