@@ -320,13 +320,20 @@ export class Worker<
         this.engine.stopWaiting();
         const quiet = this.engine.pause();
         this.dispatcher.pause();
-        const ended = this.dispatcher.whenSettled().then(() => this.paused && this.stopRunning());
         // What a fetch under way brought is given back. Without a connection nothing is fetched.
         if (!this.readiness.isDown) await Promise.race([quiet, pause(PATIENCE_MS)]);
-        if (!doNotWaitActive) await ended;
+        if (!doNotWaitActive) await this.endPaused();
         this.emit('paused');
+        // as in BullMQ, a pause that waits for nothing is over while the worker still runs
+        if (doNotWaitActive) setImmediate(() => void this.endPaused());
       },
     );
+  }
+
+  /** Ends the run as soon as no job is running, unless the worker was resumed. */
+  private async endPaused(): Promise<void> {
+    await this.dispatcher.whenSettled();
+    if (this.paused) this.stopRunning();
   }
 
   /** Takes jobs again after `pause`, or starts a worker that was not started (`autorun: false`). Emits `resumed`. */

@@ -68,6 +68,19 @@ describe.each(libraries)('$name: worker.pause', ({ lib }) => {
     await until('the loop to end', () => !worker.isRunning());
   });
 
+  it('of an idle worker is over before the loop has ended when told not to wait', async () => {
+    const worker = stage.worker(async () => undefined);
+    await worker.waitUntilReady();
+    await worker.pause(true);
+    expect([worker.isPaused(), worker.isRunning()]).toEqual([true, true]);
+    await until('the loop to end', () => !worker.isRunning());
+    await worker.resume();
+    expect([worker.isPaused(), worker.isRunning()]).toEqual([false, true]);
+    await worker.pause(true);
+    await worker.close();
+    expect([worker.isPaused(), worker.isRunning()]).toEqual([true, false]);
+  });
+
   it('ends with resume, which takes what waits', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async () => undefined);
