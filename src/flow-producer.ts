@@ -56,7 +56,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     super();
     if (backendFactory) throw new NotSupportedError('a backendFactory');
     this.prefix = opts.prefix ?? 'bull';
-    this.opts = { ...opts, prefix: this.prefix };
+    this.opts = { ...opts };
     this.connection = readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
     this.commands = this.commandsOf(this.prefix, '');
     this.commands.open();

@@ -44,8 +44,9 @@ export class QueueEvents<
    */
   constructor(name: string, opts?: QueueEventsOptions<ConnectionOptionsType>, backendFactory?: undefined) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'blocking', backendFactory });
-    this.opts = { autorun: true, blockingTimeout: BLOCKING_TIMEOUT, ...this.opts };
-    const { autorun, blockingTimeout = BLOCKING_TIMEOUT } = this.opts;
+    const { autorun = true, ...shown } = this.opts;
+    this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };
+    const { blockingTimeout = BLOCKING_TIMEOUT } = shown;
     const lastEventId = String(this.opts.lastEventId || '$');
     this.engine = new native.NativeEvents({ ...this.target, lastEventId, blockingTimeout }, (message) =>
       this.receive(message),

@@ -230,6 +230,11 @@ describe.each(libraries)('$name: flow.add', ({ lib }) => {
     expect(await parent.getState()).toBe('waiting');
   });
 
+  it('shows the options it was given, and no others', () => {
+    expect(Object.keys(stage.flowProducer().opts)).toEqual(['connection']);
+    expect(stage.flowProducer({ prefix: 'mine' }).opts).toMatchObject({ prefix: 'mine' });
+  });
+
   it('keeps prefixes apart, each node its own', async () => {
     const flows = stage.flowProducer({ prefix: 'mine' });
     const prefix = `other-${stage.queueName}`;

@@ -20,6 +20,17 @@ describe.each(libraries)('$name: queueEvents.run', ({ lib }) => {
     expect(await running).toBeUndefined();
   });
 
+  it('is told by autorun, which its opts do not show', async () => {
+    const queue = stage.queue();
+    const events = stage.events({ autorun: undefined });
+    const log = new EventLog(events, ['added']);
+    await queue.add('job', {});
+    await log.get('added');
+    for (const opened of [events, stage.events({ autorun: true }), stage.events({ autorun: false })]) {
+      expect(Object.keys(opened.opts)).toEqual(['blockingTimeout', 'connection', 'lastEventId']);
+    }
+  });
+
   it('rejects while it runs', async () => {
     const events = stage.events();
     await events.waitUntilReady();
