@@ -294,6 +294,8 @@ class Encoding {
     if (parent && given.deduplication?.keepLastIfActive) {
       throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
     }
+    // none, as in BullMQ; `add` refuses it
+    if (given.jobId === null) given.jobId = undefined;
     const isGiven = Boolean(node.opts?.jobId);
     const telemetry = telemetryOf(given, span?.metadata);
     if (telemetry) given.telemetry = telemetry;

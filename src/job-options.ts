@@ -1,5 +1,5 @@
 /**
- * The options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
+ * The name and options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from './backoffs.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
@@ -30,6 +30,16 @@ const LONG_NAMES: Record<string, keyof JobsOptions> = {
   rdof: 'removeDependencyOnFailure',
   kl: 'keepLogs',
 };
+
+/**
+ * The name of a job, as a text.
+ * @throws TypeError for what is neither a text nor a number
+ */
+export function checkName<N extends string>(name: N): N {
+  if (typeof name === 'string') return name;
+  if (typeof name === 'number') return String(name) as N;
+  throw new TypeError('Job name must be a string');
+}
 
 /** A job's `opts`: what was given, `attempts` (0 unless given) and `backoff` as an object. Always a fresh object. */
 export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOptions {
@@ -106,6 +116,7 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
   if (failureOptions.length > 1) {
     throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
   }
+  if (opts.jobId === null) throw new TypeError('jobId must be a string');
   if (opts.jobId) checkJobId(opts.jobId);
   if (opts.priority) checkPriority(opts.priority);
   if (opts.deduplication) {

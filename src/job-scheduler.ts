@@ -1,7 +1,7 @@
 import type { Backend } from './backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from './job.js';
-import { checkTemplate, iterationText } from './job-options.js';
+import { checkName, checkTemplate, iterationText } from './job-options.js';
 import type { NativeScheduler } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions } from './options/job.js';
@@ -57,8 +57,9 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   ): Promise<Job<T, R, N> | undefined> {
     checkRepeat(repeatOpts);
     checkTemplate(opts);
-    if (override) return this.upsert<T, R, N>(jobSchedulerId, repeatOpts, jobName, jobData, opts);
-    return this.follow<T, R, N>(jobSchedulerId, repeatOpts, jobName, jobData, opts, producerId ?? '');
+    const name = checkName(jobName);
+    if (override) return this.upsert<T, R, N>(jobSchedulerId, repeatOpts, name, jobData, opts);
+    return this.follow<T, R, N>(jobSchedulerId, repeatOpts, name, jobData, opts, producerId ?? '');
   }
 
   private async upsert<T, R, N extends string>(

@@ -14,6 +14,7 @@ import { FlowEncoder } from './flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
 import {
   NO_OPTIONS,
+  checkName,
   checkPriority,
   normaliseOptions,
   optionsFromText,
@@ -894,9 +895,3 @@ function encodeData(data: unknown): string {
 }
 
 const NO_DATA = '{}';
-
-function checkName<N extends string>(name: N): N {
-  if (typeof name === 'string') return name;
-  if (name === undefined || name === null) throw new TypeError('Job name must be provided');
-  return String(name) as N;
-}

@@ -23,6 +23,13 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
     await worker.close();
   }
 
+  it('a jobId of null is none', async () => {
+    const jobId = null as unknown as string;
+    const { job, children = [] } = await stage.flowProducer().add(flow({ jobId }, { jobId }));
+    expect(job.id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(children.map((child) => child.job.id)).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  });
+
   describe('a parent', () => {
     it.each([
       ['a delay', { delay: 60_000 }, 'delayed'],

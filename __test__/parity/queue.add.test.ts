@@ -239,5 +239,13 @@ describe.each(libraries)('$name: queue.add', ({ lib }) => {
       expect(job.timestamp).toBe(1_600_000_000_000);
       expect((await fetchJob(queue, job.id)).timestamp).toBe(1_600_000_000_000);
     });
+
+    it('takes a timestamp of 0 for none', async () => {
+      const queue = stage.queue();
+      const before = Date.now();
+      const job = await queue.add('now', {}, { timestamp: 0 });
+      expect(job.timestamp).toBeGreaterThanOrEqual(before);
+      expect(await fetchJob(queue, job.id)).toMatchObject({ timestamp: job.timestamp, opts: { timestamp: 0 } });
+    });
   });
 });

@@ -36,6 +36,37 @@ describe.each(libraries)('$name: queue.rules', ({ lib }) => {
       expect(await rejection(queue.add('job', {}, { jobId: 5 as unknown as string }))).toBeInstanceOf(TypeError);
       expect((await queue.add('job', {})).id).toBe('1');
     });
+
+    it('that is null, as addBulk does', async () => {
+      const queue = stage.queue({ defaultJobOptions: { attempts: 2 } });
+      const opts = { jobId: null as unknown as string };
+      await rejection(queue.add('job', {}, opts));
+      await rejection(queue.addBulk([{ name: 'job', data: {}, opts }]));
+      expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+    });
+  });
+
+  describe('a name', () => {
+    it.each([undefined, null, true, {}, ['a']])(
+      'that is neither a text nor a number is rejected: %j',
+      async (given) => {
+        const queue = stage.queue();
+        const name = given as string;
+        await rejection(queue.add(name, {}));
+        await rejection(queue.addBulk([{ name, data: {} }]));
+        await rejection(stage.flowProducer().add({ name, queueName: stage.queueName }));
+        expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+      },
+    );
+
+    it('that is a number is stored as a text', async () => {
+      const queue = stage.queue();
+      const name = 5 as unknown as string;
+      await queue.add(name, {});
+      await queue.addBulk([{ name, data: {} }]);
+      await queue.upsertJobScheduler('each', { every: 60_000 }, { name });
+      expect((await queue.getJobs()).map((job) => job.name)).toEqual(['5', '5', '5']);
+    });
   });
 
   describe('sizeLimit', () => {

@@ -47,7 +47,7 @@ pub struct JobOptions {
     pub text: String,
     /// Custom id.
     pub job_id: Option<String>,
-    /// Creation time, epoch ms; the caller's clock if absent.
+    /// Creation time, epoch ms; the caller's clock if absent or 0.
     pub timestamp: Option<u64>,
     /// Milliseconds from the timestamp to the due time; 0 = none.
     pub delay_ms: u64,
@@ -90,7 +90,12 @@ impl JobOptions {
             on_failure: raw.policy(),
             text: text.to_owned(),
             job_id: raw.job_id.filter(|id| !id.is_empty()),
-            timestamp: raw.timestamp.as_ref().and_then(number).map(|ms| ms.max(0.0) as u64),
+            timestamp: raw
+                .timestamp
+                .as_ref()
+                .and_then(number)
+                .filter(|&ms| ms != 0.0)
+                .map(|ms| ms.max(0.0) as u64),
             delay_ms: raw.delay.as_ref().and_then(number).map_or(0, |ms| ms.max(0.0) as u64),
             attempts: raw
                 .attempts
