@@ -96,7 +96,7 @@ function endOf(queue: MinimalQueue, job: Job, retention: 'removeOnComplete' | 'r
   const { maxStartedAttempts, metrics, [retention]: keep } = optionsOf(queue);
   const metricsMinutes = metricsMinutesOf(metrics);
   return {
-    id: job.id as string,
+    id: String(job.id),
     opts: JSON.stringify(job.opts),
     attemptsMade: job.attemptsMade,
     attemptsStarted: job.attemptsStarted,
@@ -120,6 +120,7 @@ function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
     ...fields,
     opts: normaliseOptions(optionsFromText(opts)),
     progress: progress === undefined ? 0 : (JSON.parse(progress) as JobJson['progress']),
+    delay: found.delay ?? 0,
     priority: found.priority ?? 0,
     attemptsMade: found.attemptsMade ?? 0,
     attemptsStarted: found.attemptsStarted ?? 0,

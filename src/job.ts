@@ -359,7 +359,10 @@ export class Job<
   ): Promise<Job<T, R, N> | undefined> {
     if (!jobId) return undefined;
     const found = await queue.commands.native.getJob(String(jobId));
-    return found ? this.fromNative<T, R, N>(queue, found) : undefined;
+    if (!found) return undefined;
+    const job = this.fromNative<T, R, N>(queue, found);
+    job.id = jobId; // as in BullMQ, also where it is a number
+    return job;
   }
 
   /** A job from its plain form, as `asJSON()` returns it. Does no I/O. */
@@ -371,8 +374,9 @@ export class Job<
     const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, json.id || jobId);
     job.data = JSON.parse(json.data || '{}') as T;
     job.progress = json.progress ?? 0;
-    job.delay = Number(json.delay ?? 0);
-    job.priority = json.priority ?? 0;
+    // what `asJSON()` leaves out is undefined, as in BullMQ
+    job.delay = json.delay as number;
+    job.priority = json.priority as number;
     job.timestamp = Number(json.timestamp);
     job.attemptsStarted = json.attemptsStarted || 0;
     job.attemptsMade = json.attemptsMade || 0;
@@ -793,7 +797,8 @@ export class Job<
   }
 
   private knownId(): string {
-    return this.id as string;
+    // a job that was asked for by a number has that number
+    return typeof this.id === 'number' ? String(this.id) : (this.id as string);
   }
 
   // ---- Parents and children

@@ -120,7 +120,7 @@ export class Manual {
   async process(job: Job, token: string, fetchNext: () => boolean): Promise<Job | undefined> {
     const { owner, acceptsSignal } = this.options;
     const mayFetch = (): boolean => !this.isStopped && fetchNext();
-    const id = job.id as string;
+    const id = String(job.id);
     let value: unknown;
     try {
       const refusal = reasonNotToRun(job, owner.opts.maxStartedAttempts);

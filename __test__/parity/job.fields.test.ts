@@ -254,7 +254,7 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     expect([stored.name, stored.data, stored.opts.attempts]).toEqual(['paint', { colour: 'red' }, 0]);
   });
 
-  it('Job.fromJSON of what asJSON gave has no stack traces where there were none', async () => {
+  it('Job.fromJSON of what asJSON gave has no stack traces where there were none, and neither delay nor priority', async () => {
     const queue = stage.queue();
     const job = await queue.add('paint', { colour: 'red' });
     const again = lib.Job.fromJSON(queue, job.asJSON());
@@ -264,6 +264,9 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
       { colour: 'red' },
       [],
     ]);
+    expect([again.delay, again.priority]).toEqual([undefined, undefined]);
+    const told = lib.Job.fromJSON(queue, { ...job.asJSON(), delay: 0, priority: 3 });
+    expect([told.delay, told.priority]).toEqual([0, 3]);
     expect(lib.Job.fromJSON(queue, job.asJSON(), 'other').id).toBe('1');
     expect(lib.Job.fromJSON(queue, { ...job.asJSON(), id: '' }, 'other').id).toBe('other');
   });

@@ -54,6 +54,18 @@ describe.each(libraries)('$name: queue.getJob', ({ lib }) => {
     expect(await Promise.all(jobs.map((job) => job.getState()))).toEqual(['completed', 'active', 'waiting', 'waiting']);
   });
 
+  it('takes a number, which is the id of the job that it gives', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    const job = await fetchJob(queue, 1 as unknown as string);
+    expect(job.id).toBe(1);
+    await job.updateData({ a: 1 });
+    expect((await lib.Job.fromId(queue, 1 as unknown as string))?.data).toEqual({ a: 1 });
+    expect(await job.getState()).toBe('waiting');
+    await job.remove();
+    expect(await queue.getJob('1')).toBeUndefined();
+  });
+
   it('does not see the jobs of another queue', async () => {
     const queue = stage.queue();
     const other = stage.watch(new lib.Queue(`${stage.queueName}-other`, { connection: queue.opts.connection }));
