@@ -2,10 +2,13 @@
 import type { NativeChildPage, NativeChildren, NativeQueue } from './native.js';
 import type { DependenciesOpts, DependencyOpts } from './options/job.js';
 
-/** In the order in which they are asked for. */
+/** In the order in which their numbers are shown. */
 const KINDS = ['processed', 'unprocessed', 'ignored', 'failed'] as const;
 
 type Kind = (typeof KINDS)[number];
+
+/** In the order in which pages are shown. */
+const PAGED = ['processed', 'ignored', 'failed', 'unprocessed'] as const;
 
 /** Children by how they ended, with the cursors of the next pages where pages were asked for. */
 export interface Dependencies {
@@ -40,7 +43,7 @@ const ALL: NativeChildPage[] = (['processed', 'unprocessed', 'failed', 'ignored'
 
 /** All children, or a page of each kind that the options name. */
 export async function readDependencies(native: NativeQueue, id: string, opts: DependenciesOpts): Promise<Dependencies> {
-  const kinds = KINDS.filter((kind) => opts[kind]);
+  const kinds = PAGED.filter((kind) => opts[kind]);
   const paged = kinds.length > 0;
   const pages = paged ? kinds.map((kind) => pageOf(kind, opts[kind] as DependencyOpts)) : ALL;
   const found = await native.getChildren(id, pages);
@@ -68,13 +71,13 @@ export function pairs<T>(values: readonly string[], decoded: (text: string) => T
   return object;
 }
 
-/** Numbers of children of the kinds that the options name, or of all. */
+/** Numbers of children of the kinds that the options name, in their order, or of all. */
 export async function countDependencies(
   native: NativeQueue,
   id: string,
   opts: Partial<Record<Kind, boolean>>,
 ): Promise<Partial<Record<Kind, number>>> {
-  const wanted = KINDS.filter((kind) => opts[kind]);
+  const wanted = (Object.keys(opts) as Kind[]).filter((kind) => opts[kind] && KINDS.includes(kind));
   const kinds = wanted.length > 0 ? wanted : KINDS;
   const counts = await native.getChildren(
     id,

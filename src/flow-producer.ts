@@ -130,6 +130,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    * A flow that was added, from any of its jobs down. Reads about `maxChildren` children of each kind of a job, in the
    * order: completed, pending, failed, ignored; those that are gone stand as undefined. Two round trips a queue and level.
    * @returns undefined when there is no such job, or the producer is closed
+   * @throws (rejects) RangeError for a `maxChildren` that is no whole number of at least 1
    */
   async getFlow(opts: NodeOpts): Promise<JobNode> {
     if (this.closing) return undefined as unknown as JobNode;

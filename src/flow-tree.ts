@@ -30,6 +30,7 @@ export interface NodeOpts {
 /**
  * A tree of jobs, or undefined when there is no such root; a child that is gone stands in it as undefined.
  * @param jobOf makes the job of a queue, which is given by its qualified name
+ * @throws (rejects) RangeError for a `maxChildren` that is no whole number of at least 1
  */
 export async function readTree(
   commands: Commands,
@@ -37,7 +38,11 @@ export async function readTree(
   opts: NodeOpts,
   jobOf: (queue: string, job: NativeJob) => Job,
 ): Promise<JobNode | undefined> {
-  const { queueName, id, maxChildren = 20 } = opts;
+  const { queueName, id } = opts;
+  const maxChildren = Number(opts.maxChildren ?? MAX_CHILDREN);
+  if (!Number.isInteger(maxChildren) || maxChildren < 1) {
+    throw new RangeError('maxChildren must be a whole number of at least 1');
+  }
   const nodes = await commands.native.getTree(prefix, queueName, String(id), levelsOf(opts), maxChildren);
   const treeAt = (at: number): JobNode | undefined => {
     const { queue, job, children } = nodes[at];
@@ -50,6 +55,7 @@ export async function readTree(
   return treeAt(0);
 }
 
+const MAX_CHILDREN = 20;
 const ALL_LEVELS = 2 ** 32 - 1;
 
 /** BullMQ counts down to 0, and stops at NaN as well. */

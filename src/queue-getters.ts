@@ -23,14 +23,14 @@ const ALL_STATES: JobType[] = [
 /** What the engine counts; any other name counts 0, as in BullMQ. */
 const COUNTED = new Set<string>([...ALL_STATES, 'wait', 'paused', 'repeat']);
 
-/** Meta fields that are numbers, by the name under which they are stored. */
-const META_NUMBERS: Record<string, keyof QueueMeta> = {
-  concurrency: 'concurrency',
-  max: 'max',
-  duration: 'duration',
-  'opts.maxLenEvents': 'maxLenEvents',
-  maxLength: 'maxLength',
-};
+/** Meta fields that are numbers, as they are stored and as they are shown, in BullMQ's order. */
+const META_NUMBERS = [
+  ['concurrency', 'concurrency'],
+  ['opts.maxLenEvents', 'maxLenEvents'],
+  ['max', 'max'],
+  ['duration', 'duration'],
+  ['maxLength', 'maxLength'],
+] as const;
 
 /**
  * Reading a queue: its jobs, counts and settings.
@@ -166,14 +166,15 @@ export class QueueGetters<
 
   /** What is stored about the queue as a whole. */
   async getMeta(): Promise<QueueMeta> {
-    const { paused, ...stored } = await this.commands.native.getMeta();
-    const meta: Record<string, unknown> = { paused: paused !== undefined && paused !== '0' };
-    for (const [field, value] of Object.entries(stored)) {
-      const name = Object.hasOwn(META_NUMBERS, field) ? META_NUMBERS[field] : undefined;
-      if (name) meta[name] = Number(value);
-      else meta[field] = value;
+    const stored = new Map(Object.entries(await this.commands.native.getMeta()));
+    const numbers: QueueMeta = {};
+    for (const [field, name] of META_NUMBERS) {
+      const value = stored.get(field);
+      if (stored.delete(field)) numbers[name] = Number(value);
     }
-    return meta;
+    const paused = stored.get('paused');
+    stored.delete('paused');
+    return { ...Object.fromEntries(stored), ...numbers, paused: paused !== undefined && paused !== '0' };
   }
 
   /** Most jobs that may be active at once over all workers; null when there is no limit. */

@@ -193,6 +193,16 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
     expect(await job.getDependenciesCount({ ignored: true, processed: false })).toEqual({ ignored: 2 });
   });
 
+  it('shows counts in the order in which they are asked for, and pages in one of its own', async () => {
+    const job = await family(9, { done: 4, ignored: 2, failed: 1 });
+    const counts = await job.getDependenciesCount({ failed: true, unprocessed: true, processed: true, ignored: true });
+    expect(Object.keys(counts)).toEqual(['failed', 'unprocessed', 'processed', 'ignored']);
+    expect(Object.keys(await job.getDependenciesCount())).toEqual(['processed', 'unprocessed', 'ignored', 'failed']);
+    const pages = await job.getDependencies({ unprocessed: {}, failed: {}, ignored: {}, processed: {} });
+    const shown = Object.keys(pages).filter((key) => !key.startsWith('next'));
+    expect(shown).toEqual(['processed', 'ignored', 'failed', 'unprocessed']);
+  });
+
   it('a job without children has none of any kind', async () => {
     const job = await stage.queue().add('alone', {});
     const none = { processed: {}, unprocessed: [], failed: [], ignored: {} };

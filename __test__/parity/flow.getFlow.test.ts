@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobNode } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, rejection } from '../support/waiting.js';
 
 interface Shape {
   name: string;
@@ -168,6 +168,9 @@ describe.each(libraries)('$name: flow.getFlow', ({ lib }) => {
     expect(await read()).toBeGreaterThan(0);
     expect(await read(5)).toBeLessThan(20);
     expect(await read(2_000)).toBe(700);
+    expect(await read('2000' as unknown as number)).toBe(700);
+    expect(await read(null as unknown as number)).toBeLessThan(60);
+    for (const none of [0, -1, 1.5, NaN, 'x' as unknown as number]) await rejection(read(none));
   });
 
   it('finds children in queues with other prefixes', async () => {

@@ -1,7 +1,7 @@
 // Pins Queue#getWorkers, #getWorkersCount and #getQueueEvents (bullmq-surface.md 2.3).
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
-import { server } from '../support/redis.js';
+import { redisClient, server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -35,6 +35,19 @@ describe.each(libraries)('$name: queue.getWorkers', ({ lib }) => {
       expect(worker.db).toBe(String(server.db));
     }
     expect(new Set(found.map((worker) => worker.id)).size).toBe(3);
+  });
+
+  it('has the fields in the order of the server, and rawname at the end', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => {});
+    await worker.waitUntilReady();
+    await until('the worker', async () => (await queue.getWorkersCount()) === 1);
+    const redis = redisClient();
+    const line = String(await redis.client('LIST')).split('\n')[0];
+    await redis.quit();
+    const [found] = await queue.getWorkers();
+    const names = line.split(' ').map((field) => field.slice(0, field.indexOf('=')));
+    expect(Object.keys(found)).toEqual([...names, 'rawname']);
   });
 
   it('sees workers of this queue and prefix only', async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, until } from '../support/waiting.js';
 
 const NONE = { active: 0, completed: 0, delayed: 0, failed: 0, prioritized: 0, waiting: 0, 'waiting-children': 0 };
 
@@ -127,5 +127,19 @@ describe.each(libraries)('$name: queue.getJobCounts', ({ lib }) => {
     const queue = stage.queue();
     await queue.add('job', {});
     expect(await stage.queue().getJobCounts()).toEqual({ ...NONE, waiting: 1 });
+  });
+});
+
+describe.each(libraries)('$name: queue.getMeta', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it('has its settings in one order', async () => {
+    const queue = stage.queue();
+    await until('the version', async () => (await queue.getMeta()).version);
+    await queue.setGlobalRateLimit(5, 1000);
+    await queue.pause();
+    await queue.setGlobalConcurrency(5);
+    const all = ['version', 'concurrency', 'maxLenEvents', 'max', 'duration', 'paused'];
+    expect(Object.keys(await queue.getMeta())).toEqual(all);
   });
 });

@@ -13,7 +13,7 @@ use crate::{
     adds::{Adds, OneAdded, ToJs},
     convert::NativeConnection,
     error::NativeError,
-    runtime::{Output, Runtime},
+    runtime::{Fields, Output, Runtime},
 };
 
 /// What a queue is made from.
@@ -297,7 +297,7 @@ impl NativeQueue {
         let queue = self.queue.clone();
         self.runtime()?
             .promise(env, async move { queue.meta().await }, |fields| {
-                Output::Fields(fields.into_iter().collect())
+                Output::Fields(Fields(fields))
             })
     }
 
@@ -391,7 +391,7 @@ impl NativeQueue {
             }
         };
         self.runtime()?.promise(env, work, |clients| {
-            Output::Clients(clients.into_iter().map(|client| client.into_iter().collect()).collect())
+            Output::Clients(clients.into_iter().map(Fields).collect())
         })
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use napi::{bindgen_prelude::Object, Env, Result};
+use napi::{bindgen_prelude::Object, Env, JsValue, Result};
 
 use crate::error::{js_error, panic_error};
 
@@ -82,8 +82,8 @@ pub enum Output {
     Finished(i32, String),
     Logs(crate::queue::NativeLogs),
     Metrics(crate::queue::NativeMetrics),
-    Clients(Vec<std::collections::HashMap<String, String>>),
-    Fields(std::collections::HashMap<String, String>),
+    Clients(Vec<Fields>),
+    Fields(Fields),
     Children(Vec<crate::dependencies::NativeChildren>),
     ChildRange(Box<crate::dependencies::NativeChildRange>),
     Tree(Vec<crate::dependencies::NativeTreeNode>),
@@ -113,10 +113,8 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Finished(status, text) => <(i32, String)>::to_napi_value(env, (status, text)),
                 Output::Logs(logs) => crate::queue::NativeLogs::to_napi_value(env, logs),
                 Output::Metrics(metrics) => crate::queue::NativeMetrics::to_napi_value(env, metrics),
-                Output::Clients(clients) => {
-                    <Vec<std::collections::HashMap<String, String>>>::to_napi_value(env, clients)
-                }
-                Output::Fields(fields) => <std::collections::HashMap<String, String>>::to_napi_value(env, fields),
+                Output::Clients(clients) => <Vec<Fields>>::to_napi_value(env, clients),
+                Output::Fields(fields) => Fields::to_napi_value(env, fields),
                 Output::Children(pages) => <Vec<crate::dependencies::NativeChildren>>::to_napi_value(env, pages),
                 Output::ChildRange(range) => crate::dependencies::NativeChildRange::to_napi_value(env, *range),
                 Output::Tree(nodes) => <Vec<crate::dependencies::NativeTreeNode>>::to_napi_value(env, nodes),
@@ -125,6 +123,19 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
             }
         }
+    }
+}
+
+/// Names and values that become an object, in this order.
+pub struct Fields(pub Vec<(String, String)>);
+
+impl napi::bindgen_prelude::ToNapiValue for Fields {
+    unsafe fn to_napi_value(env: napi::sys::napi_env, value: Self) -> Result<napi::sys::napi_value> {
+        let mut object = Object::new(&Env::from_raw(env))?;
+        for (name, value) in value.0 {
+            object.set(name, value)?;
+        }
+        Ok(object.raw())
     }
 }
 
