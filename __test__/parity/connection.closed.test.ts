@@ -70,6 +70,16 @@ describe.each(libraries)('$name: connection.closed', ({ lib }) => {
     }
   });
 
+  it('a FlowProducer gives undefined, but one that was disconnected refuses', async () => {
+    const flow = { name: 'job', queueName: stage.queueName };
+    const [closed, disconnected] = [stage.flowProducer(), stage.flowProducer()];
+    await closed.close();
+    expect([await closed.add(flow), await closed.addBulk([flow])]).toEqual([undefined, undefined]);
+    await disconnected.waitUntilReady();
+    await disconnected.disconnect();
+    expect((await rejection(disconnected.add(flow))).message).toBe('Connection is closed.');
+  });
+
   it('a QueueEvents that ran does not run again', async () => {
     const events = stage.events();
     await events.waitUntilReady();
