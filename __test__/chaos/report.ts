@@ -38,7 +38,7 @@ interface Row {
   readonly repeats: number;
   /** From the return of what was taken away to the next job that completes (of a producer: that is added). */
   readonly recovery: { readonly median: number; readonly max: number; readonly maxMixed: number } | undefined;
-  /** From the fault, which was alone, to the last job in flight that ran again. */
+  /** From the fault, which was alone, to the last job in flight that ran again, unless a later fault kept it waiting. */
   readonly rerun: number | undefined;
   /** Errors of calls and `error` events while it was alone, by message. */
   readonly errors: Readonly<Record<string, number>>;
@@ -110,8 +110,11 @@ function rowOf(kind: FaultKind, { faults, account, entries }: ChaosResult, momen
   const injected = faults.filter((fault) => fault.kind === kind);
   const alone = injected.filter(({ mixed }) => !mixed);
   const repeats = account.repeats.filter(({ cause }) => cause.kind === kind);
-  // another fault may keep the job waiting
-  const lonely = repeats.filter(({ cause }) => alone.includes(cause as Injected));
+  const lonely = repeats.filter(({ cause, at }) => {
+    // a later fault may keep a job waiting whose lease is over
+    const isKept = (other: Injected) => other !== cause && other.at < at && other.returned > cause.at + LEASE_MS;
+    return alone.includes(cause as Injected) && !faults.some(isKept);
+  });
   const recoveries = (list: readonly Injected[]) =>
     list.flatMap((fault) => moments.recoveryOf(fault) ?? []).sort((a, b) => a - b);
   const [lone, mixed] = [recoveries(alone), recoveries(injected.filter((fault) => fault.mixed))];
@@ -222,7 +225,8 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
     '## The faults',
     'Jobs carried: completed from the fault until recovery. Repeats: handlers started again for a try that had been started, each because of ' +
       'that fault. Recovery: from the return of what was taken away until the next job of those it hit completes (of a producer: is added). ' +
-      'Alone: no other fault was under way. Run again: the longest from a fault that was alone until a job in flight was started again.',
+      'Alone: no other fault was under way. Run again: the longest from a fault that was alone until a job in flight was started again, ' +
+      'but for jobs that a later fault kept waiting when their lease was over.',
     table([
       [
         'fault',
