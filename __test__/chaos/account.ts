@@ -118,7 +118,7 @@ interface JobAccount {
 }
 
 /** Answers after which nothing of a call was carried out. */
-const REFUSAL = /^(OOM|READONLY|MISCONF) /;
+const REFUSAL = /^(OOM|READONLY|MISCONF) |^Queue \S+ is full: /;
 
 export function settle({ entries, faults, standstills, recorded, observed, kept }: Evidence): Account {
   const jobs = new Map<string, JobAccount>();

@@ -1,4 +1,5 @@
 /** What each fault does, and which repeats it excuses. */
+import type { Queue } from '../../src/index.js';
 import type { OwnServer } from '../support/own-server.js';
 import type { Random } from '../support/random.js';
 import { closedPort } from '../support/redis.js';
@@ -35,6 +36,8 @@ export interface Injected {
 
 /** What faults are done to. */
 export interface World {
+  /** Goes past every fault of ways. */
+  readonly queue: Queue;
   readonly servers: Servers;
   readonly workers: readonly Member[];
   readonly producers: readonly Member[];
@@ -201,6 +204,17 @@ export const faults = {
       await tellAll(world, 'CONFIG', 'SET', 'maxmemory', '1mb');
       await sleep(300 + random.next(1_200));
       await tellAll(world, 'CONFIG', 'SET', 'maxmemory', '0');
+    },
+  },
+  'full-queue': {
+    title: 'the maximum length of the queue is reached',
+    // a limit that is set or lifted just before a master is killed may be gone with it
+    only: ['standalone'],
+    inject: async ({ queue }, random, injected) => {
+      begin(injected);
+      await queue.setMaxLength(1);
+      await sleep(300 + random.next(1_200));
+      await queue.removeMaxLength();
     },
   },
   'read-only': {

@@ -172,7 +172,7 @@ function errorsDuring(faults: readonly Injected[], entries: readonly Entry[]): R
     const kind = text
       .replace(/127\.0\.0\.1:\d+/g, '<address>')
       .replace(/\b(job )\S+/g, '$1<id>')
-      .replace(/\d{2,}/g, '<n>');
+      .replace(/\b\d+\b/g, '<n>');
     errors[kind] = (errors[kind] ?? 0) + 1;
   }
   return errors;

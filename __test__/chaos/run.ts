@@ -118,7 +118,7 @@ class ChaosRun {
     const unwatch = watchTheMachine((at, returned) => {
       standstills.push({ kind: 'standstill', target: 'all', at, returned });
     });
-    await this.#injectAll({ servers, workers, producers, observed });
+    await this.#injectAll({ queue: control, servers, workers, producers, observed });
     const endedAt = Date.now();
 
     this.#say('the end: producers stop, workers close, a quiet worker does the rest');
