@@ -527,6 +527,8 @@ export interface NativeJobExtra {
   stalledCounter?: number
   /** Last finish, epoch ms. */
   finishedOn?: number
+  /** Name of the worker that had it before. */
+  processedBy?: string
   /** Key of its parent. */
   parentKey?: string
   /** Its parent, JSON text. */

@@ -407,7 +407,6 @@ export class Job<
     job.delay = 0;
     job.timestamp = found.timestamp;
     job.processedOn = found.processedOn;
-    job.processedBy = found.processedBy;
     job.adoptExtra(found);
     return job;
   }
@@ -468,6 +467,8 @@ export class Job<
     if (extra.attemptsMade !== undefined) this.attemptsMade = extra.attemptsMade;
     if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
     if (extra.finishedOn !== undefined) this.finishedOn = extra.finishedOn;
+    // the name of the worker that takes it comes first
+    this.processedBy ??= extra.processedBy;
     if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
     if (extra.parent !== undefined) this.parent = parentFromText(extra.parent);
     if (extra.deduplicationId !== undefined) this.deduplicationId = extra.deduplicationId;

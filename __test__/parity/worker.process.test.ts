@@ -401,6 +401,28 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
       expect((await fetchJob(queue, id)).processedBy).toBe('painter');
     });
 
+    it('of a job that a worker without a name tries again', async () => {
+      const queue = stage.queue();
+      await queue.add('job', {}, { attempts: 3 });
+      const first = stage.worker(() => Promise.reject(new Error('once')), { name: 'painter' });
+      await new EventLog(first, ['failed']).get('failed');
+      await first.close();
+      const log = new EventLog(stage.worker(idle), ['active', 'completed']);
+      const [completed] = await log.get<[Job]>('completed');
+      const [active] = await log.get<[Job]>('active');
+      expect([active.processedBy, completed.processedBy]).toEqual(['painter', 'painter']);
+    });
+
+    it('not of a job that another one has', async () => {
+      const queue = stage.queue();
+      const { id = '' } = await queue.add('job', {});
+      await (await taken('t', 'painter')).moveToWait('t');
+      const log = new EventLog(stage.worker(idle, { name: 'plumber' }), ['active', 'completed']);
+      const [active] = await log.get<[Job]>('active');
+      await log.get('completed');
+      expect([active.processedBy, (await fetchJob(queue, id)).processedBy]).toEqual(['plumber', 'plumber']);
+    });
+
     async function taken(token: string, name?: string): Promise<Job> {
       const job = await stage.worker(null, name === undefined ? {} : { name }).getNextJob(token);
       if (!job) throw new Error('there is no next job');

@@ -188,6 +188,8 @@ pub struct NativeJobExtra {
     pub stalled_counter: Option<u32>,
     /// Last finish, epoch ms.
     pub finished_on: Option<f64>,
+    /// Name of the worker that had it before.
+    pub processed_by: Option<String>,
     /// Key of its parent.
     pub parent_key: Option<String>,
     /// Its parent, JSON text.
@@ -674,6 +676,7 @@ fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Pa
         attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
         stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
         finished_on: vitals.finished_on.map(|ms| ms as f64),
+        processed_by: vitals.processed_by,
         parent_key,
         parent,
         deduplication_id: vitals.deduplication_id,
