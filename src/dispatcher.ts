@@ -398,14 +398,13 @@ export class Dispatcher {
       }
       if (kinds[i] === COMPLETED) {
         job.recordCompletion(finishedOn);
-        runs?.stored(job, 'completed', values[i]);
-        if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
+        if (runs) runs.stored(job, 'completed', values[i]);
+        else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
       } else {
-        if (failures?.find(handles[i])) {
-          job.recordFailure(failures, finishedOn);
-          runs?.stored(job, failures.became, values[i]);
-        }
-        if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
+        const found = failures?.find(handles[i]) ? failures : undefined;
+        if (found) job.recordFailure(found, finishedOn);
+        if (runs && found) runs.stored(job, found.became, values[i]);
+        else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
       }
     }
   }

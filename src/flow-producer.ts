@@ -80,6 +80,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
     if (this.closing) return undefined as unknown as JobNode;
+    checkDeduplication([flow]);
     const traced = { name: flow.queueName, opts: this.opts };
     return trace(traced, SpanKind.PRODUCER, 'addFlow', flow.queueName, async (span) => {
       span?.setAttribute(TelemetryAttributes.FlowName, flow.name);
@@ -97,6 +98,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
     if (this.closing) return undefined as unknown as JobNode[];
     if (flows.length === 0) return [];
+    checkDeduplication(flows);
     return trace({ name: '', opts: this.opts }, SpanKind.PRODUCER, 'addBulkFlows', '', (span) => {
       span?.setAttributes({
         [TelemetryAttributes.BulkCount]: flows.length,
@@ -111,7 +113,6 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     queuesOptions: FlowQueuesOpts | undefined,
     refused: (error: Error) => void,
   ): Promise<JobNode[]> {
-    checkDeduplication(flows);
     const spans = this.opts.telemetry && new FlowSpans(this.opts.telemetry);
     const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, spans);
     let trees: JobNode[];

@@ -135,8 +135,7 @@ export class Manual {
     }
     try {
       const next = await job.moveToCompleted(value, token, mayFetch());
-      this.options.runs?.told(job, 'completed', value);
-      owner.emit('completed', job, value, 'active');
+      this.told(job, 'completed', value);
       return await this.afterEnd(next, token);
     } catch (error) {
       owner.emit('error', error);
@@ -154,13 +153,18 @@ export class Manual {
       }
       if (isMove(error)) return mayFetch() ? await this.next(token, false) : undefined;
       const next = await job.moveToFailed(error as Error, token, mayFetch());
-      this.options.runs?.told(job, 'failed', error);
-      owner.emit('failed', job, error, 'active');
+      this.told(job, 'failed', error);
       return await this.afterEnd(next, token);
     } catch (failure) {
       owner.emit('error', failure);
       return undefined;
     }
+  }
+
+  private told(job: Job, became: 'completed' | 'failed', value: unknown): void {
+    const { owner, runs } = this.options;
+    if (runs) runs.told(job, became, value);
+    else owner.emit(became, job, value, 'active');
   }
 
   private async afterEnd(next: void | unknown[], token: string): Promise<Job | undefined> {

@@ -215,6 +215,17 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
         { exceptions: ['Priority should not be float'], ended: 1 },
       ]);
     });
+
+    it('a parent with a deduplication id is refused before there is a span', async () => {
+      const telemetry = new TestTelemetry();
+      const flows = stage.flowProducer({ telemetry });
+      const { queueName } = stage;
+      const flow = { name: 'a', queueName, opts: { deduplication: { id: 'd' } }, children: [{ name: 'b', queueName }] };
+      const refusal = 'Deduplication options cannot be used on flow nodes with children';
+      await expect(flows.add(flow)).rejects.toThrow(refusal);
+      await expect(flows.addBulk([flow])).rejects.toThrow(refusal);
+      expect(telemetry.spans).toEqual([]);
+    });
   });
 
   describe('of a worker', () => {
@@ -290,6 +301,34 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
           attributes,
         },
       ]);
+    });
+
+    it.each<[string, boolean]>([
+      ['completed', false],
+      ['failed', false],
+      ['completed', true],
+      ['failed', true],
+    ])('%s is emitted within the span, which ends then (by hand: %s)', async (event, byHand) => {
+      const telemetry = new TestTelemetry();
+      const queue = stage.queue({ telemetry });
+      const worker = stage.worker(
+        async () => {
+          if (event === 'failed') throw new Error('boom');
+        },
+        { telemetry, autorun: false },
+      );
+      const process = `process ${queue.name}`;
+      const heard = new Promise((resolve) =>
+        worker.on(event as 'completed', () => {
+          const ended = telemetry.spans.filter(({ name }) => name === process).map((span) => span.ended);
+          resolve([telemetry.contextManager.active().span, ended]);
+        }),
+      );
+      await queue.add('paint', 1);
+      if (byHand) await worker.processJob((await worker.getNextJob('token'))!, 'token', () => false);
+      else worker.run().catch(() => {});
+      expect(await heard).toEqual([process, [0]]);
+      await telemetry.ended(process);
     });
 
     it('a job that fails, and is tried again at once, then fails for good', async () => {

@@ -1,4 +1,5 @@
 import type { Job } from '../job.js';
+import type { MinimalQueue } from '../types/minimal-queue.js';
 import { SpanKind, type Attributes, type Telemetry } from '../types/telemetry.js';
 import { recordJob } from './job-metrics.js';
 import { TelemetryAttributes } from './names.js';
@@ -9,7 +10,7 @@ export class TracedRuns {
   private readonly open = new WeakMap<Job, OpenSpan>();
 
   constructor(
-    private readonly worker: Traced,
+    private readonly worker: Traced & Pick<MinimalQueue, 'emit'>,
     private readonly telemetry: Telemetry,
     private readonly attributes: Attributes,
   ) {}
@@ -27,16 +28,29 @@ export class TracedRuns {
     return this.telemetry.contextManager.with(opened.context, process);
   }
 
-  /** The engine has stored the job's end. */
+  /** The engine has stored the job's end: `completed` or `failed` is emitted in the context of its span, which ends then. */
   stored(job: Job, became: JobEnd, value: unknown): void {
     recordJob(this.worker, job, became);
-    const context: unknown = this.open.get(job)?.context ?? this.telemetry.contextManager.active();
-    this.telemetry.contextManager.with(context, () => traceEnd(this.worker, job, became));
-    this.told(job, became, value);
+    this.within(job, () => {
+      traceEnd(this.worker, job, became);
+      this.tell(job, became, value);
+    });
+    this.end(job);
   }
 
-  /** The job's end was stored, and is told of already. */
+  /** As {@link stored}, of a job whose `moveToCompleted` or `moveToFailed` has had a span of its own. */
   told(job: Job, became: JobEnd, value: unknown): void {
+    this.within(job, () => this.tell(job, became, value));
+    this.end(job);
+  }
+
+  private within(job: Job, tell: () => void): void {
+    const { contextManager } = this.telemetry;
+    contextManager.with(this.open.get(job)?.context ?? contextManager.active(), tell);
+  }
+
+  private tell(job: Job, became: JobEnd, value: unknown): void {
+    this.worker.emit(became === 'completed' ? 'completed' : 'failed', job, value, 'active');
     const span = this.open.get(job)?.span;
     if (became === 'completed') {
       span?.addEvent('job completed', { [TelemetryAttributes.JobResult]: JSON.stringify(value) });
@@ -44,7 +58,6 @@ export class TracedRuns {
       span?.addEvent('job failed', { [TelemetryAttributes.JobFailedReason]: job.failedReason });
     }
     span?.setAttributes({ [TelemetryAttributes.JobAttemptsMade]: job.attemptsMade });
-    this.end(job);
   }
 
   /** The engine refused the job's end. */
