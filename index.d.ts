@@ -258,6 +258,14 @@ export interface NativeBatch {
   siblings: Array<NativeSiblings>
 }
 
+/** Options with which a job ends, and not with those it was added with. */
+export interface NativeChanged {
+  /** The job. */
+  handle: number
+  /** JSON text. */
+  opts: string
+}
+
 /** Which children of a job are asked for. */
 export interface NativeChildPage {
   /** `processed`, `unprocessed`, `ignored` or `failed`. */
@@ -580,6 +588,8 @@ export interface NativeOthers {
   texts: Array<string>
   /** What ended in any other way. */
   outcomes?: Array<NativeOutcome>
+  /** Options that processors have changed, of jobs of this call. */
+  changed?: Array<NativeChanged>
 }
 
 /** An outcome other than completed and failed. */

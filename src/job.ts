@@ -6,6 +6,7 @@
  * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
+import { Backoffs } from './backoffs.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
@@ -49,6 +50,8 @@ const DATA = Symbol('data');
 const OPTS = Symbol('opts');
 const RETURNVALUE = Symbol('returnvalue');
 const STACKTRACE = Symbol('stacktrace');
+/** The text of options that were read. */
+const OPTS_GIVEN = Symbol('opts given');
 /** Bits that say which of them still hold text. */
 const ENCODED = Symbol('encoded');
 const DATA_TEXT = 1;
@@ -121,6 +124,7 @@ export class Job<
 
   declare private [DATA]: unknown;
   declare private [OPTS]: JobsOptions | string;
+  declare private [OPTS_GIVEN]: string | undefined;
   declare private [RETURNVALUE]: unknown;
   declare private [STACKTRACE]: string[] | string | null | undefined;
   declare private [ENCODED]: number;
@@ -131,6 +135,7 @@ export class Job<
     this.name = name;
     this[DATA] = data;
     this[OPTS] = BLANK;
+    this[OPTS_GIVEN] = undefined;
     this.id = id;
     this.progress = 0 as ProgressType;
     this[RETURNVALUE] = null;
@@ -190,13 +195,23 @@ export class Job<
     const encoded = this[ENCODED];
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
+      if (encoded & OPTS_TEXT) this[OPTS_GIVEN] = opts as string;
       this[OPTS] = encoded & OPTS_TEXT ? withParent(opts as string, this.parent) : { ...(opts as JobsOptions) };
       this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
     }
     return this[OPTS] as JobsOptions;
   }
 
+  /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
+  get changedOpts(): string | undefined {
+    const given = this[OPTS_GIVEN];
+    if (given === undefined) return undefined;
+    const now = endingOptions(this.opts);
+    return now === endingOptions(withParent(given, undefined)) ? undefined : now;
+  }
+
   set opts(opts: JobsOptions) {
+    if (this[ENCODED] & OPTS_TEXT) this[OPTS_GIVEN] = this[OPTS] as string;
     this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);
     this[OPTS] = opts;
   }
@@ -888,6 +903,11 @@ function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
   const opts = normaliseOptions(optionsFromText(text));
   if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
   return opts;
+}
+
+/** The options that count when a job ends, JSON text. */
+function endingOptions({ attempts, backoff, lifo, removeOnComplete, removeOnFail }: JobsOptions): string {
+  return JSON.stringify({ attempts, backoff: Backoffs.normalize(backoff), lifo, removeOnComplete, removeOnFail });
 }
 
 function tracesFrom(text: string | undefined): string[] {

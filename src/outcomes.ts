@@ -1,7 +1,7 @@
 import type { FailedTry } from './failed-try.js';
 import { grown } from './grown.js';
 import type { Job } from './job.js';
-import type { NativeOthers, NativeOutcome, NativeWorker } from './native.js';
+import type { NativeChanged, NativeOthers, NativeOutcome, NativeWorker } from './native.js';
 
 /** How a job that was run ended; what became of it is told when the engine has stored it. */
 export const COMPLETED = 0;
@@ -34,6 +34,7 @@ export class Outcomes {
   private lastReason = NO_TEXT;
   private lastTrace = NO_TEXT;
   private others: NativeOutcome[] | undefined;
+  private changed: NativeChanged[] | undefined;
 
   /** Number of outcomes, those that cause no event included. */
   get size(): number {
@@ -69,6 +70,11 @@ export class Outcomes {
     this.note(job, handle, FAILED, error);
   }
 
+  /** The job ends with these options, JSON text. */
+  change(handle: number, opts: string): void {
+    (this.changed ??= []).push({ handle, opts });
+  }
+
   /** Any other end, of which no event tells. */
   add(outcome: NativeOutcome): void {
     (this.others ??= []).push(outcome);
@@ -83,10 +89,10 @@ export class Outcomes {
   }
 
   private takeOthers(): NativeOthers | undefined {
-    const { failures, others } = this;
-    if (failures === 0 && !others) return undefined;
+    const { failures, others, changed } = this;
+    if (failures === 0 && !others && !changed) return undefined;
     const layout = this.failedLayout.slice(0, FAILED_STRIDE * failures);
-    return { layout, texts: this.failedTexts, ...(others && { outcomes: others }) };
+    return { layout, texts: this.failedTexts, ...(others && { outcomes: others }), ...(changed && { changed }) };
   }
 
   clear(): void {
@@ -101,6 +107,7 @@ export class Outcomes {
     this.lastReason = NO_TEXT;
     this.lastTrace = NO_TEXT;
     this.others = undefined;
+    this.changed = undefined;
   }
 
   private note(job: Job, handle: number, kind: number, value: unknown): void {

@@ -325,7 +325,7 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
         }),
       );
       await queue.add('paint', 1);
-      if (byHand) await worker.processJob((await worker.getNextJob('token'))!, 'token', () => false);
+      if (byHand) await worker.processJob(await worker.getNextJob('token'), 'token', () => false);
       else worker.run().catch(() => {});
       expect(await heard).toEqual([process, [0]]);
       await telemetry.ended(process);

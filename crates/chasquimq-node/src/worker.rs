@@ -220,6 +220,17 @@ pub struct NativeOthers {
     pub texts: Vec<String>,
     /// What ended in any other way.
     pub outcomes: Option<Vec<NativeOutcome>>,
+    /// Options that processors have changed, of jobs of this call.
+    pub changed: Option<Vec<NativeChanged>>,
+}
+
+/// Options with which a job ends, and not with those it was added with.
+#[napi(object)]
+pub struct NativeChanged {
+    /// The job.
+    pub handle: u32,
+    /// JSON text.
+    pub opts: String,
 }
 
 /// A refused outcome.
@@ -325,7 +336,7 @@ impl NativeWorker {
         handles: Uint32Array,
         lengths: Int32Array,
         text: String,
-        others: Option<NativeOthers>,
+        mut others: Option<NativeOthers>,
     ) {
         let mut pieces = Pieces::new(&text);
         let mut at = 0;
@@ -341,12 +352,21 @@ impl NativeWorker {
             }
         });
         let completed = completed.collect();
+        let changed = others
+            .as_mut()
+            .and_then(|others| others.changed.take())
+            .unwrap_or_default();
         self.worker.finish(Flush {
             number: flush,
             now_ms: now as u64,
             completed,
             text,
             others: others.map(to_others).unwrap_or_default(),
+            // what cannot be read changes nothing
+            changed: changed
+                .into_iter()
+                .filter_map(|job| Some((job.handle, Arc::new(JobOptions::parse(&job.opts).ok()?))))
+                .collect(),
         });
     }
 

@@ -487,16 +487,16 @@ local function complete_large(outcome, W)
   if vitals.di then finish_key(id, vitals, W) end
   if vitals.pa then families.tell_parent(vitals.pa, id, 'processed', result) end
   emit(1, { 'L', id })
-  append(large_values, 'v', result)
+  append(large_values, 'v', result ~= '' and result or 'null')
   if W.keeps[keep][1] == 0 then
     append(F.dropped, id)
     F.removed = F.removed + 1
     return nil
   end
-  redis.call('HSET', base .. 'large', 'r' .. id, result)
+  if result ~= '' then redis.call('HSET', base .. 'large', 'r' .. id, result) end
   S.completed = S.completed + 1
   F.completed[keep] = (F.completed[keep] or 0) + 1
-  append(F.vitals_set, id, completed_vitals(id, active, nil, W, #result))
+  append(F.vitals_set, id, completed_vitals(id, active, nil, W, result ~= '' and #result or nil))
   append(F.completed_add, whole(W.now_ms), id)
   return nil
 end

@@ -1,6 +1,6 @@
 //! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::fetch::{Held, Holdings};
 use crate::{
@@ -26,6 +26,8 @@ pub struct Flush {
     pub text: String,
     /// Jobs that ended any other way.
     pub others: Vec<Outcome>,
+    /// Options that handlers have changed, by handle: those with which their jobs end.
+    pub changed: BTreeMap<u32, Arc<JobOptions>>,
 }
 
 impl Flush {
@@ -179,12 +181,14 @@ impl Outcomes {
             failed: None,
             count: 0,
             keeps: Vec::new(),
+            changed: BTreeMap::new(),
             metrics_minutes: defaults.metrics_minutes,
             out: Outcomes::default(),
         };
         packing.out.now_ms = flushes.iter().map(|flush| flush.now_ms).max().unwrap_or(now_ms);
         for mut flush in flushes {
             packing.out.flushed = packing.out.flushed.max(Some(flush.number));
+            packing.changed = std::mem::take(&mut flush.changed);
             packing.completed(&mut flush, holdings, defaults);
             for outcome in flush.others {
                 packing.other(outcome, holdings, defaults)?;
@@ -302,6 +306,8 @@ struct Packing {
     failed: Option<Failed>,
     count: usize,
     keeps: Vec<Keep>,
+    // of the flush that is being packed
+    changed: BTreeMap<u32, Arc<JobOptions>>,
     metrics_minutes: u32,
     out: Outcomes,
 }
@@ -349,8 +355,8 @@ impl Packing {
         let mut at = 0;
         while at < completed.len() {
             let handle = completed[at].handle;
-            if completed[at].is_large() {
-                self.completed_large(&completed[at], &flush.text, holdings, defaults);
+            if self.goes_alone(&completed[at]) {
+                self.completed_alone(&completed[at], &flush.text, holdings, defaults);
                 at += 1;
                 continue;
             }
@@ -367,7 +373,7 @@ impl Packing {
                         .iter()
                         .take(most)
                         .enumerate()
-                        .take_while(|(i, job)| job.handle == handle + *i as u32 && !job.is_large())
+                        .take_while(|(i, job)| job.handle == handle + *i as u32 && !self.goes_alone(job))
                         .count();
                     let (first, n, ids) = (*first, *n, ids.clone());
                     let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
@@ -415,7 +421,7 @@ impl Packing {
                 break;
             };
             let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
-            if *rule.get_or_insert(keep) != keep || job.is_large() {
+            if *rule.get_or_insert(keep) != keep || self.goes_alone(job) {
                 break;
             }
             ids.str(id);
@@ -435,12 +441,16 @@ impl Packing {
         count
     }
 
-    /// A job whose result travels, and is stored, by itself.
-    fn completed_large(&mut self, job: &Completed, text: &str, holdings: &mut Holdings, defaults: &Defaults) {
+    /// Whether a job's result travels, and is stored, by itself.
+    fn goes_alone(&self, job: &Completed) -> bool {
+        job.is_large() || (!self.changed.is_empty() && self.changed.contains_key(&job.handle))
+    }
+
+    fn completed_alone(&mut self, job: &Completed, text: &str, holdings: &mut Holdings, defaults: &Defaults) {
         let Some((offset, held)) = holdings.find(job.handle) else {
             return;
         };
-        let place = Place::of(offset, held);
+        let place = self.place_of(job.handle, offset, held);
         let keep = place.options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
         let keep = self.keep(keep);
         self.out
@@ -471,7 +481,7 @@ impl Packing {
         let Some((offset, held)) = holdings.find(handle) else {
             return Ok(());
         };
-        let place = Place::of(offset, held);
+        let place = self.place_of(handle, offset, held);
         holdings.release(handle, 1);
         self.out.sent.push(place.sent(handle, None));
         if !matches!(ending, Ending::Failed { .. }) {
@@ -504,6 +514,14 @@ impl Packing {
             }
         }
         Ok(())
+    }
+
+    fn place_of(&self, handle: u32, offset: u32, held: &Held) -> Place {
+        let mut place = Place::of(offset, held);
+        if let Some(options) = self.changed.get(&handle) {
+            place.options = options.clone();
+        }
+        place
     }
 
     fn place(&mut self, place: &Place) {
