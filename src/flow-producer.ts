@@ -143,10 +143,11 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {
+    if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
     const key = `${prefix}:${queueName}`;
     let queue = this.queues.get(key);
     if (!queue) {
-      queue = new FlowQueue(this, prefix, queueName, () => this.commandsOf(prefix, queueName));
+      queue = new FlowQueue(this, prefix, String(queueName), () => this.commandsOf(prefix, queueName));
       this.queues.set(key, queue);
     }
     return queue;

@@ -134,6 +134,15 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
     expect(error.message).toBe('Deduplication and parent options cannot be used together');
   });
 
+  it.each([undefined, null])('rejects a queueName of %s, of a child as well', async (queueName) => {
+    const nowhere = { name: 'child', queueName: queueName as unknown as string };
+    const flows = stage.flowProducer();
+    expect(await rejection(flows.add(nowhere))).toBeInstanceOf(TypeError);
+    const parent = { name: 'parent', queueName: stage.name('top'), children: [nowhere] };
+    expect(await rejection(flows.addBulk([parent]))).toBeInstanceOf(TypeError);
+    await nothingIsThere();
+  });
+
   it('rejects data that has no JSON form, and adds nothing', async () => {
     const data: Record<string, unknown> = {};
     data.self = data;

@@ -49,6 +49,19 @@ describe.each(libraries)('$name: worker.changedOptions', ({ lib }) => {
     ]);
   });
 
+  it('a parent gets null of a child without a result', async () => {
+    const queueName = stage.queueName;
+    const child = { name: 'child', queueName };
+    const { job: parent } = await stage.flowProducer().add({ name: 'parent', queueName, children: [child, child] });
+    const values = await new Promise((resolve) => {
+      stage.worker(async (job) => {
+        if (job.id === parent.id) return resolve(Object.values(await job.getChildrenValues()));
+        job.opts.removeOnComplete = true;
+      });
+    });
+    expect(values).toEqual([null, null]);
+  });
+
   it('removeOnFail counts', async () => {
     await run({}, (job) => (job.opts.removeOnFail = true), true);
     expect((await stage.queue().getFailed()).map(({ id }) => id)).toEqual(['1']);

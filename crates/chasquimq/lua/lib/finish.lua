@@ -476,27 +476,30 @@ local function take_out(outcome, W)
   return leave_active(id, W.owner)
 end
 
--- What is large is written as it came, once for the job and once for the event, and is in no other text: Lua copies each.
+-- What is large is written as it came, once for the job and once for the event, and is in no other text: Lua copies each. A job that
+-- ends with other options than its neighbours comes this way as well, and may have no result ('').
 local function complete_large(outcome, W)
   local id, keep, result = outcome[5], outcome[7], W.large_results[outcome[8]]
+  local has_result = result ~= ''
+  local told = has_result and result or 'null'
   local code = F.vitals[id] and F.vitals[id].ch and families.code_of(id, W.now_ms)
   if code then return code end
   local active, why = take_out(outcome, W)
   if not active then return why end
   local vitals = F.vitals[id] or {}
   if vitals.di then finish_key(id, vitals, W) end
-  if vitals.pa then families.tell_parent(vitals.pa, id, 'processed', result) end
+  if vitals.pa then families.tell_parent(vitals.pa, id, 'processed', told) end
   emit(1, { 'L', id })
-  append(large_values, 'v', result ~= '' and result or 'null')
+  append(large_values, 'v', told)
   if W.keeps[keep][1] == 0 then
     append(F.dropped, id)
     F.removed = F.removed + 1
     return nil
   end
-  if result ~= '' then redis.call('HSET', base .. 'large', 'r' .. id, result) end
+  if has_result then redis.call('HSET', base .. 'large', 'r' .. id, result) end
   S.completed = S.completed + 1
   F.completed[keep] = (F.completed[keep] or 0) + 1
-  append(F.vitals_set, id, completed_vitals(id, active, nil, W, result ~= '' and #result or nil))
+  append(F.vitals_set, id, completed_vitals(id, active, nil, W, has_result and #result or nil))
   append(F.completed_add, whole(W.now_ms), id)
   return nil
 end

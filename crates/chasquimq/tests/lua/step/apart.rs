@@ -5,6 +5,7 @@ use crate::{
         plan::Plan,
         queue::{run, TestQueue},
         step::{at, of, Fail, Step},
+        tree::Tree,
     },
     read_jobs::by_ids,
 };
@@ -113,6 +114,32 @@ fn a_job_of_a_frame_is_given_a_record_for_it() {
          state: cursor=1-3 id=3 completed=3
          vitals: 2={am:1 as:1 fo:1010 lr:4 pb:bob po:1005}",
     );
+}
+
+#[test]
+fn a_job_may_go_apart_without_a_result() {
+    let mut queue = taken();
+    queue.step(Step::by("w").at(1010).done_large(&of("x"), ""));
+    queue.key_is("large", "dx=\"dx\" dy=\"dy\" dz=\"dz\"");
+    queue.key_is("completed", "x@1010");
+    assert_eq!(run!(queue, JOB_STATE, "x"), "[completed null]");
+    let told: Vec<_> = queue
+        .told()
+        .remove(0)
+        .fields
+        .into_iter()
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(told, ["x", "null", "active"]);
+}
+
+#[test]
+fn parents_are_told_null_of_a_child_without_a_result() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "a"));
+    queue.step(Step::by("w").want(1));
+    queue.step(Step::by("w").at(1010).done_large(&of("a"), ""));
+    queue.key_is("processed:r", "q:a=null");
 }
 
 #[test]
