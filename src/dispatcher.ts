@@ -268,10 +268,7 @@ export class Dispatcher {
         return this.failed(slot, error);
       }
     }
-    if (!this.stopped) {
-      this.noteChanges(job, slot.handle);
-      this.outcomes.complete(job, slot.handle, value, text);
-    }
+    if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
     return this.next(slot);
   }
 
@@ -293,15 +290,9 @@ export class Dispatcher {
         void this.failAfterStrategy(slot, error, failed);
         return false;
       }
-      this.noteChanges(job, handle);
       this.outcomes.fail(job, handle, error, failed);
     }
     return this.next(slot);
-  }
-
-  private noteChanges(job: Job, handle: number): void {
-    const opts = job.changedOpts;
-    if (opts !== undefined) this.outcomes.change(handle, opts);
   }
 
   /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
@@ -315,10 +306,7 @@ export class Dispatcher {
       this.release(slot);
       return;
     }
-    if (!this.stopped) {
-      this.noteChanges(slot.job!, slot.handle);
-      this.outcomes.fail(slot.job!, slot.handle, error, failed);
-    }
+    if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
     this.release(slot);
   }
 

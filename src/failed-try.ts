@@ -12,6 +12,8 @@ export interface FailedTry {
   stacktrace: string;
   /** No further tries. */
   unrecoverable: boolean;
+  /** The options with which the try ends, JSON text; undefined when the processor has not changed them. */
+  changedOpts: string | undefined;
   /** Milliseconds that a strategy of the user's wants to wait; -1 for no further try. */
   delay: number | undefined;
 }
@@ -21,6 +23,8 @@ export function failedTry(job: Job, error: unknown): FailedTry {
   const { name, message, stack } = Object(error) as Partial<Error>;
   const reason = message === undefined || message === null ? undefined : String(message);
   return {
+    // first: what follows reads the options, and those that nobody has read are not compared
+    changedOpts: job.changedOpts,
     reason,
     stacktrace: job.recordError(reason, stack),
     unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,

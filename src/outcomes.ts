@@ -41,7 +41,7 @@ export class Outcomes {
     return this.completed + this.failures + (this.others?.length ?? 0);
   }
 
-  /** The job completed. `text` is the JSON of its result, undefined when it has none. */
+  /** The job completed, with the options it has now. `text` is the JSON of its result, undefined when it has none. */
   complete(job: Job, handle: number, value: unknown, text: string | undefined): void {
     const at = this.completed++;
     if (at === this.lengths.length) this.grow();
@@ -51,11 +51,13 @@ export class Outcomes {
       this.lengths[at] = text.length;
       this.text += text;
     }
+    this.noteOptions(handle, job.changedOpts);
     this.note(job, handle, COMPLETED, value);
   }
 
   /** The try failed. */
-  fail(job: Job, handle: number, error: unknown, { reason, stacktrace, unrecoverable, delay }: FailedTry): void {
+  fail(job: Job, handle: number, error: unknown, failed: FailedTry): void {
+    const { reason, stacktrace, unrecoverable, delay, changedOpts } = failed;
     const at = FAILED_STRIDE * this.failures++;
     if (at === this.failedLayout.length) this.failedLayout = grown(this.failedLayout);
     const { failedLayout, failedTexts } = this;
@@ -67,12 +69,8 @@ export class Outcomes {
     failedLayout[at + 2] = this.lastTrace;
     failedLayout[at + 3] = unrecoverable ? 1 : 0;
     failedLayout[at + 4] = delay ?? NaN;
+    this.noteOptions(handle, changedOpts);
     this.note(job, handle, FAILED, error);
-  }
-
-  /** The job ends with these options, JSON text. */
-  change(handle: number, opts: string): void {
-    (this.changed ??= []).push({ handle, opts });
   }
 
   /** Any other end, of which no event tells. */
@@ -108,6 +106,10 @@ export class Outcomes {
     this.lastTrace = NO_TEXT;
     this.others = undefined;
     this.changed = undefined;
+  }
+
+  private noteOptions(handle: number, changed: string | undefined): void {
+    if (changed !== undefined) (this.changed ??= []).push({ handle, opts: changed });
   }
 
   private note(job: Job, handle: number, kind: number, value: unknown): void {
