@@ -124,7 +124,7 @@ export class Job<
 
   declare private [DATA]: unknown;
   declare private [OPTS]: JobsOptions | string;
-  declare private [OPTS_GIVEN]: string | undefined;
+  declare private [OPTS_GIVEN]?: string;
   declare private [RETURNVALUE]: unknown;
   declare private [STACKTRACE]: string[] | string | null | undefined;
   declare private [ENCODED]: number;
@@ -135,7 +135,6 @@ export class Job<
     this.name = name;
     this[DATA] = data;
     this[OPTS] = BLANK;
-    this[OPTS_GIVEN] = undefined;
     this.id = id;
     this.progress = 0 as ProgressType;
     this[RETURNVALUE] = null;
@@ -204,6 +203,8 @@ export class Job<
 
   /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
   get changedOpts(): string | undefined {
+    // most processors read no options: then there is no text to compare with, nor a field for it
+    if (this[ENCODED] & OPTS_TEXT) return undefined;
     const given = this[OPTS_GIVEN];
     if (given === undefined) return undefined;
     const now = endingOptions(this.opts);
