@@ -210,6 +210,8 @@ export const faults = {
     title: 'the maximum length of the queue is reached',
     // a limit that is set or lifted just before a master is killed may be gone with it
     only: ['standalone'],
+    // a server that is full or read-only refuses this, too
+    wide: true,
     inject: async ({ queue }, random, injected) => {
       begin(injected);
       await queue.setMaxLength(1);
