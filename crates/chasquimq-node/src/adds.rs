@@ -409,7 +409,7 @@ struct Owner(Weak<Adds>);
 
 #[cfg(unix)]
 impl LaneOwner for Owner {
-    fn answered(&self, env: Env, answers: Vec<(u32, Call, chasquimq::Result<Added>)>) {
+    fn answered(&self, env: Env, answers: crate::lane::Answers) {
         let Some(adds) = self.0.upgrade() else { return };
         let count = answers.len() as u64;
         let answers: Answers = answers

@@ -16,7 +16,8 @@ use crate::{
     watch::{Events, Watch, Watched},
 };
 
-type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
+/// Calls and what they were answered.
+pub type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
 
 /// Whoever owns a lane: told on JavaScript's thread, and free to use or close the lane meanwhile.
 pub trait LaneOwner {

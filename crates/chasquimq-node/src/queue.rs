@@ -1,6 +1,9 @@
 //! `NativeQueue`: a queue's adds and its commands by id.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex},
+};
 
 use chasquimq::{scheduler_of, Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
 use napi::{
@@ -233,6 +236,14 @@ impl NativeQueue {
         runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
     }
 
+    fn count<'env>(
+        &self,
+        env: &'env Env,
+        work: impl Future<Output = chasquimq::Result<u64>> + Send + 'static,
+    ) -> Result<Object<'env>> {
+        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+    }
+
     /// Resolves when connected.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
@@ -349,10 +360,7 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<number>")]
     pub fn trim_events<'env>(&self, env: &'env Env, most: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?
-            .promise(env, async move { queue.trim_events(most as u64).await }, |count| {
-                Output::Number(count as f64)
-            })
+        self.count(env, async move { queue.trim_events(most as u64).await })
     }
 
     /// Number of delayed jobs due before then.
@@ -360,7 +368,7 @@ impl NativeQueue {
     pub fn count_delayed_before<'env>(&self, env: &'env Env, due: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.delayed_before(due.max(0.0) as u64).await };
-        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+        self.count(env, work)
     }
 
     /// Finished jobs a minute.
@@ -449,10 +457,7 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<number>")]
     pub fn add_log<'env>(&self, env: &'env Env, id: String, row: String, keep_logs: u32) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.runtime()?
-            .promise(env, async move { queue.log(&id, &row, keep_logs).await }, |rows| {
-                Output::Number(rows as f64)
-            })
+        self.count(env, async move { queue.log(&id, &row, keep_logs).await })
     }
 
     /// Rows of a job's log.
@@ -593,7 +598,7 @@ impl NativeQueue {
     pub fn move_to_wait<'env>(&self, env: &'env Env, id: String, token: String, now: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.move_to_wait(now as u64, &id, &token).await };
-        self.runtime()?.promise(env, work, |left| Output::Number(left as f64))
+        self.count(env, work)
     }
 
     /// Sets or clears the queue's flag.
@@ -619,8 +624,7 @@ impl NativeQueue {
     pub fn limit_concurrency<'env>(&self, env: &'env Env, jobs: Option<String>) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.limit_concurrency(jobs.as_deref()).await };
-        self.runtime()?
-            .promise(env, work, |changed| Output::Number(changed as f64))
+        self.count(env, work)
     }
 
     /// Sets or lifts the global rate limit; answers how many settings came or went.
@@ -633,8 +637,7 @@ impl NativeQueue {
     ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.limit_rate(max.as_deref().zip(duration.as_deref())).await };
-        self.runtime()?
-            .promise(env, work, |changed| Output::Number(changed as f64))
+        self.count(env, work)
     }
 
     /// Sets or lifts the maximum length; answers how many settings came or went.
@@ -642,8 +645,7 @@ impl NativeQueue {
     pub fn limit_length<'env>(&self, env: &'env Env, jobs: Option<f64>) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.limit_length(jobs.map(|jobs| jobs as u64)).await };
-        self.runtime()?
-            .promise(env, work, |changed| Output::Number(changed as f64))
+        self.count(env, work)
     }
 
     /// Uses up the window of the rate limit, or ends it; answers how many windows came or went.
@@ -651,8 +653,7 @@ impl NativeQueue {
     pub fn hold<'env>(&self, env: &'env Env, ms: Option<f64>) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.hold(ms.map(|ms| ms as u64)).await };
-        self.runtime()?
-            .promise(env, work, |changed| Output::Number(changed as f64))
+        self.count(env, work)
     }
 
     /// What is left of the window of the rate limit, ms.
@@ -741,7 +742,7 @@ impl NativeQueue {
                 .retry_many(now as u64, &state, &pick, limit, count as u64, reset)
                 .await
         };
-        self.runtime()?.promise(env, work, |moved| Output::Number(moved as f64))
+        self.count(env, work)
     }
 
     /// Failed jobs, the latest first.
@@ -770,7 +771,7 @@ impl NativeQueue {
     pub fn count_failed<'env>(&self, env: &'env Env, pick: NativePick, now: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let work = async move { queue.count_failed(now as u64, &pick.into()).await };
-        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+        self.count(env, work)
     }
 
     /// Makes all delayed jobs wait.

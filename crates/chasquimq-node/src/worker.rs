@@ -362,7 +362,7 @@ impl NativeWorker {
             completed,
             text,
             others: others.map(to_others).unwrap_or_default(),
-            // what cannot be read changes nothing
+            // JSON of these options can be read whatever their types
             changed: changed
                 .into_iter()
                 .filter_map(|job| Some((job.handle, Arc::new(JobOptions::parse(&job.opts).ok()?))))

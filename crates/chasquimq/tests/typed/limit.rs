@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chasquimq::RateLimit;
+use chasquimq::{Error, RateLimit};
 
 use super::*;
 
@@ -86,6 +86,28 @@ async fn limits_of_the_queue_hold_and_wake_when_they_are_lifted() {
     within(stage.queue.limit_rate(None)).await.expect("lifted");
     events.completed().await;
     within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_what_is_added() {
+    let stage = Stage::new().await;
+    within(stage.queue.limit_length(Some(2))).await.expect("limited");
+    stage.add_many(2).await;
+    let refused = within(stage.queue.add("mail", &mail(1), &AddOptions::default())).await;
+    let full = matches!(
+        refused,
+        Err(Error::QueueFull {
+            jobs: 1,
+            length: 2,
+            max_length: 2,
+            ..
+        })
+    );
+    assert!(full, "{refused:?}");
+    within(stage.queue.limit_length(None)).await.expect("lifted");
+    stage.add_many(1).await;
+    assert_eq!(within(stage.queue.counts()).await.expect("counts").waiting, 3);
     stage.end().await;
 }
 
