@@ -156,7 +156,7 @@ export declare class NativeQueue {
 /** One worker. See `src/worker.ts`. */
 export declare class NativeWorker {
   /** Makes a worker that fetches nothing yet. */
-  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, processedOn: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)
+  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)
   /** Resolves when both connections are there. */
   ready(): Promise<void>
   /** Fetches from now on. */
@@ -243,6 +243,8 @@ export interface NativeBatch {
   count: number
   /** When they became active. */
   processedOn: number
+  /** The taking that made them active, of which their tokens tell. */
+  claim: number
   /** Names and data, back to back. */
   text: string
   /**

@@ -24,6 +24,7 @@ const NO_SIBLINGS: NativeBatch['siblings'] = [];
 export function batchOfOne(
   base: number,
   processedOn: number,
+  claim: number,
   number: number,
   nameLength: number,
   timestamp: number,
@@ -31,7 +32,7 @@ export function batchOfOne(
   opts: string,
 ): DeliveredBatch {
   const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
-  return { base, count: 1, processedOn, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
+  return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
 /** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
@@ -45,7 +46,20 @@ export class Delivery {
   following: Promise<void> | undefined = undefined;
   refused: ReadonlyMap<string, Error> | undefined = undefined;
 
-  constructor(private readonly batch: DeliveredBatch) {}
+  /** What the tokens of its jobs begin with: the number of the slot follows. */
+  private readonly tokens: string;
+
+  constructor(
+    private readonly batch: DeliveredBatch,
+    tokenPrefix: string,
+  ) {
+    this.tokens = `${tokenPrefix}:${batch.claim}:`;
+  }
+
+  /** The token of a job that starts in the slot of this number. */
+  tokenOf(slot: string): string {
+    return this.tokens + slot;
+  }
 
   /** The iterations of job schedulers in it. Call only before the first job is taken. */
   iterations(): TakenIteration[] {

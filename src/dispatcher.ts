@@ -57,7 +57,7 @@ export interface DispatcherOptions {
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
-  /** Tokens are `<tokenPrefix>:<slot>`. */
+  /** Tokens are `<tokenPrefix>:<claim>:<slot>`: a job that is taken again gets another one. */
   tokenPrefix: string;
   /** `processedBy` of the jobs. */
   workerName: string | undefined;
@@ -106,7 +106,7 @@ export class Dispatcher {
   /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
   deliver(batch: DeliveredBatch): void {
     if (this.stopped) return;
-    const delivery = new Delivery(batch);
+    const delivery = new Delivery(batch, this.options.tokenPrefix);
     this.deliveries.push(delivery);
     this.left += batch.count;
     if (!this.accepting) {
@@ -198,7 +198,7 @@ export class Dispatcher {
   }
 
   private newSlot(): Slot {
-    const slot = new Slot(this, `${this.options.tokenPrefix}:${this.slots.length}`);
+    const slot = new Slot(this, String(this.slots.length));
     this.slots.push(slot);
     return slot;
   }
@@ -208,6 +208,7 @@ export class Dispatcher {
     const { options } = this;
     const delivery = this.deliveries[0];
     slot.handle = delivery.handle;
+    slot.token = delivery.tokenOf(slot.number);
     const job = delivery.take(options.JobClass, options.owner, slot.token, options.workerName);
     if (delivery.left === 0) this.deliveries.shift();
     this.left--;
@@ -449,13 +450,15 @@ function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map
 class Slot {
   job: Job | undefined = undefined;
   handle = 0;
+  /** Token of its job. */
+  token = '';
   controller: AbortController | undefined = undefined;
   readonly onFulfilled: (value: unknown) => void;
   readonly onRejected: (error: unknown) => void;
 
   constructor(
     dispatcher: Dispatcher,
-    readonly token: string,
+    readonly number: string,
   ) {
     this.onFulfilled = (value) => {
       if (dispatcher.completed(this, value)) dispatcher.run(this);

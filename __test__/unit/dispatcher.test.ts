@@ -73,7 +73,7 @@ function batch(first: number, count: number, opts = '{}', extra?: NativeJobExtra
   for (let i = 0; i < count; i++) layout.set([first + i, i === 0 ? 3 : -1, 2, 0, 100, extra ? 0 : -1], 6 * i);
   const text = `job${'{}'.repeat(count)}`;
   const extras = extra ? [extra] : [];
-  return { base: 10 * first, count, processedOn: 200, text, layout, opts: [opts], extras, siblings: [] };
+  return { base: 10 * first, count, processedOn: 200, claim: 2, text, layout, opts: [opts], extras, siblings: [] };
 }
 
 /** A tick: everything that needs no I/O has happened. */
@@ -95,8 +95,13 @@ describe('running', () => {
     const process = vi.fn();
     const { dispatcher } = stage({ process });
     dispatcher.deliver(batch(1, 1));
-    expect(process).toHaveBeenCalledExactlyOnceWith(expect.any(Job), 'worker:0', undefined);
-    expect(process.mock.calls[0][0]).toMatchObject({ id: '1', token: 'worker:0', processedBy: 'w', processedOn: 200 });
+    expect(process).toHaveBeenCalledExactlyOnceWith(expect.any(Job), 'worker:2:0', undefined);
+    expect(process.mock.calls[0][0]).toMatchObject({
+      id: '1',
+      token: 'worker:2:0',
+      processedBy: 'w',
+      processedOn: 200,
+    });
   });
 
   it('starts more when the concurrency is raised', () => {

@@ -139,7 +139,7 @@ fn message_of(jobs: Batch) -> Message {
 /// Arguments of [`OneJob`].
 /// # Safety
 /// On the environment's thread, inside a handle scope.
-unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 7]> {
+unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 8]> {
     let env = env.raw();
     let name = &batch.text[..job.name_len.unwrap_or(0) as usize];
     let options = batch.options.first().map_or("{}", |options| &options.text);
@@ -148,6 +148,7 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
         Ok([
             u32::to_napi_value(env, batch.base)?,
             f64::to_napi_value(env, batch.processed_on as f64)?,
+            f64::to_napi_value(env, batch.claim as f64)?,
             f64::to_napi_value(env, job.number as f64)?,
             u32::to_napi_value(env, units_of(name) as u32)?,
             f64::to_napi_value(env, job.timestamp as f64)?,

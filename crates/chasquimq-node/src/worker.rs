@@ -137,6 +137,8 @@ pub struct NativeBatch {
     pub count: u32,
     /// When they became active.
     pub processed_on: f64,
+    /// The taking that made them active, of which their tokens tell.
+    pub claim: f64,
     /// Names and data, back to back.
     pub text: String,
     /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
@@ -244,7 +246,7 @@ pub struct NativeRejected {
 
 /// A plain job that became active alone: its handle, when it became active, its number, UTF-16 units of its name, its creation time,
 /// its name and data, its options.
-pub type OneJob = FnArgs<(u32, f64, f64, u32, f64, String, String)>;
+pub type OneJob = FnArgs<(u32, f64, f64, f64, u32, f64, String, String)>;
 
 /// One worker. See `src/worker.ts`.
 #[napi]
@@ -265,7 +267,7 @@ impl NativeWorker {
         options: NativeWorkerOptions,
         #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
         #[napi(
-            ts_arg_type = "(base: number, processedOn: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
+            ts_arg_type = "(base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
         )]
         on_job: Function<'_, OneJob, ()>,
     ) -> Result<Self> {
@@ -619,6 +621,7 @@ fn to_batch(batch: Batch) -> NativeBatch {
         base: batch.base,
         count: batch.jobs.len() as u32,
         processed_on: batch.processed_on as f64,
+        claim: batch.claim as f64,
         layout: Float64Array::new(layout),
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
         extras: to_extras(batch.extras, &batch.jobs, &batch.options),

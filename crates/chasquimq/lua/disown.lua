@@ -2,7 +2,7 @@
 -- that takes the place of another may lack the last that happened there, such as that a job has ended. Once however often it is sent:
 -- a copy that comes late would take away what the worker has taken meanwhile.
 -- KEYS    base (also: state meta jobs vitals traces active log front takes frames events trims wake memo:<client>:<slot>)
--- ARGV    now_ms (epoch ms), client, slot, number, owner, max_stalled, held (MessagePack: ids)
+-- ARGV    now_ms (epoch ms), client, slot, number, owner, max_stalled, held (MessagePack: {id, claim, ...})
 -- RETURNS {id, ...} of the jobs brought back
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)
 -- SOURCE  none; BullMQ's locks run out then
@@ -22,8 +22,12 @@ if known then return known end
 -- @include lib/held
 -- @include lib/reclaim
 
-local is_held = {}
-for _, id in ipairs(held) do is_held[id] = true end
-local brought_back = reclaim(now_ms, max_stalled, function(other) return other == owner end, is_held)
+local claims = {}
+for i = 1, #held, 2 do
+  local id = held[i]
+  claims[id] = claims[id] or {}
+  claims[id][held[i + 1]] = true
+end
+local brought_back = reclaim(now_ms, max_stalled, function(other) return other == owner end, claims)
 remember(client, slot, number, brought_back)
 return brought_back

@@ -8,7 +8,7 @@
 --         carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a
 --         window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), then the large results (lib/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us, limited_ms (no job starts here for
---         so long)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
+--         so long), claim (of what was taken)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
@@ -19,6 +19,9 @@ local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(
 local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
 local limiter_max, limiter_ms, leaves_due = tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15] == '1'
 local large_results = #ARGV > 15 and { unpack(ARGV, 16) }
+
+-- what is taken is this worker's by this number, which is no other step's (lib/frame)
+local claim = 2 * number + (slot == 'w' and 1 or 0)
 
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
@@ -54,16 +57,20 @@ local function replay(known)
   local function replay_record(id)
     local raw, body = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
-    if ok and type(active) == 'table' and active[3] == owner and body then
+    if ok and type(active) == 'table' and active[3] == owner and is_claim(active[5], claim) and body then
       give_records(taken, { id }, { body }, { redis.call('HGET', base .. 'vitals', id) or '' }, { active[2] })
     end
+  end
+  local function holds_frame(first)
+    local take = load_take(first)
+    return take and take[3] == owner and is_claim(take[5], claim)
   end
   for i = 1, #known[2], 2 do
     local first, n, ids = known[2][i], known[2][i + 1], nil
     if first > 0 and type(n) == 'table' then n, ids = n[1], n[2] end
     if first == 0 then
       for _, id in ipairs(n) do replay_record(id) end
-    elseif load_take(first) then
+    elseif holds_frame(first) then
       append(taken, first, n, frame_blob(first, n))
     else
       -- every job of the frame was given a record since, or left
@@ -71,7 +78,7 @@ local function replay(known)
     end
   end
   return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,
-    known[6] > 0 and math.max(window_left(), 1) or 0 }
+    known[6] > 0 and math.max(window_left(), 1) or 0, claim }
 end
 -- @warm
 
@@ -82,9 +89,9 @@ if known then
   return replay(known)
 end
 
-local W = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
+local W = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
   limiter_max = limiter_max, limiter_ms = limiter_ms, leaves_due = leaves_due, large_results = large_results }
 local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
 
 remember(owner, slot, number, { rejected, R.ids, due or -1, gated, W.now_ms, limited_ms })
-return { rejected, R.items, due or -1, gated, S.waiting, W.now_ms, server_us, limited_ms }
+return { rejected, R.items, due or -1, gated, S.waiting, W.now_ms, server_us, limited_ms, claim }

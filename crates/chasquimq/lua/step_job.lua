@@ -45,11 +45,11 @@ end
 local known = recall(client, lane, number)
 if known then return answer(known[1], known[2], known[3], known[4]) end
 
-local W = { now_ms = now_ms, takes_as = take, worker_name = worker_name, keeps = keeps, max_bytes = 0,
+local W = { now_ms = now_ms, takes_as = take, claim = ANY_CLAIM, worker_name = worker_name, keeps = keeps, max_bytes = 0,
   limiter_max = limiter_max, limiter_ms = limiter_ms, large_results = large_results }
 local outcome = outcomes[1]
 if outcome then
-  local job = locate(type(outcome[5]) == 'table' and outcome[5][1] or outcome[5])
+  local job = locate(type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])
   -- whoever asks is told of the children first
   local code = families and job and job.record and outcome[1] ~= 'f' and families.code_of(job.id, now_ms) or check_lock(job, token)
   if code ~= 0 then return { code, 0, -1, 0 } end

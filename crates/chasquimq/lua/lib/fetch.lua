@@ -61,7 +61,7 @@ local active_entries = {}
 local function active_entry(started, W)
   local entry = active_entries[started]
   if not entry then
-    entry = cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name })
+    entry = cmsgpack.pack({ W.now_ms, started, W.owner, W.worker_name, W.claim })
     active_entries[started] = entry
   end
   return entry
@@ -289,7 +289,7 @@ local function take_entry(entry, want, most, W)
       local items, ids, set = R.items, R.ids, R.takes_set
       items[#items + 1], items[#items + 2], items[#items + 3] = ms, seq, blob
       ids[#ids + 1], ids[#ids + 2] = ms, brood and { seq, brood[1] } or seq
-      set[#set + 1], set[#set + 2] = whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name, brood })
+      set[#set + 1], set[#set + 2] = whole(ms), cmsgpack.pack({ W.now_ms, '', W.owner, W.worker_name, W.claim, brood })
       R.taken = R.taken + seq
       R.bytes = R.bytes + #blob
       S.waiting = S.waiting - seq

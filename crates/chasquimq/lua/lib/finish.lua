@@ -1,15 +1,16 @@
 -- finish: active -> completed | failed | delayed | waiting | prioritized, for a batch of outcomes of one worker.
--- An outcome (an array) starts with its kind and where the job is: frame first and n (0 0 = a record), offset.
---   {c, first, n, offset, count, keep, results, ids}                 completed jobs of a frame, one behind the other; ids: only of
+-- An outcome (an array) starts with its kind, where the job is: frame first and n (0 0 = a record), offset, and its claim (lib/frame): an
+-- outcome of a claim that holds the job no more is refused.
+--   {c, first, n, offset, claim, count, keep, results, ids}          completed jobs of a frame, one behind the other; ids: only of
 --        children, what theirs begin with (lib/frame)
---   {r, 0, 0, 0, ids, keep, results}                                 completed records
+--   {r, 0, 0, 0, claims, ids, keep, results}                         completed records; claims: one for all, or one a job
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
---   {l, first, n, offset, id, body, keep, at}                        completed with a large result (lib/large): W.large_results[at]
---   {f, first, n, offsets, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
+--   {l, first, n, offset, claim, id, body, keep, at}                 completed with a large result (lib/large): W.large_results[at]
+--   {f, first, n, offsets, claims, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
 --        to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one text, or one a job
---   {b, first, n, offset, id, body, started}                         back to the front of the line, unfinished; started: it met a rate
+--   {b, first, n, offset, claim, id, body, started}                  back to the front of the line, unfinished; started: it met a rate
 --        limit, else its handler never ran
---   {m, first, n, offset, id, body}                                  let go: its handler said that it moved the job elsewhere
+--   {m, first, n, offset, claim, id, body}                           let go: its handler said that it moved the job elsewhere
 -- keep is an index into keeps: rules {count, age, limit} of lib/keep; count 0 removes at once. A fourth number is that of the minutes
 -- for which finished jobs are counted (lib/metrics).
 local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
@@ -42,8 +43,13 @@ local last_parent
 -- Vitals of records that were taken together, returned nothing, and had none before or are siblings at their first try, are equal.
 local plain_vitals = {}
 
--- A job that was let go and not moved belongs to nobody: once a lease has run out, a scan brings it back as stalled.
+-- A job that was let go and not moved belongs to nobody: once the lease of those let go with it has run out, a scan brings it back as
+-- stalled.
 local NOBODY = '-'
+
+local function claim_at(claims, i)
+  return type(claims) == 'table' and claims[i] or claims
+end
 
 -- @cold
 local function unpack_active(raw)
@@ -77,9 +83,9 @@ local function load_finish(outcomes)
         firsts[#firsts + 1] = whole(first)
       end
     elseif kind == 'r' or kind == 'f' then
-      for _, id in ipairs(outcome[5]) do ids[#ids + 1] = id end
+      for _, id in ipairs(outcome[6]) do ids[#ids + 1] = id end
     else
-      ids[#ids + 1] = outcome[5]
+      ids[#ids + 1] = outcome[6]
     end
   end
   local has_vitals = #ids > 0 and redis.call('EXISTS', base .. 'vitals') == 1
@@ -112,11 +118,13 @@ end
 
 local ACTIVE = 49 -- '1'
 
--- Lets jobs of a frame leave their take; false when this worker does not hold all of them.
-local function leave_take(first, offset, count, owner, char)
-  local entry = F.takes[first]
-  local take, n = entry.take, entry.n
-  if not take or take[3] ~= owner then return false end
+-- Lets jobs of a frame leave their take; false when this claim does not hold all of them.
+local function leave_take(outcome, offset, count, W, char)
+  local n, entry = outcome[3], F.takes[outcome[2]]
+  local take = entry.take
+  if not take or take[3] ~= W.owner or not is_claim(take[5], outcome[5]) then return false end
+  -- outcomes of another claim may have said otherwise
+  entry.n = n
   if count == n and take[2] == '' and not entry.bytes then
     take[2] = string.rep(char, n)
   else
@@ -140,12 +148,11 @@ local function load_record(id)
   F.active[id], F.vitals[id] = active and unpack_active(active), vitals and F.stored().vitals(vitals)
 end
 
--- The active entry of a record, when this worker holds it; else nil, and why.
-local function leave_active(id, owner)
+-- The active entry of a record, when this claim holds it; else nil, and why.
+local function leave_active(id, owner, claim)
   if F.active[id] == nil then load_record(id) end
   local active = F.active[id]
-  if active and active[3] == owner then
-    -- a worker that lost the job and took it again may end it twice in one batch
+  if active and active[3] == owner and is_claim(active[5], claim) then
     F.active[id] = false
     F.active_del[#F.active_del + 1] = id
     S.active = S.active - 1
@@ -211,7 +218,7 @@ local function finish_key(id, vitals, W)
   if redis.call('GET', key) == id and redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
 end
 
-local function complete_records(ids, keep, results, W)
+local function complete_records(ids, claims, keep, results, W)
   local removed, finished_on = W.keeps[keep][1] == 0, whole(W.now_ms)
   local done, values = {}, {}
   local vitals_set, completed_add = F.vitals_set, F.completed_add
@@ -223,7 +230,7 @@ local function complete_records(ids, keep, results, W)
     if F.active[id] == nil then load_record(id) end
     local vitals, active, why = F.vitals[id], nil, nil
     if vitals and vitals.ch then why = families.code_of(id, W.now_ms) end
-    if not why then active, why = leave_active(id, W.owner) end
+    if not why then active, why = leave_active(id, W.owner, claim_at(claims, i)) end
     if active then
       if vitals and vitals.di then
         tell()
@@ -244,18 +251,18 @@ local function complete_records(ids, keep, results, W)
         completed_add[n + 1], completed_add[n + 2] = finished_on, id
       end
     else
-      F.rejected[#F.rejected + 1] = { 0, id, why }
+      F.rejected[#F.rejected + 1] = { 0, id, why, claim_at(claims, i) }
     end
   end
   tell()
 end
 
--- The ids and their results, each once. A worker that lost a job and took it again may end it twice in one batch.
-local function without_twins(ids, results)
+-- The ids and their results, each once.
+local function without_twins(ids, results, claim)
   local seen, once, theirs = {}, {}, results and {}
   for i, id in ipairs(ids) do
     if seen[id] then
-      F.rejected[#F.rejected + 1] = { 0, id, ERROR_LOCK_MISSING }
+      F.rejected[#F.rejected + 1] = { 0, id, ERROR_LOCK_MISSING, claim }
     else
       seen[id] = true
       once[#once + 1] = id
@@ -265,13 +272,13 @@ local function without_twins(ids, results)
   return once, theirs
 end
 
--- Completes records that were taken together and had no vitals. False when they are another worker's.
+-- Completes records that were taken together and had no vitals. False when another claim holds them.
 local function complete_alike(outcome, W)
-  local ids, keep, active = outcome[5], outcome[6], F.alike
-  local results = outcome[7] ~= '' and cmsgpack.unpack(outcome[7])
-  if active[3] ~= W.owner then return false end
+  local claim, ids, keep, active = outcome[5], outcome[6], outcome[7], F.alike
+  local results = outcome[8] ~= '' and cmsgpack.unpack(outcome[8])
+  if active[3] ~= W.owner or type(claim) == 'table' or not is_claim(active[5], claim) then return false end
   if redis.call('HDEL', base .. 'active', unpack(ids)) < #ids then
-    ids, results = without_twins(ids, results)
+    ids, results = without_twins(ids, results, claim)
   end
   local n = #ids
   S.active = S.active - n
@@ -329,9 +336,9 @@ end
 -- @warm
 
 local function complete_jobs(outcome, W)
-  local first, n, offset, count, keep, results = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6], outcome[7]
+  local first, n, offset, _, count, keep, results = unpack(outcome, 2, 8)
   local removed = W.keeps[keep][1] == 0
-  if not leave_take(first, offset, count, W.owner, removed and '0' or 'k') then return false end
+  if not leave_take(outcome, offset, count, W, removed and '0' or 'k') then return false end
   local take, ids = F.takes[first].take, nil
   local brood = brood_in(take)
   if brood then
@@ -366,26 +373,26 @@ end
 -- What a failed try leaves of a job in its vitals.
 local function failed_vitals(vitals, active, outcome, W)
   F.stored().start(vitals, active)
-  vitals.am = outcome[10]
-  vitals.fr = outcome[12] ~= '' and outcome[12] or nil
+  vitals.am = outcome[11]
+  vitals.fr = outcome[13] ~= '' and outcome[13] or nil
   -- an error without a message has stack traces, too
   if not vitals.fr then vitals.tr = '' end
   vitals.d = nil
   -- what the job is to fail for stays until it has failed for good
-  if outcome[7] == 'failed' then vitals.fo, vitals.df = W.now_ms, nil end
-  if outcome[7] == 'delayed' then vitals.d = math.max(outcome[9] - W.now_ms, 0) end
+  if outcome[8] == 'failed' then vitals.fo, vitals.df = W.now_ms, nil end
+  if outcome[8] == 'delayed' then vitals.d = math.max(outcome[10] - W.now_ms, 0) end
   return cmsgpack.pack(vitals)
 end
 
 -- A job has failed for good.
 local function settle_failed(id, outcome, W)
-  local keep, reason = outcome[8], outcome[12]
+  local keep, reason = outcome[9], outcome[13]
   local n = #F.failed_add
   F.failed_add[n + 1], F.failed_add[n + 2] = W.now_ms, id
   F.failed[keep] = (F.failed[keep] or 0) + 1
   if W.keeps[keep][1] == 0 then F.dropped[#F.dropped + 1] = id end
   emit_job('failed', id, 'active', 'failedReason', reason)
-  if outcome[11] == 1 then emit_job('retries-exhausted', id, nil, 'attemptsMade', whole(outcome[10])) end
+  if outcome[12] == 1 then emit_job('retries-exhausted', id, nil, 'attemptsMade', whole(outcome[11])) end
 end
 
 -- Jobs are tried again.
@@ -403,26 +410,27 @@ local function place_failed(ids, to, due_ms)
 end
 
 local function fail_jobs(outcome, W)
-  local first, offsets, ids, bodies, traces = outcome[2], outcome[4], outcome[5], outcome[6], outcome[13]
+  local first, _, offsets, claims, ids, bodies, to = unpack(outcome, 2, 8)
+  local keep, reason, traces = outcome[9], outcome[13], outcome[14]
   local again, fresh, fresh_parent = {}, nil, nil
   for i, id in ipairs(ids) do
-    local active, why, packed
-    if first > 0 and leave_take(first, offsets[i], 1, W.owner, '0') then
+    local claim, active, why, packed = claim_at(claims, i), nil, nil, nil
+    if first > 0 and leave_take(outcome, offsets[i], 1, W, '0') then
       local n, take = #F.jobs_set, F.takes[first].take
       F.jobs_set[n + 1], F.jobs_set[n + 2] = id, bodies[i]
       local pa = parent_at(first, offsets[i])
-      if pa and outcome[7] == 'failed' then families.tell_failure(pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
+      if pa and to == 'failed' then families.tell_failure(pa, id, reason, W.keeps[keep][1] == 0) end
       -- jobs of one frame, and parent, that fail alike, for the first time, have equal vitals
       if not fresh or fresh_parent ~= pa then
         fresh, fresh_parent = failed_vitals({ pa = pa }, { take[1], 1, W.owner, take[4] }, outcome, W), pa
       end
       packed = fresh
     else
-      active, why = leave_active(id, W.owner)
+      active, why = leave_active(id, W.owner, claim)
       local vitals = F.vitals[id] or {}
-      if active and outcome[7] == 'failed' then
+      if active and to == 'failed' then
         if vitals.di then finish_key(id, vitals, W) end
-        if vitals.pa then families.tell_failure(vitals.pa, id, outcome[12], W.keeps[outcome[8]][1] == 0) end
+        if vitals.pa then families.tell_failure(vitals.pa, id, reason, W.keeps[keep][1] == 0) end
       end
       packed = active and failed_vitals(vitals, active, outcome, W)
     end
@@ -434,36 +442,36 @@ local function fail_jobs(outcome, W)
         n = #F.traces_set
         F.traces_set[n + 1], F.traces_set[n + 2] = id, trace
       end
-      if outcome[7] == 'failed' then settle_failed(id, outcome, W) else again[#again + 1] = id end
+      if to == 'failed' then settle_failed(id, outcome, W) else again[#again + 1] = id end
     else
-      F.rejected[#F.rejected + 1] = first > 0 and { first, offsets[i], why } or { 0, id, why }
+      F.rejected[#F.rejected + 1] = first > 0 and { first, offsets[i], why, claim } or { 0, id, why, claim }
     end
   end
-  if #again > 0 then place_failed(again, outcome[7], outcome[9]) end
+  if #again > 0 then place_failed(again, to, outcome[10]) end
 end
 -- @warm
 
 -- @cold
 -- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
 local function complete_scattered(outcome, W)
-  local first, n, offset, count, keep = outcome[2], outcome[3], outcome[4], outcome[5], outcome[6]
-  local results, ids = outcome[7] ~= '' and cmsgpack.unpack(outcome[7]) or {}, outcome[8]
+  local first, n, offset, claim, count, keep = unpack(outcome, 2, 7)
+  local results, ids = outcome[8] ~= '' and cmsgpack.unpack(outcome[8]) or {}, outcome[9]
   for i = 0, count - 1 do
     local value = results[i + 1] or ''
-    local single = { 'c', first, n, offset + i, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
+    local single = { 'c', first, n, offset + i, claim, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
     if not complete_jobs(single, W) then
       local refused = #F.rejected
-      complete_records({ id_in(ids, first + offset + i) }, keep, { value }, W)
+      complete_records({ id_in(ids, first + offset + i) }, claim, keep, { value }, W)
       -- named by its place, as it was asked for
-      if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3] } end
+      if #F.rejected > refused then F.rejected[#F.rejected] = { first, offset + i, F.rejected[#F.rejected][3], claim } end
     end
   end
 end
 
 -- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
 local function take_out(outcome, W)
-  local first, offset, id, body = outcome[2], outcome[4], outcome[5], outcome[6]
-  if first > 0 and leave_take(first, offset, 1, W.owner, '0') then
+  local first, _, offset, claim, id, body = unpack(outcome, 2, 7)
+  if first > 0 and leave_take(outcome, offset, 1, W, '0') then
     F.jobs_set[#F.jobs_set + 1] = id
     F.jobs_set[#F.jobs_set + 1] = body
     local take, pa = F.takes[first].take, parent_at(first, offset)
@@ -473,13 +481,13 @@ local function take_out(outcome, W)
     end
     return { take[1], 1, W.owner, take[4] }
   end
-  return leave_active(id, W.owner)
+  return leave_active(id, W.owner, claim)
 end
 
 -- What is large is written as it came, once for the job and once for the event, and is in no other text: Lua copies each. A job that
 -- ends with other options than its neighbours comes this way as well, and may have no result ('').
 local function complete_large(outcome, W)
-  local id, keep, result = outcome[5], outcome[7], W.large_results[outcome[8]]
+  local id, keep, result = outcome[6], outcome[8], W.large_results[outcome[9]]
   local has_result = result ~= ''
   local told = has_result and result or 'null'
   local code = F.vitals[id] and F.vitals[id].ch and families.code_of(id, W.now_ms)
@@ -505,7 +513,7 @@ local function complete_large(outcome, W)
 end
 
 local function give_back(outcome, W)
-  local id, started = outcome[5], outcome[7]
+  local id, started = outcome[6], outcome[8]
   local active, why = take_out(outcome, W)
   if not active then return why end
   local vitals = F.vitals[id] or {}
@@ -524,14 +532,32 @@ local function give_back(outcome, W)
 end
 
 local function let_go(outcome, W)
-  local id = outcome[5]
+  local id = outcome[6]
   local active = take_out(outcome, W)
   if not active then return end
-  if outcome[2] == 0 then F.active_del[#F.active_del] = nil end
+  if F.active_del[#F.active_del] == id then F.active_del[#F.active_del] = nil end
   S.active = S.active + 1
+  -- a lease of this step alone: one that later steps renewed would keep the job from coming back
+  local nobody = NOBODY .. W.owner .. '.' .. W.claim
   F.active_set[#F.active_set + 1] = id
-  F.active_set[#F.active_set + 1] = cmsgpack.pack({ active[1], active[2], NOBODY, active[4] })
-  redis.call('SET', base .. 'lease:' .. NOBODY, 1, 'PX', W.lease_ms)
+  F.active_set[#F.active_set + 1] = cmsgpack.pack({ active[1], active[2], nobody, active[4], ANY_CLAIM })
+  redis.call('SET', base .. 'lease:' .. nobody, 1, 'PX', W.lease_ms)
+end
+-- @warm
+
+-- @cold
+-- A job without a record that is refused may lie in a frame that was taken again, or by somebody else.
+local function name_mismatches()
+  for _, refusal in ipairs(F.rejected) do
+    local first, offset, code = refusal[1], refusal[2], refusal[3]
+    local take = code == ERROR_JOB_MISSING and first > 0 and F.takes[first].take
+    if take then
+      local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), entry_id(first, REFERENCE_SEQ), 'COUNT', 1)[1]
+      local n = tonumber(entry and entry[1]:match('%-(%d+)$') or 0)
+      local chars = take[2] == '' and string.rep('1', n) or take[2]
+      if chars:sub(offset + 1, offset + 1) == '1' then refusal[3] = ERROR_LOCK_MISMATCH end
+    end
+  end
 end
 -- @warm
 
@@ -561,7 +587,8 @@ local function write_finish()
   enter_front(F.front, F.places)
 end
 
--- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code} or {0, id, code} of each one refused.
+-- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code, claim} or {0, id, code, claim} of
+-- each one refused.
 local function finish(outcomes, W)
   close_group()
   local told = #event_groups
@@ -572,7 +599,7 @@ local function finish(outcomes, W)
       if not complete_jobs(outcome, W) then complete_scattered(outcome, W) end
     elseif kind == 'r' then
       if not (F.alike and complete_alike(outcome, W)) then
-        complete_records(outcome[5], outcome[6], outcome[7] ~= '' and cmsgpack.unpack(outcome[7]), W)
+        complete_records(outcome[6], outcome[5], outcome[7], outcome[8] ~= '' and cmsgpack.unpack(outcome[8]), W)
       end
     elseif kind == 'f' then
       fail_jobs(outcome, W)
@@ -585,12 +612,13 @@ local function finish(outcomes, W)
     end
     if why then
       if outcome[2] > 0 then
-        table.insert(F.rejected, { outcome[2], outcome[4], why })
+        table.insert(F.rejected, { outcome[2], outcome[4], why, outcome[5] })
       else
-        table.insert(F.rejected, { 0, outcome[5], why })
+        table.insert(F.rejected, { 0, outcome[6], why, outcome[5] })
       end
     end
   end
+  if #F.rejected > 0 then name_mismatches() end
   write_finish()
   local points = W.keeps[1] and W.keeps[1][4]
   for _, set in ipairs({ 'completed', 'failed' }) do

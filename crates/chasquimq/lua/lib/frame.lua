@@ -3,10 +3,19 @@
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
 -- A frame of children begins with one value more, its brood: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
---   takes  first -> {processed_on, chars, owner, worker_name, brood}; chars: 1 active, k kept in a run, 0 gone; '' = all active; brood: of
---          children only
+--   takes  first -> {processed_on, chars, owner, worker_name, claim, brood}; chars: 1 active, k kept in a run, 0 gone; '' = all active;
+--          claim: below; brood: of children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
+
+-- Each taking of jobs, by one step of one worker, is a claim: a number that the worker never gives twice. What ends or moves a job names
+-- the claim under which it was run, so that it does nothing to a job that has left since, and was taken again or replaced by another
+-- of its id. A job that was taken by hand has an owner of its own instead (lib/lock); ANY_CLAIM is for what has checked that.
+local ANY_CLAIM = 0
+
+local function is_claim(held, claim)
+  return held == claim or claim == ANY_CLAIM
+end
 
 -- A stored take, or nil: there is none, or it cannot be read.
 local function read_take(raw)
@@ -93,7 +102,7 @@ end
 local function load_take(first)
   local raw = redis.call('HGET', base .. 'takes', whole(first))
   -- nobody holds what cannot be read
-  return read_take(raw) or (raw and { 0, '', '', '' })
+  return read_take(raw) or (raw and { 0, '', '', '', 0 })
 end
 
 local function replace_chars(chars, offset, with)
@@ -127,5 +136,5 @@ local function brood_of(blob)
 end
 
 local function brood_in(take)
-  return take[5] and is_brood(take[5]) and take[5] or nil
+  return take[6] and is_brood(take[6]) and take[6] or nil
 end

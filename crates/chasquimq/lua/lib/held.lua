@@ -2,7 +2,7 @@
 
 -- First number and contents of one; nobody holds what cannot be read.
 local function held_take(field, raw)
-  return tonumber(field) or 0, read_take(raw) or { 0, '', '', '' }
+  return tonumber(field) or 0, read_take(raw) or { 0, '', '', '', 0 }
 end
 
 -- Number of jobs and blob of one. Of a frame that is gone from the log the take knows how many jobs it had, unless it had all of them.

@@ -58,7 +58,7 @@ local function detach(job)
     mark_hole(job, 'r')
   elseif job.state == 'active' then
     local chars = job.take[2] == '' and string.rep('1', job.n) or job.take[2]
-    job.active = { job.take[1], 1, job.take[3], job.take[4] }
+    job.active = { job.take[1], 1, job.take[3], job.take[4], job.take[5] }
     redis.call('HSET', base .. 'active', job.id, cmsgpack.pack(job.active))
     job.take[2] = replace_chars(chars, job.offset, '0')
     store_take(job.first, job.n, job.take)

@@ -1,8 +1,14 @@
--- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<count>, one lease stands; or, for a job
--- that was taken by hand, <token>#<take>, which has a lease of its own.
+-- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>:<slot> (lib/frame), one lease stands;
+-- or, for a job that was taken by hand, <token>#<take>, which has a lease of its own.
 local function owner_of(job)
   if job.record then return job.active[3] end
   return job.take[3]
+end
+
+-- Whether a worker's token stands for this taking of the job.
+local function is_token_of(job, owner, token)
+  local holder, claim = token:match('^(.*):(%d+):%d+$')
+  return holder == owner and is_claim(job.record and job.active[5] or (not job.record and job.take[5]), tonumber(claim))
 end
 
 -- 0 when the token may end or move this located job, else why not. The token 0 is anybody's.
@@ -12,7 +18,7 @@ local function check_lock(job, token)
   if job.state ~= 'active' then return -2 end
   local owner = owner_of(job)
   if redis.call('EXISTS', base .. 'lease:' .. owner) == 0 then return -2 end
-  if owner == token or owner == token:match('^(.*):%d+$') or owner:match('^(.*)#') == token then return 0 end
+  if owner == token or owner:match('^(.*)#') == token or is_token_of(job, owner, token) then return 0 end
   return -6
 end
 

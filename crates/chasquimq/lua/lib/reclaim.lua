@@ -11,7 +11,8 @@ local function lose(id, active, vitals, max_stalled)
   lost[#lost + 1], started_ms[id] = id, active[1]
 end
 
--- Of the jobs of owners for which concerns(owner) is true, all but those that are held (a set of ids, or nil). Gives the ids of the lost.
+-- Of the jobs of owners for which concerns(owner) is true, all but those that are held (the claims of each id, or nil). Gives the ids of
+-- the lost.
 local function reclaim(now_ms, max_stalled, concerns, held)
   local takes = redis.call('HGETALL', base .. 'takes')
   for i = 1, #takes, 2 do
@@ -23,7 +24,7 @@ local function reclaim(now_ms, max_stalled, concerns, held)
       local chars, before = take[2] == '' and string.rep('1', n) or take[2], #lost
       for offset = 0, n - 1 do
         local id = id_in(brood and brood[1], first + offset)
-        if chars:sub(offset + 1, offset + 1) == '1' and not (held and held[id]) then
+        if chars:sub(offset + 1, offset + 1) == '1' and not (held and held[id] and held[id][take[5]]) then
           redis.call('HSET', base .. 'jobs', id, body_of(offset))
           lose(id, { take[1], 1, take[3], take[4] }, { pa = parent_in(brood, first, offset) }, max_stalled)
           chars = replace_chars(chars, offset, '0')
@@ -39,7 +40,7 @@ local function reclaim(now_ms, max_stalled, concerns, held)
   local records = redis.call('HGETALL', base .. 'active')
   for i = 1, #records, 2 do
     local id, active = records[i], stored().active(records[i + 1])
-    if concerns(active[3]) and not (held and held[id]) then
+    if concerns(active[3]) and not (held and held[id] and held[id][active[5]]) then
       redis.call('HDEL', base .. 'active', id)
       local raw = redis.call('HGET', base .. 'vitals', id)
       lose(id, active, stored().vitals(raw), max_stalled)

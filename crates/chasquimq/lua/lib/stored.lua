@@ -3,7 +3,7 @@
 -- Made at the first use: most calls read nothing of the kind, and each function that a call defines costs it time, and again for each
 -- outer name that it uses. Hence what is on the way of every job reads by itself.
 --   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
---   active(raw)            who holds a record: {started_ms, starts, owner, worker_name}. What cannot be read is nobody's.
+--   active(raw)            who holds a record: {started_ms, starts, owner, worker_name, claim}. What cannot be read is nobody's.
 --   run(raw)               lib/keep; nil when it cannot be read
 --   list(raw)              an array; an empty one when it cannot be read
 --   ids(blob)              those in an entry of references that can be read
@@ -59,7 +59,7 @@ local function stored()
     return vitals
   end
 
-  function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '' } end
+  function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '', 0 } end
 
   function readers.run(raw)
     local run = read_list(raw, RUN_KINDS)

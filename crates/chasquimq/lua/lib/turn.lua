@@ -1,5 +1,5 @@
 -- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
--- W: now_ms, starts_ms (what is fetched starts then; nil: now), owner, lease_ms, takes_as (owner of what is fetched, if that is
+-- W: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is fetched, if that is
 -- another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (lib/limit), leaves_due (true: delayed jobs stay where they are),
 -- large_results (lib/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil
 -- unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this
@@ -35,9 +35,9 @@ local function turn(outcomes, want, surplus, W)
     local promoted = false
     for _, outcome in ipairs(outcomes) do
       local failed = outcome[1] == 'f'
-      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or outcome[1] == 'l' or (failed and outcome[7] == 'failed')
+      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or outcome[1] == 'l' or (failed and outcome[8] == 'failed')
       -- jobs that are due stand before jobs that are tried again
-      if failed and outcome[7] == 'waiting' and not promoted then
+      if failed and outcome[8] == 'waiting' and not promoted then
         promoted = true
         promote_due(W.now_ms)
       end

@@ -19,6 +19,9 @@ use crate::{
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
 const CACHED_OPTIONS: usize = 1024;
 
+/// The claim of what has been checked otherwise (`lua/lib/frame.lua`).
+const ANY_CLAIM: u64 = 0;
+
 /// Records that a step takes at most.
 const MOST_RECORDS: u64 = 1 << 24;
 
@@ -29,6 +32,8 @@ pub struct Batch {
     pub base: u32,
     /// When they became active, epoch ms.
     pub processed_on: u64,
+    /// The taking that made them active: no other of this worker has this number.
+    pub claim: u64,
     /// Names and data (JSON texts) of all jobs, back to back.
     pub text: String,
     /// The jobs.
@@ -102,9 +107,12 @@ pub(super) enum Held {
         options: Arc<JobOptions>,
         // what the ids of children begin with
         ids: Option<Arc<str>>,
+        // under which these jobs are held: whatever ends them names it
+        claim: u64,
     },
     Record {
         id: String,
+        claim: u64,
         attempts_made: u32,
         attempts_started: u32,
         options: Arc<JobOptions>,
@@ -153,7 +161,8 @@ impl Answer {
         let (rejected, taken) = (reply.array()?, reply.array()?);
         let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
         let (now_ms, server_us, limited_ms) = (reply.int()? as u64, reply.int()?, reply.int()? as u64);
-        let (jobs, unreadable) = holdings.take_in(taken, now_ms);
+        let claim = reply.int()? as u64;
+        let (jobs, unreadable) = holdings.take_in(taken, now_ms, claim);
         Ok(Self {
             rejected,
             taken: jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64),
@@ -223,10 +232,11 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    /// One record, under the handle 0.
+    /// One record, under the handle 0, whoever holds it.
     pub(super) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
         let held = Held::Record {
             id,
+            claim: ANY_CLAIM,
             attempts_made,
             attempts_started,
             options: Arc::new(options),
@@ -311,8 +321,8 @@ impl Holdings {
         handles
     }
 
-    /// Ids of every job held.
-    pub(super) fn ids(&self) -> Vec<String> {
+    /// Id and claim of every job held.
+    pub(super) fn ids(&self) -> Vec<(String, u64)> {
         let mut ids = Vec::with_capacity(self.jobs as usize);
         for held in self.groups.values() {
             match held {
@@ -320,19 +330,20 @@ impl Holdings {
                     first,
                     left,
                     ids: front,
+                    claim,
                     ..
                 } => {
                     let offsets = (0..64).filter(|bit| left >> bit & 1 == 1);
-                    ids.extend(offsets.map(|bit| id_in(front.as_deref(), first + bit)));
+                    ids.extend(offsets.map(|bit| (id_in(front.as_deref(), first + bit), *claim)));
                 }
-                Held::Record { id, .. } => ids.push(id.clone()),
+                Held::Record { id, claim, .. } => ids.push((id.clone(), *claim)),
             }
         }
         ids
     }
 
     /// Takes in what a step took, in the order of the line. Jobs that cannot be read are to fail; it is said, too.
-    pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64) -> (Option<Batch>, Vec<Error>) {
+    pub(super) fn take_in(&mut self, mut taken: Reply, processed_on: u64, claim: u64) -> (Option<Batch>, Vec<Error>) {
         // a frame is three values; records tell how many they are
         let negative = taken.numbers().filter(|number| *number < 0);
         let records = negative
@@ -343,6 +354,7 @@ impl Holdings {
         let mut batch = Batch {
             base: self.next_handle,
             processed_on,
+            claim,
             ..Batch::default()
         };
         let mut unreadable = Vec::new();
@@ -395,6 +407,7 @@ impl Holdings {
             blob: Arc::new(blob),
             options,
             ids,
+            claim: batch.claim,
         };
         self.groups.insert(self.next_handle, held);
         self.next_handle += n;
@@ -456,6 +469,7 @@ impl Holdings {
         batch.jobs.push(job);
         let held = Held::Record {
             id: id.clone(),
+            claim: batch.claim,
             attempts_made: vitals.attempts_made,
             attempts_started,
             options,
@@ -627,7 +641,7 @@ mod tests {
             Value::BulkString(frame.finish().0),
         ];
         let reply = Reply::new("a test", Value::Array(values)).expect("reply");
-        holdings.take_in(reply, 7).0.expect("a batch").base
+        holdings.take_in(reply, 7, 2).0.expect("a batch").base
     }
 
     /// A value as a reply may hold it.
@@ -647,7 +661,7 @@ mod tests {
         let mut chance = Chance(7);
         for _ in 0..20_000 {
             let (rejected, taken) = (Value::Array(Vec::new()), value(&mut chance, 0));
-            let numbers = [-1, 0, 0, 5, 5, 0].map(Value::Int);
+            let numbers = [-1, 0, 0, 5, 5, 0, 2].map(Value::Int);
             let reply = Value::Array([rejected, taken].into_iter().chain(numbers).collect());
             let mut holdings = Holdings::default();
             if let Ok(answer) = Answer::read(reply, &mut holdings) {
@@ -685,7 +699,7 @@ mod tests {
         let columns = |end: &[u8]| Value::BulkString([b"columns", end].concat());
         let answer = |rejected: Vec<Value>, taken: Vec<Value>, gated, limited_ms| {
             let (rejected, taken) = (Value::Array(rejected), Value::Array(taken));
-            let numbers = [-1, gated, 9, 1005, 99, limited_ms].map(Value::Int);
+            let numbers = [-1, gated, 9, 1005, 99, limited_ms, 2].map(Value::Int);
             Answer::plainly_brings(&Value::Array([vec![rejected, taken], numbers.to_vec()].concat()))
         };
         let frame = || vec![Value::Int(1), Value::Int(3), columns(&[])];

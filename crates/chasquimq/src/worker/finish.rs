@@ -156,11 +156,13 @@ enum Sent {
         handle: u32,
         // what the ids of children begin with
         ids: Option<Arc<str>>,
+        claim: u64,
         // the frame, when these were the last jobs held of it
         group: Option<Held>,
     },
     Record {
         id: String,
+        claim: u64,
         handle: u32,
         group: Option<Held>,
     },
@@ -222,7 +224,7 @@ impl Outcomes {
             let mut refusal = reply.array()?;
             let first = refusal.int()? as u64;
             let place = refusal.text()?;
-            let code = refusal.int()?;
+            let (code, refused) = (refusal.int()?, refusal.int()? as u64);
             let found = self.sent.iter().find_map(|sent| match sent {
                 Sent::Frame {
                     first: at,
@@ -230,8 +232,9 @@ impl Outcomes {
                     count,
                     handle,
                     ids,
+                    claim,
                     ..
-                } if *at == first => {
+                } if *at == first && *claim == refused => {
                     let wanted: u32 = place.parse().ok()?;
                     let is_one = wanted >= *offset && wanted < offset + count;
                     is_one.then(|| {
@@ -241,7 +244,9 @@ impl Outcomes {
                         )
                     })
                 }
-                Sent::Record { id, handle, .. } if first == 0 && *id == place => Some((*handle, id.clone())),
+                Sent::Record { id, handle, claim, .. } if first == 0 && *id == place && *claim == refused => {
+                    Some((*handle, id.clone()))
+                }
                 _ => None,
             });
             if let Some((handle, id)) = found {
@@ -366,7 +371,12 @@ impl Packing {
             };
             match held {
                 Held::Frame {
-                    first, n, options, ids, ..
+                    first,
+                    n,
+                    options,
+                    ids,
+                    claim,
+                    ..
                 } => {
                     let most = (*n - offset) as usize;
                     let run = completed[at..]
@@ -375,16 +385,16 @@ impl Packing {
                         .enumerate()
                         .take_while(|(i, job)| job.handle == handle + *i as u32 && !self.goes_alone(job))
                         .count();
-                    let (first, n, ids) = (*first, *n, ids.clone());
+                    let (first, n, ids, claim) = (*first, *n, ids.clone(), *claim);
                     let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
                     let keep = self.keep(keep);
                     self.items
-                        .array(if ids.is_some() { 8 } else { 7 })
+                        .array(if ids.is_some() { 9 } else { 8 })
                         .str("c")
                         .int(first as i64)
                         .int(i64::from(n))
                         .int(i64::from(offset));
-                    self.items.int(run as i64).int(keep);
+                    self.items.int(claim as i64).int(run as i64).int(keep);
                     self.results(&completed[at..at + run], &flush.text);
                     if let Some(ids) = &ids {
                         self.items.str(ids);
@@ -396,6 +406,7 @@ impl Packing {
                         count: run as u32,
                         handle,
                         ids,
+                        claim,
                         group: holdings.release(handle, run as u32),
                     });
                     at += run;
@@ -414,10 +425,11 @@ impl Packing {
         defaults: &Defaults,
     ) -> usize {
         let mut ids = Packer::default();
+        let mut claims = Vec::new();
         let mut rule = None;
         let mut count = 0;
         for job in completed {
-            let Some((_, Held::Record { id, options, .. })) = holdings.find(job.handle) else {
+            let Some((_, Held::Record { id, claim, options, .. })) = holdings.find(job.handle) else {
                 break;
             };
             let keep = options.remove_on_complete.unwrap_or(defaults.remove_on_complete);
@@ -425,15 +437,19 @@ impl Packing {
                 break;
             }
             ids.str(id);
+            claims.push(*claim);
             self.out.sent.push(Sent::Record {
                 id: id.clone(),
+                claim: *claim,
                 handle: job.handle,
                 group: holdings.release(job.handle, 1),
             });
             count += 1;
         }
         let keep = self.keep(rule.unwrap_or(defaults.remove_on_complete));
-        self.items.array(7).str("r").int(0).int(0).int(0).array(count);
+        self.items.array(8).str("r").int(0).int(0).int(0);
+        self.claims(claims.iter());
+        self.items.array(count);
         self.items.0.extend_from_slice(&ids.0);
         self.items.int(keep);
         self.results(&completed[..count], text);
@@ -456,11 +472,25 @@ impl Packing {
         self.out
             .sent
             .push(place.sent(job.handle, holdings.release(job.handle, 1)));
-        self.items.array(8).str("l");
+        self.items.array(9).str("l");
         self.place(&place);
         self.out.large_results.push(result_text(job, text).into());
         self.items.int(keep).int(self.out.large_results.len() as i64);
         self.count += 1;
+    }
+
+    /// The claims of jobs that end together: one number, where they share it.
+    fn claims<'a>(&mut self, claims: impl ExactSizeIterator<Item = &'a u64> + Clone) {
+        let mut others = claims.clone();
+        let first = others.next().copied().unwrap_or_default();
+        if others.all(|claim| *claim == first) {
+            self.items.int(first as i64);
+            return;
+        }
+        self.items.array(claims.len());
+        for claim in claims {
+            self.items.int(*claim as i64);
+        }
     }
 
     fn results(&mut self, jobs: &[Completed], text: &str) {
@@ -490,11 +520,11 @@ impl Packing {
         }
         match ending {
             Ending::Moved => {
-                self.items.array(6).str("m");
+                self.items.array(7).str("m");
                 self.place(&place);
             }
             Ending::Returned | Ending::RateLimited => {
-                self.items.array(7).str("b");
+                self.items.array(8).str("b");
                 self.place(&place);
                 let limited = matches!(ending, Ending::RateLimited);
                 self.items.int(i64::from(limited));
@@ -528,7 +558,8 @@ impl Packing {
         self.items
             .int(place.first as i64)
             .int(i64::from(place.n))
-            .int(i64::from(place.offset));
+            .int(i64::from(place.offset))
+            .int(place.claim as i64);
         self.items.str(&place.id);
         match &place.blob {
             Some(blob) => self.items.bytes(&body_in_frame(blob, place.offset as usize)),
@@ -574,6 +605,7 @@ impl Packing {
         });
         let end = End {
             first: place.first,
+            frame_claim: if place.first > 0 { place.claim } else { 0 },
             to,
             keep: self.keep(place.options.remove_on_fail.unwrap_or(defaults.remove_on_fail)),
             due_ms,
@@ -598,17 +630,18 @@ impl Packing {
         let Some(Failed { end, places, traces }) = self.failed.take() else {
             return Ok(());
         };
-        let items = &mut self.items;
-        items.array(13).str("f").int(end.first as i64);
-        items.int(i64::from(places[0].n));
+        self.items.array(14).str("f").int(end.first as i64);
+        self.items.int(i64::from(places[0].n));
         if end.first > 0 {
-            items.array(places.len());
+            self.items.array(places.len());
             for place in &places {
-                items.int(i64::from(place.offset));
+                self.items.int(i64::from(place.offset));
             }
         } else {
-            items.int(0);
+            self.items.int(0);
         }
+        self.claims(places.iter().map(|place| &place.claim));
+        let items = &mut self.items;
         items.column(places.iter().map(|place| place.id.as_str()), false);
         match &places[0].blob {
             Some(blob) => {
@@ -638,6 +671,8 @@ impl Packing {
 #[derive(Debug, PartialEq)]
 struct End {
     first: u64,
+    // of a frame's jobs
+    frame_claim: u64,
     to: &'static str,
     keep: i64,
     due_ms: u64,
@@ -659,6 +694,7 @@ struct Place {
     n: u32,
     offset: u32,
     id: String,
+    claim: u64,
     // what the ids of children in its frame begin with
     ids: Option<Arc<str>>,
     // of the frame it lies in
@@ -677,11 +713,13 @@ impl Place {
                 blob,
                 options,
                 ids,
+                claim,
                 ..
             } => Self {
                 first: *first,
                 n: *n,
                 offset,
+                claim: *claim,
                 id: id_in(ids.as_deref(), *first + u64::from(offset)),
                 ids: ids.clone(),
                 blob: Some(blob.clone()),
@@ -691,6 +729,7 @@ impl Place {
             },
             Held::Record {
                 id,
+                claim,
                 attempts_made,
                 attempts_started,
                 options,
@@ -698,6 +737,7 @@ impl Place {
                 first: 0,
                 n: 0,
                 offset: 0,
+                claim: *claim,
                 id: id.clone(),
                 ids: None,
                 blob: None,
@@ -712,6 +752,7 @@ impl Place {
         match self.first {
             0 => Sent::Record {
                 id: self.id.clone(),
+                claim: self.claim,
                 handle,
                 group,
             },
@@ -721,6 +762,7 @@ impl Place {
                 count: 1,
                 handle,
                 ids: self.ids.clone(),
+                claim: self.claim,
                 group,
             },
         }

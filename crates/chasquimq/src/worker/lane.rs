@@ -52,7 +52,7 @@ pub(super) enum End {
     /// The step behind it was carried out: its reply.
     Stepped(Value),
     /// It was carried out, and what it took was taken in.
-    Taken(Result<Answer>),
+    Taken(Box<Result<Answer>>),
     /// Not known whether it was carried out.
     Lost,
 }
@@ -191,7 +191,7 @@ impl State {
         }
         let mut answer = Answer::read(std::mem::replace(reply, Value::Nil), holdings);
         let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
-        *end = End::Taken(answer);
+        *end = End::Taken(Box::new(answer));
         jobs
     }
 

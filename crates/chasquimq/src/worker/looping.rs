@@ -404,9 +404,9 @@ impl Loop {
         }
         let ids = self.holdings.ids();
         let mut held = Packer::default();
-        held.array(ids.len());
-        for id in &ids {
-            held.str(id);
+        held.array(2 * ids.len());
+        for (id, claim) in &ids {
+            held.str(id).int(*claim as i64);
         }
         let args = [
             Arg::from(self.options.id.as_str()),
@@ -829,8 +829,10 @@ impl Loop {
                 Ok(answer) => self.absorb_late(answer, want).await,
                 Err(error) => Err(error),
             },
-            Woken::Read(Ok(answer)) => self.absorb_late(answer, want).await,
-            Woken::Read(Err(error)) => Err(error),
+            Woken::Read(read) => match *read {
+                Ok(answer) => self.absorb_late(answer, want).await,
+                Err(error) => Err(error),
+            },
             Woken::Lost => self.send_again(number).await,
         };
         // the next step behind a wait needs the clock's offset, which a step of its own tells

@@ -46,7 +46,7 @@ pub(super) enum Woken {
     /// The step behind the wait was carried out.
     Stepped(Value),
     /// It was carried out, and its answer was read, perhaps a while ago.
-    Read(Result<Answer>),
+    Read(Box<Result<Answer>>),
     /// It is not known whether the step behind the wait was carried out.
     Lost,
 }
@@ -270,7 +270,7 @@ impl Watch {
 fn read((end, held): (End, Holdings), holdings: &mut Holdings) -> Woken {
     *holdings = held;
     match end {
-        End::Stepped(reply) => Woken::Read(Answer::read(reply, holdings)),
+        End::Stepped(reply) => Woken::Read(Box::new(Answer::read(reply, holdings))),
         End::Taken(answer) => Woken::Read(answer),
         End::Lost => Woken::Lost,
     }

@@ -18,11 +18,16 @@ fn queue() -> TestQueue {
     queue
 }
 
+/// As taken by the first step, whose number is 2.
 fn held(ids: &[&str]) -> Vec<u8> {
+    held_since(4, ids)
+}
+
+fn held_since(claim: i64, ids: &[&str]) -> Vec<u8> {
     let mut packed = Packer::default();
-    packed.array(ids.len());
+    packed.array(2 * ids.len());
     for id in ids {
-        packed.str(id);
+        packed.str(id).int(claim);
     }
     packed.0
 }
@@ -59,7 +64,7 @@ fn what_is_not_heads_the_line() {
     let reply = queue.step(Step::by("w").at(1020).done(1, 4, 1, 1).done(1, 4, 3, 1));
     assert_eq!(reply, "[[] [] -1 0 4]");
     let reply = queue.step(Step::by("w").at(1030).done(1, 4, 0, 1));
-    assert_eq!(reply, "[[[1 0 -2]] [] -1 0 4]");
+    assert_eq!(reply, "[[[1 0 -2 0]] [] -1 0 4]");
 }
 
 #[test]
@@ -69,12 +74,15 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     let mut call = queue.call(&chasquimq::server::script::DISOWN);
     call.arg(1010).arg(&client).arg(0).arg(1).arg("w").arg(1).arg(held(&[]));
     assert_eq!(queue.carry_out(&call), "[1 2 3 4 6 x]");
-    queue.step(Step::by("w").at(1020).want(2));
+    queue.step(Step::by("w").at(1020).number(9).want(2));
     let keys = queue.show();
     assert_eq!(queue.carry_out(&call), "[1 2 3 4 6 x]");
     queue.keys_are(&keys);
     // it counts a stall
-    assert_eq!(run!(queue, DISOWN, 1030, &client, 0, 2, "w", 1, held(&["2"])), "[1]");
+    assert_eq!(
+        run!(queue, DISOWN, 1030, &client, 0, 2, "w", 1, held_since(18, &["2"])),
+        "[1]"
+    );
     let failure = "job stalled more than allowable limit";
     queue.key_is(
         "vitals",

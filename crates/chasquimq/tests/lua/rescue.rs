@@ -140,10 +140,20 @@ fn a_job_that_was_let_go_and_not_moved_is_brought_back() {
     let mut queue = TestQueue::with(Plan::new().frame(1).record("x"));
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("w").let_go(&at(1, 1, 0)).let_go(&of("x")));
-    queue.key_is("active", "1=[1000 1 - ''] x=[1000 1 - '']");
+    queue.key_is("active", "1=[1000 1 -w.6 ''] x=[1000 1 -w.6 '']");
     // they may still be moved
     assert_eq!(run!(queue, RESCUE, 1010, 1, 1), "[]");
-    queue.end_lease("-");
+    queue.end_lease("-w.6");
     queue.command("DEL", "stalled", &[]);
     assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[1 x]");
+}
+
+#[test]
+fn jobs_that_are_let_go_later_do_not_hold_up_those_that_were_let_go_before() {
+    let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
+    queue.step(Step::by("w").want(2));
+    queue.step(Step::by("w").let_go(&of("x")));
+    queue.end_lease("-w.6");
+    queue.step(Step::by("w").let_go(&of("y")));
+    assert_eq!(run!(queue, RESCUE, 1010, 60_000, 1), "[x]");
 }

@@ -238,7 +238,7 @@ impl Snapshot {
     pub fn takes(&self) -> BTreeMap<u64, String> {
         numbered(self.hash("takes"), |raw| {
             let tree = Tree::one(raw);
-            assert!(matches!(tree.items().len(), 4 | 5), "a take: {}", tree.show());
+            assert!(matches!(tree.items().len(), 5 | 6), "a take: {}", tree.show());
             tree.items()[1].string()
         })
     }

@@ -89,6 +89,7 @@ pub struct Step {
     leaves_due: bool,
     metrics_minutes: i64,
     large_results: Vec<String>,
+    claim: u64,
 }
 
 impl Step {
@@ -110,6 +111,7 @@ impl Step {
             leaves_due: false,
             metrics_minutes: 0,
             large_results: Vec::new(),
+            claim: 0,
         }
     }
 
@@ -122,6 +124,11 @@ impl Step {
             number: Some(number),
             ..self
         }
+    }
+
+    /// The outcomes that follow are of jobs that were taken under this claim; else it is not asked under which one.
+    pub fn of_claim(self, claim: u64) -> Self {
+        Self { claim, ..self }
     }
 
     /// In the slot of steps behind a wait, with the caller's clock minus the server's.
@@ -199,7 +206,7 @@ impl Step {
     }
 
     fn completed(mut self, first: u64, n: u64, offset: u64, count: u64, results: &[u8]) -> Self {
-        self.outcome(7, "c", first, n, offset)
+        self.outcome(8, "c", first, n, offset)
             .int(count as i64)
             .int(1)
             .bytes(results);
@@ -217,7 +224,7 @@ impl Step {
         } else {
             pack_texts(results.iter().copied())
         };
-        let outcome = self.outcome(8, "c", *first, *n, *offset);
+        let outcome = self.outcome(9, "c", *first, *n, *offset);
         outcome.int(results.len() as i64).int(1).bytes(&packed).str(ids);
         self
     }
@@ -227,14 +234,29 @@ impl Step {
     }
 
     /// Records completed, each with its result; an empty one is undefined.
-    pub fn done_records(mut self, records: &[(&str, &str)]) -> Self {
+    pub fn done_records(self, records: &[(&str, &str)]) -> Self {
+        let claim = self.claim;
+        self.done_records_of(&[claim], records)
+    }
+
+    /// The same; `claims`: of each, or one for all.
+    pub fn done_records_of(mut self, claims: &[u64], records: &[(&str, &str)]) -> Self {
         let packed = if records.iter().all(|(_, result)| result.is_empty()) {
             Vec::new()
         } else {
             pack_texts(records.iter().map(|(_, result)| *result))
         };
         let ids = pack_texts(records.iter().map(|(id, _)| *id));
-        let outcome = self.outcome(7, "r", 0, 0, 0);
+        let outcome = self.placed_at(8, "r", 0, 0, 0);
+        match claims {
+            [one] => drop(outcome.int(*one as i64)),
+            _ => {
+                outcome.array(claims.len());
+                for claim in claims {
+                    outcome.int(*claim as i64);
+                }
+            }
+        }
         outcome.0.extend_from_slice(&ids);
         outcome.int(1).bytes(&packed);
         self
@@ -253,7 +275,7 @@ impl Step {
         self.large_results.push(result.to_owned());
         let number = self.large_results.len() as i64;
         let (first, n, offset) = place.in_frame().unwrap_or_default();
-        let outcome = self.outcome(8, "l", first, n, offset).str(&place.id());
+        let outcome = self.outcome(9, "l", first, n, offset).str(&place.id());
         match place.in_frame() {
             Some(_) => outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string())),
             None => outcome.str(""),
@@ -264,15 +286,28 @@ impl Step {
 
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
         self.count += 1;
-        let outcome = self.outcomes.array(13).str("f");
+        let claim = self.claim as i64;
+        let outcome = self.outcomes.array(14).str("f");
         match place.in_frame() {
             Some((first, n, offset)) => {
-                outcome.int(first as i64).int(n as i64).array(1).int(offset as i64);
+                outcome
+                    .int(first as i64)
+                    .int(n as i64)
+                    .array(1)
+                    .int(offset as i64)
+                    .int(claim);
                 outcome.array(1).str(&place.id()).array(1);
                 outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string()));
             }
             None => {
-                outcome.int(0).int(0).int(0).array(1).str(&place.id()).str("");
+                outcome
+                    .int(0)
+                    .int(0)
+                    .int(0)
+                    .int(claim)
+                    .array(1)
+                    .str(&place.id())
+                    .str("");
             }
         }
         outcome
@@ -288,13 +323,13 @@ impl Step {
 
     /// Gives a job back; `started`: its handler ran.
     pub fn back(mut self, place: &Place, started: bool) -> Self {
-        self.placed(7, "b", place).int(i64::from(started));
+        self.placed(8, "b", place).int(i64::from(started));
         self
     }
 
     /// Lets a job go whose handler moved it elsewhere.
     pub fn let_go(mut self, place: &Place) -> Self {
-        self.placed(6, "m", place);
+        self.placed(7, "m", place);
         self
     }
 
@@ -309,6 +344,11 @@ impl Step {
     }
 
     fn outcome(&mut self, len: usize, kind: &str, first: u64, n: u64, offset: u64) -> &mut Packer {
+        let claim = self.claim as i64;
+        self.placed_at(len, kind, first, n, offset).int(claim)
+    }
+
+    fn placed_at(&mut self, len: usize, kind: &str, first: u64, n: u64, offset: u64) -> &mut Packer {
         self.count += 1;
         self.outcomes
             .array(len)

@@ -10,7 +10,7 @@ impl Drive {
     pub fn remove(&mut self) {
         let id = self.any_id();
         let expected = match self.model.state(&id) {
-            Some(State::Active { owner }) if self.model.leases.contains(owner) => "0",
+            Some(State::Active { owner, .. }) if self.model.leases.contains(owner) => "0",
             _ => "1",
         };
         self.note(format!("remove {id}"));
@@ -134,9 +134,21 @@ impl Drive {
         }
     }
 
+    /// Anybody's, a worker's, or one that a handler has: of the run under way, or of an older one.
+    fn token_for(&mut self, id: &str) -> String {
+        let plain = *self.random.pick(&["0", "w0", "w1"]);
+        match self.model.state(id) {
+            Some(State::Active { owner, claim }) if self.random.once_in(2) => {
+                let older = if self.random.once_in(2) { 2 } else { 0 };
+                format!("{owner}:{}:7", claim.saturating_sub(older))
+            }
+            _ => plain.to_owned(),
+        }
+    }
+
     pub fn move_active(&mut self) {
         let id = self.id_in("active");
-        let by = *self.random.pick(&["0", "w0", "w1"]);
+        let by = self.token_for(&id);
         let now_ms = self.model.now_ms;
         let due_ms = if self.random.once_in(2) {
             0
@@ -147,14 +159,14 @@ impl Drive {
         let expected = match self.model.state(&id) {
             None => "-1",
             Some(State::Active { .. }) if by == "0" => "0",
-            Some(State::Active { owner }) if !self.model.leases.contains(owner) => "-2",
-            Some(State::Active { owner }) if by == owner => "0",
+            Some(State::Active { owner, .. }) if !self.model.leases.contains(owner) => "-2",
+            Some(State::Active { owner, claim }) if by == *owner || by == format!("{owner}:{claim}:7") => "0",
             Some(State::Active { .. }) => "-6",
             Some(_) if by != "0" => "-2",
             Some(_) if due_ms == 0 => "0",
             Some(_) => "-3",
         };
-        let reply = run!(self.queue, MOVE_ACTIVE, now_ms, &id, by, due_ms);
+        let reply = run!(self.queue, MOVE_ACTIVE, now_ms, &id, &by, due_ms);
         self.same(&reply, expected);
         if expected != "0" || !matches!(self.model.state(&id), Some(State::Active { .. })) {
             return;

@@ -9,7 +9,10 @@ use chasquimq::{
 };
 use redis::Value;
 
-use super::{random::Random, state::Model};
+use super::{
+    random::Random,
+    state::{Model, State},
+};
 use crate::given::{
     queue::{run, TestQueue},
     step::Place,
@@ -20,6 +23,8 @@ pub const OWNERS: [&str; 3] = ["w0", "w1", "w2"];
 #[derive(Debug, Clone)]
 pub struct Belief {
     pub id: String,
+    /// Of the step that took it.
+    pub claim: u64,
     pub place: Place,
     pub attempts_made: u32,
 }
@@ -31,8 +36,8 @@ pub struct Drive {
     pub held: BTreeMap<&'static str, Vec<Belief>>,
     /// Ids that were a job's once.
     pub ids: Vec<String>,
-    /// Each worker's last step, and what it took.
-    pub steps: BTreeMap<&'static str, (redis::Cmd, Vec<String>)>,
+    /// Each worker's last step, its claim, and what it took.
+    pub steps: BTreeMap<&'static str, (redis::Cmd, u64, Vec<String>)>,
     pub step_number: u64,
     pub add_number: u64,
     /// Finished states whose jobs were trimmed, and what is left of them, in an order in which ties do not count.
@@ -173,9 +178,17 @@ impl Drive {
         let random = &mut self.random;
         let (held, lost): (Vec<_>, Vec<_>) = self.model.held_by(owner).into_iter().partition(|_| random.once_in(2));
         let mut packed = Packer::default();
-        packed.array(held.len());
+        packed.array(2 * (held.len() + lost.len()));
+        // that a job was held before does not keep it
+        for id in &lost {
+            packed.str(id).int(1);
+        }
         for id in &held {
-            packed.str(id);
+            let claim = match self.model.state(id) {
+                Some(State::Active { claim, .. }) => *claim as i64,
+                state => panic!("{id} is {state:?}"),
+            };
+            packed.str(id).int(claim);
         }
         let mut call = self.queue.call(&DISOWN);
         call.arg(self.model.now_ms).arg(unique_id()).arg(0).arg(1);

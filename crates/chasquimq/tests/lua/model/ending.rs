@@ -51,7 +51,7 @@ impl Drive {
         for (belief, ending) in &ended {
             let id = &belief.id;
             self.note(format!("  {id} {:?} ends {ending:?}", belief.place));
-            if !self.model.is_held_by(id, owner) {
+            if !self.model.is_held_by(id, owner, belief.claim) {
                 // that a job was let go is no claim
                 if matches!(ending, Ending::LetGo) {
                     continue;
@@ -193,28 +193,32 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
     while at < ended.len() {
         let (belief, ending) = &ended[at];
         let mut next = at + 1;
+        step = step.of_claim(belief.claim);
         step = match (ending, &belief.place) {
             (Ending::Completed { .. }, Place::Record(_)) => {
-                let mut records = Vec::new();
+                let (mut records, mut claims) = (Vec::new(), Vec::new());
                 while let Some((
                     Belief {
                         place: Place::Record(id),
+                        claim,
                         ..
                     },
                     Ending::Completed { result },
                 )) = ended.get(next - 1)
                 {
                     records.push((id.as_str(), result.as_str()));
+                    claims.push(*claim);
                     next += 1;
                 }
                 next -= 1;
-                step.done_records(&records)
+                step.done_records_of(&claims, &records)
             }
             (Ending::Completed { result }, Place::Child(..)) => step.done_children(&belief.place, &[result]),
             (Ending::Completed { .. }, Place::Frame(first, n, offset)) => {
                 let follows = |i: usize| match ended.get(i) {
                     Some((other, Ending::Completed { .. })) => {
-                        matches!(other.place, Place::Frame(f, _, o) if f == *first && o == offset + (i - at) as u64)
+                        other.claim == belief.claim
+                            && matches!(other.place, Place::Frame(f, _, o) if f == *first && o == offset + (i - at) as u64)
                     }
                     _ => false,
                 };

@@ -8,10 +8,16 @@ use chasquimq::Vitals;
 pub enum State {
     Waiting,
     Prioritized,
-    Active { owner: String },
+    /// The claim is that of the step that took it.
+    Active {
+        owner: String,
+        claim: u64,
+    },
     Completed,
     Failed,
-    Delayed { due_ms: u64 },
+    Delayed {
+        due_ms: u64,
+    },
 }
 
 impl State {
@@ -87,6 +93,8 @@ pub struct Model {
     /// In the order in which they are due.
     pub delayed: Vec<(u64, String)>,
     pub last_number: u64,
+    /// Of what the step under way takes.
+    pub claim: u64,
     pub leases: BTreeSet<String>,
     pub paused: bool,
     pub concurrency: u64,
@@ -129,8 +137,9 @@ impl Model {
         self.jobs.get_mut(id).expect("a job of the model")
     }
 
-    pub fn is_held_by(&self, id: &str, by: &str) -> bool {
-        matches!(self.state(id), Some(State::Active { owner }) if owner == by)
+    /// Whether this taking of the job by this worker is the one under way.
+    pub fn is_held_by(&self, id: &str, by: &str, taken: u64) -> bool {
+        matches!(self.state(id), Some(State::Active { owner, claim }) if owner == by && *claim == taken)
     }
 
     /// A new job, in no place yet. False when the id is known.
@@ -277,11 +286,12 @@ impl Model {
             };
             taken.push(id);
         }
-        let now_ms = self.now_ms;
+        let (now_ms, claim) = (self.now_ms, self.claim);
         for id in &taken {
             let job = self.job(id);
             job.state = State::Active {
                 owner: owner.to_owned(),
+                claim,
             };
             job.vitals.attempts_started += 1;
             job.vitals.processed_on = Some(now_ms);
@@ -364,6 +374,7 @@ impl Model {
             Ending::LetGo => {
                 job.state = State::Active {
                     owner: NOBODY.to_owned(),
+                    claim: 0,
                 };
                 None
             }
@@ -433,13 +444,14 @@ impl Model {
     /// Jobs whose owner has no lease, in the order in which they became active.
     pub fn lost(&self) -> Vec<String> {
         let is_alive =
-            |id: &String| matches!(self.state(id), Some(State::Active { owner }) if self.leases.contains(owner));
+            |id: &String| matches!(self.state(id), Some(State::Active { owner, .. }) if self.leases.contains(owner));
         self.active().into_iter().filter(|id| !is_alive(id)).collect()
     }
 
     /// Jobs that this owner holds, in the order in which they became active.
     pub fn held_by(&self, owner: &str) -> Vec<String> {
-        let is_held = |id: &String| matches!(self.state(id), Some(State::Active { owner: other }) if other == owner);
+        let is_held =
+            |id: &String| matches!(self.state(id), Some(State::Active { owner: other, .. }) if other == owner);
         self.active().into_iter().filter(is_held).collect()
     }
 

@@ -24,6 +24,10 @@ const KEEPS: [Keep; 6] = [
     (5, 1, 3),
 ];
 
+fn claim_of(step: u64) -> u64 {
+    2 * step
+}
+
 impl Drive {
     pub fn step(&mut self) {
         let owner = *self.random.pick(&OWNERS);
@@ -36,6 +40,7 @@ impl Drive {
                 .keep(keep.0, keep.1 as f64, keep.2);
         self.note(format!("step of {owner}, keep {keep:?}"));
         self.model.leases.insert(owner.to_owned());
+        self.model.claim = claim_of(self.step_number);
         let mut rejected = Vec::new();
         if !self.random.once_in(3) {
             (step, rejected) = self.end_some(owner, keep, step);
@@ -67,7 +72,7 @@ impl Drive {
             panic!("{value:?}")
         };
         // the model knows no lease of what was let go
-        self.queue.end_lease(NOBODY);
+        self.queue.end_lease(&format!("{NOBODY}{owner}.{}", self.model.claim));
         self.accept(owner, &parts[0], &rejected);
         let waiting = self.model.line().len();
         let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
@@ -88,7 +93,7 @@ impl Drive {
             let after = self.queue.show();
             self.same(&after, &keys);
         }
-        self.steps.insert(owner, (call, taken));
+        self.steps.insert(owner, (call, self.model.claim, taken));
     }
 
     /// What a fetch takes, when the next job is due, whether jobs must not start, and whether that is the rate limit's doing.
@@ -131,6 +136,7 @@ impl Drive {
                     .map_or(0, |n| redis::from_redis_value::<u64>(n.clone()).expect("number"));
                 taken.next();
                 beliefs.extend((0..n).map(|offset| Belief {
+                    claim: self.model.claim,
                     id: (first + offset).to_string(),
                     place: Place::Frame(first, n, offset),
                     attempts_made: 0,
@@ -155,6 +161,7 @@ impl Drive {
             let data = Body::parse(&body).expect("body").data;
             self.same(&format!("{data} {started} {:?}", vitals.deferred_failure), &expected);
             beliefs.push(Belief {
+                claim: self.model.claim,
                 place: Place::Record(id.clone()),
                 attempts_made: vitals.attempts_made,
                 id,
@@ -168,7 +175,7 @@ impl Drive {
     /// An old copy of a step arrives late. It may show the worker alive, and must do nothing else.
     pub fn step_again(&mut self) {
         let owner = *self.random.pick(&OWNERS);
-        let Some((step, taken)) = self.steps.get(owner).cloned() else {
+        let Some((step, claim, taken)) = self.steps.get(owner).cloned() else {
             return;
         };
         self.note(format!("late copy of the last step of {owner}"));
@@ -180,13 +187,14 @@ impl Drive {
         let keys = without_leases(self.queue.show());
         let value = self.queue.carry_out_value(&step);
         self.model.leases.insert(owner.to_owned());
-        self.compare_replay(owner, &value, &taken);
+        self.compare_replay((owner, claim), &value, &taken);
         let after = without_leases(self.queue.show());
         self.same(&after, &keys);
     }
 
-    /// A worker that did not get its answer the first time must hear of every job it holds by then, and of no record it does not.
-    fn compare_replay(&self, owner: &str, value: &Value, taken: &[String]) {
+    /// A worker that did not get its answer the first time must hear of every job that it holds by then since that step, and of no record
+    /// that it does not.
+    fn compare_replay(&self, (owner, claim): (&str, u64), value: &Value, taken: &[String]) {
         let Value::Array(parts) = value else {
             panic!("{value:?}")
         };
@@ -205,14 +213,14 @@ impl Drive {
                 items.next();
             } else {
                 assert!(
-                    self.model.is_held_by(&id, owner),
+                    self.model.is_held_by(&id, owner, claim),
                     "a step sent again gives {id} to {owner}"
                 );
                 found.insert(id);
                 items.nth(2);
             }
         }
-        for id in taken.iter().filter(|id| self.model.is_held_by(id, owner)) {
+        for id in taken.iter().filter(|id| self.model.is_held_by(id, owner, claim)) {
             assert!(
                 found.contains(id),
                 "a step sent again does not give {id}, which {owner} holds"

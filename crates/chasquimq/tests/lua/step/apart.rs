@@ -149,7 +149,7 @@ fn a_result_of_a_job_that_is_not_held_is_refused() {
         .done_large(&of("x"), "1")
         .done_large(&of("z"), "2")
         .done_large(&of("q"), "3");
-    assert_eq!(queue.step(refused), "[[[0 x -6] [0 z -2] [0 q -1]] [] -1 0 1]");
+    assert_eq!(queue.step(refused), "[[[0 x -6 0] [0 z -2 0] [0 q -1 0]] [] -1 0 1]");
     queue.key_is("large", "dx=\"dx\" dy=\"dy\" dz=\"dz\"");
     queue.events_are("");
 }

@@ -160,11 +160,11 @@ fn a_failure_starts_the_parent_at_once() {
     // and keeps its place until it has failed
     assert_eq!(
         queue.step(Step::by("w").done_record("r", "").want(1)),
-        "[[[0 r -4]] [] -1 0 2]"
+        "[[[0 r -4 0]] [] -1 0 2]"
     );
     assert_eq!(
         queue.step(Step::by("w").done_record("r", "").want(2)),
-        "[[[0 r -4]] [0 x <[7 {} a 1]> '' 1] -1 0 1]"
+        "[[[0 r -4 0]] [0 x <[7 {} a 1]> '' 1] -1 0 1]"
     );
     queue.step(Step::by("w").done_record("b", "").done_record("r", ""));
     queue.key_is("completed", "b@1000 r@1000");
@@ -199,7 +199,10 @@ fn a_parent_with_a_failed_child_does_not_complete() {
     queue.add_flows(1000, &Tree::new().child_of_with(&keys, "r", "a", options));
     queue.step(Step::by("w").want(1));
     queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
-    assert_eq!(queue.step(Step::by("w").done_record("r", "")), "[[[0 r -9]] [] -1 0 0]");
+    assert_eq!(
+        queue.step(Step::by("w").done_record("r", "")),
+        "[[[0 r -9 0]] [] -1 0 0]"
+    );
     queue.step(Step::by("w").fail(&of("r"), &Fail::to("failed")));
     queue.key_is("failed", "a@1000 r@1000");
 }

@@ -132,7 +132,7 @@ fn a_record_that_is_said_to_complete_twice_completes_once() {
             .at(1010)
             .done_records(&[("x", "1"), ("x", "2"), ("y", "3")]),
     );
-    assert_eq!(reply, "[[[0 x -2]] [] -1 0 0]");
+    assert_eq!(reply, "[[[0 x -2 0]] [] -1 0 0]");
     queue.key_is("state", "cursor=2-r1 id=2 completed=2 references=1");
     queue.events_are("[X completed [x y] returnvalue [1 3] prev active] [E drained]");
 }
@@ -141,7 +141,7 @@ fn a_record_that_is_said_to_complete_twice_completes_once() {
 fn records_of_another_worker_do_not_complete() {
     let mut queue = taken(Plan::new().record("x").record("y"), 2);
     let reply = queue.step(Step::by("v").at(1010).done_records(&[("x", ""), ("y", "")]));
-    assert_eq!(reply, "[[[0 x -6] [0 y -6]] [] -1 0 0]");
+    assert_eq!(reply, "[[[0 x -6 0] [0 y -6 0]] [] -1 0 0]");
     queue.key_is("state", "cursor=2-r1 id=2 active=2 references=1");
     queue.key_is("completed", "(none)");
 }
