@@ -362,7 +362,7 @@ impl NativeWorker {
             number: flush,
             now_ms: now as u64,
             completed,
-            text,
+            text: Arc::new(text),
             others: others.map(to_others).unwrap_or_default(),
             // JSON of these options can be read whatever their types
             changed: changed

@@ -131,8 +131,7 @@ impl Pair {
 
     /// Brings back what nobody holds.
     fn rescue(&mut self, at: usize) {
-        // jobs that were let go
-        self.queues[at].end_lease("-");
+        self.queues[at].end_leases_of_nobody();
         self.queues[at].command("DEL", "stalled", &[]);
         let now_ms = self.now_ms;
         run!(self.queues[at], RESCUE, now_ms, 1, 1);
