@@ -57,7 +57,7 @@ export interface DispatcherOptions {
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
-  /** Tokens are `<tokenPrefix>:<claim>:<slot>`: a job that is taken again gets another one. */
+  /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
   tokenPrefix: string;
   /** `processedBy` of the jobs. */
   workerName: string | undefined;
