@@ -6,7 +6,7 @@
  * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
-import { Backoffs } from './backoffs.js';
+import { Backoffs, LONGEST_DELAY_MS } from './backoffs.js';
 import { beside, onceBeside } from './beside.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
@@ -16,6 +16,7 @@ import { FlowEncoder } from './flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
 import {
   NO_OPTIONS,
+  checkKeepLogs,
   checkName,
   checkPriority,
   normaliseOptions,
@@ -620,14 +621,15 @@ export class Job<
    * Adds a row to the log of the job of this id.
    * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
    * @returns the number of rows now kept
+   * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), Number(keepLogs || 0));
+    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */
   async clearLogs(keepLogs?: number): Promise<void> {
-    await this.queue.commands.native.clearLogs(this.knownId(), keepLogs || 0);
+    await this.queue.commands.native.clearLogs(this.knownId(), checkKeepLogs(keepLogs));
   }
 
   /**
@@ -705,8 +707,10 @@ export class Job<
    */
   async moveToDelayed(timestamp: number, token?: string): Promise<void> {
     const now = Date.now();
-    const delay = timestamp > now ? timestamp - now : 0;
-    await this.queue.commands.native.moveToDelayed(this.knownId(), now + delay, token ?? UNLOCKED, now);
+    const left = timestamp - now;
+    const delay = left > 0 ? left : 0;
+    const due = now + Math.min(delay, LONGEST_DELAY_MS);
+    await this.queue.commands.native.moveToDelayed(this.knownId(), due, token ?? UNLOCKED, now);
     this.delay = delay;
     recordJob(this.queue, this, 'delayed');
   }
