@@ -10,7 +10,7 @@ use crate::{
     frame::{prioritized_body, record_body, Brood, FrameBuilder},
     id::unique_uuid_front,
     keys::{qualified_name, slot_of, Keys},
-    options::JobOptions,
+    options::{self, JobOptions},
     pack::Packer,
     producer::read_full,
     queue::{read_code, Queue},
@@ -356,7 +356,11 @@ impl<'a> Packing<'a> {
         }
         self.extras_count += 1;
         let is_due_later = options.delay_ms > 0 && !self.has_children[index];
-        let due_ms = if is_due_later { timestamp + options.delay_ms } else { 0 };
+        let due_ms = if is_due_later {
+            options::due_ms(timestamp, options.delay_ms)
+        } else {
+            0
+        };
         self.extras
             .int(self.places.len() as i64)
             .array(8)

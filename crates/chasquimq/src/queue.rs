@@ -10,7 +10,7 @@ use crate::{
     job::{Body, Job, Vitals},
     keys::Keys,
     large::{self, Large},
-    options::JobOptions,
+    options::{self, JobOptions},
     pack::Packer,
     producer::{Added, Batch, Producer},
     server::{
@@ -350,7 +350,7 @@ impl Queue {
         let args = [
             Arg::Int(now_ms as i64),
             Arg::from(id),
-            Arg::Int((now_ms + delay_ms) as i64),
+            Arg::Int(options::due_ms(now_ms, delay_ms) as i64),
         ];
         self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
             .await
@@ -371,9 +371,15 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
     pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
-        self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed")
-            .await
-            .map(drop)
+        self.move_active(
+            now_ms,
+            id,
+            due_ms.clamp(1, 2 * options::LONGEST_MS),
+            token,
+            "moveToDelayed",
+        )
+        .await
+        .map(drop)
     }
 
     /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.
