@@ -16,7 +16,7 @@ import {
 import { Producer } from './producer.js';
 import { Readiness } from './readiness.js';
 
-/** The object whose connection this is: it emits what the connection reports. */
+/** An object whose connection this is: it emits what the connection reports. */
 export interface CommandsOwner {
   readonly closing: Promise<void> | undefined;
   emit(event: string, ...args: unknown[]): boolean;
@@ -25,16 +25,18 @@ export interface CommandsOwner {
 export class Commands {
   readonly producer = new Producer(() => this.usable());
   private readonly readiness: Readiness;
+  private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
   private addingFlows = 0;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
 
   constructor(
-    private readonly owner: CommandsOwner,
+    owner: CommandsOwner,
     private readonly target: NativeQueueOptions,
     private readonly connection: Connection,
   ) {
+    this.owners = [owner];
     this.readiness = new Readiness(
       () => this.open().ready(),
       connection.retryStrategy,
@@ -93,13 +95,27 @@ export class Commands {
     if (message.error) {
       const error = errorFromNative(message.error);
       // what fails while closing is what closing brings about
-      if (!this.owner.closing) this.owner.emit('error', error);
+      if (!this.isClosing) this.emit('error', error);
       this.readiness.failed(error);
     }
-    if (message.closed && !this.owner.closing) {
+    if (message.closed && !this.isClosing) {
       this.readiness.lost();
-      this.owner.emit('ioredis:close');
+      this.emit('ioredis:close');
     }
+  }
+
+  /** Another object uses the connection from now on: it hears of it, too. */
+  share(owner: CommandsOwner): this {
+    this.owners.push(owner);
+    return this;
+  }
+
+  private get isClosing(): boolean {
+    return this.owners.some(({ closing }) => closing !== undefined);
+  }
+
+  private emit(event: string, ...args: unknown[]): void {
+    for (const owner of this.owners) owner.emit(event, ...args);
   }
 
   /** Adds flows, to any queues. A close waits for them, as for every add. */
