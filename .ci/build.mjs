@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -59,7 +60,9 @@ export async function buildFacade() {
     // src/native.ts names the addon as ../index.cjs and its types as ../index.js, which are the package root's from
     // src/. These two make the same names right from dist/cjs/.
     writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");
-    writeFileSync(path(staged, 'index.d.ts'), "export * from '../index.js';\n");
+    cpSync(path('index.d.ts'), path(staged, 'index.d.ts'));
+    // CommonJS, types included: those of an ES module would ask for TypeScript 5.3
+    writeFileSync(path(staged, 'package.json'), '{ "type": "commonjs" }\n');
     rmSync(path('dist'), { recursive: true, force: true });
     renameSync(path(staged), path('dist'));
   });
@@ -99,7 +102,6 @@ async function writeCommonJs(cjs) {
     join(cjs, 'index.js'),
     "Object.defineProperty(module.exports, 'default', { value: module.exports });\n",
   );
-  writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs" }\n');
 }
 
 // What `import` gives is what `require` gives: two copies in one process would be two libraries, with classes of their
@@ -117,6 +119,7 @@ async function writeEsModule(esm) {
     'export default chasquimq;',
   ];
   mkdirSync(esm);
+  writeFileSync(join(esm, 'package.json'), '{ "type": "module" }\n');
   writeFileSync(join(esm, 'index.js'), `${text.join('\n')}\n`);
   writeFileSync(join(esm, 'index.d.ts'), `${types.join('\n')}\n`);
 }
