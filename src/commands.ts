@@ -22,6 +22,35 @@ export interface CommandsOwner {
   emit(event: string, ...args: unknown[]): boolean;
 }
 
+/** Milliseconds for which a close waits for a server that answers nothing, though it keeps the connection. */
+const PATIENCE_MS = 2_000;
+
+// Taken at load, so that a user's fake timers do not hold up a close.
+const { setInterval, clearInterval } = globalThis;
+
+/** Watches whether any of the commands under way is answered. */
+class Silence {
+  /** Resolves when none was for that long. */
+  readonly fell: Promise<false>;
+  private timer: NodeJS.Timeout | undefined = undefined;
+
+  constructor(unanswered: () => number) {
+    let before = unanswered();
+    this.fell = new Promise((resolve) => {
+      if (before === 0) return;
+      this.timer = setInterval(() => {
+        const now = unanswered();
+        if (now > 0 && now === before) resolve(false);
+        before = now;
+      }, PATIENCE_MS);
+    });
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+}
+
 export class Commands {
   readonly producer = new Producer(() => this.usable());
   private readonly readiness: Readiness;
@@ -128,15 +157,27 @@ export class Commands {
     }
   }
 
-  /** Waits for commands under way, then closes. Commands given later reject. */
+  /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
   async close(): Promise<void> {
     if (!this.ended) this.producer.flush();
     this.ended ??= new ConnectionClosedError();
+    const silence = new Silence(() => this.unanswered);
+    const isClosed = await Promise.race([this.closeEngine().then(() => true), silence.fell]);
+    silence.stop();
+    this.readiness.stop();
+    if (!isClosed) this.opened?.disconnect();
+    this.producer.abandon(this.ended);
+  }
+
+  private async closeEngine(): Promise<void> {
     // The engine waits for adds only once it has connected.
-    if (!this.producer.isIdle || this.addingFlows > 0) await this.readiness.news;
+    if (this.unanswered > 0) await this.readiness.news;
     this.readiness.stop();
     await this.opened?.close();
-    this.producer.abandon(this.ended);
+  }
+
+  private get unanswered(): number {
+    return this.producer.unanswered + this.addingFlows;
   }
 
   /** Closes at once; commands under way reject. */
