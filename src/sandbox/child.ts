@@ -210,7 +210,7 @@ function importable(file: string): string {
 /** What a child runs. In a clone it is that of the last build. */
 function entryFile(): string {
   const file = fileURLToPath(new URL('./main.js', import.meta.url));
-  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/esm/sandbox/main.js', import.meta.url));
+  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/cjs/sandbox/main.js', import.meta.url));
 }
 
 /** This process's own, but for the port of the inspector, which is taken. */
