@@ -1,0 +1,424 @@
+/** Carries out one program on one library, and tells what was to be seen. */
+import type { EventEmitter } from 'node:events';
+import type { ConnectionOptions, FlowJob, FlowProducer, Job, JobNode, Queue, QueueEvents, Worker } from 'bullmq';
+import { fileURLToPath } from 'node:url';
+import type { Library } from '../support/libraries.js';
+import { sleep } from '../support/waiting.js';
+import { call, Handlers, Signals } from './handler.js';
+import { fieldsOf, Observer } from './observe.js';
+import type { Action, JobPlan, Observation, Program, SeenJob, SeenWorker, Step, WorkerPlan } from './program.js';
+import { settle } from './settle.js';
+import { decode, messageOf, shown, UUID } from './values.js';
+
+const PROCESSOR = fileURLToPath(new URL('./processors/scripted.mjs', import.meta.url));
+const HELD_MS = 3_000;
+const CLOSE_MS = 4_000;
+const MARK_MS = 6_000;
+
+export interface Place {
+  readonly lib: Library;
+  readonly connection: ConnectionOptions;
+  readonly prefix: string;
+  /** Rejections that nobody handled, and exceptions that nobody caught, since the program began. */
+  readonly unhandled: string[];
+}
+
+export async function execute(program: Program, place: Place): Promise<Observation> {
+  const world = new World(program, place);
+  await world.open();
+  try {
+    for (const [index, step] of program.steps.entries()) await world.carryOut(step, index);
+    await world.end();
+    return await world.observation();
+  } finally {
+    await world.close();
+  }
+}
+
+interface Known {
+  readonly queue: number;
+  readonly id: string;
+}
+
+interface Running {
+  readonly plan: WorkerPlan;
+  worker?: Worker;
+  paused: boolean;
+  readonly errors: string[];
+  closed: string;
+}
+
+class World {
+  readonly #queues: Queue[] = [];
+  readonly #events: QueueEvents[] = [];
+  readonly #flows: FlowProducer;
+  readonly #observer = new Observer();
+  readonly #signals = new Signals();
+  readonly #scripts = new Map<string, readonly (readonly Action[])[]>();
+  readonly #handlers: Handlers;
+  readonly #workers: Running[];
+  readonly #jobs = new Map<string, Known>();
+  readonly #taken = new Map<string, { job: Job; token: string; worker: number }>();
+  readonly #answers: Record<string, string> = {};
+  readonly #flowErrors: string[] = [];
+  readonly #base;
+  #touched = 0;
+  #marks = 0;
+
+  constructor(
+    private readonly program: Program,
+    private readonly place: Place,
+  ) {
+    const { lib, connection, prefix } = place;
+    this.#base = { connection, prefix };
+    for (let i = 0; i < program.queues; i++) {
+      this.#queues.push(new lib.Queue(`q${i}`, this.#base));
+      this.#events.push(new lib.QueueEvents(`q${i}`, { ...this.#base, lastEventId: '0-0' }));
+    }
+    this.#flows = new lib.FlowProducer(this.#base);
+    this.#handlers = new Handlers({
+      lib,
+      queues: this.#queues,
+      signals: this.#signals,
+      scripts: this.#scripts,
+      addJob: (queue, plan, parent) => this.#addChild(queue, plan, parent),
+      touch: () => void this.#touched++,
+    });
+    this.#workers = program.workers.map((plan) => ({ plan, paused: false, errors: [], closed: 'never started' }));
+  }
+
+  async open(): Promise<void> {
+    const note = (error: Error) => void this.#flowErrors.push(messageOf(error));
+    for (const opened of [...this.#queues, ...this.#events, this.#flows]) (opened as EventEmitter).on('error', note);
+    this.#events.forEach((events, index) => this.#observer.watchQueue(index, events));
+    await Promise.all([...this.#queues, ...this.#events].map((opened) => opened.waitUntilReady()));
+  }
+
+  /** What a step answers is noted under its number and what it is. */
+  async carryOut(step: Step, index: number): Promise<void> {
+    const label = 'method' in step ? `${step.do} ${step.method}` : step.do;
+    const at = `${index} ${label}`;
+    try {
+      const answer = await this.#do(step);
+      if (answer !== undefined) this.#answers[at] = answer;
+    } catch (error) {
+      this.#answers[at] = `rejects ${this.#normal(messageOf(error))}`;
+    }
+  }
+
+  async #do(step: Step): Promise<string | undefined> {
+    switch (step.do) {
+      case 'start':
+        await this.#start(step.worker);
+        return undefined;
+      case 'stop':
+        return await this.#closeWorker(this.#workers[step.worker], step.force);
+      case 'pauseWorker':
+        this.#workers[step.worker].paused = true;
+        return shown(await this.#workers[step.worker].worker?.pause(true));
+      case 'resumeWorker':
+        this.#workers[step.worker].paused = false;
+        return shown(await this.#workers[step.worker].worker?.resume());
+      case 'add':
+        return await this.#add(step);
+      case 'settle':
+        return await this.#settle();
+      case 'held':
+        return await this.#held(step);
+      case 'signal':
+        this.#signals.give(step.signal);
+        return undefined;
+      case 'cancel':
+        return this.#cancel(step);
+      case 'queue':
+        return await this.#callQueue(step);
+      case 'job':
+        return await this.#callJob(step);
+      case 'take':
+        return await this.#take(step);
+      case 'finish':
+        return await this.#finish(step);
+    }
+  }
+
+  async #start(index: number): Promise<void> {
+    const running = this.#workers[index];
+    if (!running || running.worker) return;
+    const { lib } = this.place;
+    const { plan } = running;
+    const strategy = plan.strategy?.map(decode) as number[] | undefined;
+    const worker = new lib.Worker(`q${plan.queue}`, this.#processor(plan), {
+      ...this.#base,
+      concurrency: plan.concurrency,
+      useWorkerThreads: plan.kind === 'thread',
+      workerForkOptions: { execArgv: [] },
+      workerThreadsOptions: { execArgv: [] },
+      drainDelay: 1,
+      ...(strategy && {
+        settings: { backoffStrategy: (made?: number) => strategy[Math.min(made ?? 1, strategy.length) - 1] },
+      }),
+      ...(decode(plan.opts ?? {}) as object),
+    });
+    running.worker = worker;
+    running.closed = 'not yet';
+    worker.on('error', (error) => void running.errors.push(this.#normalError(error)));
+    this.#observer.watchWorker(worker);
+    await worker.waitUntilReady();
+  }
+
+  #processor({ kind }: WorkerPlan) {
+    if (kind === 'manual') return null;
+    if (kind !== 'function') return PROCESSOR;
+    return (job: Job, token: string | undefined, signal: AbortSignal | undefined) =>
+      this.#handlers.handle(job, token, signal);
+  }
+
+  async #add({ queue, how, jobs }: Extract<Step, { do: 'add' }>): Promise<string> {
+    const all = jobs.flatMap((plan) => this.#expand(plan, queue));
+    if (how === 'flow') {
+      const trees: JobNode[] = [];
+      for (const plan of all) trees.push(await this.#flows.add(this.#tree(plan, queue)));
+      trees.forEach((tree) => this.#rememberTree(tree));
+      return shown(trees.length);
+    }
+    const calls = all.map((plan) => ({ name: plan.key, data: this.#data(plan, queue), opts: this.#opts(plan) }));
+    const added: Job[] = [];
+    if (how === 'bulk') added.push(...(await this.#queues[queue].addBulk(calls)));
+    else for (const { name, data, opts } of calls) added.push(await this.#queues[queue].add(name, data, opts));
+    for (const { name, id = '' } of added) this.#jobs.set(name, { queue, id });
+    return shown(added.slice(0, 5).map(({ id }) => id));
+  }
+
+  /** A job with copies as so many jobs, whose scripts are known from then on. */
+  #expand(plan: JobPlan, queue: number): JobPlan[] {
+    const names =
+      plan.copies === undefined ? [plan.key] : Array.from({ length: plan.copies }, (_, i) => `${plan.key}#${i}`);
+    return names.map((key) => {
+      this.#scripts.set(key, plan.script ?? []);
+      const children = plan.children?.flatMap((child) => this.#expand(child, child.queue ?? queue));
+      return { ...plan, key, ...(children && { children }) };
+    });
+  }
+
+  #data(plan: JobPlan, queue: number): object {
+    const sandboxed = this.program.workers.some(
+      (worker) => worker.queue === queue && (worker.kind === 'process' || worker.kind === 'thread'),
+    );
+    return sandboxed ? { key: plan.key, script: plan.script ?? [] } : { key: plan.key };
+  }
+
+  #opts({ opts = {} }: JobPlan): object {
+    return decode(opts) as object;
+  }
+
+  #tree(plan: JobPlan, queue: number): FlowJob {
+    const at = plan.queue ?? queue;
+    const children = plan.children?.map((child) => this.#tree(child, at));
+    const { place } = this;
+    return {
+      name: plan.key,
+      queueName: `q${at}`,
+      prefix: place.prefix,
+      data: this.#data(plan, at),
+      opts: this.#opts(plan),
+      ...(children && { children }),
+    };
+  }
+
+  #rememberTree({ job, children }: JobNode): void {
+    this.#jobs.set(job.name, { queue: Number(job.queueName.slice(1)), id: job.id ?? '' });
+    for (const child of children ?? []) this.#rememberTree(child);
+  }
+
+  async #addChild(queue: number, plan: JobPlan, parent: Job): Promise<void> {
+    const opts = { ...this.#opts(plan), parent: { id: parent.id ?? '', queue: parent.queueQualifiedName } };
+    const child = await this.#queues[queue].add(plan.key, this.#data(plan, queue), opts);
+    this.#jobs.set(plan.key, { queue, id: child.id ?? '' });
+  }
+
+  async #settle(): Promise<string> {
+    const { program } = this;
+    const workers = this.#workers;
+    const handlers = this.#handlers;
+    const signals = this.#signals;
+    const observer = this.#observer;
+    const taken = this.#taken;
+    const touched = () => this.#touched;
+    return await settle({
+      queues: this.#queues,
+      hasWorker: (queue) =>
+        workers.some(
+          ({ plan, worker, paused, closed }) =>
+            plan.queue === queue && plan.kind !== 'manual' && worker && !paused && closed === 'not yet',
+        ),
+      sandboxed: program.workers.some(({ kind }) => kind === 'process' || kind === 'thread'),
+      get running() {
+        return handlers.running;
+      },
+      get held() {
+        return signals.held;
+      },
+      get taken() {
+        return taken.size;
+      },
+      get heard() {
+        return observer.heard + touched();
+      },
+    });
+  }
+
+  async #held({ signal, times }: Extract<Step, { do: 'held' }>): Promise<string> {
+    const deadline = performance.now() + HELD_MS;
+    while (this.#signals.waitingFor(signal) < times) {
+      if (performance.now() > deadline) return `only ${this.#signals.waitingFor(signal)}`;
+      await sleep(5); // the handler says so within this process
+    }
+    return 'held';
+  }
+
+  #cancel({ key, reason }: Extract<Step, { do: 'cancel' }>): string {
+    const id = this.#jobs.get(key)?.id ?? key;
+    return shown(this.#workers.some(({ worker }) => worker?.cancelJob(id, reason)));
+  }
+
+  async #callQueue({ queue, method, args }: Extract<Step, { do: 'queue' }>): Promise<string> {
+    const target = this.#queues[queue] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    const obliterates = method === 'obliterate';
+    // what was told before is to be heard before it is gone
+    if (obliterates) await this.#mark();
+    const given = args.map(decode).map((arg) => (typeof arg === 'string' ? this.#idOf(arg) : arg));
+    const answer = await target[method](...given);
+    if (obliterates) {
+      this.#signals.forgetHeld();
+      await sleep(5); // in the same millisecond BullMQ's event log begins with numbers that its readers have passed
+    }
+    return shown(Array.isArray(answer) ? answer.map(String).sort() : answer);
+  }
+
+  /** `job:key` stands for the id of that job. */
+  #idOf(arg: string): string {
+    return arg.startsWith('job:') ? (this.#jobs.get(arg.slice(4))?.id ?? 'no-such-job') : arg;
+  }
+
+  async #callJob({ key, method, args }: Extract<Step, { do: 'job' }>): Promise<string> {
+    const known = this.#jobs.get(key);
+    const job = known && (await this.#queues[known.queue].getJob(known.id));
+    if (!job) return 'no such job';
+    return shown(await call(job, method, args.map(decode)));
+  }
+
+  async #take({ worker, as }: Extract<Step, { do: 'take' }>): Promise<string> {
+    const token = `token ${as}`;
+    const job = await this.#workers[worker]?.worker?.getNextJob(token, { block: false });
+    if (!job) return 'none';
+    this.#taken.set(as, { job, token, worker });
+    return `${job.name} made ${job.attemptsMade} started ${job.attemptsStarted}`;
+  }
+
+  async #finish({ as, method, args, wrong }: Extract<Step, { do: 'finish' }>): Promise<string> {
+    const taken = this.#taken.get(as);
+    if (!taken) return 'none taken';
+    const { job, token, worker } = taken;
+    const answer = await call(job, method, args.map(decode), wrong ? 'a wrong token' : token);
+    if (Array.isArray(answer) && /^moveTo(Completed|Failed)$/.test(method)) return this.#afterFetch(answer, as, worker);
+    return shown(answer);
+  }
+
+  /** The next job comes with the end of the last. */
+  #afterFetch([raw, id]: unknown[], as: string, worker: number): string {
+    this.#taken.delete(as);
+    const running = this.#workers[worker].worker as unknown as {
+      nextJobFromJobData(raw: unknown, id: unknown, token: string): Promise<Job | undefined>;
+    };
+    if (!raw) return `ended, next ${shown(id)}`;
+    void running.nextJobFromJobData(raw, id, `token ${as}`).then((job) => {
+      if (job) this.#taken.set(as, { job, token: `token ${as}`, worker });
+    });
+    return `ended, next ${shown(id)}`;
+  }
+
+  /** Everything that was told until now has been heard. */
+  async #mark(): Promise<void> {
+    const { lib } = this.place;
+    const at = String(++this.#marks);
+    for (const [index, queue] of this.#queues.entries()) {
+      const producer = new lib.QueueEventsProducer(queue.name, this.#base);
+      await producer.publishEvent({ eventName: 'mark', at }, 1_000_000);
+      await producer.close();
+      const deadline = performance.now() + MARK_MS;
+      while (!this.#observer.hasMark(index, at) && performance.now() < deadline) await sleep(2); // comes by an event
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#answers.end = await this.#settle();
+    this.#signals.giveAll();
+    this.#answers.atLast = await this.#settle();
+    await this.#mark();
+  }
+
+  async observation(): Promise<Observation> {
+    const jobs: Record<string, SeenJob> = {};
+    for (const name of new Set([...this.#jobs.keys(), ...this.#observer.names])) jobs[name] = await this.#seen(name);
+    const queues = await Promise.all(this.#queues.map((queue, index) => this.#observer.seenQueue(index, queue)));
+    const workers: SeenWorker[] = [];
+    for (const running of this.#workers) {
+      if (running.worker && running.closed === 'not yet') await this.#closeWorker(running, false);
+      workers.push({ errors: [...running.errors].sort(), closed: running.closed });
+    }
+    await sleep(5); // an unhandled rejection is told a turn later
+    return this.#normalised({
+      jobs,
+      queues,
+      steps: this.#answers,
+      workers,
+      unhandled: [...this.place.unhandled, ...this.#flowErrors.map((text) => `error event: ${text}`)],
+      ...(this.program.ordered && { order: this.#handlers.order }),
+    });
+  }
+
+  async #seen(name: string): Promise<SeenJob> {
+    const { id = '', queue = -1 } = this.#jobs.get(name) ?? {};
+    const job = await this.#queues[queue]?.getJob(id);
+    const own = job?.name === name ? job : undefined;
+    const logs = own && (await this.#queues[queue].getJobLogs(id));
+    return {
+      id: name.includes('/') ? 'any' : id,
+      state: own ? await own.getState() : 'gone',
+      fields: own ? { ...fieldsOf(own), logs: shown(logs) } : {},
+      runs: this.#handlers.runs.get(name) ?? [],
+      ...this.#observer.eventsOf(name),
+    };
+  }
+
+  async #closeWorker(running: Running | undefined, force = false): Promise<string> {
+    if (!running?.worker) return 'not running';
+    const closing = running.worker.close(force).then(
+      () => 'closed',
+      (error: unknown) => `rejects ${messageOf(error)}`,
+    );
+    // a close that hangs has no other sign
+    running.closed = await Promise.race([closing, sleep(CLOSE_MS).then(() => 'hangs')]);
+    return running.closed;
+  }
+
+  /** Prefixes and ids by chance are all that differs in what two libraries may say of a queue. */
+  #normal(text: string): string {
+    return text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
+  }
+
+  /** Ids depend on which handler was the first to add a child. */
+  #normalError(error: Error): string {
+    return this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+  }
+
+  #normalised(observation: Observation): Observation {
+    return JSON.parse(this.#normal(JSON.stringify(observation))) as Observation;
+  }
+
+  async close(): Promise<void> {
+    this.#signals.giveAll();
+    const all = [...this.#queues, ...this.#events, this.#flows].map((opened) => opened.close().catch(() => undefined));
+    await Promise.race([Promise.all(all), sleep(CLOSE_MS)]); // whatever hangs is not waited for
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * A program from a seed. It consists of scenes (scenes.ts), each of which ends when all is at rest, so that no step races with what
+ * a worker does: where two libraries, or two runs of one, may rightly differ, there is nothing to compare.
+ */
+import { Random } from '../support/random.js';
+import type { Program, Step, WorkerPlan } from './program.js';
+import { SCENES } from './scenes.js';
+
+export class Draft {
+  readonly workers: WorkerPlan[] = [];
+  readonly steps: Step[] = [];
+  ordered = false;
+  #keys = 0;
+  #signals = 0;
+
+  constructor(readonly random: Random) {}
+
+  queues = 0;
+
+  /** One more queue. */
+  queue(): number {
+    return this.queues++;
+  }
+
+  worker(plan: WorkerPlan): number {
+    return this.workers.push(plan) - 1;
+  }
+
+  step(...steps: Step[]): void {
+    this.steps.push(...steps);
+  }
+
+  key(): string {
+    return `j${++this.#keys}`;
+  }
+
+  signal(): string {
+    return `s${++this.#signals}`;
+  }
+
+  // What is drawn.
+
+  /** True once in `n`. */
+  once(n: number): boolean {
+    return this.random.next(n) === 0;
+  }
+
+  oneOf<T>(list: readonly T[]): T {
+    return list[this.random.next(list.length)];
+  }
+
+  between(low: number, high: number): number {
+    return low + this.random.next(high - low + 1);
+  }
+
+  times<T>(n: number, make: (i: number) => T): T[] {
+    return Array.from({ length: n }, (_, i) => make(i));
+  }
+}
+
+export function generate(seed: number): Program {
+  const random = new Random(seed);
+  // neighbouring seeds begin alike
+  for (let i = 0; i < 5; i++) random.next(2);
+  const draft = new Draft(random);
+  for (const scene of draft.times(draft.oneOf([1, 1, 2, 3]), () => pick(draft))) {
+    scene(draft);
+    if (draft.ordered) break;
+  }
+  const { queues, workers, steps, ordered } = draft;
+  return { name: `seed ${seed}`, queues, workers, steps, ...(ordered && { ordered }) };
+}
+
+function pick(draft: Draft) {
+  const total = SCENES.reduce((sum, { weight }) => sum + weight, 0);
+  let at = draft.random.next(total);
+  for (const { weight, play } of SCENES) {
+    if (at < weight) return play;
+    at -= weight;
+  }
+  return SCENES[0].play;
+}

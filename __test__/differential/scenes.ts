@@ -1,0 +1,327 @@
+/** Scenes of which programs consist. Each plays on queues of its own and ends when all is at rest. */
+import type { Draft } from './generate.js';
+import type { Action, JobPlan, Step } from './program.js';
+import { FAILURE_OPTIONS, job, jobOpts, sandboxJob, strategy } from './scripts.js';
+import type { Plain } from './values.js';
+
+interface Scene {
+  readonly weight: number;
+  play(draft: Draft): void;
+}
+
+const CONCURRENCY = [1, 2, 3, 5, 10] as const;
+const SETTLE: Step = { do: 'settle' };
+
+export const SCENES: readonly Scene[] = [
+  { weight: 8, play: handlers },
+  { weight: 4, play: stepJobs },
+  { weight: 3, play: newLife },
+  { weight: 3, play: cancelled },
+  { weight: 4, play: byHand },
+  { weight: 4, play: flows },
+  { weight: 3, play: deduplicated },
+  { weight: 5, play: administered },
+  { weight: 3, play: inOrder },
+  { weight: 2, play: pausedWorker },
+  { weight: 1, play: sandboxed },
+];
+
+function worker(draft: Draft, queue: number, concurrency: number = draft.oneOf(CONCURRENCY)): number {
+  const opts: Record<string, Plain> = {};
+  if (draft.once(12)) opts.maxStartedAttempts = draft.oneOf([1, 2, 3]);
+  return draft.worker({ queue, kind: 'function', concurrency, opts, strategy: strategy(draft) });
+}
+
+function addStep(draft: Draft, queue: number, jobs: readonly JobPlan[]): Step {
+  return { do: 'add', queue, how: draft.oneOf(['one', 'bulk']), jobs };
+}
+
+/** Handlers that do anything there is. */
+function handlers(draft: Draft): void {
+  const queue = draft.queue();
+  const childQueue = draft.once(2) ? queue : draft.queue();
+  const start: Step[] = [{ do: 'start', worker: worker(draft, queue) }];
+  if (childQueue !== queue) start.push({ do: 'start', worker: worker(draft, childQueue) });
+  const jobs = () => draft.times(draft.between(1, 4), () => job(draft, { copies: true, childQueue }));
+  const before = draft.once(2);
+  if (before) draft.step(...start);
+  draft.step(addStep(draft, queue, jobs()));
+  if (!before) draft.step(...start);
+  draft.step(SETTLE);
+  if (draft.once(2)) draft.step(addStep(draft, queue, jobs()), SETTLE);
+}
+
+/** Many jobs that move themselves, while the same worker has slots to take them again. */
+function stepJobs(draft: Draft): void {
+  const queue = draft.queue();
+  const childQueue = draft.once(2) ? queue : draft.queue();
+  const move = draft.oneOf<Action>([
+    { do: 'moveToWait' },
+    { do: 'moveToDelayed', ms: 0 },
+    { do: 'waitForChildren', queue: childQueue, jobs: [{ key: draft.key() }] },
+  ]);
+  const work: Action[] = draft.once(2) ? [{ do: 'wait', ms: draft.oneOf([0, 1, 3]) }] : [];
+  const plan: JobPlan = {
+    key: draft.key(),
+    copies: draft.oneOf([5, 20, 50]),
+    script: draft.times(draft.between(1, 2), () => [...work, move]),
+  };
+  const concurrency = draft.oneOf([2, 5, 10]);
+  draft.step(addStep(draft, queue, [plan]));
+  draft.step({ do: 'start', worker: worker(draft, queue, concurrency) });
+  if (childQueue !== queue) draft.step({ do: 'start', worker: worker(draft, childQueue) });
+  draft.step(SETTLE);
+}
+
+/** The queue is obliterated while handlers run; the same ids are then those of other jobs. */
+function newLife(draft: Draft): void {
+  const queue = draft.queue();
+  const [before, after] = [draft.signal(), draft.signal()];
+  const n = draft.between(1, 3);
+  const ends = (): Action =>
+    draft.oneOf<Action>([
+      { do: 'return', value: 'of its run' },
+      { do: 'throw', what: 'error', text: 'of its run' },
+      { do: 'moveToWait' },
+      { do: 'moveToDelayed', ms: 30 },
+      { do: 'call', method: 'updateProgress', args: [7] },
+      { do: 'call', method: 'extendLock', args: ['$token', 10_000] },
+    ]);
+  const held = (signal: string) =>
+    draft.times(n, (): JobPlan => ({ key: draft.key(), script: [[{ do: 'hold', signal }, ends()]] }));
+  draft.step({ do: 'start', worker: worker(draft, queue, 2 * n + draft.random.next(3)) });
+  draft.step({ do: 'add', queue, how: 'one', jobs: held(before) }, { do: 'held', signal: before, times: n });
+  draft.step({ do: 'queue', queue, method: 'obliterate', args: [{ force: true }] });
+  draft.step({ do: 'add', queue, how: 'one', jobs: held(after) }, { do: 'held', signal: after, times: n });
+  const rest: Step[] = [{ do: 'signal', signal: before }, SETTLE, { do: 'signal', signal: after }, SETTLE];
+  draft.step(...(draft.once(4) ? [rest[2], rest[3], rest[0], rest[1]] : rest));
+}
+
+function cancelled(draft: Draft): void {
+  const queue = draft.queue();
+  const signal = draft.signal();
+  const [key, other] = [draft.key(), draft.key()];
+  const ending = draft.oneOf<Action[]>([
+    [],
+    [{ do: 'throw', what: 'error', text: 'cancelled' }],
+    [{ do: 'throw', what: 'unrecoverable', text: 'cancelled' }],
+    [{ do: 'moveToWait' }],
+    [{ do: 'return', value: 'all the same' }],
+  ]);
+  const opts: Record<string, Plain> = draft.once(2) ? { attempts: 2 } : {};
+  const jobs: JobPlan[] = [
+    { key, opts, script: [[{ do: 'untilCancelled' }, ...ending]] },
+    { key: other, script: [[{ do: 'hold', signal }]] },
+  ];
+  draft.step({ do: 'start', worker: worker(draft, queue, 3) }, { do: 'add', queue, how: 'one', jobs });
+  draft.step({ do: 'held', signal: 'cancelled', times: 1 }, { do: 'held', signal, times: 1 });
+  draft.step({ do: 'cancel', key, ...(draft.once(2) && { reason: 'for a reason' }) });
+  if (draft.once(3)) draft.step({ do: 'cancel', key });
+  draft.step({ do: 'signal', signal }, SETTLE, { do: 'cancel', key: other });
+}
+
+/** Jobs that are taken and ended by hand, with the right token and with wrong ones. */
+function byHand(draft: Draft): void {
+  const queue = draft.queue();
+  const manual = draft.worker({ queue, kind: 'manual', concurrency: 1, strategy: strategy(draft) });
+  const plans = draft.times(draft.between(2, 5), (): JobPlan => {
+    const opts = jobOpts(draft, { timed: false });
+    return { key: draft.key(), opts };
+  });
+  draft.step(addStep(draft, queue, plans), { do: 'start', worker: manual });
+  const hands = ['left', 'right'];
+  for (let i = draft.between(4, 14); i > 0; i--) {
+    const as = draft.oneOf(hands);
+    if (draft.once(3)) draft.step({ do: 'take', worker: manual, as });
+    else if (draft.once(8)) draft.step({ do: 'job', key: draft.oneOf(plans).key, ...admin(draft) });
+    else draft.step({ do: 'finish', as, ...ended(draft), ...(draft.once(6) && { wrong: true as const }) });
+  }
+}
+
+function ended(draft: Draft): Pick<Extract<Step, { do: 'finish' }>, 'method' | 'args'> {
+  return draft.oneOf<{ method: string; args: Plain[] }>([
+    { method: 'moveToCompleted', args: [draft.oneOf<Plain>(['done', 0, null, { a: 1 }]), '$token', false] },
+    { method: 'moveToFailed', args: [{ $: 'error:by hand' }, '$token', false] },
+    { method: 'moveToWait', args: ['$token'] },
+    { method: 'moveToDelayed', args: [{ $: `now:${draft.oneOf([-1_000, 1_000_000])}` }, '$token'] },
+    { method: 'moveToWaitingChildren', args: ['$token'] },
+    { method: 'extendLock', args: ['$token', 60_000] },
+    { method: 'getState', args: [] },
+    { method: 'remove', args: [] },
+    { method: 'updateProgress', args: [1] },
+  ]);
+}
+
+/** Something that is done to a job from outside. */
+function admin(draft: Draft): Pick<Extract<Step, { do: 'job' }>, 'method' | 'args'> {
+  return draft.oneOf<{ method: string; args: Plain[] }>([
+    { method: 'remove', args: [] },
+    { method: 'promote', args: [] },
+    { method: 'retry', args: draft.oneOf<Plain[]>([[], ['completed'], ['failed', { resetAttemptsMade: true }]]) },
+    { method: 'changeDelay', args: [draft.oneOf([0, 1_000_000])] },
+    { method: 'changePriority', args: [{ priority: draft.oneOf([0, 1, 5]), lifo: draft.oneOf([true, false]) }] },
+    { method: 'updateData', args: [{ key: 'other' }] },
+    { method: 'log', args: ['from outside'] },
+    { method: 'getState', args: [] },
+    { method: 'getDependenciesCount', args: [] },
+    { method: 'removeUnprocessedChildren', args: [] },
+    { method: 'moveToFailed', args: [{ $: 'error:from outside' }, 'no token', false] },
+    { method: 'moveToCompleted', args: ['from outside', 'no token', false] },
+    { method: 'moveToWait', args: ['no token'] },
+  ]);
+}
+
+/** Trees of up to three levels. Of the children of one parent one may fail. */
+function flows(draft: Draft): void {
+  const home = draft.queue();
+  const queues = [home, ...(draft.once(2) ? [draft.queue()] : [])];
+  const tree = (depth: number, mayFail: boolean): JobPlan => {
+    const key = draft.key();
+    const below = depth > 0 ? draft.between(1, 3) : 0;
+    const culprit = draft.random.next(4);
+    const children = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
+    const fails = mayFail && draft.once(2);
+    const asks: Action[] = children.length > 0 ? [{ do: 'call', method: 'getDependenciesCount', args: [] }] : [];
+    const end: Action[] = fails ? [{ do: 'throw', what: 'error', text: 'in a flow' }] : [];
+    const opts: Record<string, Plain> = {};
+    if (mayFail) opts[draft.oneOf(FAILURE_OPTIONS)] = true;
+    if (draft.once(6)) opts.priority = draft.between(1, 3);
+    if (draft.once(8)) opts.delay = draft.oneOf([10, 30]);
+    if (draft.once(8)) opts.removeOnComplete = true;
+    const script = [[...asks, ...end]];
+    return { key, queue: draft.oneOf(queues), opts, ...(children.length > 0 && { children }), script };
+  };
+  const root = tree(draft.between(1, 3), false);
+  const all = (plan: JobPlan): JobPlan[] => [plan, ...(plan.children ?? []).flatMap(all)];
+  const nodes = all(root);
+  draft.step({ do: 'add', queue: home, how: 'flow', jobs: [root] });
+  for (let i = draft.oneOf([0, 0, 1, 2]); i > 0; i--)
+    draft.step({ do: 'job', key: draft.oneOf(nodes).key, ...admin(draft) });
+  // one slot: which of two children ends first is then no question of luck
+  for (const queue of queues) draft.step({ do: 'start', worker: worker(draft, queue, queues.length > 1 ? 1 : 1) });
+  draft.step(SETTLE);
+  if (draft.once(3)) draft.step({ do: 'job', key: draft.oneOf(nodes).key, ...admin(draft) }, SETTLE);
+}
+
+function deduplicated(draft: Draft): void {
+  const queue = draft.queue();
+  const signal = draft.signal();
+  const ids = ['one', 'two'];
+  const make = (script: Action[][] = []): JobPlan => {
+    const deduplication: Record<string, Plain> = { id: draft.oneOf(ids) };
+    if (draft.once(4)) deduplication.ttl = 600_000;
+    if (draft.once(5)) deduplication.replace = true;
+    if (draft.once(5)) deduplication.extend = true;
+    if (draft.once(4)) deduplication.keepLastIfActive = true;
+    const opts: Record<string, Plain> = { deduplication };
+    if (draft.once(4)) opts.delay = draft.oneOf([30, 1_000_000]);
+    // with both BullMQ has one job in two states
+    if (draft.once(6) && !deduplication.keepLastIfActive) opts.jobId = draft.oneOf(['mine', 'yours']);
+    if (draft.once(8)) opts.priority = 2;
+    return { key: draft.key(), opts, script };
+  };
+  const some = () => draft.times(draft.between(1, 4), () => make());
+  const add = (jobs: JobPlan[]): Step => ({ do: 'add', queue, how: 'one', jobs });
+  draft.step(add(some()));
+  if (draft.once(2)) draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['one'] });
+  if (draft.once(4)) draft.step({ do: 'queue', queue, method: 'removeDeduplicationKey', args: ['one'] }, add(some()));
+  draft.step({ do: 'start', worker: worker(draft, queue, 3) }, SETTLE);
+  if (draft.once(2)) {
+    const last = make([[{ do: 'hold', signal }]]);
+    const opts = { ...last.opts, delay: 0 };
+    draft.step(add([{ ...last, opts }]), SETTLE, add(some()), SETTLE, { do: 'signal', signal }, SETTLE);
+  }
+  draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['two'] });
+}
+
+/** Jobs that wait for a worker while all sorts of things are done to them. */
+function administered(draft: Draft): void {
+  const queue = draft.queue();
+  const plans = draft.times(draft.between(2, 7), (): JobPlan => {
+    const plan = job(draft, { timed: false });
+    const opts: Record<string, Plain> = { ...plan.opts };
+    if (draft.once(3)) opts.delay = 1_000_000;
+    if (draft.once(8)) opts.jobId = `own-${plan.key}`;
+    return { ...plan, opts };
+  });
+  const doSomething = (times: number) => {
+    for (let i = times; i > 0; i--) {
+      if (draft.once(2)) draft.step({ do: 'job', key: draft.oneOf(plans).key, ...admin(draft) });
+      else draft.step({ do: 'queue', queue, ...overall(draft, plans) });
+    }
+  };
+  draft.step(addStep(draft, queue, plans));
+  doSomething(draft.between(1, 5));
+  draft.step({ do: 'start', worker: worker(draft, queue) }, SETTLE);
+  doSomething(1);
+  draft.step(SETTLE);
+  if (draft.once(2)) {
+    doSomething(1);
+    draft.step(SETTLE);
+  }
+}
+
+function overall(draft: Draft, plans: readonly JobPlan[]): Pick<Extract<Step, { do: 'queue' }>, 'method' | 'args'> {
+  const states = ['completed', 'failed', 'delayed', 'wait', 'prioritized', 'active'];
+  return draft.oneOf<{ method: string; args: Plain[] }>([
+    { method: 'pause', args: [] },
+    { method: 'resume', args: [] },
+    { method: 'resume', args: [] },
+    { method: 'drain', args: [draft.oneOf([true, false])] },
+    { method: 'clean', args: [0, draft.oneOf([0, 1, 100]), draft.oneOf(states)] },
+    { method: 'retryJobs', args: [draft.oneOf<Plain>([{}, { state: 'completed' }, { state: 'failed', count: 1 }])] },
+    { method: 'promoteJobs', args: [] },
+    { method: 'remove', args: [`job:${draft.oneOf(plans).key}`] },
+    { method: 'getJobCounts', args: [] },
+    { method: 'getCountsPerPriority', args: [[0, 1, 2, 3]] },
+    { method: 'obliterate', args: [draft.oneOf<Plain>([{}, { force: true }])] },
+    { method: 'count', args: [] },
+    { method: 'setGlobalConcurrency', args: [draft.between(1, 3)] },
+    { method: 'isMaxed', args: [] },
+  ]);
+}
+
+/** One slot and no clock: the order in which jobs start, and what retention keeps, is settled. */
+function inOrder(draft: Draft): void {
+  if (draft.steps.length > 0) return administered(draft);
+  draft.ordered = true;
+  const queue = draft.queue();
+  const keep = (): Plain => draft.oneOf<Plain>([{ count: 1 }, { count: 3 }, { count: 0 }, { age: 3_600, count: 2 }]);
+  const plans = draft.times(draft.between(3, 9), () => job(draft, { timed: false, alone: true }));
+  draft.step(addStep(draft, queue, plans));
+  for (let i = draft.oneOf([0, 1, 3]); i > 0; i--)
+    draft.step({ do: 'job', key: draft.oneOf(plans).key, ...admin(draft) });
+  const opts: Record<string, Plain> = {};
+  if (draft.once(2)) opts.removeOnComplete = keep();
+  if (draft.once(2)) opts.removeOnFail = keep();
+  const index = draft.worker({ queue, kind: 'function', concurrency: 1, opts });
+  draft.step({ do: 'start', worker: index }, SETTLE);
+  if (draft.once(2)) draft.step({ do: 'queue', queue, method: 'retryJobs', args: [{}] }, SETTLE);
+}
+
+/** A worker that is paused, or closed, while it has jobs. */
+function pausedWorker(draft: Draft): void {
+  const queue = draft.queue();
+  const signal = draft.signal();
+  const first = worker(draft, queue, 2);
+  const held = draft.times(2, (): JobPlan => ({ key: draft.key(), script: [[{ do: 'hold', signal }]] }));
+  draft.step({ do: 'start', worker: first }, { do: 'add', queue, how: 'one', jobs: held });
+  draft.step({ do: 'held', signal, times: 2 });
+  const others = draft.times(draft.between(1, 4), () => job(draft));
+  if (draft.once(2)) {
+    draft.step({ do: 'pauseWorker', worker: first }, addStep(draft, queue, others), { do: 'signal', signal }, SETTLE);
+    draft.step({ do: 'resumeWorker', worker: first }, SETTLE);
+  } else {
+    draft.step(addStep(draft, queue, others), { do: 'queue', queue, method: 'pause', args: [] });
+    draft.step({ do: 'signal', signal }, SETTLE, { do: 'queue', queue, method: 'resume', args: [] }, SETTLE);
+  }
+  draft.step({ do: 'stop', worker: first }, addStep(draft, queue, [job(draft)]));
+  draft.step({ do: 'start', worker: worker(draft, queue) }, SETTLE);
+}
+
+function sandboxed(draft: Draft): void {
+  const queue = draft.queue();
+  const index = draft.worker({ queue, kind: draft.oneOf(['process', 'thread']), concurrency: draft.oneOf([1, 2, 3]) });
+  const jobs = draft.times(draft.between(1, 3), () => sandboxJob(draft));
+  draft.step(addStep(draft, queue, jobs), { do: 'start', worker: index }, SETTLE);
+}

@@ -1,0 +1,97 @@
+/** The wanted differences (README, "Wanted differences") that programs meet, each with its reason. */
+import type { Difference } from './compare.js';
+import type { Action, JobPlan, Observation, Program, Step } from './program.js';
+
+export interface Context {
+  readonly program: Program;
+  readonly bullmq: Observation;
+  readonly chasquimq: Observation;
+  /** Everything in which they differ. */
+  readonly all: readonly Difference[];
+}
+
+interface Wanted {
+  /** The row of the table in the README. */
+  readonly row: string;
+  readonly reason: string;
+  applies(difference: Difference, context: Context): boolean;
+}
+
+export const WANTED: readonly Wanted[] = [
+  {
+    row: 'A processor that has moved its job, and returns',
+    reason: 'BullMQ emits the error of a refused completion twice: errors are compared without their number',
+    applies: ({ path, bullmq, chasquimq }) => path.endsWith('.errors') && distinct(bullmq) === distinct(chasquimq),
+  },
+  {
+    row: '`throw undefined`, `throw null`',
+    reason: 'the job fails here and stays active there',
+    applies: (difference, { program }) => {
+      const throwsNothing = ({ script = [] }: JobPlan) =>
+        script
+          .flat()
+          .some((action) => action.do === 'throw' && (action.what === 'null' || action.what === 'undefined'));
+      const job = planOf(difference, program);
+      return job ? throwsNothing(job) : consequence(difference) && plansOf(program).some(throwsNothing);
+    },
+  },
+  {
+    row: 'Other thrown values without a message',
+    reason: 'failedReason is empty here and the text `null` there',
+    applies: ({ path, bullmq, chasquimq }) =>
+      /\.(failedReason|events|stacktraceHead|workerEvents)$/.test(path) &&
+      withoutReason(bullmq) === withoutReason(chasquimq),
+  },
+  {
+    row: 'Texts that are numbers in job options',
+    reason: 'the job waits for its delay here, and starts at once there',
+    applies: (difference, { program }) => {
+      const job = planOf(difference, program);
+      return ['delay', 'attempts', 'timestamp'].some((name) => typeof job?.opts?.[name] === 'string');
+    },
+  },
+  {
+    row: '`promoteJobs`, and parents whose last child is removed',
+    reason: '`job.delay` is 0 afterwards here, as after `job.promote()`',
+    applies: ({ path, bullmq, chasquimq }, { program }) =>
+      path.endsWith('.delay') && bullmq === '"long"' && chasquimq === '"short"' && calls(program, 'promoteJobs'),
+  },
+];
+
+const calls = (program: Program, method: string): boolean =>
+  program.steps.some((step) => step.do === 'queue' && step.method === method);
+
+export function isWanted(difference: Difference, context: Context): boolean {
+  return WANTED.some((row) => row.applies(difference, context));
+}
+
+const distinct = (lines: string): string => [...new Set(lines.split('\n'))].sort().join('\n');
+
+const withoutReason = (text: string): string =>
+  text
+    .replaceAll('failedReason="null"', 'failedReason=""')
+    .replace(/^"null"$/, 'undefined')
+    .replace(/^"Error: null"$/, '');
+
+/** What tells of a job that took another way, without being the job's. */
+function consequence({ path }: Difference): boolean {
+  return /\.errors$|\.counts$|settle$|steps\.(end|atLast)$/.test(path);
+}
+
+/** The plan of the job that this difference is about. */
+function planOf({ path }: Difference, program: Program): JobPlan | undefined {
+  const [, name = ''] = /^jobs\.([^.]*)\./.exec(path) ?? [];
+  const key = name.split('/').at(-1)?.split('#')[0];
+  return plansOf(program).find((plan) => plan.key === key);
+}
+
+export function plansOf(program: Program): JobPlan[] {
+  return program.steps.flatMap((step: Step) => (step.do === 'add' ? step.jobs.flatMap(plansBelow) : []));
+}
+
+function plansBelow(plan: JobPlan): JobPlan[] {
+  const added = (plan.script ?? [])
+    .flat()
+    .flatMap((action: Action) => (action.do === 'waitForChildren' ? action.jobs : []));
+  return [plan, ...[...(plan.children ?? []), ...added].flatMap(plansBelow)];
+}
