@@ -128,6 +128,13 @@ impl NativeEvents {
     }
 }
 
+// a JavaScript thread that ends without a close: nobody hears of what would be read
+impl Drop for NativeEvents {
+    fn drop(&mut self) {
+        self.reader.close();
+    }
+}
+
 fn to_message(message: EventMessage) -> EventsMessage {
     match message {
         EventMessage::Events(events) => EventsMessage {

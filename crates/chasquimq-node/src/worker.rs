@@ -432,6 +432,14 @@ impl NativeWorker {
     }
 }
 
+// A JavaScript thread that ends without a close: what only this thread may let go of, it lets go of now.
+#[cfg(unix)]
+impl Drop for NativeWorker {
+    fn drop(&mut self) {
+        self.waits.close();
+    }
+}
+
 #[cfg(not(unix))]
 impl NativeWorker {
     fn start(
