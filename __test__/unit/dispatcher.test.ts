@@ -200,6 +200,31 @@ describe('outcomes', () => {
     expect(errors).toMatchObject([{ message: 'Do not know how to serialize a BigInt' }]);
     expect(flushes[0].others).toMatchObject([{ kind: 'failed', reason: 'Do not know how to serialize a BigInt' }]);
   });
+
+  it('with long texts travel in calls of their own, one after the other', async () => {
+    const text = 'x'.repeat(3_000_000);
+    const process = (job: Job) => (job.id === '3' ? Promise.reject(new Error(text)) : job.id === '5' ? 'short' : text);
+    const { dispatcher, flushes, acknowledge, log } = stage({ concurrency: 5, process });
+    dispatcher.deliver(batch(1, 5, '{"stackTraceLimit":0}'));
+    const settled = dispatcher.whenSettled();
+    await tick();
+    expect(flushes).toHaveLength(1);
+    for (let sent = 1; sent <= 4; sent++) {
+      acknowledge({ failures: failures([12, 0, 1, 0]) });
+      await tick();
+      expect(flushes).toHaveLength(Math.min(sent + 1, 4));
+    }
+    await settled;
+    expect(dispatcher.answered).toBe(4);
+    const ends = flushes.map(({ handles, others }) => [
+      ...handles,
+      ...(others as { handle: number }[]).map((o) => o.handle),
+    ]);
+    // a promise that rejects settles a tick later than the others
+    expect(ends.flat().sort()).toEqual([10, 11, 12, 13, 14]);
+    expect(Math.max(...flushes.map(({ results }) => results.join('').length))).toBeLessThan(2 ** 22);
+    expect(log.filter((line) => !line.startsWith('active'))).toHaveLength(5);
+  });
 });
 
 describe('what a processor throws', () => {
