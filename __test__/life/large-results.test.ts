@@ -1,4 +1,4 @@
-// Results, errors and events that are together longer than the longest string of V8 (issue 13, 4): what travels at once is bounded.
+// Jobs, results, errors and events that are together longer than the longest string of V8 (issue 13, 4): what travels at once is bounded.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OwnServer } from '../support/own-server.js';
 import { Program } from '../support/program.js';
@@ -8,7 +8,7 @@ const JOBS = 56;
 const SIZE = 10_000_000;
 const LIMIT_MS = 60_000;
 
-describe('large results', () => {
+describe('large texts', () => {
   let server: OwnServer;
   const programs: Program[] = [];
 
@@ -30,7 +30,7 @@ describe('large results', () => {
     return program.lines;
   }
 
-  it('that end in one tick while the worker closes are stored, and told', { timeout: LIMIT_MS }, async () => {
+  it('of jobs that end in one tick while the worker closes are stored, and told', { timeout: LIMIT_MS }, async () => {
     expect(await run('large-results.mjs', { CLOSES: 1 })).toEqual([`ended ${JOBS}`]);
     const [told] = await run('large-events.mjs');
     expect(Number(told?.replace('told ', ''))).toBeGreaterThan(JOBS * SIZE);
@@ -40,5 +40,9 @@ describe('large results', () => {
     expect(await run('large-results.mjs', { FAILS: 1 })).toEqual([`ended ${JOBS}`]);
     const [told] = await run('large-events.mjs');
     expect(Number(told?.replace('told ', ''))).toBeGreaterThan(JOBS * SIZE);
+  });
+
+  it('of data are added in one tick, and taken at once', { timeout: LIMIT_MS }, async () => {
+    expect(await run('large-jobs.mjs')).toEqual([`added ${JOBS}`, `whole ${JOBS}`]);
   });
 });

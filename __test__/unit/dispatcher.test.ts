@@ -91,6 +91,16 @@ describe('running', () => {
     expect(log).toEqual(['active 1', 'active 2', 'active 3']);
   });
 
+  it('reads jobs whose texts are several', async () => {
+    const read: unknown[] = [];
+    const process = (job: Job): void => void read.push([job.id, job.name, job.data]);
+    const { dispatcher } = stage({ concurrency: 4, process });
+    const whole = batch(1, 4);
+    dispatcher.deliver({ ...whole, text: 'job{}', more: ['{}', '{}{}'] });
+    await tick();
+    expect(read).toEqual(['1', '2', '3', '4'].map((id) => [id, 'job', {}]));
+  });
+
   it('gives the processor the job, its token and no signal', () => {
     const process = vi.fn();
     const { dispatcher } = stage({ process });
