@@ -366,7 +366,11 @@ export class Worker<
       let closed = (): void => {};
       this.closing = new Promise((resolve) => (closed = resolve));
       const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
-      void traceInternal(this, 'close', attributes, () => this.closeAll(force)).then(closed);
+      let ending: Promise<void> | undefined;
+      const end = (): Promise<void> => (ending ??= this.closeAll(force));
+      // a tracer that throws keeps nothing open
+      const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
+      void traced.then(end).then(closed);
     }
     return this.closing;
   }
