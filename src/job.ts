@@ -438,7 +438,7 @@ export class Job<
     job.holdTexts(found.data, found.opts, found.stacktrace);
     job.delay = 0;
     job.timestamp = found.timestamp;
-    job.processedOn = found.processedOn;
+    job.processedOn = found.processedOn || undefined;
     job.adoptExtra(found);
     return job;
   }
@@ -462,7 +462,8 @@ export class Job<
     job.delay = 0;
     job.attemptsStarted = 1;
     job.timestamp = timestamp;
-    job.processedOn = processedOn;
+    // a clock that stands at 0 tells no time, as in BullMQ
+    job.processedOn = processedOn || undefined;
     job.token = token;
     job.processedBy = processedBy;
     if (extra) {
@@ -498,7 +499,7 @@ export class Job<
     if (extra.attemptsStarted !== undefined) this.attemptsStarted = extra.attemptsStarted;
     if (extra.attemptsMade !== undefined) this.attemptsMade = extra.attemptsMade;
     if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
-    if (extra.finishedOn !== undefined) this.finishedOn = extra.finishedOn;
+    if (extra.finishedOn) this.finishedOn = extra.finishedOn;
     // the name of the worker that takes it comes first
     this.processedBy ??= extra.processedBy;
     if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
@@ -539,7 +540,7 @@ export class Job<
   /** @internal The failed try is in the queue. */
   recordFailure(failure: Pick<Failures, 'attemptsMade' | 'isFinal' | 'delay'>, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
-    if (failure.isFinal) this.finishedOn = finishedOn;
+    if (failure.isFinal) this.finishedOn = finishedOn || undefined;
     this.delay = failure.delay ?? this.delay;
   }
 
