@@ -3,7 +3,8 @@
  * needs no instance lives in `job-options.ts`, `job-wait.ts` and `producer.ts`.
  *
  * A job that comes from the engine carries JSON texts; `data`, `opts`, `returnvalue` and `stacktrace` are decoded when
- * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
+ * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
+ * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from './backoffs.js';
@@ -11,6 +12,7 @@ import { beside, onceBeside } from './beside.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
+import { bearMembers } from './own-members.js';
 import type { Failures } from './failures.js';
 import { FlowEncoder } from './flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
@@ -424,6 +426,7 @@ export class Job<
     if (json.parent) job.parent = json.parent;
     if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;
     if (json.deduplicationId) job.deduplicationId = json.deduplicationId;
+    bearMembers(job, Job.prototype);
     return job;
   }
 
@@ -440,6 +443,7 @@ export class Job<
     job.timestamp = found.timestamp;
     job.processedOn = found.processedOn || undefined;
     job.adoptExtra(found);
+    bearMembers(job, Job.prototype);
     return job;
   }
 
