@@ -383,12 +383,18 @@ class World {
     const own = job?.name === name ? job : undefined;
     const logs = own && (await this.#queues[queue].getJobLogs(id));
     return {
-      id: name.includes('/') ? 'any' : id,
+      // where handlers add jobs it is a question of luck
+      id: this.#handlersAddTo(queue) ? 'any' : id,
       state: own ? await own.getState() : 'gone',
       fields: own ? { ...fieldsOf(own), logs: shown(logs) } : {},
       runs: this.#handlers.runs.get(name) ?? [],
       ...this.#observer.eventsOf(name),
     };
+  }
+
+  #handlersAddTo(queue: number): boolean {
+    const isSuch = (action: Action) => action.do === 'waitForChildren' && action.queue === queue;
+    return [...this.#scripts.values()].some((script) => script.flat().some(isSuch));
   }
 
   async #closeWorker(running: Running | undefined, force = false): Promise<string> {
@@ -404,7 +410,9 @@ class World {
 
   /** Prefixes and ids by chance are all that differs in what two libraries may say of a queue. */
   #normal(text: string): string {
-    return text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
+    const own = text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
+    // of children that handlers add the ids depend on who is the first
+    return own.replace(/child (<prefix>:q\d+):\d+ failed/g, 'child $1:<id> failed');
   }
 
   /** Ids depend on which handler was the first to add a child. */

@@ -181,7 +181,9 @@ function flows(draft: Draft): void {
     const culprit = draft.random.next(4);
     const children = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
     const fails = mayFail && draft.once(2);
-    const asks: Action[] = children.length > 0 ? [{ do: 'call', method: 'getDependenciesCount', args: [] }] : [];
+    // a parent that goes on at a failure may start before its other children have ended, or after
+    const certain = children.length > 0 && !children.some(({ opts }) => opts?.continueParentOnFailure);
+    const asks: Action[] = certain ? [{ do: 'call', method: 'getDependenciesCount', args: [] }] : [];
     const end: Action[] = fails ? [{ do: 'throw', what: 'error', text: 'in a flow' }] : [];
     const opts: Record<string, Plain> = {};
     if (mayFail) opts[draft.oneOf(FAILURE_OPTIONS)] = true;
@@ -225,11 +227,16 @@ function deduplicated(draft: Draft): void {
   draft.step(add(some()));
   if (draft.once(2)) draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['one'] });
   if (draft.once(4)) draft.step({ do: 'queue', queue, method: 'removeDeduplicationKey', args: ['one'] }, add(some()));
-  draft.step({ do: 'start', worker: worker(draft, queue, 3) }, SETTLE);
+  // as many slots as there are jobs that are held: none of those added meanwhile starts
+  const n = draft.between(1, 2);
+  draft.step({ do: 'start', worker: worker(draft, queue, n) }, SETTLE);
   if (draft.once(2)) {
-    const last = make([[{ do: 'hold', signal }]]);
-    const opts = { ...last.opts, delay: 0 };
-    draft.step(add([{ ...last, opts }]), SETTLE, add(some()), SETTLE, { do: 'signal', signal }, SETTLE);
+    const held = draft.times(n, (i): JobPlan => {
+      const { key, opts } = make();
+      const deduplication = { ...(opts?.deduplication as object), id: ids[i] };
+      return { key, opts: { ...opts, deduplication, delay: 0 }, script: [[{ do: 'hold', signal }]] };
+    });
+    draft.step(add(held), { do: 'held', signal, times: n }, add(some()), SETTLE, { do: 'signal', signal }, SETTLE);
   }
   draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['two'] });
 }
