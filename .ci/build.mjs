@@ -1,11 +1,12 @@
 // Builds the addon and the facade, each only when its sources differ from what was last built.
 //
 //   addon    crates/ -> chasquimq.<platform>.node, index.cjs (its loader), index.d.ts (its types, committed)
-//   facade   src/    -> dist/esm and dist/cjs, with types beside each
+//   facade   src/    -> dist/cjs, with types beside it; dist/esm gives the same to ES modules
 //
 // `node .ci/build.mjs` builds both, `node .ci/build.mjs addon --target <triple>` hands the rest to `napi build`.
 import { createHash } from 'node:crypto';
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -53,12 +54,15 @@ export async function buildFacade() {
   if (existsSync(path('dist')) && isStamped(stamp, content)) return say('> facade: up to date');
 
   await staging('dist', async (staged) => {
-    await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/esm`]);
-    await writeCommonJs(path(staged));
+    await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/cjs`]);
+    await writeCommonJs(path(staged, 'cjs'));
+    await writeEsModule(path(staged, 'esm'));
     // src/native.ts names the addon as ../index.cjs and its types as ../index.js, which are the package root's from
-    // src/. These two make the same names right from dist/esm/ and dist/cjs/.
+    // src/. These two make the same names right from dist/cjs/.
     writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");
-    writeFileSync(path(staged, 'index.d.ts'), "export * from '../index.js';\n");
+    cpSync(path('index.d.ts'), path(staged, 'index.d.ts'));
+    // CommonJS, types included: those of an ES module would ask for TypeScript 5.3
+    writeFileSync(path(staged, 'package.json'), '{ "type": "commonjs" }\n');
     rmSync(path('dist'), { recursive: true, force: true });
     renameSync(path(staged), path('dist'));
   });
@@ -79,9 +83,8 @@ async function staging(name, body) {
 
 // esbuild and not tsc, because tsc turns `import()` into `require()` here, and a user's processor file may be an ES
 // module; esbuild also gives import.meta.url a value.
-async function writeCommonJs(staged) {
+async function writeCommonJs(cjs) {
   const esbuild = await import('esbuild');
-  const cjs = join(staged, 'cjs');
   await esbuild.build({
     entryPoints: ['src/**/*.ts'],
     absWorkingDir: root,
@@ -94,8 +97,38 @@ async function writeCommonJs(staged) {
     banner: { js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
     logLevel: 'warning',
   });
-  cpSync(join(staged, 'esm'), cjs, { recursive: true, filter: (from) => isFolder(from) || from.endsWith('.d.ts') });
-  writeFileSync(join(cjs, 'package.json'), '{ "type": "commonjs" }\n');
+  // bundlers that go by `__esModule` take a default export from here; Node's own is the module anyway
+  appendFileSync(
+    join(cjs, 'index.js'),
+    "Object.defineProperty(module.exports, 'default', { value: module.exports });\n",
+  );
+}
+
+// What `import` gives is what `require` gives: two copies in one process would be two libraries, with classes of their
+// own. As with any CommonJS module the default export is the module; it has no part in `require`'s names.
+async function writeEsModule(esm) {
+  const names = await exportedNames();
+  const text = [
+    "import chasquimq from '../cjs/index.js';",
+    `export {\n${names.map((name) => `  ${name},\n`).join('')}} from '../cjs/index.js';`,
+    'export default chasquimq;',
+  ];
+  const types = [
+    "import * as chasquimq from '../cjs/index.js';",
+    "export * from '../cjs/index.js';",
+    'export default chasquimq;',
+  ];
+  mkdirSync(esm);
+  writeFileSync(join(esm, 'package.json'), '{ "type": "module" }\n');
+  writeFileSync(join(esm, 'index.js'), `${text.join('\n')}\n`);
+  writeFileSync(join(esm, 'index.d.ts'), `${types.join('\n')}\n`);
+}
+
+async function exportedNames() {
+  const esbuild = await import('esbuild');
+  const entry = { entryPoints: ['src/index.ts'], absWorkingDir: root, format: 'esm', outdir: 'target' };
+  const { metafile } = await esbuild.build({ ...entry, metafile: true, write: false });
+  return Object.values(metafile.outputs)[0].exports.sort();
 }
 
 const isFolder = (name) => statSync(name).isDirectory();

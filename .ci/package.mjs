@@ -1,15 +1,32 @@
 // Checks the package as its users get it: the types of tests and sources hold, the built types serve ES modules and
-// CommonJS (.ci/consumer), and both entry points load and export the same names.
+// CommonJS as TypeScript resolves them (.ci/consumer), also below a tool that was written for BullMQ, and both entry points
+// give the same library.
 import { createRequire } from 'node:module';
 import { run, say, Stop } from './step.mjs';
 
+const RESOLUTIONS = {
+  nodenext: ['--module', 'nodenext'],
+  node16: ['--module', 'node16'],
+  bundler: ['--module', 'preserve', '--moduleResolution', 'bundler'],
+};
+
 export async function checkPackage() {
   await run('types of src, tests and bench (tsc)', 'tsc', ['--noEmit']);
-  await run('types of the built package (tsc)', 'tsc', ['-p', '.ci/consumer']);
-  const imported = Object.keys(await import('chasquimq')).sort();
-  const required = Object.keys(createRequire(import.meta.url)('chasquimq')).sort();
-  if (imported.length === 0 || imported.join() !== required.join()) {
-    throw new Stop(`import gives [${imported}], require gives [${required}]`);
+  for (const [name, options] of Object.entries(RESOLUTIONS)) {
+    await run(`types of the built package, ${name} (tsc)`, 'tsc', ['-p', '.ci/consumer', ...options]);
   }
-  say(`  built package: ${imported.length} exports, the same to import and require`);
+  await run('types of the built package below bull-board (tsc)', 'tsc', ['-p', '.ci/consumer/tsconfig.board.json']);
+  await checkEntries();
+}
+
+async function checkEntries() {
+  const { default: whole, ...imported } = await import('chasquimq');
+  const required = createRequire(import.meta.url)('chasquimq');
+  const [names, others] = [imported, required].map((entry) => Object.keys(entry).sort());
+  if (names.length === 0 || names.join() !== others.join()) {
+    throw new Stop(`import gives [${names}], require gives [${others}]`);
+  }
+  const copied = names.filter((name) => imported[name] !== required[name]);
+  if (copied.length > 0 || whole !== required) throw new Stop(`import and require give copies of [${copied}]`);
+  say(`  built package: ${names.length} exports, the same to import and require`);
 }

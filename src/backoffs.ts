@@ -2,6 +2,9 @@ import type { BackoffOptions } from './options/job.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 import type { MinimalJob } from './types/minimal-job.js';
 
+/** Longest delay, in milliseconds, and latest time: what JavaScript and Lua count without a gap. The engine has the same. */
+export const LONGEST_DELAY_MS = Number.MAX_SAFE_INTEGER;
+
 /** Strategies by name; each takes the job's base delay (ms) and jitter. */
 export interface BuiltInStrategies {
   [index: string]: (delay: number, jitter?: number) => BackoffStrategy;
@@ -56,9 +59,9 @@ export class Backoffs {
   }
 }
 
-/** Whether the engine computes the delay of this type by itself. */
-export function isEngineBackoff(type: string | undefined): boolean {
-  return type === 'fixed' || type === 'exponential';
+/** Whether the engine computes the delay by itself. It takes numbers; what else JavaScript calculates with is left to it. */
+export function isEngineBackoff({ type, delay = 0, jitter = 0 }: BackoffOptions): boolean {
+  return (type === 'fixed' || type === 'exponential') && typeof delay === 'number' && typeof jitter === 'number';
 }
 
 /** Draws evenly from the last `jitter` share of `delay`. */

@@ -16,25 +16,56 @@ import {
 import { Producer } from './producer.js';
 import { Readiness } from './readiness.js';
 
-/** The object whose connection this is: it emits what the connection reports. */
+/** An object whose connection this is: it emits what the connection reports. */
 export interface CommandsOwner {
   readonly closing: Promise<void> | undefined;
   emit(event: string, ...args: unknown[]): boolean;
 }
 
+/** Milliseconds for which a close waits for a server that answers nothing, though it keeps the connection. */
+const PATIENCE_MS = 2_000;
+
+// Taken at load, so that a user's fake timers do not hold up a close.
+const { setInterval, clearInterval } = globalThis;
+
+/** Watches whether any of the commands under way is answered. */
+class Silence {
+  /** Resolves when none was for that long. */
+  readonly fell: Promise<false>;
+  private timer: NodeJS.Timeout | undefined = undefined;
+
+  constructor(unanswered: () => number) {
+    let before = unanswered();
+    this.fell = new Promise((resolve) => {
+      if (before === 0) return;
+      this.timer = setInterval(() => {
+        const now = unanswered();
+        if (now > 0 && now === before) resolve(false);
+        before = now;
+      }, PATIENCE_MS);
+    });
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+}
+
 export class Commands {
   readonly producer = new Producer(() => this.usable());
   private readonly readiness: Readiness;
+  private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
   private addingFlows = 0;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
 
   constructor(
-    private readonly owner: CommandsOwner,
+    owner: CommandsOwner,
     private readonly target: NativeQueueOptions,
     private readonly connection: Connection,
   ) {
+    this.owners = [owner];
     this.readiness = new Readiness(
       () => this.open().ready(),
       connection.retryStrategy,
@@ -93,13 +124,27 @@ export class Commands {
     if (message.error) {
       const error = errorFromNative(message.error);
       // what fails while closing is what closing brings about
-      if (!this.owner.closing) this.owner.emit('error', error);
+      if (!this.isClosing) this.emit('error', error);
       this.readiness.failed(error);
     }
-    if (message.closed && !this.owner.closing) {
+    if (message.closed && !this.isClosing) {
       this.readiness.lost();
-      this.owner.emit('ioredis:close');
+      this.emit('ioredis:close');
     }
+  }
+
+  /** Another object uses the connection from now on: it hears of it, too. */
+  share(owner: CommandsOwner): this {
+    this.owners.push(owner);
+    return this;
+  }
+
+  private get isClosing(): boolean {
+    return this.owners.some(({ closing }) => closing !== undefined);
+  }
+
+  private emit(event: string, ...args: unknown[]): void {
+    for (const owner of this.owners) owner.emit(event, ...args);
   }
 
   /** Adds flows, to any queues. A close waits for them, as for every add. */
@@ -112,15 +157,27 @@ export class Commands {
     }
   }
 
-  /** Waits for commands under way, then closes. Commands given later reject. */
+  /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
   async close(): Promise<void> {
     if (!this.ended) this.producer.flush();
     this.ended ??= new ConnectionClosedError();
+    const silence = new Silence(() => this.unanswered);
+    const isClosed = await Promise.race([this.closeEngine().then(() => true), silence.fell]);
+    silence.stop();
+    this.readiness.stop();
+    if (!isClosed) this.opened?.disconnect();
+    this.producer.abandon(this.ended);
+  }
+
+  private async closeEngine(): Promise<void> {
     // The engine waits for adds only once it has connected.
-    if (!this.producer.isIdle || this.addingFlows > 0) await this.readiness.news;
+    if (this.unanswered > 0) await this.readiness.news;
     this.readiness.stop();
     await this.opened?.close();
-    this.producer.abandon(this.ended);
+  }
+
+  private get unanswered(): number {
+    return this.producer.unanswered + this.addingFlows;
   }
 
   /** Closes at once; commands under way reject. */

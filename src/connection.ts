@@ -3,9 +3,11 @@
  * cluster, `{ url }`, a URL string, or an ioredis instance (whose options are read; the instance itself is neither used
  * nor closed).
  *
- * An option either means the same as with ioredis, or it is refused with its name: none is dropped in silence.
+ * An option either means the same as with ioredis, or it is refused or warned of with its name: none is dropped in
+ * silence. `connection-options.ts` says which.
  */
-import { CLUSTER_OPTIONS, readDiscovery, SENTINEL_OPTIONS, speaksTls } from './discovery.js';
+import { checkConnectionOption } from './connection-options.js';
+import { readDiscovery, speaksTls } from './discovery.js';
 import { NotSupportedError } from './errors/not-supported-error.js';
 import type { NativeConnection, NativeQueueOptions, NativeTls } from './native.js';
 import type { RetryStrategy } from './readiness.js';
@@ -24,55 +26,6 @@ export interface Connection {
 
 type Fields = Record<string, unknown>;
 
-/** Options that reach the engine. */
-const MAPPED = new Set([
-  'host',
-  'port',
-  'path',
-  'username',
-  'password',
-  'db',
-  'tls',
-  'connectTimeout',
-  'connectionName',
-]);
-
-/**
- * ioredis options that change nothing here, each for its reason. The engine owns its connections: it checks that the
- * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, tries every
- * address a name resolves to, and reconnects on a schedule of its own.
- */
-const NO_EFFECT = new Set([
-  'url',
-  'skipVersionCheck', // see targetOf()
-  'maxRetriesPerRequest',
-  'retryStrategy', // asked when to give up
-  'enableOfflineQueue', // see Connection.failFast
-  'reconnectOnError',
-  'maxLoadingRetryTime',
-  'enableReadyCheck',
-  'lazyConnect',
-  'autoResubscribe',
-  'autoResendUnfulfilledCommands',
-  'enableAutoPipelining',
-  'autoPipeliningIgnoredCommands',
-  'family',
-  'keepAlive', // on, as the system has it
-  'noDelay',
-  'disconnectTimeout',
-  'blockingTimeoutGrace',
-  'stringNumbers',
-  'showFriendlyErrorStack',
-  'disableClientInfo',
-  'clientInfoTag',
-]);
-
-/** Options that say who knows where the server is; see `discovery.ts`. */
-const DISCOVERY = new Set(['natMap', ...SENTINEL_OPTIONS, ...CLUSTER_OPTIONS]);
-
-/** Options whose value here is what the engine does anyway; another value would be a broken promise. */
-const ONLY: Fields = { readOnly: false, keyPrefix: '', replyMapping: false };
-
 const TLS_TEXTS = ['ca', 'cert', 'key'] as const;
 
 /**
@@ -86,12 +39,7 @@ export function readConnection(connection: unknown, use: ConnectionUse, failAtOn
   if (fields.keyPrefix) {
     throw new Error('BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.');
   }
-  for (const [key, value] of Object.entries(fields)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (MAPPED.has(key) || NO_EFFECT.has(key) || DISCOVERY.has(key)) continue;
-    if (Object.hasOwn(ONLY, key) && ONLY[key] === value) continue;
-    throw new NotSupportedError(`the connection option "${key}"`);
-  }
+  for (const [name, value] of Object.entries(fields)) checkConnectionOption(name, value);
   const { retryStrategy, enableOfflineQueue } = fields;
   return {
     native: toNative(fields),

@@ -53,7 +53,7 @@ export class Delivery {
     private readonly batch: DeliveredBatch,
     tokenPrefix: string,
   ) {
-    this.tokens = `${tokenPrefix}:${batch.claim}:`;
+    this.tokens = `${tokenPrefix}:${batch.claim}.`;
   }
 
   /** The token of a job that starts in the slot of this number. */

@@ -40,6 +40,8 @@ const LONGEST_TICK_MS = 5;
 // Taken at load, so that a user's fake timers do not hold up jobs.
 const nextTick = process.nextTick.bind(process);
 const clock = performance.now.bind(performance);
+// eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
+const { then } = Promise.prototype;
 
 /** The worker, as the dispatcher sees it. */
 export interface DispatcherOwner extends MinimalQueue {
@@ -57,7 +59,7 @@ export interface DispatcherOptions {
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
-  /** Tokens are `<tokenPrefix>:<claim>:<slot>`: a job that is taken again gets another one. */
+  /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
   tokenPrefix: string;
   /** `processedBy` of the jobs. */
   workerName: string | undefined;
@@ -243,33 +245,30 @@ export class Dispatcher {
     const { owner, maxStartedAttempts } = options;
     if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
 
-    let running: Promise<unknown>;
     try {
       const refusal = reasonNotToRun(job, maxStartedAttempts);
       if (refusal) throw refusal;
       if (options.acceptsSignal) slot.controller = new AbortController();
       // Also turns a plain value, or another library's promise, into one that settles later.
-      running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      // a promise may have a `then` of its own, which may call back twice or never
+      void then.call(running, slot.onFulfilled, slot.onRejected);
     } catch (error) {
-      running = rejectWith(error);
+      void rejectWith(error).catch(slot.onRejected);
     }
-    running.then(slot.onFulfilled, slot.onRejected);
   }
 
   /** The job of a slot returned `value`. As {@link next}. */
   completed(slot: Slot, value: unknown): boolean {
     const job = slot.job!;
-    job.recordResult(value);
-    let text: string | undefined;
-    if (value !== undefined) {
-      try {
-        text = JSON.stringify(value);
-      } catch (error) {
-        this.options.owner.emit('error', error);
-        return this.failed(slot, error);
-      }
+    try {
+      job.recordResult(value);
+      const text = value === undefined ? undefined : JSON.stringify(value);
+      if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
+    } catch (error) {
+      this.options.owner.emit('error', error);
+      return this.failed(slot, error);
     }
-    if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
     return this.next(slot);
   }
 
@@ -277,38 +276,58 @@ export class Dispatcher {
   failed(slot: Slot, error: unknown): boolean {
     const job = slot.job!;
     const { handle } = slot;
-    const { message } = Object(error) as Partial<Error>;
     if (this.stopped) return this.next(slot);
-    if (message === RATE_LIMIT_ERROR) {
-      this.outcomes.add({ handle, kind: 'rateLimited' });
-      this.options.runs?.limited(job);
-    } else if (isMove(error)) {
-      this.outcomes.add({ handle, kind: 'moved' });
-      this.options.runs?.end(job);
-    } else {
-      const failed = failedTry(job, error);
-      if (needsStrategy(job, failed, this.options.maxStartedAttempts)) {
-        void this.failAfterStrategy(slot, error, failed);
-        return false;
+    try {
+      const { message } = Object(error) as Partial<Error>;
+      if (message === RATE_LIMIT_ERROR) {
+        this.outcomes.add({ handle, kind: 'rateLimited' });
+        this.trace((runs) => runs.limited(job));
+      } else if (isMove(error)) {
+        this.letGo(slot);
+      } else {
+        const failed = failedTry(job, error);
+        if (needsStrategy(job, failed, this.options.maxStartedAttempts)) {
+          void this.failAfterStrategy(slot, error, failed);
+          return false;
+        }
+        this.outcomes.fail(job, handle, error, failed);
       }
-      this.outcomes.fail(job, handle, error, failed);
+    } catch (oddity) {
+      this.options.owner.emit('error', oddity);
+      this.letGo(slot);
     }
     return this.next(slot);
   }
 
-  /** When the strategy fails the worker lets go of the job, which stays active. Source: BullMQ 6.7.0. */
   private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
     try {
       await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
+      if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
-      this.options.runs?.end(slot.job!);
-      if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
-      this.release(slot);
-      return;
+      this.letGo(slot);
     }
-    if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
     this.release(slot);
+  }
+
+  /**
+   * The job is no longer this worker's: its processor has moved it, or nobody can tell how it ended, because its strategy,
+   * its error or itself throws when it is looked at. Then it stays active, and is recovered as stalled, as in BullMQ 6.7.0.
+   */
+  private letGo(slot: Slot): void {
+    if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+    this.trace((runs) => runs.end(slot.job!));
+  }
+
+  /** What a tracer throws is an error of the worker, and changes nothing for the job. */
+  private trace(tell: (runs: TracedRuns) => void): void {
+    const { runs, owner } = this.options;
+    if (!runs) return;
+    try {
+      tell(runs);
+    } catch (error) {
+      owner.emit('error', error);
+    }
   }
 
   /** The outcome of a slot's job is noted: the slot takes the next job, or rests. True when it is to run a job now. */
@@ -385,28 +404,35 @@ export class Dispatcher {
   }
 
   private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
-    const { owner, runs } = this.options;
     const { jobs, handles, kinds, values } = sent;
-    const { finishedOn } = message;
     const failures = message.failures && new Failures(message.failures);
     for (let i = 0; i < jobs.length; i++) {
       const job = jobs[i];
       const refusal = rejected?.get(handles[i]);
       if (refusal) {
         if (MUST_FAIL.has(refusal.code as number)) this.failRefused(job, handles[i], refusal);
-        else runs?.refused(job, refusal);
+        else this.trace((runs) => runs.refused(job, refusal));
         continue;
       }
-      if (kinds[i] === COMPLETED) {
-        job.recordCompletion(finishedOn);
-        if (runs) runs.stored(job, 'completed', values[i]);
-        else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, values[i], 'active');
-      } else {
-        const found = failures?.find(handles[i]) ? failures : undefined;
-        if (found) job.recordFailure(found, finishedOn);
-        if (runs && found) runs.stored(job, found.became, values[i]);
-        else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, values[i], 'active');
+      const found = kinds[i] !== COMPLETED && failures?.find(handles[i]) ? failures : undefined;
+      try {
+        this.tellEnd(job, kinds[i], values[i], found, message.finishedOn);
+      } catch (error) {
+        this.options.owner.emit('error', error); // a job that was frozen, say: its end is stored
       }
+    }
+  }
+
+  private tellEnd(job: Job, kind: number, value: unknown, found: Failures | undefined, finishedOn?: number): void {
+    const { owner, runs } = this.options;
+    if (kind === COMPLETED) {
+      job.recordCompletion(finishedOn);
+      if (runs) runs.stored(job, 'completed', value);
+      else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, value, 'active');
+    } else {
+      if (found) job.recordFailure(found, finishedOn);
+      if (runs && found) runs.stored(job, found.became, value);
+      else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, value, 'active');
     }
   }
 
@@ -434,7 +460,8 @@ export class Dispatcher {
 
   /** Ids of the jobs that are running. */
   runningIds(): string[] {
-    return this.slots.flatMap(({ job }) => (job ? [job.id as string] : []));
+    // a processor may have put anything in its place
+    return this.slots.flatMap(({ job }) => (typeof job?.id === 'string' ? [job.id] : []));
   }
 }
 

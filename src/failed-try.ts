@@ -1,7 +1,8 @@
 /** What the engine is told of a failed try, by whomever the job was run. */
-import { Backoffs, isEngineBackoff } from './backoffs.js';
+import { Backoffs, LONGEST_DELAY_MS, isEngineBackoff } from './backoffs.js';
 import { UnrecoverableError } from './errors/unrecoverable-error.js';
 import type { Job } from './job.js';
+import type { BackoffOptions } from './options/job.js';
 import type { BackoffStrategy } from './types/backoff-strategy.js';
 
 /** A try that failed, and what decides whether there is another one. */
@@ -18,7 +19,10 @@ export interface FailedTry {
   delay: number | undefined;
 }
 
-/** Notes on the job why it failed. The delay that a strategy of the user's computes is still missing. */
+/**
+ * Notes on the job why it failed. The delay that a strategy of the user's computes is still missing.
+ * @throws what the error, or the job, throws when it is looked at
+ */
 export function failedTry(job: Job, error: unknown): FailedTry {
   const { name, message, stack } = Object(error) as Partial<Error>;
   const reason = message === undefined || message === null ? undefined : String(message);
@@ -35,9 +39,9 @@ export function failedTry(job: Job, error: unknown): FailedTry {
 /** Whether the job would be tried again, after a delay that the engine cannot compute. */
 export function needsStrategy(job: Job, failed: FailedTry, maxStartedAttempts: number | undefined): boolean {
   const { attempts = 0, backoff } = job.opts;
-  if (failed.unrecoverable || job.attemptsMade + 1 >= attempts) return false;
+  if (failed.unrecoverable || !(job.attemptsMade + 1 < attempts)) return false;
   if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
-  return typeof backoff === 'object' && !isEngineBackoff(backoff.type);
+  return Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions);
 }
 
 /** Asks the user's strategy for the delay, and notes it. */
@@ -47,10 +51,13 @@ export async function askStrategy(
   failed: FailedTry,
   strategy: BackoffStrategy | undefined,
 ): Promise<void> {
-  const backoff = job.opts.backoff as Exclude<typeof job.opts.backoff, number>;
+  const backoff = job.opts.backoff as BackoffOptions;
   const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, strategy);
+  // As in BullMQ a text is a number, too, and what is empty, NaN included, is no delay.
+  const ms = delay ? Number(delay) : 0;
+  if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);
   // Only -1 has a meaning of its own: no further try.
-  failed.delay = delay === -1 ? -1 : Math.max(0, Number(delay) || 0);
+  failed.delay = ms === -1 ? -1 : Math.min(Math.max(0, ms), LONGEST_DELAY_MS);
 }
 
 /** Why a job must not be run, though a worker has it: it has stalled, or was started, too often. */

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { Backend } from './backend.js';
+import { Backend, backendOf, type BackendFactory } from './backend.js';
 import { Commands } from './commands.js';
 import { readConnection, targetOf, type Connection } from './connection.js';
 import { emitError } from './errors/emit-error.js';
 import { errorFromNative } from './errors/error-from-native.js';
-import { NotSupportedError } from './errors/not-supported-error.js';
 import { FlowEncoder, type EncodedParent } from './flow-encoder.js';
 import { childId } from './child-id.js';
 import { FlowQueue } from './flow-queue.js';
@@ -15,7 +14,7 @@ import type { ConnectionOptions } from './options/connection.js';
 import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from './options/flow.js';
 import type { JobsOptions, ParentOptions } from './options/job.js';
 import type { FlowProducerOptions } from './options/queue.js';
-import type { NativeAddedException } from './native.js';
+import type { NativeAddedException, NativeQueueOptions } from './native.js';
 import { TelemetryAttributes } from './telemetry/names.js';
 import { FlowSpans, type NodeSpan } from './telemetry/flow-spans.js';
 import { telemetryOf, trace } from './telemetry/trace.js';
@@ -46,19 +45,23 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   private readonly connection: Connection;
   private readonly commands: Commands;
   private readonly queues = new Map<string, FlowQueue>();
-  private shownBackend: Backend | undefined = undefined;
+  private shownBackend: Backend | undefined;
 
-  /** @throws NotSupportedError for an option or a connection that is not supported yet */
+  /**
+   * @param backendFactory gives the backend of a queue, whose connection is then used
+   * @throws NotSupportedError for an option or a connection that is not supported yet
+   */
   constructor(
     opts: FlowProducerOptions<ConnectionOptionsType> = { connection: {} as ConnectionOptionsType },
-    backendFactory?: undefined,
+    backendFactory?: BackendFactory<B>,
   ) {
     super();
-    if (backendFactory) throw new NotSupportedError('a backendFactory');
     this.prefix = opts.prefix ?? 'bull';
     this.opts = { ...opts };
-    this.connection = readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
-    this.commands = this.commandsOf(this.prefix, '');
+    this.shownBackend = backendOf(backendFactory, '', this.opts, false);
+    const shared = this.shownBackend?.parts;
+    this.connection = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
+    this.commands = shared?.commands.share(this) ?? this.commandsOf(this.prefix, '');
     this.commands.open();
   }
 
@@ -154,7 +157,11 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private commandsOf(prefix: string, name: string): Commands {
-    return new Commands(this, targetOf(name, prefix, this.connection, this.opts), this.connection);
+    return new Commands(this, this.targetOf(prefix, name), this.connection);
+  }
+
+  private targetOf(prefix: string, name: string): NativeQueueOptions {
+    return targetOf(name, prefix, this.connection, this.opts);
   }
 
   /**
@@ -167,7 +174,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /** The connection, as far as tools on top of BullMQ ask for it. */
   getBackend(): B {
-    return (this.shownBackend ??= new Backend(this.commands)) as B;
+    const { commands, connection } = this;
+    return (this.shownBackend ??= new Backend({ commands, connection, target: this.targetOf(this.prefix, '') })) as B;
   }
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */

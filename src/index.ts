@@ -1,5 +1,5 @@
 /** ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`. */
-export type { Backend, BackendClient } from './backend.js';
+export type { Backend, BackendClient, BackendFactory, IRedisClient, RedisClient, RedisConnection } from './backend.js';
 export { Backoffs, type BuiltInStrategies } from './backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';

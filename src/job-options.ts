@@ -137,7 +137,18 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
 /** As in BullMQ negative priorities pass: they come before the others. */
 export function checkPriority(priority: number): void {
   if (Math.trunc(priority) !== priority) throw new Error('Priority should not be float');
-  if (priority > PRIORITY_LIMIT) throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
+  if (priority > PRIORITY_LIMIT || priority === -Infinity)
+    throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
+}
+
+/** Largest number of log rows that the engine is told to keep. */
+const MOST_LOGS = 2 ** 32 - 1;
+
+/** Number of log rows to keep; 0 for all. BullMQ leaves this to its scripts, which fail on it. */
+export function checkKeepLogs(keepLogs: number | undefined): number {
+  const rows = keepLogs ? Number(keepLogs) : 0;
+  if (!Number.isInteger(rows) || rows < 0) throw new RangeError('keepLogs must be a whole number of at least 0');
+  return Math.min(rows, MOST_LOGS);
 }
 
 /** Ids that look like generated ones, or like keys, are refused; ids of three parts are those of job schedulers. */

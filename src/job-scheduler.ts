@@ -1,4 +1,4 @@
-import type { Backend } from './backend.js';
+import type { Backend, BackendFactory } from './backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from './job.js';
 import { checkName, checkTemplate, iterationText } from './job-options.js';
@@ -32,7 +32,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   constructor(
     name: string,
     opts?: RepeatBaseOptions<ConnectionOptionsType>,
-    backendFactory?: undefined,
+    backendFactory?: BackendFactory<B>,
     private readonly owner?: QueueBase<unknown, unknown>,
   ) {
     super(name, opts, { connection: 'commands', backendFactory, ...(owner && { commands: owner.commands }) });

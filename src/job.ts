@@ -6,7 +6,8 @@
  * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
-import { Backoffs } from './backoffs.js';
+import { Backoffs, LONGEST_DELAY_MS } from './backoffs.js';
+import { beside, onceBeside } from './beside.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
@@ -15,6 +16,7 @@ import { FlowEncoder } from './flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
 import {
   NO_OPTIONS,
+  checkKeepLogs,
   checkName,
   checkPriority,
   normaliseOptions,
@@ -178,6 +180,7 @@ export class Job<
   /** What the job is about: the value given to `add`, as it comes back from JSON. */
   get data(): DataType {
     if (this[ENCODED] & DATA_TEXT) {
+      if (Object.isFrozen(this)) return onceBeside(this, DATA, () => JSON.parse(this[DATA] as string)) as DataType;
       this[DATA] = JSON.parse(this[DATA] as string);
       this[ENCODED] &= ~DATA_TEXT;
     }
@@ -194,25 +197,34 @@ export class Job<
     const encoded = this[ENCODED];
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
-      if (encoded & OPTS_TEXT) this[OPTS_GIVEN] = opts as string;
-      this[OPTS] = encoded & OPTS_TEXT ? withParent(opts as string, this.parent) : { ...(opts as JobsOptions) };
+      const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : { ...opts });
+      if (Object.isFrozen(this)) return onceBeside(this, OPTS, read) as JobsOptions;
+      this.noteGiven();
+      this[OPTS] = read();
       this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
     }
     return this[OPTS] as JobsOptions;
+  }
+
+  /** Keeps the text of options that are read or replaced. */
+  private noteGiven(): void {
+    if (!(this[ENCODED] & OPTS_TEXT)) return;
+    if (Object.isExtensible(this)) this[OPTS_GIVEN] = this[OPTS] as string;
+    else beside(this)[OPTS_GIVEN] = this[OPTS];
   }
 
   /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
   get changedOpts(): string | undefined {
     // most processors read no options: then there is no text to compare with, nor a field for it
     if (this[ENCODED] & OPTS_TEXT) return undefined;
-    const given = this[OPTS_GIVEN];
+    const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (beside(this)[OPTS_GIVEN] as string));
     if (given === undefined) return undefined;
     const now = endingOptions(this.opts);
     return now === endingOptions(withParent(given, undefined)) ? undefined : now;
   }
 
   set opts(opts: JobsOptions) {
-    if (this[ENCODED] & OPTS_TEXT) this[OPTS_GIVEN] = this[OPTS] as string;
+    this.noteGiven();
     this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);
     this[OPTS] = opts;
   }
@@ -223,6 +235,8 @@ export class Job<
    */
   get returnvalue(): ReturnType {
     if (this[ENCODED] & RETURNVALUE_TEXT) {
+      if (Object.isFrozen(this))
+        return onceBeside(this, RETURNVALUE, () => JSON.parse(this[RETURNVALUE] as string)) as ReturnType;
       this[RETURNVALUE] = JSON.parse(this[RETURNVALUE] as string);
       this[ENCODED] &= ~RETURNVALUE_TEXT;
     }
@@ -240,6 +254,8 @@ export class Job<
    */
   get stacktrace(): string[] | null {
     if (this[ENCODED] & STACKTRACE_TEXT) {
+      if (Object.isFrozen(this))
+        return onceBeside(this, STACKTRACE, () => tracesFrom(this[STACKTRACE] as string | undefined)) as string[];
       this[STACKTRACE] = tracesFrom(this[STACKTRACE] as string | undefined);
       this[ENCODED] &= ~STACKTRACE_TEXT;
     }
@@ -509,13 +525,13 @@ export class Job<
    * @internal The processor threw: notes why, and adds the stack trace.
    * @returns the JSON text of the stack traces to store
    */
-  recordError(reason: string | undefined, stack: string | undefined): string {
+  recordError(reason: string | undefined, stack: unknown): string {
     this.failedReason = reason as string;
     let traces = this.stacktrace ?? [];
-    if (stack) traces.push(stack);
+    if (stack) traces.push(stack as string);
     const limit = this.opts.stackTraceLimit;
     if (limit === 0) traces = [];
-    else if (limit !== undefined && limit > 0) traces = traces.slice(-limit);
+    else if (limit) traces = traces.slice(-limit);
     this.stacktrace = traces;
     return JSON.stringify(traces);
   }
@@ -605,14 +621,15 @@ export class Job<
    * Adds a row to the log of the job of this id.
    * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
    * @returns the number of rows now kept
+   * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), Number(keepLogs || 0));
+    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */
   async clearLogs(keepLogs?: number): Promise<void> {
-    await this.queue.commands.native.clearLogs(this.knownId(), keepLogs || 0);
+    await this.queue.commands.native.clearLogs(this.knownId(), checkKeepLogs(keepLogs));
   }
 
   /**
@@ -690,8 +707,10 @@ export class Job<
    */
   async moveToDelayed(timestamp: number, token?: string): Promise<void> {
     const now = Date.now();
-    const delay = timestamp > now ? timestamp - now : 0;
-    await this.queue.commands.native.moveToDelayed(this.knownId(), now + delay, token ?? UNLOCKED, now);
+    const left = timestamp - now;
+    const delay = left > 0 ? left : 0;
+    const due = now + Math.min(delay, LONGEST_DELAY_MS);
+    await this.queue.commands.native.moveToDelayed(this.knownId(), due, token ?? UNLOCKED, now);
     this.delay = delay;
     recordJob(this.queue, this, 'delayed');
   }

@@ -1,7 +1,7 @@
-import type * as Native from '../index.js' with { 'resolution-mode': 'import' };
+import type * as Native from '../index.js';
 // @ts-expect-error -- the loader is plain JavaScript; index.d.ts, imported above, holds its types
 import addon from '../index.cjs';
 
-export type * from '../index.js' with { 'resolution-mode': 'import' };
+export type * from '../index.js';
 
 export const native = addon as typeof Native;

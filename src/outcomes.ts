@@ -43,6 +43,7 @@ export class Outcomes {
 
   /** The job completed, with the options it has now. `text` is the JSON of its result, undefined when it has none. */
   complete(job: Job, handle: number, value: unknown, text: string | undefined): void {
+    const { changedOpts } = job; // first: it throws when the processor has put odd things in them
     const at = this.completed++;
     if (at === this.lengths.length) this.grow();
     this.completedHandles[at] = handle;
@@ -51,7 +52,7 @@ export class Outcomes {
       this.lengths[at] = text.length;
       this.text += text;
     }
-    this.noteOptions(handle, job.changedOpts);
+    this.noteOptions(handle, changedOpts);
     this.note(job, handle, COMPLETED, value);
   }
 

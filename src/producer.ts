@@ -166,9 +166,9 @@ export class Producer {
     }
   }
 
-  /** Whether no add is under way. */
-  get isIdle(): boolean {
-    return this.sent.size === 0;
+  /** Number of jobs whose adding is under way. */
+  get unanswered(): number {
+    return this.pending;
   }
 
   /** Rejects every caller still waiting: the connection was closed under them. */

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events';
-import { Backend } from './backend.js';
+import { Backend, backendOf, type BackendFactory } from './backend.js';
 import { Commands } from './commands.js';
 import { readConnection, targetOf, type Connection, type ConnectionUse } from './connection.js';
 import { emitError } from './errors/emit-error.js';
-import { NotSupportedError } from './errors/not-supported-error.js';
 import { Job } from './job.js';
 import type { NativeQueueOptions } from './native.js';
 import type { ConnectionOptions } from './options/connection.js';
@@ -17,8 +16,8 @@ export interface QueueBaseUse {
   connection: ConnectionUse;
   /** An open connection to use instead of an own one. */
   commands?: Commands;
-  /** BullMQ's third constructor argument, a datastore of the caller's own. */
-  backendFactory?: unknown;
+  /** Gives the backend of another, whose queue and connection are then used. */
+  backendFactory?: BackendFactory<unknown> | undefined;
 }
 
 /**
@@ -40,9 +39,9 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   readonly commands: Commands;
   private shownBackend: Backend | undefined = undefined;
   /** @internal What the engine needs to find the queue. */
-  protected readonly target: NativeQueueOptions;
+  readonly target: NativeQueueOptions;
   /** @internal What the `connection` option says. */
-  protected readonly connection: Connection;
+  readonly connection: Connection;
 
   /**
    * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
@@ -56,15 +55,19 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     super();
     if (!name) throw new Error('Queue name must be provided');
     if (name.includes(':')) throw new Error('Queue name cannot contain :');
-    if (use.backendFactory) throw new NotSupportedError('a backendFactory');
 
     this.name = name;
     this.opts = { ...opts };
-    const prefix = opts.prefix ?? 'bull';
-    this.qualifiedName = `${prefix}:${name}`;
-    this.connection = readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
-    this.target = targetOf(name, prefix, this.connection, opts);
-    this.commands = use.commands ?? new Commands(this, this.target, this.connection);
+    const blocking = use.connection === 'blocking';
+    const backend = backendOf(use.backendFactory, name, this.opts, blocking);
+    this.connection =
+      backend?.parts.connection ?? readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
+    this.target = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this.connection, opts);
+    this.qualifiedName = `${this.target.prefix}:${this.target.name}`;
+    // what waits on its connection needs its own
+    if (!blocking) this.shownBackend = backend;
+    this.commands =
+      use.commands ?? this.shownBackend?.parts.commands.share(this) ?? new Commands(this, this.target, this.connection);
   }
 
   /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
@@ -85,7 +88,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
 
   /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
   getBackend(): B {
-    return (this.shownBackend ??= new Backend(this.commands)) as B;
+    return (this.shownBackend ??= new Backend(this)) as B;
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { Backend } from './backend.js';
+import type { Backend, BackendFactory } from './backend.js';
 import type { ConnectionOptions } from './options/connection.js';
 import type { QueueEventsProducerOptions } from './options/queue-events.js';
 import { QueueBase } from './queue-base.js';
@@ -15,7 +15,11 @@ export class QueueEventsProducer<B = Backend, ConnectionOptionsType = Connection
   ConnectionOptionsType
 > {
   /** @throws as `Queue` */
-  constructor(name: string, opts?: QueueEventsProducerOptions<ConnectionOptionsType>, backendFactory?: undefined) {
+  constructor(
+    name: string,
+    opts?: QueueEventsProducerOptions<ConnectionOptionsType>,
+    backendFactory?: BackendFactory<B>,
+  ) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
   }
 

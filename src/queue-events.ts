@@ -1,4 +1,4 @@
-import type { Backend } from './backend.js';
+import type { Backend, BackendFactory } from './backend.js';
 import { errorFromNative } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
 import { native, type EventsMessage, type NativeEvents } from './native.js';
@@ -42,7 +42,7 @@ export class QueueEvents<
    * Starts listening at once, unless `autorun` is false. An unreachable server is reported by the `error` event.
    * @throws as `Queue`
    */
-  constructor(name: string, opts?: QueueEventsOptions<ConnectionOptionsType>, backendFactory?: undefined) {
+  constructor(name: string, opts?: QueueEventsOptions<ConnectionOptionsType>, backendFactory?: BackendFactory<B>) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'blocking', backendFactory });
     const { autorun = true, ...shown } = this.opts;
     this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };

@@ -3,6 +3,7 @@ import { pairs } from './dependencies.js';
 import type { Job } from './job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from './options/connection.js';
+import { storedJob } from './stored-job.js';
 import { MetricNames, TelemetryAttributes } from './telemetry/names.js';
 import type { JobJson } from './types/job-json.js';
 import type { JobState, JobType } from './types/job-state.js';
@@ -336,7 +337,7 @@ export class QueueGetters<
       kind === 'processed'
         ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))
         : values.map((id) => ({ id }));
-    return { items, jobs: jobs.map((job) => this.Job.fromNative(this, job).asJSON()), total };
+    return { items, jobs: jobs.map((job) => storedJob(this.Job.fromNative(this, job), job)), total };
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Backend } from './backend.js';
+import type { Backend, BackendFactory } from './backend.js';
 import { randomUUID } from 'node:crypto';
 import { rejectWith } from './errors/reject-with.js';
 import type { Job } from './job.js';
@@ -65,7 +65,7 @@ export class Queue<
    * Connects in the background: an unreachable server is reported by the `error` event.
    * @throws Error for a name BullMQ refuses; NotSupportedError for an option or a connection not supported yet
    */
-  constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: undefined) {
+  constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: BackendFactory<B>) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
     this.jobsOpts = opts?.defaultJobOptions ?? {};
     if (opts?.maxPendingAdds !== undefined) this.commands.producer.mostPending = checkMostPending(opts.maxPendingAdds);

@@ -1,4 +1,4 @@
-import type { Backend } from './backend.js';
+import type { Backend, BackendFactory } from './backend.js';
 import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './clock.js';
 import { batchOfOne } from './delivery.js';
@@ -99,7 +99,7 @@ export class Worker<
     name: string,
     processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
     opts?: WorkerOptions<ConnectionOptionsType>,
-    backendFactory?: undefined,
+    backendFactory?: BackendFactory<B>,
   ) {
     super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
     const resolved = resolveWorkerOptions(this.opts);

@@ -1,14 +1,17 @@
 // Pins the forms of the connection option and who closes what (bullmq-surface.md 14).
-import { Redis } from 'ioredis';
-import type { RedisOptions } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from 'bullmq';
+import type { RedisOptions } from '../../src/index.js';
+import { drivers } from '../support/drivers.js';
 import { libraries } from '../support/libraries.js';
 import { keysContaining, server, serverUrl } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-describe.each(libraries)('$name: connection.forms', ({ lib }) => {
+const cases = libraries.flatMap((library) => drivers.map((driver) => ({ ...library, ...driver })));
+
+describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }) => {
   const stage = useStage(lib);
   const clients: Redis[] = [];
   afterEach(() => {
@@ -16,7 +19,7 @@ describe.each(libraries)('$name: connection.forms', ({ lib }) => {
   });
 
   function client(options: RedisOptions = {}): Redis {
-    const made = new Redis({ ...server, maxRetriesPerRequest: null, ...options });
+    const made = new Client({ ...server, maxRetriesPerRequest: null, ...options });
     clients.push(made);
     return made;
   }
@@ -38,6 +41,11 @@ describe.each(libraries)('$name: connection.forms', ({ lib }) => {
 
   it('a url', async () => {
     expect(await roundTrip({ url: serverUrl() })).toBe(2);
+  });
+
+  it.each([2, 3])('options with protocol %i', async (protocol) => {
+    expect(await roundTrip({ ...server, protocol, replyMapping: 'legacy' })).toBe(2);
+    expect(await roundTrip(client({ protocol }))).toBe(2);
   });
 
   it('an ioredis instance, which stays open', async () => {

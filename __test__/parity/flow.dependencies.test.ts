@@ -1,7 +1,7 @@
 // Pins how children and their results are read: getDependencies with and without options, counts, Queue#getDependencies
 // (bullmq-surface.md 2.3, 11.4, 11.5).
 import { describe, expect, it } from 'vitest';
-import type { Job } from 'bullmq';
+import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -269,6 +269,51 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
       expect(total).toBe(2);
       expect(jobs.map(({ returnvalue }) => returnvalue).sort()).toEqual(['{"i":0}', '{"i":1}']);
       expect(jobs.map(({ attemptsMade }) => attemptsMade)).toEqual([1, 1]);
+    });
+
+    it('gives jobs with all their fields, whether they have them or not', async () => {
+      const child = (name: string, opts: JobsOptions) => ({ name, queueName: stage.queueName, data: 1, opts });
+      const { job } = await stage.flowProducer().add({
+        name: 'top',
+        queueName: stage.name('top'),
+        children: [
+          child('late', { delay: 60_000 }),
+          child('plain', {}),
+          child('urgent', { priority: 3, attempts: 2 }),
+        ],
+      });
+      const of = (type: 'pending' | 'processed') =>
+        stage.queue({}, 'top').getDependencies(job.id as string, type, 0, -1);
+      const pending = (await of('pending')).jobs.sort((a, b) => a.name.localeCompare(b.name));
+      expect(pending.map(({ name, delay, priority }) => [name, delay, priority])).toEqual([
+        ['late', 60_000, 0],
+        ['plain', 0, 0],
+        ['urgent', 0, 3],
+      ]);
+      const [late] = pending;
+      // BullMQ leaves the id undefined
+      expect({ ...late, id: undefined }).toStrictEqual({
+        ...{ id: undefined, name: 'late', data: '1', progress: 0, delay: 60_000, priority: 0 },
+        opts: late.opts,
+        timestamp: late.timestamp,
+        ...{ attemptsStarted: 0, attemptsMade: 0, stalledCounter: 0 },
+        ...{ finishedOn: undefined, processedOn: undefined, repeatJobKey: undefined },
+        ...{ debounceId: undefined, deduplicationId: undefined, failedReason: undefined, deferredFailure: undefined },
+        ...{ stacktrace: undefined, returnvalue: undefined, processedBy: undefined },
+        parentKey: late.parentKey,
+        parent: late.parent,
+      });
+      expect(late.opts).toMatchObject({ delay: 60_000, attempts: 0 });
+
+      const log = new EventLog(
+        stage.worker(async ({ name }) => ({ name }), { name: 'nurse' }),
+        ['completed'],
+      );
+      await log.get('completed', 2);
+      const urgent = (await of('processed')).jobs.find(({ name }) => name === 'urgent');
+      expect(urgent).toMatchObject({ priority: 3, returnvalue: '{"name":"urgent"}', processedBy: 'nurse' });
+      expect([urgent?.attemptsStarted, urgent?.attemptsMade]).toEqual([1, 1]);
+      expect(urgent?.finishedOn).toBeGreaterThanOrEqual(urgent?.processedOn as number);
     });
 
     it('says nothing of the jobs of children that are gone', async () => {

@@ -1,8 +1,8 @@
 // Pins how `connection` is read (bullmq-surface.md 14).
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Cluster, Redis } from 'ioredis';
 import { readConnection, type ConnectionUse } from '../../src/connection.js';
 import { NotSupportedError } from '../../src/errors/not-supported-error.js';
+import { drivers } from '../support/drivers.js';
 
 const read = (connection: unknown, use: ConnectionUse = 'commands') => readConnection(connection, use).native;
 
@@ -47,9 +47,36 @@ describe('options', () => {
     expect(read(connection)).toEqual({});
   });
 
-  it.each(['commandTimeout', 'useSRVRecords', 'readOnly', 'surprise'])('not supported are named: %s', (key) => {
+  it.each(['commandTimeout', 'useSRVRecords', 'readOnly', 'Connector'])('not supported are named: %s', (key) => {
     expect(() => read({ [key]: 1 })).toThrow(new NotSupportedError(`the connection option "${key}"`));
     expect(read({ [key]: undefined })).toEqual({});
+  });
+
+  it.each(['socket', 'sslMode', 'authToken', 'TLSProfile', 'proxyUrl', 'credentialsProvider', 'use_unix_socket', 'IP'])(
+    'not known are refused where they say where or how safely to connect: %s',
+    (key) => {
+      expect(() => read({ [key]: 1 })).toThrow(new NotSupportedError(`the connection option "${key}"`));
+      expect(read({ [key]: false })).toEqual({});
+    },
+  );
+
+  it('not known are ignored otherwise, with one warning for each name', () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    expect(read({ host: 'h', supportsKeyspaces: 1, surprise: null })).toEqual({ host: 'h' });
+    expect(read({ supportsKeyspaces: 2 })).toEqual({});
+    expect(read('redis://h?reportErrors=1')).toEqual({ host: 'h' });
+    const options = { type: 'ChasquiMQWarning', code: 'CHASQUIMQ_UNKNOWN_OPTION' };
+    expect(warn.mock.calls).toEqual([
+      ['The connection option "supportsKeyspaces" is not known and is ignored', options],
+      ['The connection option "reportErrors" is not known and is ignored', options],
+    ]);
+  });
+
+  it('of ioredis 6 are accepted', () => {
+    const warn = vi.spyOn(process, 'emitWarning');
+    for (const protocol of [2, 3]) expect(read({ host: 'h', protocol, replyMapping: 'resp3' })).toEqual({ host: 'h' });
+    expect(read({ himportFieldsets: [] })).toEqual({});
+    expect(warn).not.toHaveBeenCalled();
   });
 
   it('with keyPrefix get the text of BullMQ', () => {
@@ -112,7 +139,7 @@ describe('a URL', () => {
   });
 });
 
-describe('an ioredis instance', () => {
+describe.each(drivers)('an instance of $driver', ({ Redis }) => {
   it('lends its options', () => {
     const client = new Redis({
       host: 'h',
@@ -148,7 +175,7 @@ describe('sentinels', () => {
   ];
   const none = { natFrom: [], natTo: [] };
 
-  it('are whom the engine asks', () => {
+  it.each(drivers)('are whom the engine asks, also those of a client of $driver', ({ Redis }) => {
     const discovery = { nodes, ...none, sentinel: { name: 'm', onlyThese: false } };
     expect(read({ sentinels, name: 'm', password: 'p' })).toEqual({ password: 'p', discovery });
     const client = new Redis({ sentinels, name: 'm', lazyConnect: true });
@@ -193,7 +220,7 @@ describe('a cluster', () => {
   ];
   const discovery = { nodes, natFrom: [], natTo: [] };
 
-  it('is read from an ioredis instance', () => {
+  it.each(drivers)('is read from an instance of $driver', ({ Cluster }) => {
     const given = [{ host: 'a', port: 1 }, 'redis://b:2', 3, { host: 'd' }];
     const options = { redisOptions: { password: 'p', tls: {} }, dnsLookup: () => {}, lazyConnect: true };
     const client = new Cluster(given, options);
@@ -217,7 +244,7 @@ describe('a cluster', () => {
     });
   });
 
-  it('needs a node, and options that are understood', () => {
+  it.each(drivers)('needs a node, and options that are understood: $driver', ({ Cluster }) => {
     expect(() => read({ nodes: [] })).toThrow('connection.nodes names no node');
     expect(() => read({ redisOptions: {} })).toThrow('connection.nodes names no node');
     expect(() => read({ nodes, redisOptions: { commandTimeout: 1 } })).toThrow(

@@ -95,10 +95,10 @@ describe('running', () => {
     const process = vi.fn();
     const { dispatcher } = stage({ process });
     dispatcher.deliver(batch(1, 1));
-    expect(process).toHaveBeenCalledExactlyOnceWith(expect.any(Job), 'worker:2:0', undefined);
+    expect(process).toHaveBeenCalledExactlyOnceWith(expect.any(Job), 'worker:2.0', undefined);
     expect(process.mock.calls[0][0]).toMatchObject({
       id: '1',
-      token: 'worker:2:0',
+      token: 'worker:2.0',
       processedBy: 'w',
       processedOn: 200,
     });

@@ -76,7 +76,7 @@ describe('add', () => {
     producer.settleAdded(1, 7);
     producer.settleAdded(1, 9);
     expect(ids(await Promise.all([adding, other]))).toEqual(['7', '8']);
-    expect(producer.isIdle).toBe(true);
+    expect(producer.unanswered).toBe(0);
   });
 
   it('gives jobs of another creation time a call of their own', async () => {

@@ -8,7 +8,15 @@ export function emitError(emit: (error: unknown) => boolean, error: unknown): bo
   try {
     return emit(error);
   } catch (unheard) {
-    console.error(unheard);
+    print(unheard);
     return false;
+  }
+}
+
+function print(error: unknown): void {
+  try {
+    console.error(error);
+  } catch {
+    console.error('An error was emitted that throws when it is looked at');
   }
 }

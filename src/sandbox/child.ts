@@ -63,7 +63,7 @@ export class Child {
     this.childProcess = child;
     child.stdout?.on('data', (chunk: Buffer) => process.stdout.write(chunk));
     child.stderr?.on('data', (chunk: Buffer) => process.stderr.write(chunk));
-    child.on('message', (message: ToParent) => this.hearer?.message(message));
+    child.on('message', (message: ToParent) => this.hear(message));
     // What it said last is still on its way.
     child.on('exit', (code, signal) => {
       if (child.connected) child.once('disconnect', () => onExit(code, signal));
@@ -84,7 +84,7 @@ export class Child {
     this.worker = thread;
     thread.stdout.on('data', (chunk: Buffer) => process.stdout.write(chunk));
     thread.stderr.on('data', (chunk: Buffer) => process.stderr.write(chunk));
-    thread.on('message', (message: ToParent) => this.hearer?.message(message));
+    thread.on('message', (message: ToParent) => this.hear(message));
     thread.on('exit', onExit);
     thread.on('error', () => {}); // its exit is told
   }
@@ -104,6 +104,12 @@ export class Child {
 
   hasProcessExited(): boolean {
     return this.exited !== undefined;
+  }
+
+  private hear(message: ToParent): void {
+    // nobody gives it another job
+    if ((message.cmd === 'failed' || message.cmd === 'broken') && message.leaves) this.killed = true;
+    this.hearer?.message(message);
   }
 
   private send(message: ToChild): void {
@@ -204,7 +210,7 @@ function importable(file: string): string {
 /** What a child runs. In a clone it is that of the last build. */
 function entryFile(): string {
   const file = fileURLToPath(new URL('./main.js', import.meta.url));
-  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/esm/sandbox/main.js', import.meta.url));
+  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/cjs/sandbox/main.js', import.meta.url));
 }
 
 /** This process's own, but for the port of the inspector, which is taken. */

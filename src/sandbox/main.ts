@@ -149,5 +149,6 @@ if (isMainThread) {
 }
 
 process.on('uncaughtException', (error) => {
-  void send({ cmd: running ? 'failed' : 'broken', error: toPlainError(error) }).finally(() => process.exit(1));
+  const told: ToParent = { cmd: running ? 'failed' : 'broken', error: toPlainError(error), leaves: true };
+  void send(told).finally(() => process.exit(1));
 });

@@ -27,7 +27,8 @@ export type ToChild =
 
 export type ToParent =
   | { cmd: 'ready' }
-  | { cmd: 'broken'; error: PlainError }
+  | { cmd: 'broken'; error: PlainError; leaves?: true }
   | { cmd: 'completed'; value: unknown }
-  | { cmd: 'failed'; error: PlainError }
+  /** `leaves`: nothing caught the error, and the child is about to exit. */
+  | { cmd: 'failed'; error: PlainError; leaves?: true }
   | { cmd: 'call'; method: Told | Asked; args: unknown[]; question?: number };

@@ -1,19 +1,34 @@
 /** An error as it travels between processes: its own properties. */
 export type PlainError = Record<string, unknown> & { message: string };
 
-/** What was thrown, as plain data; what refers to itself becomes `[Circular]`. Not an Error: becomes one's message. */
+/**
+ * What was thrown, as plain data; what refers to itself becomes `[Circular]`. Not an Error: becomes one's message. What throws
+ * when it is looked at is told by what it throws then.
+ */
 export function toPlainError(thrown: unknown): PlainError {
+  try {
+    return plainly(thrown);
+  } catch (oddity) {
+    try {
+      return plainly(oddity);
+    } catch {
+      return { message: 'what was thrown throws when it is looked at' };
+    }
+  }
+}
+
+function plainly(thrown: unknown): PlainError {
   const error = thrown instanceof Error || isErrorLike(thrown) ? thrown : new Error(String(thrown));
   const plain: Record<string, unknown> = {};
   for (const key of Object.getOwnPropertyNames(error)) {
     plain[key] = withoutCircles((error as unknown as Record<string, unknown>)[key], [error]);
   }
-  return { ...plain, message: error.message };
+  return { ...plain, message: error.message || String(error) };
 }
 
 /** Errors of another realm, such as a worker thread's or a test runner's, are no instances of this one's Error. */
 function isErrorLike(thrown: unknown): thrown is Error {
-  return typeof thrown === 'object' && thrown !== null && 'message' in thrown && 'stack' in thrown;
+  return Boolean((Object(thrown) as Partial<Error>).message);
 }
 
 function withoutCircles(value: unknown, above: unknown[]): unknown {

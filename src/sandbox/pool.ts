@@ -18,7 +18,7 @@ export class ChildPool {
    */
   async retain(file: string): Promise<Child> {
     let child = this.getFree(file).pop();
-    while (child?.hasProcessExited()) child = this.getFree(file).pop();
+    while (child?.hasProcessExited() || child?.killed) child = this.getFree(file).pop();
     if (child) {
       this.retained[child.pid] = child;
       return child;

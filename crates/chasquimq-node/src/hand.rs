@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chasquimq::{
+    options::millis,
     worker::{Ending, Failure, FailureState, HandEnd, HandStep, HandStepped},
     Error, JobOptions, Keep, RateLimit,
 };
@@ -122,7 +123,7 @@ impl NativeQueue {
     pub fn extend_locks<'env>(&self, env: &'env Env, locks: Vec<NativeLock>, duration: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
         let locks: Vec<(String, String)> = locks.into_iter().map(|lock| (lock.id, lock.token)).collect();
-        let work = async move { queue.extend_locks(&locks, duration as u64).await };
+        let work = async move { queue.extend_locks(&locks, millis(duration)).await };
         self.runtime()?.promise(env, work, Output::Texts)
     }
 }

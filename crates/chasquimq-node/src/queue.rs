@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use chasquimq::{scheduler_of, Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
+use chasquimq::{options::millis, scheduler_of, Error, Job, JobRange, Keys, Parent, Pick, Queue, RetryOptions};
 use napi::{
     bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
@@ -367,7 +367,7 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<number>")]
     pub fn count_delayed_before<'env>(&self, env: &'env Env, due: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let work = async move { queue.delayed_before(due.max(0.0) as u64).await };
+        let work = async move { queue.delayed_before(millis(due)).await };
         self.count(env, work)
     }
 
@@ -574,7 +574,7 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn change_delay<'env>(&self, env: &'env Env, id: String, delay: f64, now: f64) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let work = async move { queue.change_delay(now as u64, &id, delay as u64).await };
+        let work = async move { queue.change_delay(now as u64, &id, millis(delay)).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 

@@ -1,6 +1,6 @@
 //! Commands about job schedulers.
 
-use chasquimq::{Following, Scheduler, Upsert};
+use chasquimq::{options::millis, Following, Scheduler, Upsert};
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
@@ -93,10 +93,10 @@ impl NativeQueue {
             template: upsert.template,
             repeat: upsert.repeat,
             options: upsert.opts,
-            every_ms: upsert.every as u64,
-            next_ms: upsert.next as u64,
-            offset_ms: upsert.offset.map(|ms| ms as u64),
-            start_ms: upsert.start as u64,
+            every_ms: millis(upsert.every),
+            next_ms: millis(upsert.next),
+            offset_ms: upsert.offset.map(millis),
+            start_ms: millis(upsert.start),
         };
         let work = async move { queue.upsert_scheduler(now as u64, &upsert).await };
         self.runtime()?.promise(env, work, |(slot, delay)| {
@@ -113,7 +113,7 @@ impl NativeQueue {
             .map(|following| Following {
                 scheduler: following.scheduler,
                 slot: following.slot as u64,
-                next_ms: following.next as u64,
+                next_ms: millis(following.next),
                 options: following.opts,
             })
             .collect();

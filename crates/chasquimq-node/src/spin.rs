@@ -103,7 +103,7 @@ fn stop(handle: &Handle<Hope>) {
 /// Called when the loop is about to wait.
 unsafe extern "C" fn look(raw: *mut c_void) {
     // SAFETY: libuv calls this on its thread with a handle of `Spin::open`
-    let (Some(handle), Some(uv)) = (unsafe { Handle::<Hope>::of(raw) }, Uv::load()) else {
+    let (Some(handle), Some(uv)) = (unsafe { Handle::<Hope>::of(raw) }, Uv::known()) else {
         return;
     };
     // SAFETY: the loop is alive: it calls

@@ -8,7 +8,10 @@ use std::{
     sync::OnceLock,
 };
 
-use napi::{sys, Env};
+use napi::{
+    bindgen_prelude::{JsObjectValue, Object},
+    sys, Env,
+};
 
 /// A callback of a poll handle: the handle, a status, events.
 pub type OnPoll = unsafe extern "C" fn(*mut c_void, c_int, c_int);
@@ -54,11 +57,30 @@ functions! {
 }
 
 impl Uv {
-    /// `None` in a runtime that speaks Node-API without libuv.
-    pub fn load() -> Option<Self> {
-        static FOUND: OnceLock<Option<Uv>> = OnceLock::new();
-        *FOUND.get_or_init(Self::look_up)
+    /// `None` in a runtime that is not Node: another one may export names of libuv's that end the process when they are called.
+    pub fn of(env: Env) -> Option<Self> {
+        *FOUND.get_or_init(|| {
+            is_node(env)
+                .ok()
+                .filter(|is_node| *is_node)
+                .and_then(|_| Self::look_up())
+        })
     }
+
+    /// As [`Uv::of`], once that was asked.
+    pub fn known() -> Option<Self> {
+        FOUND.get().copied().flatten()
+    }
+}
+
+static FOUND: OnceLock<Option<Uv>> = OnceLock::new();
+
+/// Whether this is Node, or what embeds it, by its own word.
+fn is_node(env: Env) -> napi::Result<bool> {
+    let process: Object<'_> = env.get_global()?.get_named_property_unchecked("process")?;
+    let versions: Object<'_> = process.get_named_property_unchecked("versions")?;
+    let has_others = versions.has_named_property("bun")? || versions.has_named_property("deno")?;
+    Ok(versions.has_named_property("uv")? && !has_others)
 }
 
 fn symbol(name: &CStr) -> Option<*mut c_void> {
@@ -96,7 +118,7 @@ impl<T> Handle<T> {
         owner: T,
         init: impl FnOnce(&Uv, *mut c_void, *mut c_void) -> c_int,
     ) -> Option<Rc<Self>> {
-        let uv = Uv::load()?;
+        let uv = Uv::of(env)?;
         let mut uv_loop = ptr::null_mut();
         // SAFETY: `env` is this thread's live environment; the handle's memory is as large as libuv says and is freed in `closed`,
         // after libuv has let go of it; the handle's own count of this value keeps it, and with it its owner, until then
@@ -139,7 +161,7 @@ impl<T> Handle<T> {
     pub unsafe fn of(raw: *mut c_void) -> Option<Rc<Self>> {
         // SAFETY: the handle's data is its count of this value, given back in `closed` only; the caller gets a count of its own
         unsafe {
-            let data = (Uv::load()?.get_data)(raw).cast::<Self>().cast_const();
+            let data = (Uv::known()?.get_data)(raw).cast::<Self>().cast_const();
             Rc::increment_strong_count(data);
             let handle = Rc::from_raw(data);
             (!handle.closing.get()).then_some(handle)
@@ -180,7 +202,7 @@ impl<T> Handle<T> {
 unsafe extern "C" fn closed<T>(raw: *mut c_void) {
     // SAFETY: libuv calls this once, when it uses the handle no more
     unsafe {
-        let Some(uv) = Uv::load() else { return };
+        let Some(uv) = Uv::known() else { return };
         let handle = Rc::from_raw((uv.get_data)(raw).cast::<Handle<T>>().cast_const());
         let cleanup = handle.cleanup.replace(ptr::null_mut());
         if !cleanup.is_null() {

@@ -40,8 +40,8 @@ pub struct Watch {
 
 impl Watch {
     /// Whether this runtime can watch sockets.
-    pub fn is_possible() -> bool {
-        Uv::load().is_some()
+    pub fn is_possible(env: Env) -> bool {
+        Uv::of(env).is_some()
     }
 
     /// Watches a socket for reading. `None` when the event loop cannot take it.

@@ -277,7 +277,7 @@ impl NativeWorker {
         let connect = options.connection.to_options(options.skip_version_check);
         let keys = Keys::new(&options.prefix, &options.name);
         Self::start(*env, (&on_message, &on_job), runtime, |sink| {
-            Worker::new(connect, keys, to_options(&options), sink)
+            Worker::new(connect, keys, to_options(&options, *env), sink)
         })
     }
 
@@ -362,7 +362,7 @@ impl NativeWorker {
             number: flush,
             now_ms: now as u64,
             completed,
-            text,
+            text: Arc::new(text),
             others: others.map(to_others).unwrap_or_default(),
             // JSON of these options can be read whatever their types
             changed: changed
@@ -489,7 +489,7 @@ impl NativeWorker {
     }
 }
 
-fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
+fn to_options(options: &NativeWorkerOptions, env: Env) -> WorkerOptions {
     let ms = |ms: f64| Duration::from_micros((ms.max(0.0) * 1000.0) as u64);
     let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
     WorkerOptions {
@@ -505,7 +505,7 @@ fn to_options(options: &NativeWorkerOptions) -> WorkerOptions {
         remove_on_complete: keep(&options.remove_on_complete),
         remove_on_fail: keep(&options.remove_on_fail),
         #[cfg(unix)]
-        watches_lanes: crate::watch::Watch::is_possible(),
+        watches_lanes: crate::watch::Watch::is_possible(env),
         #[cfg(not(unix))]
         watches_lanes: false,
         limiter: options.limiter.map(RateLimit::from),

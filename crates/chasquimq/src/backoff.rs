@@ -1,6 +1,6 @@
 //! Whether and when a failed job is tried again. Pure: time and chance come in as arguments.
 
-use crate::options::{Backoff, JobOptions};
+use crate::options::{millis, Backoff, JobOptions};
 
 /// What becomes of a job whose try failed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,7 +9,7 @@ pub enum Retry {
     Never,
     /// Tried again at once.
     Now,
-    /// Tried again after this many milliseconds.
+    /// Tried again after this many milliseconds, at most [`crate::options::LONGEST_MS`].
     After(u64),
 }
 
@@ -33,7 +33,7 @@ pub fn decide(
     if delay_ms == -1.0 {
         Retry::Never
     } else if delay_ms >= 1.0 {
-        Retry::After(delay_ms as u64)
+        Retry::After(millis(delay_ms))
     } else {
         Retry::Now
     }
@@ -93,6 +93,20 @@ mod tests {
         let options = options(r#"{"attempts":9,"backoff":{"type":"fixed","delay":1000,"jitter":0.25}}"#);
         assert_eq!(decide(&options, 1, false, None, 0.0), Retry::After(750));
         assert_eq!(decide(&options, 1, false, None, 0.999), Retry::After(999));
+    }
+
+    #[test]
+    fn what_is_endless_is_long() {
+        use crate::options::LONGEST_MS;
+        let options = options(r#"{"attempts":5000,"backoff":{"type":"exponential","delay":"200"}}"#);
+        assert_eq!(decide(&options, 1, false, None, 0.5), Retry::After(200));
+        assert_eq!(decide(&options, 2000, false, None, 0.5), Retry::After(LONGEST_MS));
+        for endless in [f64::INFINITY, 1e300, 2f64.powi(64)] {
+            assert_eq!(decide(&options, 1, false, Some(endless), 0.5), Retry::After(LONGEST_MS));
+        }
+        for none in [f64::NAN, f64::NEG_INFINITY, -5.0] {
+            assert_eq!(decide(&options, 1, false, Some(none), 0.5), Retry::Now);
+        }
     }
 
     #[test]

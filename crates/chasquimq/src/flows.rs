@@ -10,13 +10,13 @@ use crate::{
     frame::{prioritized_body, record_body, Brood, FrameBuilder},
     id::unique_uuid_front,
     keys::{qualified_name, slot_of, Keys},
-    options::JobOptions,
+    options::{self, JobOptions},
     pack::Packer,
     producer::read_full,
     queue::{read_code, Queue},
     server::{
         reply::Reply,
-        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
+        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB},
     },
 };
 
@@ -356,7 +356,11 @@ impl<'a> Packing<'a> {
         }
         self.extras_count += 1;
         let is_due_later = options.delay_ms > 0 && !self.has_children[index];
-        let due_ms = if is_due_later { timestamp + options.delay_ms } else { 0 };
+        let due_ms = if is_due_later {
+            options::due_ms(timestamp, options.delay_ms)
+        } else {
+            0
+        };
         self.extras
             .int(self.places.len() as i64)
             .array(8)
@@ -443,14 +447,6 @@ impl Queue {
         let reply = self.run_once(&PARK_JOB, now_ms, &args).await?;
         let code = read_code(&PARK_JOB, &reply, id, "active", "moveToWaitingChildren")?;
         Ok(code == 0)
-    }
-
-    /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed.
-    /// # Errors
-    /// As [`crate::Connection::send`].
-    pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
-        self.run(&REMOVE_CHILDREN, &args).await.map(drop)
     }
 
     /// Lets a job's parent, which users see by this key, not wait for it any more. False when it did not.

@@ -1,4 +1,4 @@
-//! Data and results of more than [`MAX_BYTES`](crate::frame::MAX_BYTES), which lie apart from what scripts read (`lua/lib/large.lua`).
+//! Large data and results, which lie apart from what scripts read (`lua/lib/large.lua`).
 
 use crate::{
     error::{Error, Result},
@@ -17,21 +17,35 @@ pub(crate) struct Large {
     pub(crate) result: Option<String>,
 }
 
+/// What one read brings at most, unless one job alone has more.
+const MAX_READ: u64 = 4 * 1024 * 1024;
+
 impl Large {
     /// Reads what lies apart of the job of this id, as its vitals say.
     /// # Errors
     /// As [`Connection::send`].
     pub(crate) async fn read(connection: &Connection, keys: &Keys, id: &str, vitals: &Vitals) -> Result<Self> {
+        let mut read = Self::read_all(connection, keys, &[(id, vitals)]).await?;
+        Ok(read.pop().unwrap_or_default())
+    }
+
+    /// The same of several jobs, in one command.
+    async fn read_all(connection: &Connection, keys: &Keys, jobs: &[(&str, &Vitals)]) -> Result<Vec<Self>> {
         let mut command = redis::cmd("HMGET");
         command.arg(keys.key("large"));
-        command.arg(vitals.large_data.map(|_| format!("d{id}")));
-        command.arg(vitals.large_result.map(|_| format!("r{id}")));
+        for (id, vitals) in jobs {
+            command.arg(vitals.large_data.map(|_| format!("d{id}")));
+            command.arg(vitals.large_result.map(|_| format!("r{id}")));
+        }
         let mut values = Reply::new("large values", connection.send(&command).await?)?;
         let mut next = |is_wanted: bool| if is_wanted { values.opt_text() } else { Ok(None) };
-        Ok(Self {
-            data: next(vitals.large_data.is_some())?,
-            result: next(vitals.large_result.is_some())?,
-        })
+        let read = jobs.iter().map(|(_, vitals)| {
+            Ok(Self {
+                data: next(vitals.large_data.is_some())?,
+                result: next(vitals.large_result.is_some())?,
+            })
+        });
+        read.collect()
     }
 }
 
@@ -43,11 +57,15 @@ pub(crate) fn missing() -> String {
 /// Completes a job as a script gives it; `None` when it is gone by now.
 /// # Errors
 /// As [`Connection::send`].
-pub(crate) async fn complete(connection: &Connection, keys: &Keys, mut job: Job) -> Result<Option<Job>> {
+pub(crate) async fn complete(connection: &Connection, keys: &Keys, job: Job) -> Result<Option<Job>> {
     if !job.vitals.has_large() {
         return Ok(Some(job));
     }
     let large = Large::read(connection, keys, &job.id, &job.vitals).await?;
+    put_in(connection, keys, job, large).await
+}
+
+async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large) -> Result<Option<Job>> {
     job.vitals.returnvalue = large.result.or(job.vitals.returnvalue);
     match large.data {
         Some(data) => job.body.data = data,
@@ -65,7 +83,7 @@ pub(crate) async fn complete(connection: &Connection, keys: &Keys, mut job: Job)
     Ok(Some(job))
 }
 
-/// Completes jobs, one after the other, each of which may be as large as memory allows.
+/// Completes jobs, as many at a time as one read may bring.
 /// # Errors
 /// As [`complete`].
 pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
@@ -73,8 +91,39 @@ pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec
         return Ok(jobs);
     }
     let mut completed = Vec::with_capacity(jobs.len());
+    let mut jobs = jobs.into_iter().peekable();
+    while jobs.peek().is_some() {
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        while let Some(job) = jobs.next_if(|job| some.is_empty() || bytes + bytes_of(job) <= MAX_READ) {
+            bytes += bytes_of(&job);
+            some.push(job);
+        }
+        completed.extend(complete_some(connection, keys, some).await?);
+    }
+    Ok(completed)
+}
+
+fn bytes_of(job: &Job) -> u64 {
+    job.vitals.large_data.unwrap_or(0) + job.vitals.large_result.unwrap_or(0)
+}
+
+async fn complete_some(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    let wanted: Vec<(&str, &Vitals)> = jobs
+        .iter()
+        .filter(|job| job.vitals.has_large())
+        .map(|job| (job.id.as_str(), &job.vitals))
+        .collect();
+    let mut read = match wanted.is_empty() {
+        true => Vec::new(),
+        false => Large::read_all(connection, keys, &wanted).await?,
+    }
+    .into_iter();
+    let mut completed = Vec::with_capacity(jobs.len());
     for job in jobs {
-        completed.extend(complete(connection, keys, job).await?);
+        match job.vitals.has_large() {
+            true => completed.extend(put_in(connection, keys, job, read.next().unwrap_or_default()).await?),
+            false => completed.push(job),
+        }
     }
     Ok(completed)
 }

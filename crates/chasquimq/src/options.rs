@@ -5,6 +5,23 @@ use serde_json::Value;
 
 use crate::{job::Policy, pack::Packer};
 
+/// Longest delay, and latest time, in ms: the greatest number to which JavaScript and Lua count without a gap, 285,000 years.
+///
+/// What is longer, infinite say, is taken for it, and never overflows: a job that was to wait for ever must not start at once.
+/// The scores of delayed jobs (`lua/lib/delayed.lua`) are 4096 times as large, and doubles, too. Past the year 2039 they have
+/// fewer bits left for the order within one millisecond, and the time itself stays exact.
+pub const LONGEST_MS: u64 = (1 << 53) - 1;
+
+/// A number of milliseconds, or a time, as JavaScript has it: below 0 and NaN are 0.
+pub fn millis(ms: f64) -> u64 {
+    (ms as u64).min(LONGEST_MS)
+}
+
+/// When a job is due, epoch ms.
+pub(crate) fn due_ms(timestamp: u64, delay_ms: u64) -> u64 {
+    timestamp.min(LONGEST_MS) + delay_ms.min(LONGEST_MS)
+}
+
 /// Options of a job that the engine acts on. The text itself is stored with the job, untouched.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -95,13 +112,14 @@ impl JobOptions {
                 .as_ref()
                 .and_then(number)
                 .filter(|&ms| ms != 0.0)
-                .map(|ms| ms.max(0.0) as u64),
-            delay_ms: raw.delay.as_ref().and_then(number).map_or(0, |ms| ms.max(0.0) as u64),
+                .map(millis),
+            delay_ms: raw.delay.as_ref().and_then(number).map_or(0, millis),
+            // one more try as long as fewer were made: half a try is one
             attempts: raw
                 .attempts
                 .as_ref()
                 .and_then(number)
-                .map_or(0, |attempts| attempts.max(0.0) as u32),
+                .map_or(0, |attempts| attempts.ceil() as u32),
             backoff: raw.backoff.as_ref().and_then(Backoff::from_json),
             priority: raw
                 .priority
@@ -213,8 +231,8 @@ impl Backoff {
             }),
             Value::Object(map) => Some(Self {
                 kind: map.get("type").and_then(Value::as_str).unwrap_or("").to_owned(),
-                delay_ms: map.get("delay").and_then(Value::as_f64).unwrap_or(0.0),
-                jitter: map.get("jitter").and_then(Value::as_f64).unwrap_or(0.0),
+                delay_ms: map.get("delay").and_then(number).unwrap_or(0.0),
+                jitter: map.get("jitter").and_then(number).unwrap_or(0.0),
             }),
             _ => None,
         }
@@ -327,30 +345,89 @@ impl Keep {
         serde_json::from_str(text).map_or(Keep::ALL, |value| Keep::from_json(&value))
     }
 
-    /// Reads a boolean, a number or a `{ count, age, limit }` object.
+    /// Reads a boolean, a number or a `{ count, age, limit }` object, in which fractions count for nothing and texts may be numbers.
     pub fn from_json(value: &Value) -> Self {
         match value {
             Value::Bool(true) => Keep::NONE,
-            Value::Number(number) => Keep {
-                count: number.as_i64().unwrap_or(-1).max(-1),
+            Value::Number(_) | Value::String(_) => Keep {
+                count: number(value).map_or(-1, to_count),
                 ..Keep::ALL
             },
             Value::Object(map) => Keep {
-                count: map.get("count").and_then(Value::as_i64).unwrap_or(-1).max(-1),
-                age: map.get("age").and_then(Value::as_f64).unwrap_or(-1.0),
-                limit: map
-                    .get("limit")
-                    .and_then(Value::as_u64)
-                    .map_or(1000, |limit| limit as u32),
+                count: map.get("count").and_then(number).map_or(-1, to_count),
+                // below 0 it is over before it began: none is kept
+                age: map.get("age").and_then(number).map_or(-1.0, |age| age.max(0.0)),
+                limit: map.get("limit").and_then(number).map_or(1000, |limit| limit as u32),
             },
             _ => Keep::ALL,
         }
     }
 }
 
+/// A number of jobs to keep; below 0 all.
+fn to_count(count: f64) -> i64 {
+    (count.max(-1.0) as i64).min(LONGEST_MS as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retention_takes_every_number() {
+        let keep = |text: &str| Keep::from_json(&serde_json::from_str(text).expect("json"));
+        assert_eq!(keep("1.5").count, 1);
+        assert_eq!(keep("1e300").count, LONGEST_MS as i64);
+        assert_eq!(keep(r#""3""#).count, 3);
+        assert_eq!(keep(r#""x""#), Keep::ALL);
+        assert_eq!(
+            keep(r#"{"count":"2","age":"7.5"}"#),
+            Keep {
+                count: 2,
+                age: 7.5,
+                limit: 1000
+            }
+        );
+        assert_eq!(
+            keep(r#"{"count":-1e300,"age":-5,"limit":9007199254740992}"#),
+            Keep {
+                count: -1,
+                age: 0.0,
+                limit: u32::MAX
+            }
+        );
+    }
+
+    #[test]
+    fn times_and_delays_have_an_end() {
+        let delay = |text: &str| {
+            JobOptions::parse(&format!(r#"{{"delay":{text}}}"#))
+                .expect("options")
+                .delay_ms
+        };
+        assert_eq!([delay("1e19"), delay("1e300"), delay(r#""1e19""#)], [LONGEST_MS; 3]);
+        assert_eq!(
+            [delay("-1e300"), delay("0.5"), delay("9007199254740991")],
+            [0, 0, LONGEST_MS]
+        );
+        let late = JobOptions::parse(r#"{"timestamp":1e300,"delay":1e300}"#).expect("options");
+        assert_eq!(late.timestamp, Some(LONGEST_MS));
+        assert_eq!(due_ms(u64::MAX, u64::MAX), 2 * LONGEST_MS);
+    }
+
+    #[test]
+    fn half_a_try_is_one() {
+        let attempts = |text: &str| {
+            JobOptions::parse(&format!(r#"{{"attempts":{text}}}"#))
+                .expect("options")
+                .attempts
+        };
+        assert_eq!(
+            [attempts("2.5"), attempts(r#""2.5""#), attempts("0.1"), attempts("-3")],
+            [3, 3, 1, 0]
+        );
+        assert_eq!(attempts("1e300"), u32::MAX);
+    }
 
     #[test]
     fn retention_takes_every_form() {

@@ -15,7 +15,7 @@ use crate::{
     frame::{prioritized_body, record_body, single_frame, FrameBuilder, MAX_BYTES},
     id::unique_id,
     keys::Keys,
-    options::{Deduplication, JobOptions},
+    options::{self, Deduplication, JobOptions},
     pack::Packer,
     server::{
         conn::Connection,
@@ -156,7 +156,7 @@ impl<'a> Packing<'a> {
         if is_large {
             self.blobs.push(job.data.into());
         }
-        let due_ms = timestamp + options.delay_ms;
+        let due_ms = options::due_ms(timestamp, options.delay_ms);
         if let Some(dedup) = &options.deduplication {
             self.close_records();
             self.deduplicated(&job, dedup, if options.delay_ms > 0 { due_ms } else { 0 });

@@ -10,7 +10,7 @@ use crate::{
     job::{Body, Job, Vitals},
     keys::Keys,
     large::{self, Large},
-    options::JobOptions,
+    options::{self, JobOptions},
     pack::Packer,
     producer::{Added, Batch, Producer},
     server::{
@@ -20,7 +20,7 @@ use crate::{
         script::{
             Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
             LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, PUBLISH_EVENT, READ_JOBS, REMOVE_DEDUP_KEY,
-            REMOVE_JOB, RETRY_JOB, SET_LIMIT,
+            RETRY_JOB, SET_LIMIT,
         },
     },
 };
@@ -293,15 +293,6 @@ impl Queue {
         self.connection.send(&command).await.map(drop)
     }
 
-    /// Removes a job, and with `children` all of those it has or had, and theirs. False, and nothing is removed, when a worker holds it
-    /// or, with `children`, one that it waits for; true also when there is no such job.
-    /// # Errors
-    /// [`Error::OfScheduler`].
-    pub async fn remove(&self, now_ms: u64, id: &str, children: bool) -> Result<bool> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(children)];
-        Ok(self.coded(&REMOVE_JOB, &args, id, "", "removeJob").await? == 1)
-    }
-
     /// Id of the job that owns a deduplication id.
     /// # Errors
     /// As [`Connection::send`].
@@ -359,7 +350,7 @@ impl Queue {
         let args = [
             Arg::Int(now_ms as i64),
             Arg::from(id),
-            Arg::Int((now_ms + delay_ms) as i64),
+            Arg::Int(options::due_ms(now_ms, delay_ms) as i64),
         ];
         self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
             .await
@@ -380,9 +371,15 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
     pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
-        self.move_active(now_ms, id, due_ms.max(1), token, "moveToDelayed")
-            .await
-            .map(drop)
+        self.move_active(
+            now_ms,
+            id,
+            due_ms.clamp(1, 2 * options::LONGEST_MS),
+            token,
+            "moveToDelayed",
+        )
+        .await
+        .map(drop)
     }
 
     /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.

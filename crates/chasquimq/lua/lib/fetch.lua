@@ -4,6 +4,11 @@
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local PROMOTE_LIMIT = 1000
 
+-- A step that has taken so many bytes takes no more, whatever was wanted: the worker comes again for the rest.
+local MOST_BYTES = 2 * 1024 * 1024
+-- Records of unknown size that are read at once.
+local FIRST_RECORDS = 32
+
 -- @include lib/allowed
 
 -- D: due jobs that have left the delayed ones and are not in line; at: of them, those that were taken; more: others are due.
@@ -165,6 +170,26 @@ local function take_records(ids, W)
   add_records_taken(ids, redis.call('HMGET', base .. 'jobs', unpack(ids)), vitals, W)
 end
 
+-- Records that may be read at once, by what those taken so far were like; 0 when they were enough.
+local function records_chunk()
+  if R.taken < FIRST_RECORDS then return FIRST_RECORDS end
+  if R.bytes >= MOST_BYTES then return 0 end
+  return math.max(math.min(math.floor((MOST_BYTES - R.bytes) * R.taken / math.max(R.bytes, 1)), 1000), 1)
+end
+
+-- Takes the first `most` records, or fewer whose bytes are enough. Gives how many of the ids it is done with.
+local function take_records_within(ids, most, W)
+  local at = 0
+  while at < most do
+    local chunk = records_chunk()
+    if chunk == 0 then break end
+    local to = math.min(at + chunk, most)
+    take_records(to - at == #ids and ids or { unpack(ids, at + 1, to) }, W)
+    at = to
+  end
+  return at
+end
+
 local function has_stalled(vitals_raw)
   local ok, vitals = pcall(cmsgpack.unpack, vitals_raw or '\128')
   return ok and type(vitals) == 'table' and (tonumber(vitals.st) or 0) > 0
@@ -227,8 +252,8 @@ end
 local function take_prioritized(want, most, W)
   while R.taken < most do
     local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
-    if room == 0 then return end
-    local count = math.min(room, R.taken < want and 1000 or surplus_chunk())
+    local count = math.min(room, R.taken < want and records_chunk() or surplus_chunk())
+    if count == 0 then return end
     -- cheaper than ZPOPMIN, which gives scores that nobody needs
     local ids = redis.call('ZRANGE', base .. 'prioritized', 0, count - 1)
     redis.call('ZREMRANGEBYRANK', base .. 'prioritized', 0, count - 1)
@@ -243,14 +268,16 @@ end
 
 local function take_front(want, most, W)
   while R.taken < want do
-    local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, 1000))
+    local chunk = R.taken == 0 and FIRST_RECORDS or records_chunk()
+    if chunk == 0 then break end
+    local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, chunk))
     if not ids then return end
     -- what another program wrote there is no job, and was not counted
     local before = R.taken
     take_records(ids, W)
     S.waiting = S.waiting - (R.taken - before)
   end
-  while R.taken < most do
+  while R.taken < most and R.bytes < MOST_BYTES do
     local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
     if #ids == 0 then return end
     local fit = #ids
@@ -274,7 +301,7 @@ end
 -- Takes one log entry, or what there is room for. W.max_bytes bounds what is taken beyond the jobs that start now.
 local function take_entry(entry, want, most, W)
   local room = R.bytes < W.max_bytes and most - R.taken or want - R.taken
-  if room <= 0 then return false end
+  if room <= 0 or R.bytes >= MOST_BYTES then return false end
   local field, blob = entry[2][1], entry[2][2]
   local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)
@@ -305,14 +332,9 @@ local function take_entry(entry, want, most, W)
       S.waiting = S.waiting + 1
     end
     ids = without_stale(ids)
-    if #ids > room then
-      local rest = {}
-      for i = room + 1, #ids do rest[#rest + 1] = ids[i] end
-      push_rest(rest)
-      for i = #ids, room + 1, -1 do ids[i] = nil end
-    end
-    S.waiting = S.waiting - #ids
-    take_records(ids, W)
+    local done = take_records_within(ids, math.min(#ids, room), W)
+    S.waiting = S.waiting - done
+    if done < #ids then push_rest({ unpack(ids, done + 1) }) end
     redis.call('XDEL', base .. 'log', entry[1])
   else
 -- @include lib/strays
@@ -325,7 +347,8 @@ end
 
 local function take_log(want, most, W)
   while S.waiting > 0 and R.taken < most and not R.rest do
-    local count = math.max(math.min(math.ceil((most - R.taken) / 64), 64), 1)
+    -- eight entries are no more than the bytes of one step
+    local count = math.max(math.min(math.ceil((most - R.taken) / 64), 8), 1)
     local entries = redis.call('XRANGE', base .. 'log', '(' .. entry_id(S.cursor_ms, S.cursor_seq), '+', 'COUNT', count)
     if #entries == 0 then
       -- a call was refused half-way (lib/events): nothing waits
@@ -342,7 +365,8 @@ end
 local function take_due(want, most, W)
   local ids = D.ids
   while D.at < #ids and R.taken < most do
-    local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and math.min(most - R.taken, surplus_chunk()) or 0
+    local room = R.taken < want and math.min(want - R.taken, records_chunk())
+      or R.bytes < W.max_bytes and math.min(most - R.taken, surplus_chunk()) or 0
     if room == 0 then return end
     local to = math.min(D.at + room, #ids)
     take_records({ unpack(ids, D.at + 1, to) }, W)

@@ -500,6 +500,8 @@ local function complete_large(outcome, W)
   emit(1, { 'L', id })
   append(large_values, 'v', told)
   if W.keeps[keep][1] == 0 then
+    -- a job of a frame has no record yet, and needs none
+    if F.jobs_set[#F.jobs_set - 1] == id then F.jobs_set[#F.jobs_set], F.jobs_set[#F.jobs_set - 1] = nil, nil end
     append(F.dropped, id)
     F.removed = F.removed + 1
     return nil

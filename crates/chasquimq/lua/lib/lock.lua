@@ -1,4 +1,4 @@
--- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>:<slot> (lib/frame), one lease stands;
+-- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>.<slot> (lib/frame), one lease stands;
 -- or, for a job that was taken by hand, <token>#<take>, which has a lease of its own.
 local function owner_of(job)
   if job.record then return job.active[3] end
@@ -7,7 +7,7 @@ end
 
 -- Whether a worker's token stands for this taking of the job.
 local function is_token_of(job, owner, token)
-  local holder, claim = token:match('^(.*):(%d+):%d+$')
+  local holder, claim = token:match('^(.*):(%d+)%.%d+$')
   return holder == owner and is_claim(job.record and job.active[5] or (not job.record and job.take[5]), tonumber(claim))
 end
 

@@ -1,6 +1,6 @@
 //! What ended since the last flush, in the engine's form, and the events to be told once it is recorded.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
@@ -69,7 +69,7 @@ impl Report {
         // what has no result needs no room for it
         let result = (result != "null").then(|| {
             let from = flush.text.len() as u32;
-            flush.text.push_str(result);
+            Arc::make_mut(&mut flush.text).push_str(result);
             (from, flush.text.len() as u32)
         });
         flush.completed.push(Completed {

@@ -6,12 +6,16 @@ use super::fetch::{Held, Holdings};
 use crate::{
     backoff::{self, Retry},
     error::{Error, Result},
-    frame::{bodies_in_frame, body_in_frame, id_in, MAX_BYTES},
+    frame::{bodies_in_frame, body_in_frame, id_in},
     id::random_unit,
     options::{JobOptions, Keep},
     pack::Packer,
     server::{reply::Reply, script::Arg},
 };
+
+/// Bytes of a result that goes through scripts with others; Lua copies it several times on its way. A larger one lies apart, with a record of
+/// its job's own (`lua/lib/large.lua`).
+const MAX_RESULT: usize = 4 * 1024;
 
 /// Outcomes reported together.
 #[derive(Debug, Default)]
@@ -23,7 +27,7 @@ pub struct Flush {
     /// Jobs that completed.
     pub completed: Vec<Completed>,
     /// Their results, JSON texts, back to back.
-    pub text: String,
+    pub text: Arc<String>,
     /// Jobs that ended any other way.
     pub others: Vec<Outcome>,
     /// Options that handlers have changed, by handle: those with which their jobs end.
@@ -31,6 +35,13 @@ pub struct Flush {
 }
 
 impl Flush {
+    /// Jobs of a frame that completed one behind the other stand so afterwards.
+    pub(super) fn sort(&mut self) {
+        if !self.completed.is_sorted_by_key(|job| job.handle) {
+            self.completed.sort_unstable_by_key(|job| job.handle);
+        }
+    }
+
     /// Hands jobs back unstarted.
     pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
         let returned = |handle| Outcome {
@@ -56,9 +67,13 @@ pub struct Completed {
 
 impl Completed {
     /// Whether its result lies apart (`lua/lib/large.lua`).
-    fn is_large(&self) -> bool {
-        self.result
-            .is_some_and(|(from, to)| to.saturating_sub(from) as usize > MAX_BYTES)
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes() > MAX_RESULT
+    }
+
+    /// Of its result.
+    pub(super) fn bytes(&self) -> usize {
+        self.result.map_or(0, |(from, to)| to.saturating_sub(from) as usize)
     }
 }
 
@@ -138,6 +153,8 @@ pub(super) struct Outcomes {
     pub(super) keeps: Vec<u8>,
     pub(super) now_ms: u64,
     pub(super) flushed: Option<u32>,
+    // of a flush that is recorded by later steps
+    pub(super) is_part: bool,
     pub(super) failures: Vec<Failure>,
     pub(super) jobs: u64,
     // jobs that met a rate limit
@@ -191,7 +208,8 @@ impl Outcomes {
         for mut flush in flushes {
             packing.out.flushed = packing.out.flushed.max(Some(flush.number));
             packing.changed = std::mem::take(&mut flush.changed);
-            packing.completed(&mut flush, holdings, defaults);
+            flush.sort();
+            packing.completed(&flush.completed, &flush.text, holdings, defaults);
             for outcome in flush.others {
                 packing.other(outcome, holdings, defaults)?;
             }
@@ -351,17 +369,13 @@ impl Packing {
     }
 
     /// Jobs of a frame that completed one behind the other become one operation.
-    fn completed(&mut self, flush: &mut Flush, holdings: &mut Holdings, defaults: &Defaults) {
-        self.out.jobs += flush.completed.len() as u64;
-        if !flush.completed.is_sorted_by_key(|completed| completed.handle) {
-            flush.completed.sort_unstable_by_key(|completed| completed.handle);
-        }
-        let completed = &flush.completed;
+    fn completed(&mut self, completed: &[Completed], text: &str, holdings: &mut Holdings, defaults: &Defaults) {
+        self.out.jobs += completed.len() as u64;
         let mut at = 0;
         while at < completed.len() {
             let handle = completed[at].handle;
             if self.goes_alone(&completed[at]) {
-                self.completed_alone(&completed[at], &flush.text, holdings, defaults);
+                self.completed_alone(&completed[at], text, holdings, defaults);
                 at += 1;
                 continue;
             }
@@ -395,7 +409,7 @@ impl Packing {
                         .int(i64::from(n))
                         .int(i64::from(offset));
                     self.items.int(claim as i64).int(run as i64).int(keep);
-                    self.results(&completed[at..at + run], &flush.text);
+                    self.results(&completed[at..at + run], text);
                     if let Some(ids) = &ids {
                         self.items.str(ids);
                     }
@@ -411,7 +425,7 @@ impl Packing {
                     });
                     at += run;
                 }
-                Held::Record { .. } => at += self.completed_records(&completed[at..], &flush.text, holdings, defaults),
+                Held::Record { .. } => at += self.completed_records(&completed[at..], text, holdings, defaults),
             }
         }
     }

@@ -1,6 +1,9 @@
 //! Jobs taken and ended by hand: one a call, under a token of the caller's own, with a lease that only the caller renews.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::watch;
 
@@ -162,7 +165,7 @@ fn pack(ended: HandEnd, now_ms: u64) -> Result<Outcomes> {
                 handle: 0,
                 result: result.as_ref().map(|text| (0, text.len() as u32)),
             });
-            flush.text = result.unwrap_or_default();
+            flush.text = Arc::new(result.unwrap_or_default());
         }
         Err(ending) => flush.others.push(Outcome { handle: 0, ending }),
     }

@@ -19,9 +19,10 @@ use super::{
     caller::Caller,
     due::{Due, Found},
     fetch::{Answer, Batch, Extra, Holdings},
-    finish::{Defaults, Flush, Outcomes},
+    finish::{Defaults, Failure, Flush, Outcomes, Rejected},
     lane::WaitLane,
     pace::Pace,
+    portion,
     wait::{Behind, Pending, Waiter, Woken},
     Command, Message, Sink, WorkerOptions,
 };
@@ -59,6 +60,8 @@ pub(super) struct Loop {
     holdings: Holdings,
     pace: Pace,
     flushes: Vec<Flush>,
+    // what is to be told of a flush of which a part is recorded
+    recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
     step_number: i64,
@@ -124,6 +127,7 @@ impl Loop {
             holdings: Holdings::default(),
             pace: Pace::new(),
             flushes: Vec::new(),
+            recorded: Default::default(),
             refused: Arc::default(),
             step_number: 0,
             wait_number: 0,
@@ -448,10 +452,10 @@ impl Loop {
 
     /// Packs what ended.
     fn gather(&mut self) -> Result<Outcomes> {
-        let mut flushes = std::mem::take(&mut self.flushes);
-        for flush in &mut flushes {
+        for flush in &mut self.flushes {
             flush.now_ms = self.caller.date(flush.now_ms);
         }
+        let (flushes, is_part) = portion::cut(&mut self.flushes);
         let defaults = Defaults {
             remove_on_complete: self.options.remove_on_complete,
             remove_on_fail: self.options.remove_on_fail,
@@ -461,7 +465,9 @@ impl Loop {
         if flushes.is_empty() {
             return Ok(Outcomes::none(system_now_ms()));
         }
-        Outcomes::pack(flushes, system_now_ms(), &mut self.holdings, &defaults)
+        let mut packed = Outcomes::pack(flushes, system_now_ms(), &mut self.holdings, &defaults)?;
+        packed.is_part = is_part;
+        Ok(packed)
     }
 
     /// Takes a step, and further ones while more has ended by the time an answer comes: then the next step is sent first, so that the
@@ -527,7 +533,8 @@ impl Loop {
     fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> Asked {
         self.look_again = false;
         self.pace.ended(outcomes.jobs);
-        let (want, surplus) = self.room(coming);
+        // a job that follows on a slot is active after the one before it is told to have ended
+        let (want, surplus) = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
         self.step_number += 1;
         Asked {
             slot: "s",
@@ -667,11 +674,17 @@ impl Loop {
                 self.flushes.push(Flush::returning(handles, now_ms));
             }
         }
+        self.recorded.0.extend(rejected);
+        self.recorded.1.append(&mut outcomes.failures);
+        let (rejected, failures) = match outcomes.is_part {
+            true => Default::default(),
+            false => std::mem::take(&mut self.recorded),
+        };
         let message = Message {
             jobs,
             flushed: outcomes.flushed.filter(|number| *number > 0),
             rejected,
-            failures: std::mem::take(&mut outcomes.failures),
+            failures,
             finished_on: outcomes.now_ms,
             drained,
             ..Message::default()

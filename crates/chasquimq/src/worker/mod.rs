@@ -1,7 +1,7 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it, `finish` packs outcomes,
-//! `fetch` reads what was taken, `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the clock of whoever
+//! `portion` how many of them go into one step, `fetch` reads what was taken, `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the clock of whoever
 //! runs them, `wait` wakes an idle worker, `lane` lets the event loop that runs the jobs read what the wait brings. `hand` is for jobs that
 //! no loop runs.
 
@@ -14,6 +14,7 @@ mod hand;
 mod lane;
 mod looping;
 mod pace;
+mod portion;
 mod wait;
 
 use std::{

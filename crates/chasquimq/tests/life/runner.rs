@@ -244,7 +244,7 @@ impl Loop {
                 End::Completed(result) => {
                     let from = flush.text.len() as u32;
                     let result = result.map(|text| {
-                        flush.text.push_str(&text);
+                        std::sync::Arc::make_mut(&mut flush.text).push_str(&text);
                         (from, flush.text.len() as u32)
                     });
                     flush.completed.push(Completed { handle, result });

@@ -36,7 +36,7 @@ fn the_lease_behind_a_token_lasts_from_now() {
     let mut queue = active();
     let keys = queue.show();
     assert_eq!(
-        run!(queue, EXTEND_LOCKS, 3_600_000, locks(&[("1", "w"), ("x", "w:4:3")])),
+        run!(queue, EXTEND_LOCKS, 3_600_000, locks(&[("1", "w"), ("x", "w:4.3")])),
         "[]"
     );
     assert!(life(&mut queue, "w") > 3_500_000);

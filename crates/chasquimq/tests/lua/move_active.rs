@@ -126,6 +126,6 @@ fn a_job_whose_lease_ran_out_is_not_moved() {
 #[test]
 fn every_token_of_a_worker_counts() {
     let mut queue = active();
-    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w:4:12", 0), "0");
+    assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w:4.12", 0), "0");
     queue.key_is("front", "x");
 }

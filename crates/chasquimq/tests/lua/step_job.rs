@@ -229,7 +229,7 @@ fn who_does_not_hold_a_job_does_not_end_it() {
 fn the_token_0_ends_anybodys_job_and_a_workers_lease_stays() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
     queue.step(Step::by("w").want(2));
-    for (number, id, token) in [(1, "x", "0"), (2, "y", "w:4:7")] {
+    for (number, id, token) in [(1, "x", "0"), (2, "y", "w:4.7")] {
         let call = Call {
             number,
             token,

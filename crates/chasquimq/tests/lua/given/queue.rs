@@ -201,6 +201,15 @@ impl TestQueue {
         self.command("DEL", &format!("lease:{owner}"), &[]);
     }
 
+    /// Ends what holds jobs that were let go.
+    pub fn end_leases_of_nobody(&mut self) {
+        for suffix in self.probe.suffixes() {
+            if suffix.starts_with("lease:-") {
+                self.command("DEL", &suffix, &[]);
+            }
+        }
+    }
+
     /// Compares every key but `events` and `memo:*`, one a line: `name: content`.
     pub fn keys_are(&mut self, expected: &str) {
         let found = self.show();

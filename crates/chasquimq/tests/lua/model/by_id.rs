@@ -140,7 +140,7 @@ impl Drive {
         match self.model.state(id) {
             Some(State::Active { owner, claim }) if self.random.once_in(2) => {
                 let older = if self.random.once_in(2) { 2 } else { 0 };
-                format!("{owner}:{}:7", claim.saturating_sub(older))
+                format!("{owner}:{}.7", claim.saturating_sub(older))
             }
             _ => plain.to_owned(),
         }
@@ -160,7 +160,7 @@ impl Drive {
             None => "-1",
             Some(State::Active { .. }) if by == "0" => "0",
             Some(State::Active { owner, .. }) if !self.model.leases.contains(owner) => "-2",
-            Some(State::Active { owner, claim }) if by == *owner || by == format!("{owner}:{claim}:7") => "0",
+            Some(State::Active { owner, claim }) if by == *owner || by == format!("{owner}:{claim}.7") => "0",
             Some(State::Active { .. }) => "-6",
             Some(_) if by != "0" => "-2",
             Some(_) if due_ms == 0 => "0",

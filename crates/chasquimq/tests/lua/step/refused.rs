@@ -112,7 +112,7 @@ fn taken_again() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
     queue.step(Step::by("w").number(FIRST).want(3));
     for id in ["x", "2", "1"] {
-        run!(queue, MOVE_ACTIVE, 1001, id, "w:20:0", 0);
+        run!(queue, MOVE_ACTIVE, 1001, id, "w:20.0", 0);
     }
     queue.step(Step::by("w").number(FIRST + 1).want(3));
     queue.skip_events();

@@ -1,0 +1,24 @@
+// bull-board 9.10 over our queues does what it does over BullMQ's: each read of its API, and each of its buttons.
+import { expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { Program } from '../support/program.js';
+import { useStage } from '../support/stage.js';
+
+const stage = useStage(chasquimq);
+
+/** What a board over the queues of that library answers, request by request, and what is then in the queues. */
+async function answers(library: string): Promise<string[]> {
+  const env = { LIBRARY: library, QUEUE: stage.name(library) };
+  const board = stage.keep(Program.start('../../clients/programs/board.mjs', { env }));
+  expect(await board.end(), board.errors).toEqual({ code: 0, signal: null });
+  return board.lines;
+}
+
+it('bull-board answers the same over either library, its flow tree included', async () => {
+  const expected = await answers('bullmq');
+  expect(expected.filter((line) => line.startsWith('answer')).length).toBeGreaterThan(80);
+  expect(expected.filter((line) => /"GET [^"]+","status":5\d\d/.test(line))).toEqual([]);
+  // its flow producer shares the queue's backend
+  expect(expected).toContain('flows true true');
+  expect(await answers('chasquimq')).toEqual(expected);
+});

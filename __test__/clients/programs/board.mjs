@@ -1,0 +1,174 @@
+// bull-board over queues of LIBRARY (bullmq or chasquimq), as an application mounts it that has the library under the name
+// `bullmq`: what the board's own code requires is then that library, too. Reads every route of its API, then does
+// everything that its buttons do. Says `answer` with the request, the status and the body of each, without what differs
+// from run to run. Queues are QUEUE and QUEUE-child.
+import { createServer } from 'node:http';
+import Module, { createRequire } from 'node:module';
+
+const { LIBRARY, QUEUE, CONNECTION } = process.env;
+const connection = JSON.parse(CONNECTION);
+const require = createRequire(import.meta.url);
+
+const library = require.resolve(LIBRARY);
+const resolve = Module._resolveFilename;
+Module._resolveFilename = (name, ...rest) => (name === 'bullmq' ? library : resolve(name, ...rest));
+
+const { FlowProducer, Queue, QueueEvents, Worker } = require('bullmq');
+const { createBullBoard } = require('@bull-board/api');
+const { BullMQAdapter } = require('@bull-board/api/bullMQAdapter');
+const { ExpressAdapter } = require('@bull-board/express');
+
+const queues = [QUEUE, `${QUEUE}-child`].map((name) => new Queue(name, { connection }));
+const [queue, children] = queues;
+const flows = new FlowProducer({ connection });
+const events = new QueueEvents(QUEUE, { connection });
+
+/** Brings the queues into a state with jobs of every kind. */
+async function fill() {
+  const process = async (job) => {
+    await job.log('a line');
+    await job.updateProgress({ done: 1 });
+    if (job.name === 'bad') throw new Error('no good');
+    return { took: job.data };
+  };
+  const options = { connection, metrics: { maxDataPoints: 60 }, name: 'busy' };
+  const workers = [new Worker(QUEUE, process, options), new Worker(children.name, process, options)];
+  await events.waitUntilReady();
+  const done = await queue.add('good', { a: 1 }, { jobId: 'good' });
+  await done.waitUntilFinished(events);
+  const bad = await queue.add('bad', {}, { jobId: 'bad' });
+  await bad.waitUntilFinished(events).catch(() => {});
+  const ended = await flows.add(flow('ended'));
+  await ended.job.waitUntilFinished(events);
+  await workers[1].close();
+  await workers[0].pause();
+
+  await flows.add(flow('open'));
+  await queue.add('waits', [1], { jobId: 'waits' });
+  await queue.add('late', null, { jobId: 'late', delay: 3_600_000 });
+  await queue.add('urgent', 'text', { jobId: 'urgent', priority: 5 });
+  await queue.upsertJobScheduler('hourly', { every: 3_600_000 }, { name: 'tick', data: { t: 1 } });
+  await queue.setGlobalConcurrency(7);
+  await queue.setGlobalRateLimit(10, 1000);
+  return workers[0];
+}
+
+function flow(id) {
+  const child = (n) => ({ name: 'child', queueName: children.name, data: n, opts: { jobId: `${id}-${n}` } });
+  return { name: 'parent', queueName: QUEUE, data: {}, opts: { jobId: id }, children: [child('x'), child('y')] };
+}
+
+const JOBS = ['good', 'bad', 'ended', 'open', 'waits', 'late', 'urgent', 'nobody'];
+const STATES = ['latest', 'active', 'waiting', 'waiting-children', 'prioritized', 'completed', 'failed', 'delayed'];
+const OF_QUEUE = ['metrics', 'default-job-options', 'workers', 'rate-limit', 'job-data-schema'];
+
+const q = `/api/queues/${QUEUE}`;
+
+const reads = [
+  ['GET', '/'],
+  ['GET', '/api/redis/stats'],
+  ...STATES.map((state) => ['GET', `/api/queues?activeQueue=${QUEUE}&status=${state}&page=1&jobsPerPage=20`]),
+  ['GET', '/api/queues?activeQueue=no-such-queue'],
+  ['GET', '/api/job-schedulers'],
+  ['GET', `/api/job-schedulers?queueName=${QUEUE}`],
+  ...OF_QUEUE.map((what) => ['GET', `${q}/${what}`]),
+  ...JOBS.flatMap((id) => ['', '/logs', '/flow'].map((what) => ['GET', `${q}/${id}${what}`])),
+  ['GET', `${q}-child/open-x/flow`],
+  ['GET', `${q}-child/open-x/flow?root=node`],
+  ['GET', `${q}/open/flow?depth=1&maxChildren=1`],
+];
+
+const acts = [
+  ['PATCH', `${q}/waits/update-data`, { jobData: { changed: true } }],
+  ['PATCH', `${q}/late/delay`, { runAt: Date.now() + 7_200_000 }],
+  ['PATCH', `${q}/urgent/priority`, { priority: 9 }],
+  ['PATCH', `${q}/bad/delay`, { runAt: Date.now() + 7_200_000 }],
+  ['PATCH', `${q}/good/priority`, { priority: 1 }],
+  ['PUT', `${q}/late/promote`],
+  ['PUT', `${q}/good/promote`],
+  ['PUT', `${q}/bad/retry/failed`],
+  ['PUT', `${q}/waits/retry/failed`],
+  ['PUT', `${q}/good/retry/completed`],
+  ['PUT', `${q}/good/clean`],
+  ['PUT', `${q}/open/remove-unprocessed-children`],
+  ['PUT', `${q}/waits/remove-unprocessed-children`],
+  ['POST', `${q}/add`, { name: 'mine', data: { x: 1 }, options: { jobId: 'mine', delay: 60_000 } }],
+  ['PUT', `${q}/promote`],
+  ['PUT', `${q}/retry/failed`],
+  ['PUT', `${q}/retry/completed`],
+  ['PATCH', `${q}/job-schedulers/hourly`, { every: 7_200_000 }],
+  ['PATCH', `${q}/job-schedulers/hourly`, { pattern: 'no such pattern' }],
+  ['PATCH', `${q}/job-schedulers/none`, { every: 7_200_000 }],
+  ['PUT', `${q}/job-schedulers/hourly/run`],
+  ['PUT', `${q}/job-schedulers/hourly/remove`],
+  ['PUT', `${q}/pause`],
+  ['PUT', `${q}/resume`],
+  ['PUT', '/api/queues/pause'],
+  ['PUT', '/api/queues/resume'],
+  ['PUT', `${q}/concurrency`, { concurrency: 3 }],
+  ['PUT', `${q}/concurrency`, { concurrency: 0 }],
+  ['PUT', `${q}/rate-limit`, { max: 5, duration: 100 }],
+  ['PUT', `${q}/rate-limit`, { max: null }],
+  ['PUT', `${q}/rate-limit/release`],
+  ...STATES.slice(1).map((state) => ['PUT', `${q}-child/clean/${state}`]),
+  ['PUT', `${q}/empty`],
+  ['PUT', `${q}/obliterate`, { force: false }],
+  ['PUT', `${q}-child/obliterate`, { force: true }],
+];
+
+/** Keys whose values differ from run to run. */
+const VOLATILE = new Set(
+  (
+    'timestamp processedOn finishedOn delay next startDate nextRunJobId lastRun lastRunJobId prevMillis offset jobId ' +
+    'every prevTS count uptime used peak total fragmentationRatio connected blocked port'
+  ).split(' '),
+);
+
+/** A body with its keys in order, and no value that differs from run to run. */
+function plain(value, key = '') {
+  if (VOLATILE.has(key) && typeof value !== 'object') return `a ${typeof value}`;
+  if (typeof value === 'string') return unnamed(value);
+  if (key === 'workers') return value.map((worker) => Object.keys(worker).sort());
+  if (key === 'children') return value.map((child) => plain(child)).sort((a, b) => (a.id < b.id ? -1 : 1)); // of a set
+  if (Array.isArray(value)) return key === 'stacktrace' ? value.map(() => 'a trace') : value.map((item) => plain(item));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, inner]) => [unnamed(name), plain(inner, name)]);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function unnamed(text) {
+  const names = text.replaceAll(QUEUE, 'QUEUE').replaceAll(/repeat:hourly:\d+/g, 'repeat:hourly:TIME');
+  return names.replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, 'UUID');
+}
+
+async function ask(base, [method, path, body]) {
+  const headers = body && { 'content-type': 'application/json' };
+  const response = await globalThis.fetch(base + path, {
+    method,
+    headers,
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const type = response.headers.get('content-type') ?? '';
+  const told = type.includes('json') ? plain(JSON.parse(text)) : type;
+  console.log('answer', JSON.stringify({ request: `${method} ${unnamed(path)}`, status: response.status, body: told }));
+}
+
+const worker = await fill();
+const adapter = new ExpressAdapter();
+createBullBoard({ queues: queues.map((each) => new BullMQAdapter(each)), serverAdapter: adapter });
+const app = require('express')().use('/', adapter.getRouter());
+const server = createServer(app).listen(0, '127.0.0.1');
+await new Promise((ready) => server.once('listening', ready));
+const base = `http://127.0.0.1:${server.address().port}`;
+
+for (const request of reads) await ask(base, request);
+for (const request of acts) {
+  await ask(base, request);
+  console.log('counts', JSON.stringify(await Promise.all(queues.map((each) => each.getJobCounts()))));
+}
+const board = await new BullMQAdapter(queue).getFlowProducer();
+console.log('flows', board instanceof FlowProducer, board.getBackend() === queue.getBackend());
+server.close();
+await Promise.all([worker, events, flows, ...queues].map((opened) => opened.close()));
+process.exit();

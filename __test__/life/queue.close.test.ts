@@ -1,0 +1,69 @@
+// What close() does when the server keeps the connection and answers nothing: it gives up after some 2 s (README, wanted
+// differences).
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { FlowProducer, Queue } from '../../src/index.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
+import { useStage } from '../support/stage.js';
+
+/** More than the 2 s, for slow machines, and less than any time-out of a connection. */
+const ENDS_MS = 6_000;
+
+interface Adder {
+  opened: Queue | FlowProducer;
+  add(): Promise<unknown>;
+}
+
+const ways: [string, (connection: object, name: string) => Adder][] = [
+  [
+    'a queue',
+    (connection, name) => {
+      const opened = new Queue(name, { connection });
+      opened.on('error', () => {});
+      return { opened, add: () => opened.add('job', {}) };
+    },
+  ],
+  [
+    'a flow producer',
+    (connection, queueName) => {
+      const opened = new FlowProducer({ connection });
+      return { opened, add: () => opened.add({ name: 'job', queueName }) };
+    },
+  ],
+];
+
+describe.each(ways)('close of %s with an add under way', (_, open) => {
+  const stage = useStage(chasquimq);
+
+  async function expectEnd({ opened, add }: Adder, meanwhile?: Promise<void>): Promise<void> {
+    const refused = expect(add()).rejects.toThrow('Connection is closed.');
+    await meanwhile;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(() => resolve('late'), ENDS_MS)));
+    expect(await Promise.race([opened.close(), late])).toBeUndefined();
+    clearTimeout(timer);
+    await refused;
+  }
+
+  it('ends when the server never answered', { timeout: 20_000 }, async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => sockets.push(socket.on('error', () => {}).resume()));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const connected = new Promise<void>((resolve) => server.once('connection', () => resolve()));
+    const adder = open({ host: '127.0.0.1', port }, stage.queueName);
+    stage.keep(adder.opened);
+    await expectEnd(adder, connected);
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  it('ends when the server answers no more', { timeout: 20_000 }, async () => {
+    const server = stage.keep(await OwnServer.start());
+    const adder = open({ host: '127.0.0.1', port: server.port }, stage.queueName);
+    await stage.keep(adder.opened).waitUntilReady();
+    server.freeze();
+    await expectEnd(adder);
+  });
+});

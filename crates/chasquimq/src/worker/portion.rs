@@ -1,0 +1,208 @@
+//! How much of what ended goes into one step. Nobody else is served while a script runs, so a step carries what the server works off in a
+//! few milliseconds, however many jobs end at once and however large their results are. The rest goes into the next steps.
+
+use super::finish::{Completed, Ending, Flush, Outcome};
+
+/// What one step may cost, in about microseconds of the server's.
+const BUDGET: usize = 6_000;
+/// What ends cost, without their bytes.
+const COMPLETED: usize = 3;
+const APART: usize = 20;
+const FAILED: usize = 16;
+const OTHER: usize = 12;
+/// Bytes for a microsecond: of results that lie apart, and of texts that scripts pack.
+const BYTES_APART: usize = 400;
+const BYTES_PACKED: usize = 80;
+
+/// Takes off what goes into the next step: whole flushes, or a part of the first. A part is told by true: its flush is recorded when the
+/// last part is.
+pub(super) fn cut(flushes: &mut Vec<Flush>) -> (Vec<Flush>, bool) {
+    let mut left = BUDGET;
+    let mut whole = 0;
+    for flush in flushes.iter() {
+        let cost = flush.cost_at_most();
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        whole += 1;
+    }
+    if whole > 0 || flushes.is_empty() {
+        return (flushes.drain(..whole).collect(), false);
+    }
+    let part = flushes[0].split(BUDGET);
+    if flushes[0].is_empty() {
+        // it costs less than it might have
+        let number = flushes.remove(0).number;
+        return (vec![Flush { number, ..part }], false);
+    }
+    (vec![part], true)
+}
+
+impl Flush {
+    fn is_empty(&self) -> bool {
+        self.completed.is_empty() && self.others.is_empty()
+    }
+
+    /// More than it costs, perhaps, found without a look at each job that completed.
+    fn cost_at_most(&self) -> usize {
+        let results = self.text.len() / BYTES_PACKED;
+        let alone = self.changed.len() * APART;
+        let others: usize = self.others.iter().map(Outcome::cost).sum();
+        self.completed.len() * COMPLETED + results + alone + others
+    }
+
+    /// Takes off the first ends that together cost no more than `budget`, or one.
+    fn split(&mut self, budget: usize) -> Flush {
+        self.sort();
+        let completed = affordable(self.completed.iter().map(|job| self.cost_of(job)), budget);
+        let rest = budget.saturating_sub(self.completed[..completed].iter().map(|job| self.cost_of(job)).sum());
+        let others = match completed == self.completed.len() && (completed == 0 || rest > 0) {
+            true => affordable(self.others.iter().map(Outcome::cost), rest),
+            false => 0,
+        };
+        Flush {
+            number: 0,
+            now_ms: self.now_ms,
+            completed: self.completed.drain(..completed).collect(),
+            text: self.text.clone(),
+            others: self.others.drain(..others).collect(),
+            changed: self.changed.clone(),
+        }
+    }
+
+    fn cost_of(&self, job: &Completed) -> usize {
+        match job.is_large() || self.changed.contains_key(&job.handle) {
+            true => APART + job.bytes() / BYTES_APART,
+            false => COMPLETED + job.bytes() / BYTES_PACKED,
+        }
+    }
+}
+
+impl Outcome {
+    fn cost(&self) -> usize {
+        match &self.ending {
+            Ending::Failed { reason, stacktrace, .. } => {
+                let bytes = [reason, stacktrace].into_iter().flatten().map(|text| text.len());
+                FAILED + bytes.sum::<usize>() / BYTES_PACKED
+            }
+            _ => OTHER,
+        }
+    }
+}
+
+/// How many of these cost no more than `budget` together; one, if there is any.
+fn affordable(costs: impl Iterator<Item = usize>, budget: usize) -> usize {
+    let mut sum = 0;
+    let mut count = 0;
+    for cost in costs {
+        sum += cost;
+        if sum > budget && count > 0 {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use super::*;
+
+    fn failed(handle: u32, bytes: usize) -> Outcome {
+        let ending = Ending::Failed {
+            reason: Some("e".repeat(bytes).into()),
+            stacktrace: None,
+            unrecoverable: false,
+            delay_ms: None,
+        };
+        Outcome { handle, ending }
+    }
+
+    /// `count` jobs completed with results of so many bytes each.
+    fn flush(number: u32, count: u32, bytes: u32) -> Flush {
+        let completed = |handle| Completed {
+            handle,
+            result: Some((handle * bytes, (handle + 1) * bytes)),
+        };
+        Flush {
+            number,
+            now_ms: 7,
+            completed: (0..count).map(completed).collect(),
+            text: Arc::new("r".repeat((count * bytes) as usize)),
+            others: Vec::new(),
+            changed: BTreeMap::new(),
+        }
+    }
+
+    struct Step {
+        completed: Vec<u32>,
+        others: Vec<u32>,
+        flushes: Vec<u32>,
+        is_part: bool,
+    }
+
+    fn steps(mut flushes: Vec<Flush>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while !flushes.is_empty() {
+            let (cut, is_part) = cut(&mut flushes);
+            steps.push(Step {
+                completed: cut
+                    .iter()
+                    .flat_map(|flush| &flush.completed)
+                    .map(|job| job.handle)
+                    .collect(),
+                others: cut
+                    .iter()
+                    .flat_map(|flush| &flush.others)
+                    .map(|other| other.handle)
+                    .collect(),
+                flushes: cut.iter().map(|flush| flush.number).collect(),
+                is_part,
+            });
+        }
+        steps
+    }
+
+    #[test]
+    fn what_is_little_goes_together() {
+        let steps = steps(vec![flush(1, 50, 10), flush(2, 60, 0)]);
+        assert_eq!(steps.len(), 1);
+        assert_eq!(
+            (steps[0].completed.len(), &steps[0].flushes, steps[0].is_part),
+            (110, &vec![1, 2], false)
+        );
+    }
+
+    #[test]
+    fn a_large_flush_goes_in_parts_each_end_once() {
+        for (count, bytes) in [(300, 250_000), (1000, 100_000), (20_000, 0), (5_000, 3_000)] {
+            let steps = steps(vec![flush(1, count, bytes), flush(2, 3, 0)]);
+            let (second, first) = steps.split_last().expect("steps");
+            let handles: Vec<u32> = first.iter().flat_map(|step| step.completed.clone()).collect();
+            assert_eq!(handles, (0..count).collect::<Vec<_>>(), "{count} of {bytes} bytes");
+            assert!(first.len() > 5, "{count} of {bytes} bytes: {} steps", first.len());
+            let (last, parts) = first.split_last().expect("parts");
+            assert!(parts.iter().all(|step| step.is_part));
+            assert_eq!((&last.flushes, last.is_part), (&vec![1], false));
+            assert_eq!((&second.flushes, second.is_part), (&vec![2], false));
+        }
+    }
+
+    #[test]
+    fn failures_of_one_tick_go_in_parts() {
+        let failures = |count: u32, bytes| Flush {
+            others: (0..count).map(|handle| failed(handle, bytes)).collect(),
+            ..flush(3, 10, 0)
+        };
+        for (count, bytes, most) in [(20_000, 5, 400), (30, 600_000, 1)] {
+            let steps = steps(vec![failures(count, bytes)]);
+            let handles: Vec<u32> = steps.iter().flat_map(|step| step.others.clone()).collect();
+            assert_eq!(handles, (0..count).collect::<Vec<_>>());
+            assert!(steps.iter().all(|step| step.others.len() <= most));
+            assert_eq!(steps[0].completed.len(), 10, "what completed goes first");
+        }
+    }
+}
