@@ -112,6 +112,8 @@ class World {
         await this.#start(step.worker);
         return undefined;
       case 'stop':
+        // what its handlers run nobody has any more
+        if (step.force) this.#signals.forgetHeld();
         return await this.#closeWorker(this.#workers[step.worker], step.force);
       case 'pauseWorker':
         this.#workers[step.worker].paused = true;
@@ -251,7 +253,7 @@ class World {
           ({ plan, worker, paused, closed }) =>
             plan.queue === queue && plan.kind !== 'manual' && worker && !paused && closed === 'not yet',
         ),
-      sandboxed: program.workers.some(({ kind }) => kind === 'process' || kind === 'thread'),
+      patient: program.workers.some(({ kind, opts }) => kind === 'process' || kind === 'thread' || opts?.lockDuration),
       get running() {
         return handlers.running;
       },
@@ -292,7 +294,10 @@ class World {
       this.#signals.forgetHeld();
       await sleep(5); // in the same millisecond BullMQ's event log begins with numbers that its readers have passed
     }
-    return shown(Array.isArray(answer) ? answer.map(String).sort() : answer);
+    if (!Array.isArray(answer)) return shown(answer);
+    // ids of what was removed have no order; jobs have
+    const jobs = answer.every((item) => typeof item === 'object');
+    return shown(jobs ? (answer as Job[]).map(({ name }) => name) : answer.map(String).sort());
   }
 
   /** `job:key` stands for the id of that job. */
@@ -417,7 +422,9 @@ class World {
 
   /** Ids depend on which handler was the first to add a child. */
   #normalError(error: Error): string {
-    return this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+    const text = this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+    // which line of which library fell over a job that its handler spoiled is its own affair
+    return text.replace(/^Cannot (read|destructure|assign|add) .*/, 'a TypeError of JavaScript');
   }
 
   #normalised(observation: Observation): Observation {

@@ -42,7 +42,6 @@ const BACKOFFS: readonly Plain[] = [
   ],
   ...[
     { type: 'custom', delay: 20 },
-    { type: 'fixed', delay: null },
     { type: 'fixed', delay: '' },
   ],
 ];
