@@ -279,8 +279,8 @@ class World {
   }
 
   #cancel({ key, reason }: Extract<Step, { do: 'cancel' }>): string {
-    const id = this.#jobs.get(key)?.id ?? key;
-    return shown(this.#workers.some(({ worker }) => worker?.cancelJob(id, reason)));
+    const { id, queue } = this.#jobs.get(key) ?? { id: key, queue: 0 };
+    return shown(this.#workers.some(({ plan, worker }) => plan.queue === queue && worker?.cancelJob(id, reason)));
   }
 
   async #callQueue({ queue, method, args }: Extract<Step, { do: 'queue' }>): Promise<string> {

@@ -70,8 +70,9 @@ function stepJobs(draft: Draft): void {
     script: draft.times(draft.between(1, 2), () => [...work, move]),
   };
   draft.step(addStep(draft, queue, [plan]));
+  const concurrency = draft.oneOf([2, 5, 10]);
   for (let i = draft.oneOf([1, 1, 2]); i > 0; i--)
-    draft.step({ do: 'start', worker: worker(draft, queue, draft.oneOf([2, 5, 10])) });
+    draft.step({ do: 'start', worker: draft.worker({ queue, kind: 'function', concurrency }) });
   if (childQueue !== queue) draft.step({ do: 'start', worker: worker(draft, childQueue) });
   draft.step(SETTLE);
 }
