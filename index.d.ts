@@ -247,6 +247,8 @@ export interface NativeBatch {
   claim: number
   /** Names and data, back to back. */
   text: string
+  /** Texts that follow it, of whole jobs each, where all are longer together than a string may be. */
+  more?: Array<string>
   /**
    * Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
    * first, second... of the siblings).

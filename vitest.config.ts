@@ -3,8 +3,9 @@ import { defineConfig } from 'vitest/config';
 /** Why life tests do not run where masters have replicas: over a Sentinel trio, and over a Cluster of six nodes. */
 const STANDALONE_ONLY = {
   'they bring servers of their own': [
-    ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'producer.kill', 'queue.close'],
-    ...['server.cluster', 'server.memory', 'server.restart', 'server.sentinel', 'server.unfit'],
+    ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'large-results'],
+    ...['producer.kill', 'queue.close', 'server.cluster', 'server.memory', 'server.restart', 'server.sentinel'],
+    ...['server.unfit', 'steps.bounded', 'threads'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
   'there is no server in it': ['schedulers.times'],

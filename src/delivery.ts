@@ -41,6 +41,9 @@ export class Delivery {
   /** Where the text of the next job begins. */
   private offset = 0;
   private name = '';
+  /** The text in which the next job lies, and how many of those that follow the first were begun. */
+  private text: string;
+  private begun = 0;
 
   /** Its iterations of job schedulers are being followed. Those of `refused` could not be, and must not run. */
   following: Promise<void> | undefined = undefined;
@@ -54,6 +57,7 @@ export class Delivery {
     tokenPrefix: string,
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;
+    this.text = batch.text;
   }
 
   /** The token of a job that starts in the slot of this number. */
@@ -63,12 +67,14 @@ export class Delivery {
 
   /** The iterations of job schedulers in it. Call only before the first job is taken. */
   iterations(): TakenIteration[] {
-    const { text, layout, extras, opts, count } = this.batch;
+    const { layout, extras, opts, count, more = [] } = this.batch;
     const found: TakenIteration[] = [];
     if (!extras.some((extra) => extra.repeatJobKey !== undefined)) return found;
-    let [offset, name] = [0, ''];
+    const texts = more.values();
+    let [{ text }, offset, name] = [this.batch, 0, ''];
     for (let at = 0; at < STRIDE * count; at += STRIDE) {
       const nameLength = layout[at + 1];
+      if (offset === text.length) [text, offset] = [texts.next().value ?? '', 0];
       if (nameLength !== SAME_NAME) name = text.substring(offset, (offset += nameLength));
       offset += layout[at + 2];
       const { id = '', repeatJobKey: scheduler } = layout[at + 5] < 0 ? {} : extras[layout[at + 5]];
@@ -87,12 +93,21 @@ export class Delivery {
     return this.batch.base + this.taken;
   }
 
+  /** Goes on to the next text, if there is one. */
+  private turnOver(more: string[]): void {
+    if (this.begun === more.length) return;
+    this.text = more[this.begun++];
+    this.offset = 0;
+  }
+
   /** The next job. Call only while some are left. */
   take(JobClass: typeof Job, queue: MinimalQueue, token: string, processedBy: string | undefined): Job {
     const { batch } = this;
-    const { text, layout } = batch;
+    const { layout } = batch;
     const at = STRIDE * this.taken++;
     const nameLength = layout[at + 1];
+    if (batch.more && this.offset === this.text.length) this.turnOver(batch.more);
+    const { text } = this;
     let { offset } = this;
     if (nameLength !== SAME_NAME) {
       this.name = text.substring(offset, offset + nameLength);

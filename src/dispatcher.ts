@@ -3,7 +3,8 @@
  *
  * A job runs in a slot. Its outcome joins those of the same tick, which travel to the engine in one call; while a call
  * is unanswered, outcomes gather, and only many of them travel in a second one, so that the engine has them at hand when it
- * gets the server's answer to the first. A slot whose job has ended takes the next delivered job at once; when there is none,
+ * gets the server's answer to the first. When their texts have grown long they are sealed, and others gather: what is sealed
+ * travels in calls of its own, one after the other. A slot whose job has ended takes the next delivered job at once; when there is none,
  * the answer to the call brings the next ones, so `completed` of a job is emitted before `active` of the one that
  * follows it on the slot. Jobs that were delivered and not started can be handed back.
  *
@@ -33,6 +34,9 @@ const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHa
  * the engine works on one half while the other one runs.
  */
 const EARLY_FLUSH = 128;
+
+/** Outcomes that are kept to be used again: those under way, and those that gather. */
+const MOST_SPARES = 3;
 
 /** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
 const LONGEST_TICK_MS = 5;
@@ -84,10 +88,14 @@ export class Dispatcher {
   private stopped = false;
 
   private outcomes = new Outcomes();
+  /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
+  private readonly sealed: Outcomes[] = [];
   /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
   private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
   private readonly spares: Outcomes[] = [];
   private lastFlush = 0;
+  /** Number of calls that the engine has answered. */
+  answered = 0;
   private flushDue = false;
   private flushDueSince = 0;
 
@@ -172,7 +180,7 @@ export class Dispatcher {
 
   /** Resolves when no job is running and every outcome is stored. */
   whenSettled(): Promise<void> {
-    return this.when(() => this.running === 0 && this.outcomes.size === 0 && this.sent.length === 0);
+    return this.when(() => this.running === 0 && this.unsent === 0 && this.sent.length === 0);
   }
 
   private when(until: () => boolean): Promise<void> {
@@ -264,6 +272,7 @@ export class Dispatcher {
     try {
       job.recordResult(value);
       const text = value === undefined ? undefined : JSON.stringify(value);
+      this.makeRoom(text?.length ?? 0);
       if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
     } catch (error) {
       this.options.owner.emit('error', error);
@@ -290,7 +299,7 @@ export class Dispatcher {
           void this.failAfterStrategy(slot, error, failed);
           return false;
         }
-        this.outcomes.fail(job, handle, error, failed);
+        this.noteFailure(slot, error, failed);
       }
     } catch (oddity) {
       this.options.owner.emit('error', oddity);
@@ -302,12 +311,17 @@ export class Dispatcher {
   private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
     try {
       await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
-      if (!this.stopped) this.outcomes.fail(slot.job!, slot.handle, error, failed);
+      if (!this.stopped) this.noteFailure(slot, error, failed);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
       this.letGo(slot);
     }
     this.release(slot);
+  }
+
+  private noteFailure({ job, handle }: Slot, error: unknown, failed: FailedTry): void {
+    this.makeRoom((failed.reason?.length ?? 0) + failed.stacktrace.length);
+    this.outcomes.fail(job!, handle, error, failed);
   }
 
   /**
@@ -351,6 +365,18 @@ export class Dispatcher {
 
   // ---- Outcomes
 
+  /** Number of outcomes that are not sent. */
+  private get unsent(): number {
+    return this.sealed.reduce((sum, { size }) => sum + size, this.outcomes.size);
+  }
+
+  /** Seals the outcomes if texts of that many characters must not travel with them. */
+  private makeRoom(characters: number): void {
+    if (!this.outcomes.isFullFor(characters)) return;
+    this.sealed.push(this.outcomes);
+    this.outcomes = this.spares.pop() ?? new Outcomes();
+  }
+
   /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
   private get mayFlush(): boolean {
     const unanswered = this.sent.length;
@@ -374,11 +400,12 @@ export class Dispatcher {
   /** Sends the outcomes noted so far, unless they have to wait for answers. */
   flush(): void {
     this.flushDue = false;
-    const { outcomes } = this;
-    if (this.stopped || !this.mayFlush || outcomes.size === 0) return;
+    if (this.stopped || !this.mayFlush) return;
+    const outcomes = this.sealed.shift() ?? this.outcomes;
+    if (outcomes.size === 0) return;
     const flush = ++this.lastFlush;
     this.sent.push({ outcomes, flush });
-    this.outcomes = this.spares.pop() ?? new Outcomes();
+    if (outcomes === this.outcomes) this.outcomes = this.spares.pop() ?? new Outcomes();
     outcomes.send(this.options.native, flush, Date.now());
   }
 
@@ -387,10 +414,11 @@ export class Dispatcher {
     if (this.stopped) return;
     const unanswered = this.sent.findIndex(({ flush }) => flush > message.flushed!);
     const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
+    this.answered += stored.length;
     // First of all, so that the engine works while listeners run. A few outcomes wait for those of the jobs that have
     // come along: small and large calls in turn would leave the engine, then this side, without work.
     const coming = message.jobs?.count ?? 0;
-    if (this.outcomes.size >= coming / 4) this.flush();
+    if (this.sealed.length > 0 || this.outcomes.size >= coming / 4) this.flush();
     else if (this.outcomes.size > 0) queueMicrotask(() => this.flushSoon());
 
     const rejected = message.rejected && rejectedByHandle(message.rejected);
@@ -398,7 +426,7 @@ export class Dispatcher {
     for (const { outcomes } of stored) {
       this.tell(outcomes, message, rejected);
       outcomes.clear();
-      this.spares.push(outcomes);
+      if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);
     }
     this.wake();
   }

@@ -13,6 +13,12 @@ const FAILED_STRIDE = 5;
 const NO_TEXT = -1;
 
 /**
+ * Most characters of texts that travel in one call, unless a single outcome has more: 12 MB, as each takes three bytes at most.
+ * The longest string of V8 has 2^29 characters, and what is sent is there several times: here, in the engine and in a socket.
+ */
+const MOST_CHARACTERS = 2 ** 22;
+
+/**
  * Outcomes on their way to the engine, in one call: `NativeWorker.finish`. Beside what the engine is told it keeps, in
  * the order in which they ended, the jobs whose `completed` or `failed` event is due once that is stored.
  */
@@ -35,10 +41,17 @@ export class Outcomes {
   private lastTrace = NO_TEXT;
   private others: NativeOutcome[] | undefined;
   private changed: NativeChanged[] | undefined;
+  /** Characters of all texts. */
+  private characters = 0;
 
   /** Number of outcomes, those that cause no event included. */
   get size(): number {
     return this.completed + this.failures + (this.others?.length ?? 0);
+  }
+
+  /** Whether an outcome with this many characters has to travel in another call. */
+  isFullFor(characters: number): boolean {
+    return this.characters > 0 && this.characters + characters > MOST_CHARACTERS;
   }
 
   /** The job completed, with the options it has now. `text` is the JSON of its result, undefined when it has none. */
@@ -51,6 +64,7 @@ export class Outcomes {
     else {
       this.lengths[at] = text.length;
       this.text += text;
+      this.characters += text.length;
     }
     this.noteOptions(handle, changedOpts);
     this.note(job, handle, COMPLETED, value);
@@ -61,10 +75,10 @@ export class Outcomes {
     const { reason, stacktrace, unrecoverable, delay, changedOpts } = failed;
     const at = FAILED_STRIDE * this.failures++;
     if (at === this.failedLayout.length) this.failedLayout = grown(this.failedLayout);
-    const { failedLayout, failedTexts } = this;
+    const { failedLayout } = this;
     if (reason === undefined) this.lastReason = NO_TEXT;
-    else if (failedTexts[this.lastReason] !== reason) this.lastReason = failedTexts.push(reason) - 1;
-    if (failedTexts[this.lastTrace] !== stacktrace) this.lastTrace = failedTexts.push(stacktrace) - 1;
+    else if (this.failedTexts[this.lastReason] !== reason) this.lastReason = this.addText(reason);
+    if (this.failedTexts[this.lastTrace] !== stacktrace) this.lastTrace = this.addText(stacktrace);
     failedLayout[at] = handle;
     failedLayout[at + 1] = this.lastReason;
     failedLayout[at + 2] = this.lastTrace;
@@ -72,6 +86,11 @@ export class Outcomes {
     failedLayout[at + 4] = delay ?? NaN;
     this.noteOptions(handle, changedOpts);
     this.note(job, handle, FAILED, error);
+  }
+
+  private addText(text: string): number {
+    this.characters += text.length;
+    return this.failedTexts.push(text) - 1;
   }
 
   /** Any other end, of which no event tells. */
@@ -101,6 +120,7 @@ export class Outcomes {
     this.values.length = 0;
     this.completed = 0;
     this.text = '';
+    this.characters = 0;
     this.failures = 0;
     this.failedTexts = [];
     this.lastReason = NO_TEXT;
@@ -110,7 +130,9 @@ export class Outcomes {
   }
 
   private noteOptions(handle: number, changed: string | undefined): void {
-    if (changed !== undefined) (this.changed ??= []).push({ handle, opts: changed });
+    if (changed === undefined) return;
+    this.characters += changed.length;
+    (this.changed ??= []).push({ handle, opts: changed });
   }
 
   private note(job: Job, handle: number, kind: number, value: unknown): void {

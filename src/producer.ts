@@ -289,14 +289,14 @@ export class Encoder {
 
   /** Adds a job: its name, the JSON text of its data, the text of its options. */
   append(name: string, data: string, opts: string): void {
+    const text = this.text + name + data; // first: it throws when it is too long
     const at = 3 * this.count++;
     if (at === this.numbers.length) this.numbers = grown(this.numbers, 6);
     const { numbers } = this;
     numbers[at] = name.length;
     numbers[at + 1] = data.length;
     numbers[at + 2] = opts === this.lastOptions ? this.lastIndex : this.indexOf(opts);
-    this.text += name;
-    this.text += data;
+    this.text = text;
   }
 
   /** What was written, which is then forgotten. */

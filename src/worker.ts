@@ -37,7 +37,7 @@ import type { WorkerListener } from './types/worker-listener.js';
 /** Longest span the engine is given, in milliseconds: what users write as Infinity. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Longest wait of `close` for the answer to the last outcomes, in milliseconds. */
+/** Longest wait of `close` for the next answer to the last outcomes, in milliseconds. */
 const PATIENCE_MS = 2000;
 
 // Taken at load, so that a user's fake timers do not hold up `ready` and `close`.
@@ -366,7 +366,11 @@ export class Worker<
       let closed = (): void => {};
       this.closing = new Promise((resolve) => (closed = resolve));
       const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
-      void traceInternal(this, 'close', attributes, () => this.closeAll(force)).then(closed);
+      let ending: Promise<void> | undefined;
+      const end = (): Promise<void> => (ending ??= this.closeAll(force));
+      // a tracer that throws keeps nothing open
+      const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
+      void traced.then(end).then(closed);
     }
     return this.closing;
   }
@@ -383,7 +387,7 @@ export class Worker<
       this.dispatcher.flush();
       // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the
       // engine tries once more to store the outcomes.
-      if (!this.readiness.isDown) await Promise.race([this.dispatcher.whenSettled(), pause(PATIENCE_MS)]);
+      if (!this.readiness.isDown) await this.settle();
     }
     if (this.childPool) await this.attempt(this.childPool.clean(force ? 'SIGKILL' : 'SIGTERM'));
     await this.attempt(this.engine.close(force));
@@ -391,6 +395,15 @@ export class Worker<
     await this.attempt(this.commands.close());
     this.stopRunning();
     this.emit('closed');
+  }
+
+  /** Waits until every outcome is stored, as long as some are: large results take a while. */
+  private async settle(): Promise<void> {
+    const settled = this.dispatcher.whenSettled();
+    for (let answered = -1; answered !== this.dispatcher.answered;) {
+      answered = this.dispatcher.answered;
+      await Promise.race([settled, pause(PATIENCE_MS)]);
+    }
   }
 
   /** A step of closing that fails is reported, and the next one is taken. */

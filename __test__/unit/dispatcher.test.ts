@@ -91,6 +91,16 @@ describe('running', () => {
     expect(log).toEqual(['active 1', 'active 2', 'active 3']);
   });
 
+  it('reads jobs whose texts are several', async () => {
+    const read: unknown[] = [];
+    const process = (job: Job): void => void read.push([job.id, job.name, job.data]);
+    const { dispatcher } = stage({ concurrency: 4, process });
+    const whole = batch(1, 4);
+    dispatcher.deliver({ ...whole, text: 'job{}', more: ['{}', '{}{}'] });
+    await tick();
+    expect(read).toEqual(['1', '2', '3', '4'].map((id) => [id, 'job', {}]));
+  });
+
   it('gives the processor the job, its token and no signal', () => {
     const process = vi.fn();
     const { dispatcher } = stage({ process });
@@ -204,6 +214,31 @@ describe('outcomes', () => {
     await tick();
     expect(errors).toMatchObject([{ message: 'Do not know how to serialize a BigInt' }]);
     expect(flushes[0].others).toMatchObject([{ kind: 'failed', reason: 'Do not know how to serialize a BigInt' }]);
+  });
+
+  it('with long texts travel in calls of their own, one after the other', async () => {
+    const text = 'x'.repeat(3_000_000);
+    const process = (job: Job) => (job.id === '3' ? Promise.reject(new Error(text)) : job.id === '5' ? 'short' : text);
+    const { dispatcher, flushes, acknowledge, log } = stage({ concurrency: 5, process });
+    dispatcher.deliver(batch(1, 5, '{"stackTraceLimit":0}'));
+    const settled = dispatcher.whenSettled();
+    await tick();
+    expect(flushes).toHaveLength(1);
+    for (let sent = 1; sent <= 4; sent++) {
+      acknowledge({ failures: failures([12, 0, 1, 0]) });
+      await tick();
+      expect(flushes).toHaveLength(Math.min(sent + 1, 4));
+    }
+    await settled;
+    expect(dispatcher.answered).toBe(4);
+    const ends = flushes.map(({ handles, others }) => [
+      ...handles,
+      ...(others as { handle: number }[]).map((o) => o.handle),
+    ]);
+    // a promise that rejects settles a tick later than the others
+    expect(ends.flat().sort()).toEqual([10, 11, 12, 13, 14]);
+    expect(Math.max(...flushes.map(({ results }) => results.join('').length))).toBeLessThan(2 ** 22);
+    expect(log.filter((line) => !line.startsWith('active'))).toHaveLength(5);
   });
 });
 

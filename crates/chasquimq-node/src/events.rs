@@ -11,6 +11,7 @@ use napi::{
     Env, Result,
 };
 use napi_derive::napi;
+use tokio::sync::Semaphore;
 
 use crate::{
     convert::NativeConnection,
@@ -18,6 +19,11 @@ use crate::{
     runtime::{Output, Runtime},
     sink::Sink,
 };
+
+/// Messages that wait for JavaScript at most; the reader waits as well then.
+const MESSAGES_AT_ONCE: usize = 4;
+/// V8's longest string has that many characters, and no text has more of them than bytes.
+const LONGEST_TEXT: usize = (1 << 29) - 24;
 
 /// What a reader is made from.
 #[napi(object)]
@@ -68,13 +74,21 @@ impl NativeEvents {
         options: NativeEventsOptions,
         #[napi(ts_arg_type = "(message: EventsMessage) => void")] on_message: Function<'_, EventsMessage, ()>,
     ) -> Result<Self> {
-        let sink = Sink::new(&on_message, |message| Ok(to_message(message)))?;
+        let room = Arc::new(Semaphore::new(MESSAGES_AT_ONCE));
+        let handled = room.clone();
+        let sink = Sink::new(&on_message, move |message| {
+            if matches!(message, EventMessage::Events(_)) {
+                handled.add_permits(1);
+            }
+            Ok(to_message(message))
+        })?;
         let events = sink.clone();
         let reader = EventReader::new(
             options.connection.to_options(options.skip_version_check),
             Keys::new(&options.prefix, &options.name),
             Arc::new(move |message| events.send(message)),
-        );
+        )
+        .paced_by(room);
         Ok(Self {
             reader: Arc::new(reader),
             runtime: Mutex::new(Some(Runtime::shared()?)),
@@ -128,11 +142,27 @@ impl NativeEvents {
     }
 }
 
+// a JavaScript thread that ends without a close: nobody hears of what would be read
+impl Drop for NativeEvents {
+    fn drop(&mut self) {
+        self.reader.close();
+    }
+}
+
 fn to_message(message: EventMessage) -> EventsMessage {
     match message {
-        EventMessage::Events(events) => EventsMessage {
-            events: Some(chasquimq::events::to_json(&events)),
-            ..Default::default()
+        EventMessage::Events(events) => match chasquimq::events::to_json(&events) {
+            text if text.len() > LONGEST_TEXT => EventsMessage {
+                error: Some(NativeError::from(&Error::Invalid(format!(
+                    "an event of {} bytes is too long to be told",
+                    text.len()
+                )))),
+                ..Default::default()
+            },
+            text => EventsMessage {
+                events: Some(text),
+                ..Default::default()
+            },
         },
         EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => EventsMessage {
             error: Some(NativeError::from(&error)),

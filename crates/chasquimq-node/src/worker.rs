@@ -27,6 +27,9 @@ use crate::{
     sink::Sink,
 };
 
+/// Bytes of jobs that lie in one text at most, unless a single job has more.
+const LONGEST_TEXT: usize = 64 << 20;
+
 /// What a worker is made from.
 #[napi(object)]
 pub struct NativeWorkerOptions {
@@ -141,6 +144,8 @@ pub struct NativeBatch {
     pub claim: f64,
     /// Names and data, back to back.
     pub text: String,
+    /// Texts that follow it, of whole jobs each, where all are longer together than a string may be.
+    pub more: Option<Vec<String>>,
     /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
     /// first, second... of the siblings).
     pub layout: Float64Array,
@@ -432,6 +437,14 @@ impl NativeWorker {
     }
 }
 
+// A JavaScript thread that ends without a close: what only this thread may let go of, it lets go of now.
+#[cfg(unix)]
+impl Drop for NativeWorker {
+    fn drop(&mut self) {
+        self.waits.close();
+    }
+}
+
 #[cfg(not(unix))]
 impl NativeWorker {
     fn start(
@@ -596,7 +609,7 @@ fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
     (values.len() > 0).then(|| values.collect())
 }
 
-fn to_batch(batch: Batch) -> NativeBatch {
+fn to_batch(mut batch: Batch) -> NativeBatch {
     let ascii = batch.text.is_ascii();
     let mut layout = Vec::with_capacity(batch.jobs.len() * 6);
     let mut at = 0;
@@ -617,6 +630,7 @@ fn to_batch(batch: Batch) -> NativeBatch {
             (None, None) => -1.0,
         });
     }
+    let more = more_texts(&mut batch);
     NativeBatch {
         base: batch.base,
         count: batch.jobs.len() as u32,
@@ -626,8 +640,28 @@ fn to_batch(batch: Batch) -> NativeBatch {
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
         extras: to_extras(batch.extras, &batch.jobs, &batch.options),
         siblings: batch.siblings.into_iter().filter_map(to_siblings).collect(),
+        more,
         text: batch.text,
     }
+}
+
+/// Cuts the text behind a job where it grows too long for one string of V8's: gives what follows.
+fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
+    if batch.text.len() <= LONGEST_TEXT {
+        return None;
+    }
+    let (mut cuts, mut from, mut at) = (Vec::new(), 0, 0);
+    for job in &batch.jobs {
+        let end = at + (job.name_len.unwrap_or(0) + job.data_len) as usize;
+        if at > from && end - from > LONGEST_TEXT {
+            cuts.push(at);
+            from = at;
+        }
+        at = end;
+    }
+    let mut more: Vec<String> = cuts.iter().rev().map(|&cut| batch.text.split_off(cut)).collect();
+    more.reverse();
+    Some(more)
 }
 
 fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {

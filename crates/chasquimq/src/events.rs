@@ -3,7 +3,7 @@
 use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 
 use redis::Value;
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 
 use crate::{
     error::{Error, Result},
@@ -16,7 +16,11 @@ use crate::{
     },
 };
 
+/// Most entries of a read; the first reads fewer, as nobody knows how large they are.
 const ENTRIES_A_READ: usize = 256;
+const FIRST_ENTRIES: usize = 8;
+/// Bytes of a read, and of what is handed over at once, unless a single entry, or event, has more.
+const BYTES_AT_ONCE: usize = 8 << 20;
 const RETRY: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(1);
 /// Records that an entry tells of at most.
@@ -51,6 +55,7 @@ pub struct EventReader {
     keys: Keys,
     // a read is asked for whose first event is not fixed yet
     starting: watch::Sender<bool>,
+    room: Option<Arc<Semaphore>>,
 }
 
 type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
@@ -67,6 +72,17 @@ impl EventReader {
             connection,
             keys,
             starting: watch::Sender::new(false),
+            room: None,
+        }
+    }
+
+    /// Takes a permit before each [`EventMessage::Events`]: who has handled it gives the permit back, and is never handed more than
+    /// there are permits. Without it a slow listener's events gather in memory.
+    #[must_use]
+    pub fn paced_by(self, room: Arc<Semaphore>) -> Self {
+        Self {
+            room: Some(room),
+            ..self
         }
     }
 
@@ -104,10 +120,17 @@ impl EventReader {
             }
             tokio::time::sleep(RETRY).await;
         };
+        let mut entries = FIRST_ENTRIES;
         loop {
-            match self.read(&mut last, wait).await {
-                Ok(events) if events.is_empty() => {}
-                Ok(events) => sink(EventMessage::Events(events)),
+            match self.read(&mut last, wait, &mut entries).await {
+                Ok(events) => {
+                    for part in in_parts(events) {
+                        if !self.has_room().await {
+                            return;
+                        }
+                        sink(EventMessage::Events(part));
+                    }
+                }
                 Err(Error::Closed) => return,
                 Err(error) => {
                     if !error.is_connection() {
@@ -119,8 +142,19 @@ impl EventReader {
         }
     }
 
+    /// False once it is closed.
+    async fn has_room(&self) -> bool {
+        match &self.room {
+            Some(room) => room.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok(),
+            None => true,
+        }
+    }
+
     /// Ends reading.
     pub fn close(&self) {
+        if let Some(room) = &self.room {
+            room.close();
+        }
         self.connection.close();
     }
 
@@ -142,12 +176,10 @@ impl EventReader {
         parse_id(&entries.array()?.text()?)
     }
 
-    async fn read(&self, last: &mut (u64, u64), wait: Duration) -> Result<Vec<Event>> {
+    /// Reads that many entries, and sets how many the next read asks for: as many as fit, by the size of those that came.
+    async fn read(&self, last: &mut (u64, u64), wait: Duration, count: &mut usize) -> Result<Vec<Event>> {
         let mut read = redis::cmd("XREAD");
-        read.arg("COUNT")
-            .arg(ENTRIES_A_READ)
-            .arg("BLOCK")
-            .arg(wait.as_millis() as u64);
+        read.arg("COUNT").arg(*count).arg("BLOCK").arg(wait.as_millis() as u64);
         read.arg("STREAMS")
             .arg(self.keys.key("events"))
             .arg(format!("{}-{}", last.0, last.1));
@@ -166,18 +198,44 @@ impl EventReader {
         let mut stream = streams.array()?;
         stream.text()?;
         let mut entries = stream.array()?;
+        let (came, mut bytes) = (entries.len(), 0);
         while !entries.is_empty() {
             let mut entry = entries.array()?;
             let id = parse_id(&entry.text()?)?;
             let mut fields = entry.array()?;
             fields.text()?;
             let groups = fields.bytes()?;
+            let large = large_values(fields)?;
+            bytes += groups.len() + large.iter().map(String::len).sum::<usize>();
             // what another program wrote there is no event, and must not keep those around it
-            let _ = unpack_entry(id, *last, &groups, large_values(fields)?, &mut events);
+            let _ = unpack_entry(id, *last, &groups, large, &mut events);
             *last = id;
         }
+        let fitting = (BYTES_AT_ONCE * came).checked_div(bytes).unwrap_or(ENTRIES_A_READ);
+        *count = fitting.clamp(1, ENTRIES_A_READ.min(2 * *count));
         Ok(events)
     }
+}
+
+/// Events in parts of bounded size, none of them empty.
+fn in_parts(events: Vec<Event>) -> Vec<Vec<Event>> {
+    let size = |event: &Event| {
+        let fields = event.fields.iter().map(|(field, value)| field.len() + value.len());
+        event.name.len() + fields.sum::<usize>()
+    };
+    let (mut parts, mut bytes) = (Vec::new(), usize::MAX);
+    for event in events {
+        let more = size(&event);
+        bytes = bytes.saturating_add(more);
+        if bytes > BYTES_AT_ONCE {
+            parts.push(Vec::new());
+            bytes = more;
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(event);
+        }
+    }
+    parts
 }
 
 /// Events as JSON text: `[[id, name, {field: value}], ...]`.

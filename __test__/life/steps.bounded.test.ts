@@ -1,0 +1,112 @@
+// However much ends at once, and however large results and errors are, no script keeps the server from others for long.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { Queue, Worker, type Job } from '../../src/index.js';
+import { OwnServer } from '../support/own-server.js';
+import { Gate, EventLog } from '../support/waiting.js';
+import { watchdog } from '../support/watchdog.js';
+
+const LONG_MS = 25_000;
+
+describe('steps of what ends at once', () => {
+  let server: OwnServer;
+  let redis: Redis;
+
+  beforeAll(async () => {
+    server = await OwnServer.start();
+    redis = server.client();
+  });
+  afterAll(async () => {
+    await redis.quit();
+    await server.close();
+  });
+
+  /** Runs `count` jobs that all end in one tick, and gives them with what they became. */
+  async function endAtOnce(name: string, count: number, end: (i: number) => unknown): Promise<EventLog> {
+    const queue = new Queue(name, { connection: server.connection });
+    const gate = new Gate();
+    let started = 0;
+    const worker = new Worker(
+      name,
+      async (job: Job<number>) => {
+        if (++started === count) gate.open();
+        await gate.opened;
+        return end(job.data);
+      },
+      { connection: server.connection, concurrency: count },
+    );
+    const log = new EventLog(worker, ['completed', 'failed', 'error']);
+    // what ends, and its events, is work for this process, too
+    const dog = await watchdog(redis, { pauseMs: Infinity, about: name });
+    for (let i = 0; i < count; i += 1_000) {
+      const numbers = Array.from({ length: Math.min(1_000, count - i) }, (_, k) => i + k);
+      await queue.addBulk(numbers.map((data) => ({ name: 'job', data })));
+    }
+    await log.when('all to end', () => log.entries.length >= count, LONG_MS);
+    await dog.end();
+    await worker.close();
+    await queue.close();
+    return log;
+  }
+
+  const text = (i: number, length: number) => `${i}`.padEnd(length, 'r');
+
+  it.each([
+    ['300 results of 250 KB', 300, 250_000],
+    ['2,000 results of 10 KB', 2_000, 10_000],
+    ['8,000 results of 1 KB', 8_000, 1_000],
+  ])('%s', async (name, count, length) => {
+    const log = await endAtOnce(name, count, (i) => text(i, length));
+    const ended = log.all<[Job<number>, string]>('completed');
+    expect(ended.length).toBe(count);
+    expect(ended.every(([job, result]) => result === text(job.data, length))).toBe(true);
+    // in the queue, too; compared without toEqual, whose report of a difference would be as large
+    const queue = new Queue(name, { connection: server.connection });
+    const stored = await queue.getJobs(['completed']);
+    expect(stored.length).toBe(count);
+    expect(stored.every((job) => job.returnvalue === text(job.data as number, length))).toBe(true);
+    expect(await queue.getJobCounts('active', 'completed')).toEqual({ active: 0, completed: count });
+    await queue.close();
+  });
+
+  it.each([
+    ['20,000 failures', 20_000, 10],
+    ['60 failures of 300 KB', 60, 300_000],
+  ])('%s', async (name, count, length) => {
+    const log = await endAtOnce(name, count, (i) => {
+      const error = new Error(text(i, length));
+      error.stack = 'none';
+      throw error;
+    });
+    const ended = log.all<[Job<number>, Error]>('failed');
+    expect(ended.length).toBe(count);
+    expect(ended.every(([job, error]) => error.message === text(job.data, length))).toBe(true);
+    const queue = new Queue(name, { connection: server.connection });
+    expect(await queue.getJobCounts('active', 'failed')).toEqual({ active: 0, failed: count });
+    const stored = await queue.getFailed(0, 99);
+    expect(stored.every((job) => job.failedReason === text(job.data as number, length))).toBe(true);
+    await queue.close();
+  });
+
+  it('jobs with much data are taken a step at a time', async () => {
+    const queue = new Queue('much-data', { connection: server.connection });
+    const data = Array.from({ length: 400 }, (_, i) => text(i, 200_000));
+    for (let i = 0; i < data.length; i += 50) {
+      const some = data.slice(i, i + 50);
+      await queue.addBulk(some.map((data, k) => ({ name: 'job', data, opts: (i + k) % 2 ? { priority: 1 } : {} })));
+    }
+    const dog = await watchdog(redis, { pauseMs: Infinity, about: 'much-data' });
+    const seen = new Set<string>();
+    const worker = new Worker('much-data', async (job: Job<string>) => void seen.add(job.data), {
+      connection: server.connection,
+      concurrency: 400,
+    });
+    const log = new EventLog(worker, ['completed', 'failed', 'error']);
+    await log.when('all to end', () => log.entries.length >= data.length, LONG_MS);
+    await dog.end();
+    expect(log.all('completed').length).toBe(data.length);
+    expect(data.every((text) => seen.has(text))).toBe(true);
+    await worker.close();
+    await queue.close();
+  });
+});

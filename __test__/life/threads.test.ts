@@ -1,0 +1,47 @@
+// A worker thread that ends without a close leaves nothing open.
+import { Worker as Thread } from 'node:worker_threads';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { OwnServer } from '../support/own-server.js';
+import { until } from '../support/waiting.js';
+
+const BUSY = new URL('programs/thread.mjs', import.meta.url);
+
+describe('worker threads', () => {
+  let server: OwnServer;
+  let redis: Redis;
+
+  beforeAll(async () => {
+    server = await OwnServer.start();
+    redis = server.client();
+  });
+  afterAll(async () => {
+    await redis.quit();
+    await server.close();
+  });
+
+  async function connections(): Promise<number> {
+    const clients = (await redis.client('LIST')) as string;
+    return clients.trim().split('\n').length;
+  }
+
+  it('that are ended while they are busy leave no connection open', async () => {
+    // the engine's thread belongs to this one, too
+    const { Queue } = await import('../../src/index.js');
+    const queue = new Queue('this-thread', { connection: server.connection });
+    await queue.add('job', {});
+    const before = await connections();
+    for (let i = 0; i < 5; i++) {
+      const workerData = { name: `thread-${i}`, connection: server.connection, closes: false };
+      const thread = new Thread(BUSY, { workerData });
+      await new Promise((resolve, reject) => {
+        thread.once('message', resolve);
+        thread.once('error', reject);
+      });
+      expect(await connections()).toBeGreaterThan(before);
+      await thread.terminate();
+    }
+    await until('every connection of theirs to end', async () => (await connections()) === before);
+    await queue.close();
+  });
+});
