@@ -67,7 +67,14 @@ function flattenJob({ id, fields, workerEvents, ...way }: SeenJob): Map<string, 
 function flatten({ queues, steps, workers, unhandled, order }: Observation): Map<string, string> {
   const flat = new Map<string, string>([['unhandled', unhandled.join('\n')]]);
   workers.forEach(({ closed }, i) => flat.set(`workers.${i}.closed`, closed));
-  workers.forEach(({ errors }, i) => flat.set(`workers.${i}.errors`, errors.join('\n')));
+  // which of two workers of a queue has a job is a question of luck
+  flat.set(
+    'workers.errors',
+    workers
+      .flatMap(({ errors }) => errors)
+      .toSorted()
+      .join('\n'),
+  );
   for (const [step, answer] of Object.entries(steps)) flat.set(`steps.${step}`, answer);
   if (order) flat.set('order', order.join(' '));
   queues.forEach(({ counts, events }, i) => {

@@ -112,6 +112,8 @@ class World {
         await this.#start(step.worker);
         return undefined;
       case 'stop':
+        // what its handlers run nobody has any more
+        if (step.force) this.#signals.forgetHeld();
         return await this.#closeWorker(this.#workers[step.worker], step.force);
       case 'pauseWorker':
         this.#workers[step.worker].paused = true;
@@ -251,7 +253,7 @@ class World {
           ({ plan, worker, paused, closed }) =>
             plan.queue === queue && plan.kind !== 'manual' && worker && !paused && closed === 'not yet',
         ),
-      sandboxed: program.workers.some(({ kind }) => kind === 'process' || kind === 'thread'),
+      patient: program.workers.some(({ kind, opts }) => kind === 'process' || kind === 'thread' || opts?.lockDuration),
       get running() {
         return handlers.running;
       },
@@ -277,8 +279,8 @@ class World {
   }
 
   #cancel({ key, reason }: Extract<Step, { do: 'cancel' }>): string {
-    const id = this.#jobs.get(key)?.id ?? key;
-    return shown(this.#workers.some(({ worker }) => worker?.cancelJob(id, reason)));
+    const { id, queue } = this.#jobs.get(key) ?? { id: key, queue: 0 };
+    return shown(this.#workers.some(({ plan, worker }) => plan.queue === queue && worker?.cancelJob(id, reason)));
   }
 
   async #callQueue({ queue, method, args }: Extract<Step, { do: 'queue' }>): Promise<string> {
@@ -292,7 +294,10 @@ class World {
       this.#signals.forgetHeld();
       await sleep(5); // in the same millisecond BullMQ's event log begins with numbers that its readers have passed
     }
-    return shown(Array.isArray(answer) ? answer.map(String).sort() : answer);
+    if (!Array.isArray(answer)) return shown(answer);
+    // ids of what was removed have no order; jobs have
+    const jobs = answer.every((item) => typeof item === 'object');
+    return shown(jobs ? (answer as Job[]).map(({ name }) => name) : answer.map(String).sort());
   }
 
   /** `job:key` stands for the id of that job. */
@@ -383,12 +388,18 @@ class World {
     const own = job?.name === name ? job : undefined;
     const logs = own && (await this.#queues[queue].getJobLogs(id));
     return {
-      id: name.includes('/') ? 'any' : id,
+      // where handlers add jobs it is a question of luck
+      id: this.#handlersAddTo(queue) ? 'any' : id,
       state: own ? await own.getState() : 'gone',
       fields: own ? { ...fieldsOf(own), logs: shown(logs) } : {},
       runs: this.#handlers.runs.get(name) ?? [],
       ...this.#observer.eventsOf(name),
     };
+  }
+
+  #handlersAddTo(queue: number): boolean {
+    const isSuch = (action: Action) => action.do === 'waitForChildren' && action.queue === queue;
+    return [...this.#scripts.values()].some((script) => script.flat().some(isSuch));
   }
 
   async #closeWorker(running: Running | undefined, force = false): Promise<string> {
@@ -404,12 +415,16 @@ class World {
 
   /** Prefixes and ids by chance are all that differs in what two libraries may say of a queue. */
   #normal(text: string): string {
-    return text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
+    const own = text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
+    // of children that handlers add the ids depend on who is the first
+    return own.replace(/child (<prefix>:q\d+):\d+ failed/g, 'child $1:<id> failed');
   }
 
   /** Ids depend on which handler was the first to add a child. */
   #normalError(error: Error): string {
-    return this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+    const text = this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+    // which line of which library fell over a job that its handler spoiled is its own affair
+    return text.replace(/^Cannot (read|destructure|assign|add) .*/, 'a TypeError of JavaScript');
   }
 
   #normalised(observation: Observation): Observation {

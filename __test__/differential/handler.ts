@@ -175,7 +175,8 @@ export class Handlers {
     const signal = `moved ${job.name} ${job.attemptsStarted}`;
     try {
       for (const plan of action.jobs) {
-        const key = `${job.name}/${plan.key}`;
+        // another one in each run: a name has one script
+        const key = `${job.name}/${plan.key}.${job.attemptsStarted}`;
         const [first = [], ...others] = plan.script ?? [];
         scripts.set(key, [[{ do: 'hold', signal }, ...first], ...others]);
         await this.around.addJob(action.queue, { ...plan, key }, job);

@@ -13,7 +13,7 @@ import { shrink } from './shrink.js';
 import { Pair } from './side.js';
 
 const USAGE = 'usage: npm run differential [-- --minutes N --seed S --lanes L]';
-const SHRINK_MS = 60_000;
+const SHRINK_MS = 90_000;
 /** Differences of one program that are shown. */
 const SHOWN = 4;
 
@@ -51,11 +51,12 @@ async function lane(): Promise<void> {
 }
 
 async function tell(pair: Pair, program: Program, differences: Difference[], isKept: boolean): Promise<void> {
-  const [{ kind }] = differences;
-  const times = found.get(kind) ?? 0;
-  found.set(kind, times + 1);
-  console.log(`\n${program.name}: ${differences.length} differences${times > 0 ? `, first ${kind} again` : ''}`);
-  if (times > 0) return;
+  const fresh = differences.find((difference) => !found.has(difference.kind));
+  for (const kind of new Set(differences.map((difference) => difference.kind)))
+    found.set(kind, (found.get(kind) ?? 0) + 1);
+  console.log(`\n${program.name}: ${differences.length} differences${fresh ? '' : ', all of them known'}`);
+  if (!fresh) return;
+  const { kind } = fresh;
   for (const difference of differences.slice(0, SHOWN)) console.log(describe(difference));
   if (isKept) return;
   const shows = async (smaller: Program) => {

@@ -29,10 +29,10 @@ export class Observer {
         this.heard++;
         const { jobId } = args;
         // ids restart when a queue is obliterated
-        if (event === 'added') names.set(shown(jobId), String(args.name));
+        if (event === 'added') names.set(jobId as string, String(args.name));
         const text = [event, ...describeArgs(event, args)].join(' ');
         if (jobId === undefined) this.#queueEvents[index].push(text);
-        else push(this.#events, names.get(shown(jobId)) ?? `job ${shown(jobId)} of ${index}`, text);
+        else push(this.#events, names.get(jobId as string) ?? `job ${shown(jobId)} of ${index}`, text);
       });
     }
     (events as EventEmitter).on('mark', ({ at }: { at: string }) => this.#marks.add(`${index} ${at}`));

@@ -23,6 +23,9 @@ export const SCENES: readonly Scene[] = [
   { weight: 5, play: administered },
   { weight: 3, play: inOrder },
   { weight: 2, play: pausedWorker },
+  { weight: 3, play: busy },
+  { weight: 2, play: abandoned },
+  { weight: 2, play: limited },
   { weight: 1, play: sandboxed },
 ];
 
@@ -66,9 +69,10 @@ function stepJobs(draft: Draft): void {
     copies: draft.oneOf([5, 20, 50]),
     script: draft.times(draft.between(1, 2), () => [...work, move]),
   };
-  const concurrency = draft.oneOf([2, 5, 10]);
   draft.step(addStep(draft, queue, [plan]));
-  draft.step({ do: 'start', worker: worker(draft, queue, concurrency) });
+  const concurrency = draft.oneOf([2, 5, 10]);
+  for (let i = draft.oneOf([1, 1, 2]); i > 0; i--)
+    draft.step({ do: 'start', worker: draft.worker({ queue, kind: 'function', concurrency }) });
   if (childQueue !== queue) draft.step({ do: 'start', worker: worker(draft, childQueue) });
   draft.step(SETTLE);
 }
@@ -165,6 +169,11 @@ function admin(draft: Draft): Pick<Extract<Step, { do: 'job' }>, 'method' | 'arg
     { method: 'getState', args: [] },
     { method: 'getDependenciesCount', args: [] },
     { method: 'removeUnprocessedChildren', args: [] },
+    { method: 'removeChildDependency', args: [] },
+    { method: 'removeDeduplicationKey', args: [] },
+    { method: 'extendLock', args: ['no token', 1_000] },
+    { method: 'clearLogs', args: [] },
+    { method: 'updateProgress', args: [11] },
     { method: 'moveToFailed', args: [{ $: 'error:from outside' }, 'no token', false] },
     { method: 'moveToCompleted', args: ['from outside', 'no token', false] },
     { method: 'moveToWait', args: ['no token'] },
@@ -181,7 +190,9 @@ function flows(draft: Draft): void {
     const culprit = draft.random.next(4);
     const children = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
     const fails = mayFail && draft.once(2);
-    const asks: Action[] = children.length > 0 ? [{ do: 'call', method: 'getDependenciesCount', args: [] }] : [];
+    // a parent that goes on at a failure may start before its other children have ended, or after
+    const certain = children.length > 0 && !children.some(({ opts }) => opts?.continueParentOnFailure);
+    const asks: Action[] = certain ? [{ do: 'call', method: 'getDependenciesCount', args: [] }] : [];
     const end: Action[] = fails ? [{ do: 'throw', what: 'error', text: 'in a flow' }] : [];
     const opts: Record<string, Plain> = {};
     if (mayFail) opts[draft.oneOf(FAILURE_OPTIONS)] = true;
@@ -225,11 +236,16 @@ function deduplicated(draft: Draft): void {
   draft.step(add(some()));
   if (draft.once(2)) draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['one'] });
   if (draft.once(4)) draft.step({ do: 'queue', queue, method: 'removeDeduplicationKey', args: ['one'] }, add(some()));
-  draft.step({ do: 'start', worker: worker(draft, queue, 3) }, SETTLE);
+  // as many slots as there are jobs that are held: none of those added meanwhile starts
+  const n = draft.between(1, 2);
+  draft.step({ do: 'start', worker: worker(draft, queue, n) }, SETTLE);
   if (draft.once(2)) {
-    const last = make([[{ do: 'hold', signal }]]);
-    const opts = { ...last.opts, delay: 0 };
-    draft.step(add([{ ...last, opts }]), SETTLE, add(some()), SETTLE, { do: 'signal', signal }, SETTLE);
+    const held = draft.times(n, (i): JobPlan => {
+      const { key, opts } = make();
+      const deduplication = { ...(opts?.deduplication as object), id: ids[i] };
+      return { key, opts: { ...opts, deduplication, delay: 0 }, script: [[{ do: 'hold', signal }]] };
+    });
+    draft.step(add(held), { do: 'held', signal, times: n }, add(some()), SETTLE, { do: 'signal', signal }, SETTLE);
   }
   draft.step({ do: 'queue', queue, method: 'getDeduplicationJobId', args: ['two'] });
 }
@@ -261,7 +277,11 @@ function administered(draft: Draft): void {
   }
 }
 
-function overall(draft: Draft, plans: readonly JobPlan[]): Pick<Extract<Step, { do: 'queue' }>, 'method' | 'args'> {
+function overall(
+  draft: Draft,
+  plans: readonly JobPlan[],
+  mayObliterate = true,
+): Pick<Extract<Step, { do: 'queue' }>, 'method' | 'args'> {
   const states = ['completed', 'failed', 'delayed', 'wait', 'prioritized', 'active'];
   return draft.oneOf<{ method: string; args: Plain[] }>([
     { method: 'pause', args: [] },
@@ -274,7 +294,14 @@ function overall(draft: Draft, plans: readonly JobPlan[]): Pick<Extract<Step, { 
     { method: 'remove', args: [`job:${draft.oneOf(plans).key}`] },
     { method: 'getJobCounts', args: [] },
     { method: 'getCountsPerPriority', args: [[0, 1, 2, 3]] },
-    { method: 'obliterate', args: [draft.oneOf<Plain>([{}, { force: true }])] },
+    { method: 'obliterate', args: [draft.oneOf<Plain>(mayObliterate ? [{}, { force: true }] : [{}])] },
+    { method: 'getWaiting', args: [draft.oneOf([0, 1]), draft.oneOf([-1, 1])] },
+    { method: 'getPrioritized', args: [0, draft.oneOf([-1, 1])] },
+    {
+      method: 'getJobs',
+      args: [['wait', 'prioritized', 'delayed'], 0, draft.oneOf([-1, 2]), draft.oneOf([true, false])],
+    },
+    { method: 'getJobCountByTypes', args: ['wait', 'failed', 'completed', 'delayed'] },
     { method: 'count', args: [] },
     { method: 'setGlobalConcurrency', args: [draft.between(1, 3)] },
     { method: 'isMaxed', args: [] },
@@ -317,6 +344,59 @@ function pausedWorker(draft: Draft): void {
   }
   draft.step({ do: 'stop', worker: first }, addStep(draft, queue, [job(draft)]));
   draft.step({ do: 'start', worker: worker(draft, queue) }, SETTLE);
+}
+
+/** Things are done to jobs, and to their queue, while their handlers run. */
+function busy(draft: Draft): void {
+  const queue = draft.queue();
+  const signal = draft.signal();
+  const n = draft.between(1, 3);
+  const held = draft.times(n, (): JobPlan => {
+    const { key, opts, script = [] } = job(draft, { timed: false });
+    const [first = [], ...others] = script;
+    return { key, opts, script: [[{ do: 'hold', signal }, ...first], ...others] };
+  });
+  const others = draft.times(draft.between(0, 3), () => job(draft, { timed: false }));
+  draft.step({ do: 'start', worker: worker(draft, queue, n) });
+  draft.step({ do: 'add', queue, how: 'one', jobs: held }, { do: 'held', signal, times: n });
+  if (others.length > 0) draft.step(addStep(draft, queue, others));
+  for (let i = draft.between(1, 5); i > 0; i--) {
+    const { key } = draft.oneOf([...held, ...others]);
+    if (draft.once(3)) draft.step({ do: 'queue', queue, ...overall(draft, [...held, ...others], false) });
+    else draft.step({ do: 'job', key, ...admin(draft) });
+  }
+  draft.step({ do: 'signal', signal }, SETTLE, { do: 'queue', queue, method: 'resume', args: [] }, SETTLE);
+}
+
+/** A worker is gone, with jobs that it ran; another one finds them. Then the old handlers come to their end. */
+function abandoned(draft: Draft): void {
+  const queue = draft.queue();
+  const signal = draft.signal();
+  const n = draft.between(1, 3);
+  const quick = { lockDuration: 400, stalledInterval: 200 };
+  const first = draft.worker({ queue, kind: 'function', concurrency: n, opts: quick });
+  const opts: Record<string, Plain> = { ...quick, ...(draft.once(2) && { maxStalledCount: draft.between(0, 2) }) };
+  const second = draft.worker({ queue, kind: 'function', concurrency: draft.oneOf(CONCURRENCY), opts });
+  const plans = draft.times(n, (): JobPlan => {
+    const { key, opts: own, script = [] } = job(draft);
+    return { key, opts: { ...own, delay: 0 }, script: [[{ do: 'hold', signal }], ...script] };
+  });
+  draft.step({ do: 'start', worker: first }, { do: 'add', queue, how: 'one', jobs: plans });
+  draft.step({ do: 'held', signal, times: n }, { do: 'stop', worker: first, force: true });
+  if (draft.once(2)) draft.step(addStep(draft, queue, [job(draft)]));
+  draft.step({ do: 'start', worker: second });
+  draft.step(...(draft.once(2) ? [SETTLE, { do: 'signal', signal } as Step, SETTLE] : [SETTLE]));
+}
+
+/** No more than some jobs at a time. */
+function limited(draft: Draft): void {
+  const queue = draft.queue();
+  const limiter = { max: draft.between(1, 4), duration: draft.oneOf([30, 60]) };
+  const plans = draft.times(draft.between(2, 6), () => job(draft));
+  const opts = { limiter };
+  draft.step(addStep(draft, queue, plans));
+  const index = draft.worker({ queue, kind: 'function', concurrency: draft.oneOf(CONCURRENCY), opts, strategy: [0] });
+  draft.step({ do: 'start', worker: index }, SETTLE);
 }
 
 function sandboxed(draft: Draft): void {

@@ -7,15 +7,15 @@ const SOON_MS = 3_000;
 const POLL_MS = 15;
 /** Without a change for that long, what could still change never will. */
 const REST_MS = 1_200;
-/** That much longer where processes have to start. */
-const SANDBOX_REST_MS = 6_000;
+/** The same where processes have to start, or workers that are gone to be found out. */
+const PATIENT_REST_MS = 5_000;
 const ENDLESS_MS = 20_000;
 
 export interface Watched {
   readonly queues: readonly Queue[];
   /** Workers with a processor run on this queue, and none of them is paused. */
   hasWorker(queue: number): boolean;
-  readonly sandboxed: boolean;
+  readonly patient: boolean;
   /** Handlers that run, and how many of them wait for a signal. */
   readonly running: number;
   readonly held: number;
@@ -28,7 +28,7 @@ export interface Watched {
 /** @returns how it came to rest: `still`, `stuck` with something that could go on and does not, or `endless` */
 export async function settle(world: Watched): Promise<'still' | 'stuck' | 'endless'> {
   const begin = performance.now();
-  const restMs = world.sandboxed ? SANDBOX_REST_MS : REST_MS;
+  const restMs = world.patient ? PATIENT_REST_MS : REST_MS;
   let last = '';
   let since = begin;
   let polls = 0;

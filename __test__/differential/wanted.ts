@@ -20,17 +20,19 @@ interface Wanted {
 export const WANTED: readonly Wanted[] = [
   {
     row: 'A processor that has moved its job, and returns',
-    reason: 'BullMQ emits the error of a refused completion twice: errors are compared without their number',
-    applies: ({ path, bullmq, chasquimq }) => path.endsWith('.errors') && distinct(bullmq) === distinct(chasquimq),
+    reason:
+      'BullMQ emits the error of a refused completion, and that of a failure (or retry) it then tries: numbers are not compared',
+    applies: ({ path, bullmq, chasquimq }) =>
+      path.endsWith('.errors') && distinct(withoutSecond(bullmq, chasquimq)) === distinct(chasquimq),
   },
   {
     row: '`throw undefined`, `throw null`',
-    reason: 'the job fails here and stays active there',
+    reason: 'the job fails here and stays active there; so it does with an error whose message is null',
     applies: (difference, { program }) => {
       const throwsNothing = ({ script = [] }: JobPlan) =>
         script
           .flat()
-          .some((action) => action.do === 'throw' && (action.what === 'null' || action.what === 'undefined'));
+          .some((action) => action.do === 'throw' && ['null', 'undefined', 'nullMessage'].includes(action.what));
       const job = planOf(difference, program);
       return job ? throwsNothing(job) : consequence(difference) && plansOf(program).some(throwsNothing);
     },
@@ -51,6 +53,24 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
+    row: 'Numbers in job options',
+    reason: 'a `keepLogs` below 0 is told by its name; BullMQ tells of a job that is missing',
+    applies: ({ bullmq, chasquimq }) =>
+      bullmq.replaceAll(/(Error: )?Missing key for job \S+ addLog/g, 'NO') ===
+      chasquimq.replaceAll(/(RangeError: )?keepLogs must be a whole number of at least 0/g, 'NO'),
+  },
+  {
+    row: 'Numbers in job options',
+    reason: 'BullMQ keeps a job with a delay of 1e300 delayed, and says of it that its delay is 1',
+    applies: ({ path, bullmq, chasquimq }) => path.endsWith('.delay') && bullmq === '"short"' && chasquimq === '"long"',
+  },
+  {
+    row: 'Events of a worker',
+    reason: 'a worker with short handlers takes some jobs in advance; those it gives back have waited once more',
+    applies: ({ path, bullmq, chasquimq }) =>
+      path.endsWith('.events') && withoutReturns(chasquimq) === withoutReturns(bullmq),
+  },
+  {
     row: '`promoteJobs`, and parents whose last child is removed',
     reason: '`job.delay` is 0 afterwards here, as after `job.promote()`',
     applies: ({ path, bullmq, chasquimq }, { program }) =>
@@ -64,6 +84,20 @@ const calls = (program: Program, method: string): boolean =>
 export function isWanted(difference: Difference, context: Context): boolean {
   return WANTED.some((row) => row.applies(difference, context));
 }
+
+/** BullMQ's errors without those of a second try that was refused. */
+const withoutSecond = (bullmq: string, chasquimq: string): string => {
+  const refused = /^(Missing lock|Lock mismatch|Missing key) /m;
+  if (!refused.test(chasquimq)) return bullmq;
+  return bullmq
+    .split('\n')
+    .filter((line) => !refused.test(line) || chasquimq.includes(line))
+    .join('\n');
+};
+
+/** Without the events of jobs that were taken and given back. Those of a run that moved its job are the same; its runs are compared. */
+const withoutReturns = (events: string): string =>
+  events.replace(/(\nactive prev="waiting")(?:\nwaiting prev="active"\nactive prev="waiting")+/g, '$1');
 
 const distinct = (lines: string): string => [...new Set(lines.split('\n'))].sort().join('\n');
 
@@ -81,7 +115,7 @@ function consequence({ path }: Difference): boolean {
 /** The plan of the job that this difference is about. */
 function planOf({ path }: Difference, program: Program): JobPlan | undefined {
   const [, name = ''] = /^jobs\.([^.]*)\./.exec(path) ?? [];
-  const key = name.split('/').at(-1)?.split('#')[0];
+  const key = name.split('/').at(-1)?.split(/[#.]/)[0];
   return plansOf(program).find((plan) => plan.key === key);
 }
 
