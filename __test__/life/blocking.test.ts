@@ -115,4 +115,26 @@ describe('calls that reach very many jobs', () => {
     await work(MANY / 1_000 + 1, fails, { concurrency: 1 });
     expect(await queue.getJobCountByTypes(state)).toBe(5);
   });
+
+  it('look at a parent of very many', { timeout: MINUTES }, async () => {
+    const { job } = await flows.add(parentOf(3_000));
+    await queue.add('f', 1, { parent: { id: 'p', queue: queue.qualifiedName }, failParentOnFailure: true });
+    await watch();
+    await work(1_000);
+    const { processed = {}, unprocessed = [] } = await job.getDependencies();
+    const count = await job.getDependenciesCount();
+    expect([Object.keys(processed).length, unprocessed.length]).toEqual([count.processed, count.unprocessed]);
+    expect(Object.keys(await job.getChildrenValues())).toHaveLength(count.processed ?? 0);
+    const tree = await flows.getFlow({ id: 'p', queueName: queue.name, maxChildren: 5_000 });
+    expect(tree.children).toHaveLength(3_001);
+  });
+
+  it('list thousands of schedulers', { timeout: MINUTES }, async () => {
+    const ids = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
+    await Promise.all(ids.map((id) => queue.upsertJobScheduler(id, { every: 3_600_000 }, { name: 'x' })));
+    await watch();
+    const found = await queue.getJobSchedulers(0, -1, true);
+    expect(found.map(({ key }) => key).sort()).toEqual(ids.sort());
+    expect(await queue.getJobSchedulers(10, 19)).toHaveLength(10);
+  });
 });

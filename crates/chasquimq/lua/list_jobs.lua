@@ -6,7 +6,7 @@
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
 --         jobs: {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
 --         body is '' when the job is gone by now
--- ERRORS  none      EVENTS none      COST O(1000 jobs, or 1000 entries passed over to reach a rank, or 8 MiB)
+-- ERRORS  none      EVENTS none      COST O(1000 jobs, or 1000 entries passed over to reach a rank, or 1 MiB)
 -- SOURCE  BullMQ 6.7 Queue#getJobs, #getRanges
 local base = KEYS[1]
 local types, start, stop = cmsgpack.unpack(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

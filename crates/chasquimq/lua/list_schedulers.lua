@@ -1,27 +1,21 @@
--- list_schedulers: no change. Schedulers by the slot of their latest iteration, or one by its id.
+-- list_schedulers: no change. Some schedulers by their ids.
 -- KEYS    base (also: schedulers scheduler)
--- ARGV    id ('' = by rank), by_id (1|0), start, stop, ascending (1|0)
--- RETURNS {id, slot, stored, ...} stored as lib/schedulers says
--- ERRORS  none      EVENTS none      COST O(log n + schedulers)
--- SOURCE  BullMQ 6.7 Queue#getJobScheduler, #getJobSchedulers
+-- ARGV    ids (MessagePack array)
+-- RETURNS {id, slot of its latest iteration, stored, ...} of those that exist, in that order; stored as lib/schedulers says
+-- ERRORS  none      EVENTS none      COST O(ids)
+-- SOURCE  BullMQ 6.7 Queue#getJobScheduler, #getJobSchedulers (differs: the caller reads the ids by rank, and sends some at a time)
 local base = KEYS[1]
-local id, by_id, start, stop, ascending = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local ids = cmsgpack.unpack(ARGV[1])
 
-local pairs_found
-if by_id == '1' then
-  local slot = redis.call('ZSCORE', base .. 'schedulers', id)
-  pairs_found = slot and { id, slot } or {}
-else
-  pairs_found = redis.call(ascending == '1' and 'ZRANGE' or 'ZREVRANGE', base .. 'schedulers', start, stop, 'WITHSCORES')
-end
 local out = {}
-for from = 1, #pairs_found, 1000 do
-  local ids = {}
-  for i = from, math.min(from + 999, #pairs_found), 2 do ids[#ids + 1] = pairs_found[i] end
-  for i, raw in ipairs(redis.call('HMGET', base .. 'scheduler', unpack(ids))) do
-    out[#out + 1] = ids[i]
-    out[#out + 1] = pairs_found[from + 2 * i - 1]
-    out[#out + 1] = raw
+for from = 1, #ids, 1000 do
+  local to = math.min(from + 999, #ids)
+  local slots = redis.call('ZMSCORE', base .. 'schedulers', unpack(ids, from, to))
+  for i, raw in ipairs(redis.call('HMGET', base .. 'scheduler', unpack(ids, from, to))) do
+    if raw and slots[i] then
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3] = ids[from + i - 1], slots[i], raw
+    end
   end
 end
 return out

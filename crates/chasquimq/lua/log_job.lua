@@ -3,21 +3,23 @@
 --         waiting-children logged logs:<id>)
 -- ARGV    id, row, keep (newest rows kept; 0 = all)
 -- RETURNS rows now stored | -1
--- ERRORS  -1 missing job      EVENTS none      COST O(log n), O(frame) for a job of a frame
+-- ERRORS  -1 missing job      EVENTS none      COST O(1), O(log n + frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#log
 local base = KEYS[1]
 local id, row, keep = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
+-- a job that has a record, as after its first row, needs nothing of what gives it one
+if redis.call('HEXISTS', base .. 'jobs', id) == 0 then
 -- @include lib/state
 -- @include lib/line
 -- @include lib/frame
 -- @include lib/keep
 -- @include lib/locate
-
-local job = locate(id)
-if not job then return -1 end
-detach(job)
-save_state()
+  local job = locate(id)
+  if not job then return -1 end
+  detach(job)
+  save_state()
+end
 local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
 if rows == 1 then redis.call('SADD', base .. 'logged', id) end
 if keep > 0 and rows > keep then

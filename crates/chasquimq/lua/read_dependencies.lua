@@ -2,15 +2,17 @@
 -- KEYS    base (also: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    ids (MessagePack array), pages (MessagePack array, three values a page: kind (children|processed|ignored|faults), cursor
 --         (scan's, or IN_SPANS and the number of the last child; a rank of faults), count (about so many; of faults the rank behind the
---         last; 0 = all of them, -1 = their number))
+--         last; 0 = all of them, a thousand a call when there are more; -1 = their number))
 -- RETURNS {next cursor or number, {value, ...}, ...} two a page, page by page of each id. Values are the children's keys; of processed
---         and ignored key and value in turn. The cursor is 0 behind the last page; of faults it is cursor + count
+--         and ignored key and value in turn. The cursor is 0 behind the last page; of faults it is cursor + count, but
+--         for all of them
 -- ERRORS  none      EVENTS none      COST O(children on the pages, and spans)
 -- SOURCE  BullMQ 6.7 Job#getDependencies, #getDependenciesCount, #getIgnoredChildrenFailures, Queue#getDependencies
 local base = KEYS[1]
 local ids, pages = cmsgpack.unpack(ARGV[1]), cmsgpack.unpack(ARGV[2])
--- more than a scan's cursor
-local IN_SPANS = 1125899906842624
+-- more than a scan's cursor; SCANS, and a scan's: where spans come first
+local IN_SPANS, SCANS = 1125899906842624, 2251799813685248
+local MOST = 1000
 
 -- @include lib/spans
 
@@ -35,7 +37,11 @@ end
 
 -- Adds what a page tells of some children of a span: numbers, in order.
 local function give_children(values, kind, id, span, numbers)
-  local returned = kind == 'processed' and pairs_in_span(span[4], redis.call('HGET', base .. 'returned:' .. id, span[4]))
+  local returned = span.returned
+  if kind == 'processed' and not returned then
+    returned = pairs_in_span(span[4], redis.call('HGET', base .. 'returned:' .. id, span[4]))
+    span.returned = returned
+  end
   for _, number in ipairs(numbers) do
     values[#values + 1] = key_in_span(span[3], number)
     if returned then values[#values + 1] = returned[2 * (number - span[1] + 1)] end
@@ -82,10 +88,29 @@ local function count_of(kind, id)
   return count
 end
 
+-- All of very many, a thousand a page. Spans come first: a child that leaves its span meanwhile is told twice rather than not at all.
+local function page_of_all(kind, id, cursor)
+  local key, values = base .. kind .. ':' .. id, {}
+  if kind == 'faults' then
+    values = redis.call('ZRANGE', key, cursor, cursor + MOST - 1)
+    return #values < MOST and 0 or cursor + MOST, values
+  end
+  if cursor < SCANS then
+    local following = KINDS[kind][4] and page_of_spans(values, kind, id, math.max(cursor - IN_SPANS, 0), MOST) or 0
+    return following > 0 and following or SCANS, values
+  end
+  local found = redis.call(KINDS[kind][3], key, cursor - SCANS, 'COUNT', MOST)
+  local following = tonumber(found[1])
+  return following > 0 and SCANS + following or 0, found[2]
+end
+
 -- Next cursor, or number, and values of one page.
 local function page(kind, id, cursor, count)
   if count < 0 then return count_of(kind, id), {} end
-  if count == 0 then return 0, whole_of(kind, id) end
+  if count == 0 then
+    if cursor == 0 and count_of(kind, id) <= MOST then return 0, whole_of(kind, id) end
+    return page_of_all(kind, id, cursor)
+  end
   local key = base .. kind .. ':' .. id
   if kind == 'faults' then return cursor + count, redis.call('ZRANGE', key, cursor, count - 1) end
   local values, above = {}, cursor - IN_SPANS

@@ -1,6 +1,6 @@
 //! What parents know of their children, whichever queues these lie in; and whole trees. No call changes anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     error::Result,
@@ -15,8 +15,9 @@ use crate::{
     },
 };
 
-/// Most jobs that one script call reads.
-const JOBS_A_CALL: usize = 1000;
+/// Most jobs, and children, that one script call reads.
+const JOBS_A_CALL: usize = 200;
+const CHILDREN_A_CALL: u32 = 1000;
 
 /// A job's children, by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub struct ChildPage {
 /// How much of a kind is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// All of it; of more than a thousand in steps, in which a child that ends meanwhile may be of two kinds, or of none.
     Whole,
     /// So much.
     Count(u32),
@@ -146,7 +147,48 @@ impl Queue {
     /// # Errors
     /// As [`crate::Connection::send`].
     pub async fn children_pages(&self, id: &str, pages: &[ChildPage]) -> Result<Vec<Children>> {
-        self.pages_of(self.keys(), &[id], pages).await
+        let mut found = self.pages_of(self.keys(), &[id], pages).await?;
+        for (page, children) in pages.iter().zip(&mut found) {
+            if page.extent == Extent::Whole {
+                self.read_rest((self.keys(), id), *page, children, usize::MAX).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Goes on with a page, each child once, up to about `most` of them.
+    async fn read_rest(
+        &self,
+        (keys, id): (&Keys, &str),
+        mut page: ChildPage,
+        known: &mut Children,
+        most: usize,
+    ) -> Result<()> {
+        if known.cursor == 0 {
+            return Ok(());
+        }
+        let width = if page.kind.has_values() { 2 } else { 1 };
+        let mut seen: HashSet<String> = known.values.iter().step_by(width).cloned().collect();
+        while known.cursor != 0 && seen.len() < most {
+            page.cursor = known.cursor;
+            if page.kind == ChildKind::Failed && page.extent != Extent::Whole {
+                // there the cursor is a rank, and goes on for ever
+                page.extent = Extent::Count(known.cursor as u32 + CHILDREN_A_CALL);
+                if (seen.len() as u64) < known.cursor {
+                    break;
+                }
+            }
+            let Some(more) = self.pages_of(keys, &[id], &[page]).await?.pop() else {
+                break;
+            };
+            known.cursor = more.cursor;
+            for child in more.values.chunks_exact(width) {
+                if seen.insert(child[0].clone()) {
+                    known.values.extend_from_slice(child);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A job's children of one kind by rank, which is of no order; `stop` is included, -1 is the last.
@@ -202,17 +244,20 @@ impl Queue {
         let pages = ChildKind::ALL.map(|kind| ChildPage {
             kind,
             cursor: 0,
-            extent: Extent::Count(most),
+            extent: Extent::Count(most.min(CHILDREN_A_CALL)),
         });
+        let parents_a_call = (2 * CHILDREN_A_CALL / most.max(1)).clamp(1, 100) as usize;
         let mut added = Vec::new();
         for group in by_queue(nodes, parents) {
-            for some in group.chunks(JOBS_A_CALL) {
+            for some in group.chunks(parents_a_call) {
                 let ids: Vec<&str> = some.iter().map(|at| nodes[*at].id.as_str()).collect();
-                let found = self.pages_of(&nodes[some[0]].keys, &ids, &pages).await?;
-                for (at, pages) in some.iter().zip(found.chunks(ChildKind::ALL.len())) {
-                    for (kind, page) in ChildKind::ALL.iter().zip(pages) {
-                        let width = if kind.has_values() { 2 } else { 1 };
-                        for node in page
+                let mut found = self.pages_of(&nodes[some[0]].keys, &ids, &pages).await?;
+                for (at, found) in some.iter().zip(found.chunks_mut(pages.len())) {
+                    for (page, children) in pages.iter().zip(found) {
+                        let place = (&nodes[*at].keys, nodes[*at].id.as_str());
+                        self.read_rest(place, *page, children, most as usize).await?;
+                        let width = if page.kind.has_values() { 2 } else { 1 };
+                        for node in children
                             .values
                             .iter()
                             .step_by(width)

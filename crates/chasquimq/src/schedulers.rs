@@ -16,6 +16,8 @@ use crate::{
 
 // in front of a stored scheduler lies its count of iterations, a double (lua/lib/schedulers.lua)
 const COUNT_BYTES: usize = 8;
+// most that one script call reads
+const SCHEDULERS_A_CALL: usize = 500;
 
 /// A scheduler, as it is to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,26 +150,33 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is none.
     pub async fn scheduler(&self, id: &str) -> Result<Option<Scheduler>> {
-        let args = [Arg::from(id), Arg::from(true), Arg::Int(0), Arg::Int(0), Arg::Int(0)];
-        Ok(self.read_schedulers(&args).await?.pop())
+        Ok(self.read_schedulers(&[id.to_owned()]).await?.pop())
     }
 
-    /// Schedulers by the slot of their latest iteration, the last first unless `ascending`; ranks as those of `ZRANGE`.
+    /// Schedulers by the slot of their latest iteration, the last first unless `ascending`; ranks as those of `ZRANGE`. Those that go or
+    /// come while the call reads the next 500 may be there or not.
     /// # Errors
     /// As [`Queue::scheduler`].
     pub async fn schedulers(&self, start: i64, stop: i64, ascending: bool) -> Result<Vec<Scheduler>> {
-        let args = [
-            Arg::from(""),
-            Arg::from(false),
-            Arg::Int(start),
-            Arg::Int(stop),
-            Arg::from(ascending),
-        ];
-        self.read_schedulers(&args).await
+        let mut command = redis::cmd(if ascending { "ZRANGE" } else { "ZREVRANGE" });
+        command.arg(self.keys().key("schedulers")).arg(start).arg(stop);
+        // they change their places as they run: their ranks are those of one moment
+        let ids = Reply::new("the ids of schedulers", self.connection().send(&command).await?)?.texts()?;
+        let mut found = Vec::with_capacity(ids.len());
+        for some in ids.chunks(SCHEDULERS_A_CALL) {
+            found.extend(self.read_schedulers(some).await?);
+        }
+        Ok(found)
     }
 
-    async fn read_schedulers(&self, args: &[Arg<'_>]) -> Result<Vec<Scheduler>> {
-        let mut reply = Reply::new("the answer to list_schedulers", self.run(&LIST_SCHEDULERS, args).await?)?;
+    async fn read_schedulers(&self, ids: &[String]) -> Result<Vec<Scheduler>> {
+        let mut packed = Packer::default();
+        packed.array(ids.len());
+        for id in ids {
+            packed.str(id);
+        }
+        let reply = self.run(&LIST_SCHEDULERS, &[Arg::from(packed.0.as_slice())]).await?;
+        let mut reply = Reply::new("the answer to list_schedulers", reply)?;
         let mut found = Vec::with_capacity(reply.len() / 3);
         while !reply.is_empty() {
             let (id, slot, stored) = (reply.text()?, reply.int()?, reply.bytes()?);

@@ -1,7 +1,7 @@
 -- pick: which of many records an operation is about, by age, name or error. A step reads no more than MAX_BYTES of them.
 -- A filter is {after_ms, before_ms, names, error}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
 -- the failed reason, '' = any.
-local MAX_BYTES = 4194304
+local MAX_BYTES = 1048576
 
 -- The time by which a job's age counts, from its record: last finish, last start, or creation.
 local function reference_time(body, vitals)

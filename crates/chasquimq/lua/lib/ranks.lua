@@ -3,7 +3,7 @@
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
-local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 8388608, 50
+local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 1048576, 50
 
 -- What a step has found: id, and for jobs of a frame body and vitals. What it has cost.
 local L = { most = MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0 }
@@ -111,7 +111,7 @@ end
 
 -- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
 local function walk_log(walk)
-  local after, count = '(' .. entry_id(S.cursor_ms, S.cursor_seq), 16
+  local after, count = '(' .. entry_id(S.cursor_ms, S.cursor_seq), 4
   while walk.take > 0 do
     if is_spent() then return false end
     local entries
@@ -136,8 +136,8 @@ local function walk_log(walk)
       L.entries = L.entries + 1
     end
     L.bytes = L.bytes + bytes
-    -- about 1 MiB at a time
-    count = math.max(math.min(math.floor(1048576 * #entries / (bytes + 1)), 128), 4)
+    -- about half a MiB at a time
+    count = math.max(math.min(math.floor(524288 * #entries / (bytes + 1)), 128), 1)
   end
   return true
 end

@@ -1,12 +1,15 @@
-//! Schedulers by slot, or by id.
+//! Schedulers by their ids.
 
 use redis::Value;
 
-use crate::given::{queue::TestQueue, scheduler::Upsert};
+use crate::{
+    given::{queue::TestQueue, scheduler::Upsert},
+    read_jobs::by_ids,
+};
 
-fn list(queue: &mut TestQueue, id: &str, by_id: u8, start: i64, stop: i64, ascending: u8) -> Vec<(String, String)> {
+fn list(queue: &mut TestQueue, ids: &[&str]) -> Vec<(String, String)> {
     let mut call = queue.call(&chasquimq::server::script::LIST_SCHEDULERS);
-    call.arg(id).arg(by_id).arg(start).arg(stop).arg(ascending);
+    call.arg(by_ids(ids));
     let values: Vec<Value> = redis::from_redis_value(queue.carry_out_value(&call)).expect("an answer");
     let text = |value: &Value| redis::from_redis_value(value.clone()).expect("a text");
     values
@@ -16,17 +19,15 @@ fn list(queue: &mut TestQueue, id: &str, by_id: u8, start: i64, stop: i64, ascen
 }
 
 #[test]
-fn they_are_given_in_the_order_of_their_slots() {
+fn those_that_exist_are_given_in_the_order_of_the_ids() {
     let mut queue = TestQueue::fresh();
     for (id, next_ms) in [("b", 1200), ("a", 1300), ("c", 1100)] {
         queue.upsert(1000, &Upsert::of(id).next(next_ms));
     }
-    let ids = |found: Vec<(String, String)>| found.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
-    assert_eq!(ids(list(&mut queue, "", 0, 0, -1, 1)), ["c", "b", "a"]);
-    assert_eq!(ids(list(&mut queue, "", 0, 0, 1, 0)), ["a", "b"]);
-    assert_eq!(ids(list(&mut queue, "", 0, 5, 9, 0)), [""; 0]);
-    assert_eq!(list(&mut queue, "b", 1, 0, 0, 0), [("b".to_owned(), "1200".to_owned())]);
-    assert_eq!(list(&mut queue, "", 1, 0, 0, 0), []);
+    let found = [("c", "1100"), ("a", "1300")].map(|(id, slot)| (id.to_owned(), slot.to_owned()));
+    assert_eq!(list(&mut queue, &["c", "x", "a"]), found);
+    assert_eq!(list(&mut queue, &["", "x"]), []);
+    assert_eq!(list(&mut queue, &[]), []);
 }
 
 #[test]
@@ -44,7 +45,8 @@ fn there_may_be_many() {
         pipe.cmd("ZADD").arg(&schedulers).arg(2000 + n).arg(format!("x{n}"));
     }
     let _: Vec<Value> = pipe.query(&mut queue.probe.connection).expect("schedulers");
-    let found = list(&mut queue, "", 0, 0, -1, 1);
-    assert_eq!(found.len(), 3001);
-    assert_eq!(found[3000], ("x2999".to_owned(), "4999".to_owned()));
+    let ids: Vec<String> = (0..3000).map(|n| format!("x{n}")).collect();
+    let found = list(&mut queue, &ids.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(found.len(), 3000);
+    assert_eq!(found[2999], ("x2999".to_owned(), "4999".to_owned()));
 }

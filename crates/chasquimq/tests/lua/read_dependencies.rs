@@ -101,3 +101,40 @@ fn a_large_kind_is_paged_by_a_scan() {
     assert_eq!(seen.len(), 2000);
     assert!(calls > 5);
 }
+
+#[test]
+fn all_of_very_many_come_a_thousand_a_call() {
+    let mut queue = TestQueue::fresh();
+    let keys: Vec<String> = (0..2500).map(|i| format!("bull:q:{i}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    queue.command("SADD", "children:p", &keys);
+    let failed: Vec<String> = keys
+        .iter()
+        .flat_map(|key| ["7".to_owned(), format!("{key}f")])
+        .collect();
+    let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
+    queue.command("ZADD", "faults:p", &failed);
+    let pairs: Vec<&str> = keys.iter().flat_map(|key| [*key, "1"]).collect();
+    queue.command("HSET", "processed:p", &pairs);
+    for n in 0..30 {
+        queue.command("SADD", "spans:p", &[&format!("{}+64 bull:q:u-", 1 + 64 * n)]);
+    }
+    for (kind, width, count) in [
+        ("children", 1, 2500 + 30 * 64),
+        ("faults", 1, 2500),
+        ("processed", 2, 2500),
+    ] {
+        let (mut cursor, mut seen, mut calls) = (0, std::collections::BTreeSet::new(), 0);
+        while calls == 0 || cursor != 0 {
+            let mut call = queue.call(&chasquimq::server::script::READ_DEPENDENCIES);
+            call.arg(by_ids(&["p"])).arg(pages(&[(kind, cursor, 0)]));
+            let (next, page): (i64, Vec<String>) =
+                redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("a page");
+            assert!(page.len() / width <= 1100, "{kind}: {} at once", page.len());
+            seen.extend(page.into_iter().step_by(width));
+            calls += 1;
+            cursor = next;
+        }
+        assert_eq!(seen.len(), count, "{kind}");
+    }
+}
