@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config';
 /** Why life tests do not run where masters have replicas: over a Sentinel trio, and over a Cluster of six nodes. */
 const STANDALONE_ONLY = {
   'they bring servers of their own': [
-    ...['backpressure', 'connection.acl', 'connection.forms', 'hostile-names', 'producer.kill', 'server.cluster'],
-    ...['server.memory', 'server.restart', 'server.sentinel', 'server.unfit'],
+    ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'producer.kill'],
+    ...['server.cluster', 'server.memory', 'server.restart', 'server.sentinel', 'server.unfit'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
   'there is no server in it': ['schedulers.times'],

@@ -1,7 +1,7 @@
 /**
  * The soak: `npm run soak`. Jobs of every kind at full speed for 20 minutes (`--minutes N`), with the memory of this process and of Redis
  * sampled; then queues of great sizes (`--only <text>`, `--scale 0.1`), each with the longest time for which one command blocked the server.
- * Reading order: endless.ts, sizes.ts, server.ts. Writes benchmarks/soak-<date>-<commit>.md when nothing was left out.
+ * Reading order: endless.ts, sizes.ts, crowds.ts, server.ts. Writes benchmarks/soak-<date>-<commit>.md when nothing was left out.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

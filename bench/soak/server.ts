@@ -1,10 +1,8 @@
 /** The server as a soak sees it: what it holds, and for how long one command has kept it from all others. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { parseConnection } from '../server.js';
+import { scriptNames } from './scripts.js';
 
-const TARGET = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../target', import.meta.url));
 /** Shorter commands are not written down. */
 const SLOW_US = 500;
 const KEPT = 4_096;
@@ -68,24 +66,4 @@ export class WatchedServer {
   async close(): Promise<void> {
     await this.client.quit();
   }
-}
-
-let names: Map<string, string> | undefined;
-
-/** Scripts by their hash, as `crates/chasquimq/build.rs` has written them down: those of earlier builds do no harm. */
-function scriptNames(): Map<string, string> {
-  if (names) return names;
-  names = new Map();
-  for (const path of builtScripts()) {
-    const built = readFileSync(path, 'utf8').matchAll(/Script \{ name: "(\w+)",.* sha: "(\w+)"/g);
-    for (const [, name, sha] of built) names.set(sha, name);
-  }
-  return names;
-}
-
-function builtScripts(): string[] {
-  const targets = [TARGET, ...readdirSync(TARGET).map((name) => `${TARGET}/${name}`)];
-  const builds = targets.map((target) => `${target}/release/build`).filter((path) => existsSync(path));
-  const crates = builds.flatMap((build) => readdirSync(build).map((name) => `${build}/${name}/out/scripts.rs`));
-  return crates.filter((path) => existsSync(path));
 }

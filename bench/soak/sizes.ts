@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import type { JobsOptions } from 'bullmq';
 import { Queue, Worker } from '../../src/index.js';
+import { crowds } from './crowds.js';
 import type { Blocked, WatchedServer } from './server.js';
 
 const BULK = 10_000;
@@ -23,7 +24,7 @@ export interface Size {
 }
 
 /** Measures parts one after the other. */
-class Life {
+export class Life {
   readonly parts: Part[] = [];
 
   constructor(
@@ -220,6 +221,8 @@ export const sizes: Record<string, (life: Life, scale: number) => Promise<void>>
     await queue.obliterate({ force: true });
     await queue.close();
   },
+
+  ...crowds,
 };
 
 export async function measureSize(server: WatchedServer, name: string, mark: string, scale: number): Promise<Size> {

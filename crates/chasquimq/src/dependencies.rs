@@ -135,7 +135,7 @@ impl TreeNode {
 }
 
 /// Queue and id of a child's key, for an id of so many parts.
-fn split(key: &str, parts: usize) -> Option<(Keys, String)> {
+pub(crate) fn split(key: &str, parts: usize) -> Option<(Keys, String)> {
     let (at, _) = key.rmatch_indices(':').nth(parts - 1)?;
     let (prefix, name) = key[..at].rsplit_once(':')?;
     Some((Keys::new(prefix, name), key[at + 1..].to_owned()))

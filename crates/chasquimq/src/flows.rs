@@ -16,7 +16,7 @@ use crate::{
     queue::{read_code, Queue},
     server::{
         reply::Reply,
-        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB, REMOVE_CHILDREN},
+        script::{Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB},
     },
 };
 
@@ -443,14 +443,6 @@ impl Queue {
         let reply = self.run_once(&PARK_JOB, now_ms, &args).await?;
         let code = read_code(&PARK_JOB, &reply, id, "active", "moveToWaitingChildren")?;
         Ok(code == 0)
-    }
-
-    /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed.
-    /// # Errors
-    /// As [`crate::Connection::send`].
-    pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
-        self.run(&REMOVE_CHILDREN, &args).await.map(drop)
     }
 
     /// Lets a job's parent, which users see by this key, not wait for it any more. False when it did not.

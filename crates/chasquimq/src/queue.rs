@@ -20,7 +20,7 @@ use crate::{
         script::{
             Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
             LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, PUBLISH_EVENT, READ_JOBS, REMOVE_DEDUP_KEY,
-            REMOVE_JOB, RETRY_JOB, SET_LIMIT,
+            RETRY_JOB, SET_LIMIT,
         },
     },
 };
@@ -291,15 +291,6 @@ impl Queue {
             command.arg(-i64::from(keep)).arg(-1);
         }
         self.connection.send(&command).await.map(drop)
-    }
-
-    /// Removes a job, and with `children` all of those it has or had, and theirs. False, and nothing is removed, when a worker holds it
-    /// or, with `children`, one that it waits for; true also when there is no such job.
-    /// # Errors
-    /// [`Error::OfScheduler`].
-    pub async fn remove(&self, now_ms: u64, id: &str, children: bool) -> Result<bool> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(children)];
-        Ok(self.coded(&REMOVE_JOB, &args, id, "", "removeJob").await? == 1)
     }
 
     /// Id of the job that owns a deduplication id.

@@ -29,15 +29,23 @@ local function number_in(id)
   if number and id_in(ids, number) == id then return number, ids end
 end
 
+-- The frame that was looked at last: jobs of one frame are often looked for one behind the other. What a script takes out of the log
+-- meanwhile is told by where its jobs are, as before.
+local seen_frame = {}
+
 -- The frame that the job of this id lies in, or lay in: first, n, blob, the job's number, brood; or nil.
 local function frame_with(id)
   local number, ids = number_in(id)
   if not number then return nil end
-  local first, n, blob = frame_of(number)
-  if not first then return nil end
-  local brood = brood_of(blob)
-  if ids ~= (brood and brood[1]) then return nil end
-  return first, n, blob, number, brood
+  local seen = seen_frame
+  if seen.base ~= base or number < seen.first or number >= seen.first + seen.n then
+    local first, n, blob = frame_of(number)
+    if not first then return nil end
+    seen = { base = base, first = first, n = n, blob = blob, brood = brood_of(blob) }
+    seen_frame = seen
+  end
+  if ids ~= (seen.brood and seen.brood[1]) then return nil end
+  return seen.first, seen.n, seen.blob, number, seen.brood
 end
 
 -- The kept run that holds a job of a frame: its first number and its contents, or nil.

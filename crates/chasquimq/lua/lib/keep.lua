@@ -66,19 +66,23 @@ local function drop_finished(set, members, count, ids)
 end
 -- @warm
 
+-- Members (records or runs) that one call drops beyond as many as ended in it: of a set that a rule has not bounded before, the rest goes with
+-- the jobs that end next.
+local MOST_EXCESS = 1000
+
 -- Applies one retention rule {count or -1, age in seconds or -1, limit} to a whole finished set.
 -- `finished` jobs ended in this batch: a rule's limit is for each of them.
 local function apply_keep(set, rule, now_ms, finished)
-  local max_count, age, limit = rule[1], rule[2], rule[3]
+  local max_count, age, most = rule[1], rule[2], finished + MOST_EXCESS
+  local limit = math.min(rule[3] * finished, most)
   if age >= 0 then
-    local expired = redis.call('ZREVRANGEBYSCORE', base .. set, whole(now_ms - age * 1000), '-inf', 'WITHSCORES',
-      'LIMIT', 0, limit * finished)
-    drop_finished(set, expired, limit * finished)
+    local expired = redis.call('ZREVRANGEBYSCORE', base .. set, whole(now_ms - age * 1000), '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    drop_finished(set, expired, limit)
   end
   if max_count > 0 then
     local excess = (set == 'completed' and S.completed or redis.call('ZCARD', base .. set)) - max_count
     if excess > 0 then
-      drop_finished(set, redis.call('ZRANGE', base .. set, 0, excess - 1, 'WITHSCORES'), excess)
+      drop_finished(set, redis.call('ZRANGE', base .. set, 0, math.min(excess, most) - 1, 'WITHSCORES'), excess)
     end
   end
 end

@@ -17,24 +17,26 @@ local function parent_of(job)
   return raw and raw:find('\162pa', 1, true) and stored().vitals(raw).pa
 end
 
-local function is_child_of(of, id, parent_base, parent)
-  local raw, pa = redis.call('HGET', of .. 'vitals', id), nil
-  if raw then
-    pa = raw:find('\162pa', 1, true) and stored().vitals(raw).pa
-  elseif redis.call('EXISTS', of .. 'log') == 1 then
-    pa = in_queue(of, function()
-      local job = locate(id)
-      return job and parent_of(job)
-    end)
-  end
-  return pa and pa[1] == parent_base and pa[2] == parent
+-- The job of this id, if it is a child of that parent.
+local function locate_child(of, id, parent_base, parent)
+  local raw = redis.call('HGET', of .. 'vitals', id)
+  if raw and not raw:find('\162pa', 1, true) then return nil end
+  if not raw and redis.call('EXISTS', of .. 'log') == 0 then return nil end
+  return in_queue(of, function()
+    local job = locate(id)
+    local pa = job and parent_of(job)
+    return pa and pa[1] == parent_base and pa[2] == parent and job or nil
+  end)
 end
 
--- Where the child of this key is: the base of its queue, and its id, which has no colon or two of them. nil when it is gone.
+-- Where the child of this key is: the base of its queue, its id, which has no colon or two of them, and the job. nil when it is gone, or
+-- another's.
 local function find_child(key, parent_base, parent)
   for _, pattern in ipairs({ '^(.*):([^:]*)$', '^(.*):([^:]*:[^:]*:[^:]*)$' }) do
     local name, id = key:match(pattern)
-    if name and is_child_of(base_of(name), id, parent_base, parent) then return base_of(name), id end
+    local of = name and base_of(name)
+    local job = of and locate_child(of, id, parent_base, parent)
+    if job then return of, id, job end
   end
 end
 
@@ -71,17 +73,36 @@ local function is_held(job)
   return job.state == 'active' and redis.call('EXISTS', base .. 'lease:' .. owner_of(job)) == 1
 end
 
--- Whether somebody holds the job, or with_children one that it waits for, directly or not.
-local function is_any_held(id, with_children, seen)
+-- Most jobs of a family that one call removes: more of them go in steps (src/removal.rs).
+local MOST_KIN = 100
+
+-- How many children a job has or had, at least.
+local function least_children(id, ended)
+  local function of(command, kind) return redis.call(command, base .. kind .. id) end
+  local pending = of('SCARD', 'children:') + of('SCARD', 'spans:')
+  if not ended then return pending end
+  return pending + of('HLEN', 'returned:') + of('HLEN', 'processed:') + of('HLEN', 'ignored:') + of('ZCARD', 'faults:')
+end
+
+-- What a look at a family has found: jobs in it, and whether somebody holds the job or one that it waits for, directly or not.
+local K = { seen = {}, count = 0, held = false }
+
+-- Looks at a job and at those below it, until there are more than MOST_KIN. ended: also those that it waits for no more.
+local function survey(id, ended, waited_for)
   local job = locate(id)
   -- a job may have been made a child of its own
-  if not job or seen[base .. id] then return false end
-  seen[base .. id] = true
-  local held = is_held(job)
-  if with_children and job.record and not held then
-    each_child(pending_children(id), id, function(child) held = held or is_any_held(child, true, seen) end)
+  if not job or K.seen[base .. id] or K.count > MOST_KIN then return end
+  K.seen[base .. id], K.count = true, K.count + 1
+  K.held = K.held or (waited_for and is_held(job))
+  if not job.record then return end
+  local least = least_children(id, ended)
+  if K.count + least > MOST_KIN then
+    K.count = MOST_KIN + 1
+  elseif least > 0 then
+    each_child(pending_children(id), id, function(child) survey(child, ended, waited_for) end)
+    -- those seen before are passed over
+    if ended then each_child(all_children(id), id, function(child) survey(child, ended, false) end) end
   end
-  return held
 end
 
 -- What waits for a job does not any more.
@@ -92,9 +113,9 @@ local function leave_parent(job, now_ms)
   settle_parents(now_ms)
 end
 
-local function take_away(id)
+local function take_away(id, known)
   -- its children may have let it go
-  local job = locate(id)
+  local job = known or locate(id)
   if job.state == 'active' then
     detach(job)
     redis.call('HDEL', base .. 'active', id)
@@ -132,4 +153,14 @@ local function remove_pending(id, now_ms)
     remove_pending(child, now_ms)
     take_away(child)
   end)
+end
+
+-- Removes one child of a parent, without its own; settle_parents is left to the caller. Gives whether it has gone: not what somebody holds,
+-- nor, unless `ended`, what has failed or completed.
+local function remove_child(id, job, ended)
+  if is_held(job) or (not ended and (job.state == 'failed' or job.state == 'completed')) then return false end
+  local pa = parent_of(job)
+  if pa then cut_child(base, pa, id) end
+  take_away(id, job)
+  return true
 end

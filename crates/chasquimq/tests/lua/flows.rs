@@ -1,7 +1,7 @@
 //! Random operations on flows over two queues: after each, the keys of each queue agree with each other, and with those of the other
 //! queue; and in the end every parent has started once its children had ended.
 
-use chasquimq::Keys;
+use chasquimq::{pack::Packer, Keys};
 
 use crate::{
     given::{
@@ -99,7 +99,7 @@ impl Pair {
     fn operate(&mut self) {
         self.now_ms += 1;
         let at = self.below(2);
-        match self.below(12) {
+        match self.below(13) {
             0 | 1 => self.add(),
             2 | 3 => {
                 let want = 1 + self.below(4) as i64;
@@ -113,6 +113,7 @@ impl Pair {
                     run!(self.queues[at], REMOVE_JOB, now_ms, id, all);
                 }
             }
+            12 => self.remove_kin(at),
             9 => {
                 if let Some(id) = self.some_job(at) {
                     let now_ms = self.now_ms;
@@ -127,6 +128,22 @@ impl Pair {
             _ => self.many(at),
         }
         self.check();
+    }
+
+    /// Some children of a parent, as the removal of a great family takes them.
+    fn remove_kin(&mut self, at: usize) {
+        let (Some(parent), ended, now_ms) = (self.some_job(at), self.below(2), self.now_ms) else {
+            return;
+        };
+        let mut kin = Packer::default();
+        kin.array(3 * 4);
+        for _ in 0..4 {
+            let place = self.below(2);
+            let child = self.some_job(place).unwrap_or_default();
+            let key = format!("{}:{child}", self.keys[place].qualified_name);
+            kin.str(&self.keys[at].base).str(&parent).str(&key);
+        }
+        run!(self.queues[at], REMOVE_KIN, now_ms, ended, kin.0.as_slice());
     }
 
     /// Brings back what nobody holds.

@@ -1,8 +1,8 @@
 //! The same for flows: what parents know of their children, and children of their parents.
 
 use chasquimq::server::script::{
-    ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_JOBS, PARK_JOB, READ_DEPENDENCIES, READ_JOBS, REMOVE_CHILDREN, REMOVE_JOB,
-    RESCUE, RETRY_JOB, STEP,
+    ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_HELD, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
+    REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RESCUE, RETRY_JOB, STEP,
 };
 
 use super::play::Play;
@@ -87,6 +87,16 @@ impl Play {
                 call.arg(by_ids(&PARENTS)).arg(pages(wanted));
             });
         }
+        for part in ["takes", "active"] {
+            self.run(&LIST_HELD, what, |call| {
+                call.arg(part).arg(0);
+            });
+        }
+        for parent in PARENTS {
+            self.run(&LIST_KIN, what, |call| {
+                call.arg(parent).arg(1).arg(1).arg(0);
+            });
+        }
         self.run(&READ_JOBS, what, |call| {
             call.arg(by_ids(ids));
         });
@@ -160,6 +170,21 @@ impl Play {
         let parent = *self.random.pick(&PARENTS);
         self.run(&REMOVE_CHILDREN, what, |call| {
             call.arg(7005).arg(parent);
+        });
+        let keys = self.queue.probe.keys.clone();
+        let some = ids.iter().rev().take(3);
+        let kin: Vec<String> = some
+            .flat_map(|id| {
+                [
+                    keys.base.clone(),
+                    "q".to_owned(),
+                    format!("{}:{id}", keys.qualified_name),
+                ]
+            })
+            .collect();
+        let kin: Vec<&str> = kin.iter().map(String::as_str).collect();
+        self.run(&REMOVE_KIN, what, |call| {
+            call.arg(7006).arg(1).arg(by_ids(&kin));
         });
         let (parent, with_children) = (*self.random.pick(&PARENTS), self.random.below(2));
         self.run(&REMOVE_JOB, what, |call| {

@@ -47,10 +47,22 @@ fn all_complete_at_once_and_few_are_kept() {
     }
     queue.step(step);
     assert_eq!(run!(queue, COUNT_JOBS), format!("[0 0 {JOBS} 0 0 0 0]"));
-    queue.add(1020, Plan::new().record("last"));
-    queue.step(Step::by("w").at(1020).want(1));
-    queue.step(Step::by("w").at(1020).keep(10, -1.0, 1000).done_record("last", ""));
+    // a step drops a thousand records, or runs, more than ended in it
+    for left in [JOBS - 1000, JOBS - 2000, JOBS - 3000] {
+        end_one(&mut queue);
+        assert_eq!(run!(queue, COUNT_JOBS), format!("[0 0 {left} 0 0 0 0]"));
+    }
+    for _ in 0..RECORDS / 1000 {
+        end_one(&mut queue);
+    }
     assert_eq!(run!(queue, COUNT_JOBS), "[0 0 10 0 0 0 0]");
+}
+
+fn end_one(queue: &mut TestQueue) {
+    queue.add(1020, Plan::new().record(""));
+    let id = queue.probe.snapshot().state("id").to_string();
+    queue.step(Step::by("w").at(1020).want(1));
+    queue.step(Step::by("w").at(1020).keep(10, -1.0, 1000).done_record(&id, ""));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::given::{
     plan::Plan,
     queue::TestQueue,
-    step::{at, Fail, Step},
+    step::{at, of, Fail, Step},
 };
 
 fn taken(plan: Plan, jobs: i64) -> TestQueue {
@@ -141,4 +141,42 @@ fn failed_jobs_have_a_rule_of_their_own() {
     queue.key_is("completed", "1@1001");
     queue.step(Step::by("w").at(9000).keep(-1, 1.0, 1000).fail(&at(1, 4, 3), &fail));
     queue.key_is("failed", "4@9000");
+}
+
+/// Fails `count` jobs of which all are kept.
+fn failed(count: usize) -> TestQueue {
+    let mut plan = Plan::new();
+    for i in 0..count {
+        plan = plan.record(&format!("x{i}"));
+    }
+    let mut queue = taken(plan, count as i64);
+    let mut step = Step::by("w").at(1001);
+    for i in 0..count {
+        step = step.fail(&of(&format!("x{i}")), &Fail::to("failed"));
+    }
+    queue.step(step);
+    queue
+}
+
+fn fail_one(queue: &mut TestQueue, keep: (i64, f64, u64)) -> usize {
+    queue.add(1002, Plan::new().record(""));
+    let id = queue.probe.snapshot().state("id").to_string();
+    queue.step(Step::by("w").at(9000).want(1));
+    let step = Step::by("w").at(9000).keep(keep.0, keep.1, keep.2);
+    queue.step(step.fail(&of(&id), &Fail::to("failed")));
+    queue.probe.snapshot().set("failed").len()
+}
+
+#[test]
+fn a_count_far_below_what_is_kept_holds_after_a_few_steps() {
+    let mut queue = failed(2_500);
+    let left: Vec<usize> = (0..4).map(|_| fail_one(&mut queue, (5, -1.0, 1000))).collect();
+    assert_eq!(left, [1_500, 500, 5, 5]);
+}
+
+#[test]
+fn an_age_drops_no_more_a_step_whatever_its_limit() {
+    let mut queue = failed(2_500);
+    let left: Vec<usize> = (0..4).map(|_| fail_one(&mut queue, (-1, 1.0, 50_000))).collect();
+    assert_eq!(left, [1_500, 500, 3, 4]);
 }

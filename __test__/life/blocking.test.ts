@@ -1,0 +1,118 @@
+// No call, however many jobs it reaches, keeps the server from all others for long: what is great goes in steps.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FlowJob } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { FlowProducer, Queue, Worker } from '../../src/index.js';
+import { OwnServer } from '../support/own-server.js';
+import { watchdog, type Watchdog } from '../support/watchdog.js';
+
+const MINUTES = 60_000;
+const MANY = 20_000;
+
+describe('calls that reach very many jobs', () => {
+  let server: OwnServer;
+  let redis: Redis;
+  let dog: Watchdog | undefined;
+  let queue: Queue;
+  let flows: FlowProducer;
+  let count = 0;
+
+  beforeAll(async () => {
+    server = await OwnServer.start();
+    redis = server.client();
+  });
+  afterAll(async () => {
+    await redis.quit();
+    await server.close();
+  });
+
+  beforeEach(async () => {
+    queue = new Queue(`q${count++}`, { connection: server.connection });
+    flows = new FlowProducer({ connection: server.connection });
+    dog = undefined;
+  });
+  afterEach(async () => {
+    await flows.close();
+    await queue.close();
+    await dog?.end();
+  });
+
+  /** From here on no script may take long; many jobs in one call are work for this process, too. */
+  const watch = async () => void (dog = await watchdog(redis, { pauseMs: Infinity }));
+
+  const parentOf = (size: number, opts = {}): FlowJob => ({
+    name: 'parent',
+    queueName: queue.name,
+    opts: { jobId: 'p' },
+    children: Array.from({ length: size }, (_, i) => ({ name: 'c', queueName: queue.name, data: i, opts })),
+  });
+
+  /** Calls of scripts so far. */
+  async function calls(): Promise<number> {
+    const stats = await redis.info('commandstats');
+    const of = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+    return of('evalsha') + of('eval');
+  }
+
+  /** Lets a worker end so many jobs. */
+  async function work(size: number, fails = false, opts = {}): Promise<void> {
+    let ended = 0;
+    const run = async () => {
+      if (fails) throw new Error('no');
+    };
+    const worker = new Worker(queue.name, run, { connection: server.connection, concurrency: 200, ...opts });
+    await new Promise<void>((resolve) => {
+      worker.on(fails ? 'failed' : 'completed', () => ++ended >= size && resolve());
+    });
+    await worker.close();
+  }
+
+  it('remove a parent of very many, of whom half have ended', { timeout: MINUTES }, async () => {
+    await flows.add(parentOf(MANY));
+    await watch();
+    await work(MANY / 2);
+    const before = await calls();
+    await queue.remove('p');
+    expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, completed: 0, 'waiting-children': 0 });
+    expect(await calls()).toBeGreaterThan(before + MANY / 200);
+  });
+
+  it('remove what a parent waits for, and start it', { timeout: MINUTES }, async () => {
+    await watch();
+    const { job } = await flows.add(parentOf(MANY));
+    await job.removeUnprocessedChildren();
+    expect(await job.getState()).toBe('waiting');
+    expect(await queue.getWaitingCount()).toBe(1);
+  });
+
+  it('refuse to remove a great family of whom somebody holds one', { timeout: MINUTES }, async () => {
+    await watch();
+    const { job } = await flows.add(parentOf(MANY));
+    const worker = new Worker(queue.name, null, { connection: server.connection });
+    await worker.getNextJob('token');
+    await expect(job.remove()).rejects.toThrow('could not be removed because it is locked');
+    expect(await queue.getJobCounts()).toMatchObject({ waiting: MANY - 1, active: 1, 'waiting-children': 1 });
+    await worker.close();
+  });
+
+  it('remove a chain of flows that is very deep', { timeout: MINUTES }, async () => {
+    let flow: FlowJob = { name: 'leaf', queueName: queue.name };
+    for (let i = 1; i < 5_000; i++) flow = { name: 'link', queueName: queue.name, children: [flow] };
+    // a flow is added at once, as in BullMQ
+    const { job } = await flows.add(flow);
+    await watch();
+    await job.remove();
+    expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, 'waiting-children': 0 });
+  });
+
+  it.each(['completed', 'failed'] as const)('lower a retention count of %s', { timeout: MINUTES }, async (state) => {
+    const fails = state === 'failed';
+    await queue.addBulk(Array.from({ length: MANY }, (_, i) => ({ name: 'j', data: i, opts: { jobId: `j${i}` } })));
+    await work(MANY, fails);
+    await watch();
+    const keep = fails ? { removeOnFail: 5 } : { removeOnComplete: 5 };
+    await queue.addBulk(Array.from({ length: MANY / 1_000 + 1 }, (_, i) => ({ name: 'j', data: i, opts: keep })));
+    await work(MANY / 1_000 + 1, fails, { concurrency: 1 });
+    expect(await queue.getJobCountByTypes(state)).toBe(5);
+  });
+});

@@ -1,0 +1,41 @@
+-- remove_kin: any state but active -> gone, for children that are named with their parents: a step of the removal of a great family, which
+-- removes parents before their children (src/removal.rs). What others see between two steps: those that are left, as jobs without a
+-- parent, or as what a parent that stays still waits for. A worker may take them meanwhile, and then they stay.
+-- KEYS    base (also, and of the queues of the children and of their parents: state meta jobs vitals traces active log front takes frames
+--         runs holes gone completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner>
+--         logs:<id> de:<id> children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
+-- ARGV    now_ms (epoch ms), ended (1: also what has failed or completed), kin (MessagePack array, three values a child: base of the queue
+--         of its parent, the parent's id, the child's key)
+-- RETURNS {1 it has gone | 0 it stays, with those below it, or is no child of that parent, ...}
+-- ERRORS  none      EVENTS removed, waiting      COST O(log n) a child, O(front list) for a waiting record
+-- SOURCE  BullMQ 6.7 Job#remove, Job#removeUnprocessedChildren (differs: steps)
+-- FLAGS   allow-oom
+local base = KEYS[1]
+local now_ms, ended, kin = tonumber(ARGV[1]), ARGV[2] == '1', cmsgpack.unpack(ARGV[3])
+
+-- @include lib/state
+-- @include lib/events
+-- @include lib/line
+-- @include lib/priority
+-- @include lib/delayed
+-- @include lib/frame
+-- @include lib/keep
+-- @include lib/locate
+-- @include lib/lock
+-- @include lib/parents
+-- @include lib/remove
+
+local gone, stays = {}, {}
+for i = 1, #kin, 3 do
+  local parent_base, parent, key = kin[i], kin[i + 1], kin[i + 2]
+  local of, id, job
+  -- what is below one that stays stays
+  if not stays[child_key(parent_base, parent)] then of, id, job = find_child(key, parent_base, parent) end
+  local has_gone = of and in_queue(of, function() return remove_child(id, job, ended) end)
+  stays[key] = not has_gone
+  gone[#gone + 1] = has_gone and 1 or 0
+end
+settle_parents(now_ms)
+flush_visited(now_ms)
+flush_events(now_ms)
+return gone
