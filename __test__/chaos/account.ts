@@ -1,5 +1,6 @@
 /** The account of every job: what the ledgers, the event log and the server's state say about it, held against each other. */
 import { faultOf, LEASE_MS } from './faults.js';
+import type { Left } from './calm.js';
 import type { FaultKind, Injected } from './faults.js';
 import type { Entry } from './ledger.js';
 
@@ -8,7 +9,8 @@ export interface Kept {
   readonly id: string;
   readonly key: string;
   readonly state: 'completed' | 'failed';
-  readonly returnvalue: unknown;
+  /** Its returnvalue, or why it failed, as `Recorded.text`. */
+  readonly text: string;
   readonly attemptsMade: number;
 }
 
@@ -16,7 +18,7 @@ export interface Kept {
 export interface Recorded {
   readonly id: string;
   readonly state: 'completed' | 'failed';
-  /** Its returnvalue, or why it failed. */
+  /** Its returnvalue without what fills it (ledger.ts), or why it failed: the last words are the mark of the run, and the job's key. */
   readonly text: string;
 }
 
@@ -30,6 +32,8 @@ export interface Evidence {
   /** What the QueueEvents heard that listened through all faults. */
   readonly observed: readonly Recorded[];
   readonly kept: readonly Kept[];
+  /** What had not ended by the time it should have (calm.ts). */
+  readonly left: readonly Left[];
 }
 
 /** What a repeat is put down to. */
@@ -64,6 +68,8 @@ export interface Account {
   readonly failed: number;
   readonly iterations: number;
   readonly starts: number;
+  /** Runs that gave their job back, to be taken again. */
+  readonly moves: number;
   readonly repeats: readonly Repeat[];
   /** What must not be. Each list is to be empty. */
   readonly wrong: Readonly<Record<Wrong, readonly string[]>>;
@@ -84,8 +90,16 @@ function nothingWrong() {
     refusedAndThere: [] as string[],
     /** Not in the state it ended in, or with another result. */
     wrongState: [] as string[],
+    /** What is recorded is no outcome of its last run. */
+    wrongRun: [] as string[],
+    /** Active for long after all faults, and no living worker says that it runs it. */
+    abandoned: [] as string[],
+    /** Not active, and not ended long after all faults. */
+    stuck: [] as string[],
     missedByObserver: [] as string[],
     heardTwiceByObserver: [] as string[],
+    /** What kept a server, or this process, from everything else for too long. */
+    blocked: [] as string[],
     /** Whatever processes found wrong by themselves. */
     said: [] as string[],
   };
@@ -95,9 +109,19 @@ export function faultless({ wrong }: Account): boolean {
   return Object.values(wrong).every((list) => list.length === 0);
 }
 
-interface Start {
+/** One run of a job's handler. */
+interface Run {
   readonly at: number;
   readonly by: string;
+  /** How often the job had been started, and what tells it from all other runs. */
+  readonly mark: string;
+  /** Its try, and what it begins with: the same for two runs only when the first one was spoiled, or gave its job back. */
+  readonly start: string;
+  ended?: 'returned' | 'threw';
+  /** It was about to give the job back, to begin anew. */
+  isParting?: true;
+  /** It has given the job back, and is nobody's outcome. */
+  isMoved?: true;
 }
 
 interface JobAccount {
@@ -108,8 +132,8 @@ interface JobAccount {
   rejected: string | undefined;
   /** Its ids, and when each was first seen. */
   readonly ids: Map<string, number>;
-  /** Starts of each try. */
-  readonly starts: Map<string, Start[]>;
+  /** By their marks. */
+  readonly runs: Map<string, Run>;
   /** When a worker said `completed`. */
   readonly told: number[];
   /** When anything was noted of it. */
@@ -120,7 +144,7 @@ interface JobAccount {
 /** Answers after which nothing of a call was carried out. */
 const REFUSAL = /^(OOM|READONLY|MISCONF) |^Queue \S+ is full: /;
 
-export function settle({ entries, faults, standstills, recorded, observed, kept }: Evidence): Account {
+export function settle({ entries, faults, standstills, recorded, observed, kept, left }: Evidence): Account {
   const jobs = new Map<string, JobAccount>();
   const wrong = nothingWrong();
   for (const entry of entries) enter(entry, jobs, wrong.said);
@@ -133,9 +157,10 @@ export function settle({ entries, faults, standstills, recorded, observed, kept 
   const unheard: string[] = [];
   for (const job of jobs.values()) {
     checkJob(job, lastWords, unheard, wrong);
-    for (const starts of job.starts.values())
-      repeats.push(...excuses.repeatsOf(job.key, starts, wrong.unexplainedRepeats));
+    repeats.push(...excuses.repeatsOf(job.key, [...job.runs.values()], wrong.unexplainedRepeats));
+    if (!lastWords.concern(job)) checkRun(job, wrong.wrongRun);
   }
+  for (const { state, text } of left) (state === 'active' ? wrong.abandoned : wrong.stuck).push(text);
   checkState(jobs, kept, wrong.wrongState);
   const touched = (id: string) => (keysOf.get(id) ?? []).some((key) => lastWords.concern(jobOf(jobs, key)));
   checkObserver(recorded, observed, touched, wrong);
@@ -153,6 +178,7 @@ export function settle({ entries, faults, standstills, recorded, observed, kept 
     failed: ended('failed'),
     iterations: jobs.size - sent.length,
     starts: entries.filter(({ event }) => event === 'started').length,
+    moves: entries.filter(({ event }) => event === 'moved').length,
     repeats,
     wrong,
   };
@@ -168,7 +194,7 @@ function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
       acknowledged: false,
       rejected: undefined,
       ids: new Map(),
-      starts: new Map(),
+      runs: new Map(),
       told: [],
       noted: [],
       ends: [],
@@ -202,7 +228,8 @@ function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, s
   if (JOB_EVENTS.has(event)) jobOf(jobs, key).noted.push(at);
   switch (event) {
     case 'sent':
-      Object.assign(jobOf(jobs, key), { kind: rest[0], removed: rest[1] === 'removed' });
+      // a run that begins again sends its children again
+      Object.assign(jobOf(jobs, key), { kind: rest[0], removed: rest[1] === 'removed', rejected: undefined });
       break;
     case 'acked':
       jobOf(jobs, key).acknowledged = true;
@@ -213,9 +240,17 @@ function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAccount>, s
       break;
     case 'started': {
       const job = jobOf(jobs, key);
-      const [id = '', tryNumber = ''] = rest;
+      const [id = '', tryNumber = '', step = '', mark = ''] = rest;
       see(job, id, at);
-      job.starts.set(tryNumber, [...(job.starts.get(tryNumber) ?? []), { at, by }]);
+      job.runs.set(mark, { at, by, mark, start: `${tryNumber} ${step}` });
+      break;
+    }
+    case 'parting':
+    case 'moved':
+    case 'ended': {
+      const run = jobOf(jobs, key).runs.get(rest[0] ?? '');
+      if (event === 'ended') Object.assign(run ?? {}, { ended: rest[1] });
+      else Object.assign(run ?? {}, event === 'moved' ? { isMoved: true } : { isParting: true });
       break;
     }
     case 'completed':
@@ -233,11 +268,10 @@ function checkJob(
   unheard: string[],
   wrong: ReturnType<typeof nothingWrong>,
 ): void {
-  const { key, kind, ids, told, ends, starts } = job;
+  const { key, kind, ids, told, ends, runs } = job;
   const about = `${key} (${kind}): ids ${[...ids.keys()].join(' ')}; ends ${ends.map(({ id, state }) => `${id} ${state}`).join(', ')}`;
   const heardOf = [...ids.values()].filter((at) => !lastWords.include(at));
-  if ((job.acknowledged || starts.size > 0) && ends.length === 0)
-    (heardOf.length > 0 ? wrong.lost : unheard).push(about);
+  if ((job.acknowledged || runs.size > 0) && ends.length === 0) (heardOf.length > 0 ? wrong.lost : unheard).push(about);
   if (heardOf.length > 1 || (ids.size > 1 && ends.length > 1)) wrong.addedTwice.push(about);
   if (ends.length > 1) wrong.recordedTwice.push(about);
   if (told.filter((at) => !lastWords.include(at)).length > 1) {
@@ -245,6 +279,24 @@ function checkJob(
   }
   const refused = !job.acknowledged && job.rejected !== undefined && REFUSAL.test(job.rejected);
   if (refused && ends.length > 0) wrong.refusedAndThere.push(`${about}; ${job.rejected}`);
+}
+
+/** Which number of a job's runs this one is. */
+const numberOf = (mark: string) => Number(mark.split('.')[0]);
+
+/** Whoever takes a job takes the say from all who had it before: what counts is how its last run ended, if that did not give it back. */
+function checkRun({ key, kind, ends, runs }: JobAccount, wrongRun: string[]): void {
+  const [end] = ends;
+  if (!end) return;
+  const mark = end.text.split(' ').at(-2) ?? '';
+  const run = runs.get(mark);
+  const last = Math.max(...[...runs.keys()].map(numberOf));
+  const expected = end.state === 'completed' ? 'returned' : 'threw';
+  const about = `${key} (${kind}) ${end.state}: ${end.text.slice(0, 200)}; its runs: ${[...runs.keys()].join(' ')}`;
+  if (!run) wrongRun.push(`${about}; nobody knows this run`);
+  else if (run.ended !== expected) wrongRun.push(`${about}; this run ${run.ended ?? 'has not ended'}`);
+  else if (run.isMoved) wrongRun.push(`${about}; this run has given the job back`);
+  else if (numberOf(mark) < last) wrongRun.push(`${about}; this run was not the last`);
 }
 
 /** What is kept is what was recorded last, and what was to be removed is not there. */
@@ -255,17 +307,16 @@ function checkState(jobs: ReadonlyMap<string, JobAccount>, kept: readonly Kept[]
     found.set(job.key, job);
     if (!jobs.has(job.key)) wrongState.push(`${job.key} is kept, and nobody sent it`);
   }
-  for (const { key, removed, ends, starts } of jobs.values()) {
+  for (const { key, removed, ends, runs } of jobs.values()) {
     const [end, job] = [ends[0], found.get(key)];
     const gone = removed && end?.state === 'completed';
     if (end && !gone && !job) wrongState.push(`${key} is to be kept and is gone`);
     if (!job) continue;
     if (gone) wrongState.push(`${key} is to be removed and is kept`);
     if (job.state !== end?.state) wrongState.push(`${key} is ${job.state}, recorded ${end?.state}`);
-    if (job.state === 'completed' && job.returnvalue !== key)
-      wrongState.push(`${key} returned ${String(job.returnvalue)}`);
-    if (job.attemptsMade !== starts.size)
-      wrongState.push(`${key} made ${job.attemptsMade} attempts, ran ${starts.size}`);
+    if (job.text !== end?.text) wrongState.push(`${key} gave ${job.text.slice(0, 200)}, recorded ${end?.text}`);
+    const tries = new Set([...runs.values()].map(({ start }) => start.split(' ')[0])).size;
+    if (job.attemptsMade !== tries) wrongState.push(`${key} made ${job.attemptsMade} attempts, ran ${tries}`);
   }
 }
 
@@ -339,24 +390,31 @@ class Excuses {
     this.#outages = outages([...faults.filter(({ kind }) => takesServerAway(kind)), ...standstills]);
   }
 
-  /** The repeats among the starts of one try. All but one of them have to be explained. */
-  repeatsOf(key: string, starts: readonly Start[], unexplained: string[]): Repeat[] {
-    if (starts.length < 2) return [];
-    const inOrder = [...starts].sort((a, b) => a.at - b.at);
-    const last = inOrder.at(-1) as Start;
-    const causes = inOrder.flatMap((start) => this.#spoiled(start, last) ?? []);
-    const repeated = inOrder.slice(1);
-    if (causes.length < repeated.length) {
-      unexplained.push(`${key}: ${inOrder.map(({ at, by }) => `${by} at ${at}`).join(', ')}`);
-    }
-    return repeated.flatMap(({ by, at }, i) => {
-      const cause = causes[i];
-      return cause ? [{ key, by, at, cause }] : [];
+  /** The repeats among a job's runs: those that began like one before. All but one of a kind have to be explained. */
+  repeatsOf(key: string, runs: readonly Run[], unexplained: string[]): Repeat[] {
+    if (runs.length < 2) return [];
+    const inOrder = [...runs].sort((a, b) => a.at - b.at);
+    const begun = new Map<string, Run[]>();
+    for (const run of inOrder) if (!run.isParting) begun.set(run.start, [...(begun.get(run.start) ?? []), run]);
+    return [...begun.values()].flatMap((alike) => {
+      if (alike.length < 2) return [];
+      const last = alike.at(-1) as Run;
+      let causes = alike.flatMap((run) => this.#spoiled(run, last) ?? []);
+      // one whose lease was over may have set back how far the job is
+      if (causes.length < alike.length - 1) causes = inOrder.flatMap((run) => this.#spoiled(run, last) ?? []);
+      if (causes.length < alike.length - 1)
+        unexplained.push(
+          `${key}: ${inOrder.map(({ at, by, start, mark }) => `${mark} (${start}) ${by} at ${at}`).join(', ')}`,
+        );
+      return alike.slice(1).flatMap(({ by, at }, i) => {
+        const cause = causes[i];
+        return cause ? [{ key, by, at, cause }] : [];
+      });
     });
   }
 
   /** Why what was started then was not recorded. */
-  #spoiled({ at, by }: Start, last: Start): Cause | undefined {
+  #spoiled({ at, by }: Run, last: Run): Cause | undefined {
     const [name = '', life = ''] = by.split('.');
     const killed = this.#kills.find((kill) => kill.target === name && kill.life === Number(life));
     // it was killed after this start, and before the next one

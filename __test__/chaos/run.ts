@@ -7,11 +7,14 @@ import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
 import type { RedisOptions } from '../../src/index.js';
 import { Random } from '../support/random.js';
 import { sleep, until } from '../support/waiting.js';
+import { watchdog } from '../support/watchdog.js';
+import type { Watchdog } from '../support/watchdog.js';
 import { faultless, settle } from './account.js';
 import type { Account, Cause, Evidence, Kept, Recorded } from './account.js';
+import { calm } from './calm.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
-import { readLedger } from './ledger.js';
+import { readLedger, shortened } from './ledger.js';
 import type { Entry } from './ledger.js';
 import { Member } from './member.js';
 import type { Role, Surroundings } from './member.js';
@@ -56,6 +59,8 @@ export interface ChaosResult {
   readonly topology: Topology;
   /** What they are, and of which version. */
   readonly servers: string;
+  /** What kept a server, or this process, from everything else for longest. */
+  readonly longest: Watchdog['longest'];
   /** The folder with all ledgers and the evidence, which is kept if something is wrong. */
   readonly evidence?: string;
 }
@@ -118,10 +123,11 @@ class ChaosRun {
     const unwatch = watchTheMachine((at, returned) => {
       standstills.push({ kind: 'standstill', target: 'all', at, returned });
     });
+    const dog = await watchdog(() => servers.admins, { isExcused: (from, to) => this.#isStopped(from, to) });
     await this.#injectAll({ queue: control, servers, workers, producers, observed });
     const endedAt = Date.now();
 
-    this.#say('the end: producers stop, workers close, a quiet worker does the rest');
+    this.#say('the end: producers stop, all jobs end, workers close, a quiet worker does what is left');
     await Promise.all(producers.map((producer) => producer.end('stop', END_MS)));
     for (const every of SCHEDULERS) {
       const isIteration = ({ id }: Recorded) => id.startsWith(`repeat:every-${every}:`);
@@ -132,10 +138,12 @@ class ChaosRun {
       );
       await control.removeJobScheduler(`every-${every}`);
     }
+    const left = await calm(control, workers, END_MS);
+    const blocked = await dog.end().then(() => [], String);
     await Promise.all(workers.map((worker) => worker.end('close', END_MS)));
     const quiet = await start('worker', 'quiet', { CONCURRENCY: 50 });
-    const left = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children'] as const;
-    const counts = async () => Object.values(await control.getJobCounts(...left));
+    const unended = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children'] as const;
+    const counts = async () => Object.values(await control.getJobCounts(...unended));
     await this.#wrongUnless('all jobs end', async () => (await counts()).every((count) => count === 0));
     await quiet.end('close', END_MS);
     unwatch();
@@ -148,10 +156,11 @@ class ChaosRun {
     );
     const { log: recorded } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
-    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept: await keptJobs(control) };
+    const kept = await keptJobs(control);
+    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept, left };
     const settled = settle(evidence);
     const said = [...settled.wrong.said, ...this.#deaths];
-    const account = { ...settled, wrong: { ...settled.wrong, said } };
+    const account = { ...settled, wrong: { ...settled.wrong, said, blocked: [blocked].flat() } };
     const [info] = await Promise.all(servers.admins.map((admin) => admin.info('server')));
     const version = /(?:valkey|redis)_version:(\S+)/.exec(info ?? '')?.[0].replace('_version:', ' ') ?? '';
     return {
@@ -162,6 +171,7 @@ class ChaosRun {
       endedAt,
       topology: this.#topology,
       servers: `${version}, ${servers.title}`,
+      longest: dog.longest,
       ...(!faultless(account) && { evidence: this.#record(account, evidence) }),
     };
   }
@@ -178,6 +188,11 @@ class ChaosRun {
   #record(account: Account, evidence: Evidence): string {
     writeFileSync(join(this.folder, 'account.json'), JSON.stringify({ account, ...evidence }, undefined, 2));
     return this.folder;
+  }
+
+  /** Whether a server was made to stand still then. */
+  #isStopped(from: number, to: number): boolean {
+    return this.#faults.some(({ kind, at, returned }) => kind === 'freeze-master' && at <= to && from <= returned);
   }
 
   /** First each fault alone, then several at a time. */
@@ -278,7 +293,7 @@ class Listener {
     this.#events = new QueueEvents(QUEUE, { connection, lastEventId: '0-0' });
     this.#events.on('error', () => undefined);
     this.#events.on('completed', ({ jobId, returnvalue }) =>
-      this.log.push({ id: jobId, state: 'completed', text: String(returnvalue) }),
+      this.log.push({ id: jobId, state: 'completed', text: shortened(String(returnvalue)) }),
     );
     this.#events.on('failed', ({ jobId, failedReason }) =>
       this.log.push({ id: jobId, state: 'failed', text: failedReason }),
@@ -296,9 +311,10 @@ async function keptJobs(queue: Queue): Promise<Kept[]> {
   for (const state of ['completed', 'failed'] as const) {
     for (let from = 0; ; from += PAGE) {
       const jobs = await queue.getJobs([state], from, from + PAGE - 1);
-      for (const { id = '', data, returnvalue, attemptsMade } of jobs) {
+      for (const { id = '', data, returnvalue, failedReason = '', attemptsMade } of jobs) {
         const key = (data as { key?: string }).key ?? id;
-        kept.push({ id, key, state, returnvalue: returnvalue as unknown, attemptsMade });
+        const text = state === 'completed' ? shortened(String(returnvalue)) : failedReason;
+        kept.push({ id, key, state, text, attemptsMade });
       }
       if (jobs.length < PAGE) break;
     }
