@@ -1,6 +1,5 @@
 /** The time after all faults, in which every job is to come to its end: what does not is left, and somebody is to blame. */
-import type { JobType } from '../../src/index.js';
-import type { Queue } from '../../src/index.js';
+import type { JobType, Queue } from '../../src/index.js';
 import { sleep } from '../support/waiting.js';
 import { LEASE_MS, SCAN_MS } from './faults.js';
 import type { Member } from './member.js';
@@ -18,6 +17,27 @@ const DELAY_MS = 10_000;
 /** A job in one place for so long has nobody who runs it, and no delay that is not over. */
 const GRACE_MS = LEASE_MS + 2 * SCAN_MS + DELAY_MS;
 
+/** What a fault has left active comes back within that, on a loaded machine, too. */
+const RECOVERY_MS = LEASE_MS + 2 * SCAN_MS + 1_000;
+
+/**
+ * Jobs that stay active, though no living worker says that it runs them. The load goes on meanwhile: workers that have work hold on to what
+ * they have taken, also by mistake.
+ */
+export async function abandoned(queue: Queue, workers: readonly Member[]): Promise<Left[]> {
+  const active = async () => new Set(await queue.getRanges(['active'], 0, -1));
+  const end = performance.now() + RECOVERY_MS;
+  let unrun = await active();
+  while (performance.now() < end) {
+    const before = await active();
+    const running = await runningOn(workers);
+    const after = await active();
+    unrun = new Set([...unrun].filter((id) => before.has(id) && after.has(id) && !running.has(id)));
+    await sleep(LOOK_MS);
+  }
+  return Promise.all([...unrun].map((id) => describe(queue, id, 'active')));
+}
+
 /** Resolves when all jobs have ended, or nobody runs any of them and all stay where they are. */
 export async function calm(queue: Queue, workers: readonly Member[], withinMs: number): Promise<Left[]> {
   const deadline = performance.now() + withinMs;
@@ -26,7 +46,7 @@ export async function calm(queue: Queue, workers: readonly Member[], withinMs: n
   for (;;) {
     const left = await unended(queue);
     if (left.size === 0) return [];
-    const running = new Set((await Promise.all(workers.map((worker) => worker.running()))).flat());
+    const running = await runningOn(workers);
     const now = performance.now();
     const before = resting;
     resting = new Map();
@@ -38,6 +58,10 @@ export async function calm(queue: Queue, workers: readonly Member[], withinMs: n
     if (areAllStuck || now > deadline) return Promise.all([...left].map(([id, state]) => describe(queue, id, state)));
     await sleep(LOOK_MS);
   }
+}
+
+async function runningOn(workers: readonly Member[]): Promise<Set<string>> {
+  return new Set((await Promise.all(workers.map((worker) => worker.running()))).flat());
 }
 
 /** Ids and states of those that have not ended. */

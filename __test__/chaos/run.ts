@@ -11,7 +11,7 @@ import { watchdog } from '../support/watchdog.js';
 import type { Watchdog } from '../support/watchdog.js';
 import { faultless, settle } from './account.js';
 import type { Account, Cause, Evidence, Kept, Recorded } from './account.js';
-import { calm } from './calm.js';
+import { abandoned, calm } from './calm.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
 import { readLedger, shortened } from './ledger.js';
@@ -126,6 +126,8 @@ class ChaosRun {
     const dog = await watchdog(() => servers.admins, { isExcused: (from, to) => this.#isStopped(from, to) });
     await this.#injectAll({ queue: control, servers, workers, producers, observed });
     const endedAt = Date.now();
+    this.#say('the faults have ended: whoever is active is run by somebody');
+    const unrun = await abandoned(control, workers);
 
     this.#say('the end: producers stop, all jobs end, workers close, a quiet worker does what is left');
     await Promise.all(producers.map((producer) => producer.end('stop', END_MS)));
@@ -138,7 +140,7 @@ class ChaosRun {
       );
       await control.removeJobScheduler(`every-${every}`);
     }
-    const left = await calm(control, workers, END_MS);
+    const left = [...unrun, ...(await calm(control, workers, END_MS))];
     const blocked = await dog.end().then(() => [], String);
     await Promise.all(workers.map((worker) => worker.end('close', END_MS)));
     const quiet = await start('worker', 'quiet', { CONCURRENCY: 50 });
