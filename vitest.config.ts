@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const STANDALONE_ONLY = {
   'they bring servers of their own': [
     ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'producer.kill'],
-    ...['server.cluster', 'server.memory', 'server.restart', 'server.sentinel', 'server.unfit'],
+    ...['server.cluster', 'server.memory', 'server.restart', 'server.sentinel', 'server.unfit', 'watchdog'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
   'there is no server in it': ['schedulers.times'],

@@ -6,7 +6,8 @@
  * tests are loaded. Where the system tells how long a thread was ready and did not run (`/proc/<pid>/schedstat` of Linux), that time is taken
  * off: whatever of it fell between two looks, a tenth of a second apart, or longer where a script blocked the server. So a
  * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
- * what it may have waited for, and fails. Where nothing is told (another system, a server on another machine) the limits are five times as high.
+ * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran; what it spent asleep (for a disk, or for
+ * a process that it started and that had to wait for a core) counts a fifth. Where nothing is told (another system, a server on another machine) the limits are five times as high.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -105,7 +106,8 @@ function exceeds(held: Held | undefined, limitMs: number): string {
 }
 
 function worst(all: readonly Held[]): Held | undefined {
-  return all.reduce<Held | undefined>((one, other) => (other.ms > (one?.ms ?? -1) ? other : one), undefined);
+  const compare = (one: Held, other: Held) => one.ms - other.ms || one.clockMs - other.clockMs;
+  return all.reduce<Held | undefined>((one, other) => (one && compare(one, other) >= 0 ? one : other), undefined);
 }
 
 /** What was slow, of which only the worst is of interest once there is much of it. */
@@ -153,7 +155,7 @@ class WatchedServer {
       const pid = /process_id:(\d+)/.exec(await this.#client.info('server'))?.[1] ?? '';
       this.#thread = isServer(pid) ? pid : undefined;
       if (this.#last < 0) this.#last = ((await this.#client.slowlog('GET', 1)) as SlowEntry[])[0]?.[0] ?? -1;
-      this.#waitedNs = this.#thread === undefined ? undefined : readWaited(this.#thread);
+      this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
     } catch {
       // it is gone, and says so when it is there again
     }
@@ -182,7 +184,7 @@ class WatchedServer {
       return;
     }
     const before = this.#waitedNs;
-    this.#waitedNs = this.#thread === undefined ? undefined : readWaited(this.#thread);
+    this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
     const waitedMs = before === undefined || this.#waitedNs === undefined ? undefined : (this.#waitedNs - before) / 1e6;
     for (const entry of entries) {
       // ids start anew with the server
@@ -207,7 +209,7 @@ class WatchedLoop {
   readonly #slow = new Slow();
   readonly #timer: NodeJS.Timeout;
   #at = performance.now();
-  #waitedNs = readWaited('thread-self');
+  #spent = readSpent('thread-self');
 
   constructor() {
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
@@ -219,14 +221,13 @@ class WatchedLoop {
   }
 
   #tick(): void {
-    const [now, waited] = [performance.now(), readWaited('thread-self')];
+    const [now, spent] = [performance.now(), readSpent('thread-self')];
     const clockMs = now - this.#at - TICK_MS;
-    const isKnown = waited !== undefined && this.#waitedNs !== undefined;
-    const waitedMs = isKnown ? (waited - (this.#waitedNs ?? 0)) / 1e6 : 0;
-    const from = performance.timeOrigin + this.#at;
-    [this.#at, this.#waitedNs] = [now, waited];
-    const to = performance.timeOrigin + now;
-    this.#slow.add({ by: 'event loop', clockMs, ms: Math.max(clockMs - waitedMs, 0), isKnown, from, to });
+    const [from, to] = [performance.timeOrigin + this.#at, performance.timeOrigin + now];
+    const isKnown = spent !== undefined && this.#spent !== undefined;
+    const least = spent && this.#spent ? leastOf(clockMs, this.#spent, spent) : clockMs;
+    [this.#at, this.#spent] = [now, spent];
+    this.#slow.add({ by: 'event loop', clockMs, ms: Math.max(least, 0), isKnown, from, to });
   }
 
   end(): void {
@@ -235,11 +236,23 @@ class WatchedLoop {
   }
 }
 
-/** Nanoseconds for which the main thread of this process, or `thread-self`, was ready and did not run; `undefined` where nobody tells. */
-function readWaited(pid: string): number | undefined {
+/** What a thread can have taken at least of the time between two ticks that it came late by. */
+function leastOf(lateMs: number, before: Spent, after: Spent): number {
+  const [ranMs, waitedMs] = [(after.ranNs - before.ranNs) / 1e6, (after.waitedNs - before.waitedNs) / 1e6];
+  return Math.max(Math.min(ranMs, lateMs), (lateMs - waitedMs) / BLIND_FACTOR);
+}
+
+/** Nanoseconds for which a thread ran, and for which it was ready and did not run. */
+interface Spent {
+  readonly ranNs: number;
+  readonly waitedNs: number;
+}
+
+/** What the main thread of this process, or `thread-self`, has spent so far; `undefined` where nobody tells. */
+function readSpent(pid: string): Spent | undefined {
   try {
-    const waited = Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]);
-    return Number.isFinite(waited) ? waited : undefined;
+    const [ranNs = NaN, waitedNs = NaN] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').map(Number);
+    return Number.isFinite(waitedNs) ? { ranNs, waitedNs } : undefined;
   } catch {
     return undefined;
   }
