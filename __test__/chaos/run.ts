@@ -1,25 +1,27 @@
 /** A chaos run: processes that add and run jobs, faults that hit them, and the account of every job at the end. */
-import type { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
+import { Queue, QueueEventsProducer } from '../../src/index.js';
 import type { RedisOptions } from '../../src/index.js';
 import { Random } from '../support/random.js';
 import { sleep, until } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 import type { Watchdog } from '../support/watchdog.js';
 import { faultless, settle } from './account.js';
-import type { Account, Cause, Evidence, Kept, Recorded } from './account.js';
+import type { Account, Evidence } from './account.js';
 import { abandoned, calm } from './calm.js';
+import type { Cause } from './excuses.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
-import { readLedger, shortened } from './ledger.js';
+import type { Recorded } from './jobs.js';
+import { readLedger } from './ledger.js';
 import type { Entry } from './ledger.js';
 import { Member } from './member.js';
 import type { Role, Surroundings } from './member.js';
 import { startServers } from './servers.js';
 import type { Servers, Topology } from './servers.js';
+import { keptJobs, Listener } from './told.js';
 import { Way } from './way.js';
 
 const QUEUE = 'chaos';
@@ -33,7 +35,6 @@ const PAUSE_MS = 120;
 /** Every so many ms a job of each. */
 const SCHEDULERS = [250, 400, 1_000];
 const END_MS = 120_000;
-const PAGE = 1_000;
 
 export interface ChaosOptions {
   /** Where the queue is; one server by default. */
@@ -102,7 +103,7 @@ class ChaosRun {
     const control = this.#keep(new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } }));
     control.on('error', () => undefined);
     const observed = this.#keep(await Way.to(servers.ports));
-    const observer = new Listener(servers.connection(observed));
+    const observer = new Listener(QUEUE, servers.connection(observed));
     this.#keep(observer);
 
     const start = (role: Role, name: string, env: Record<string, string | number>) =>
@@ -253,7 +254,7 @@ class ChaosRun {
 
   /** Every end in the event log, and the end of what the observer was still to hear. */
   async #wholeLog(connection: RedisOptions, observer: Listener): Promise<Listener> {
-    const reader = new Listener(connection);
+    const reader = new Listener(QUEUE, connection);
     this.#keep(reader);
     const publisher = this.#keep(new QueueEventsProducer(QUEUE, { connection }));
     await publisher.publishEvent({ eventName: 'end-of-run' });
@@ -283,45 +284,6 @@ class ChaosRun {
   #say(line: string): void {
     this.#options.say?.(line);
   }
-}
-
-/** A QueueEvents from the beginning of the log on. */
-class Listener {
-  readonly log: Recorded[] = [];
-  atEnd = false;
-  readonly #events: QueueEvents;
-
-  constructor(connection: RedisOptions) {
-    this.#events = new QueueEvents(QUEUE, { connection, lastEventId: '0-0' });
-    this.#events.on('error', () => undefined);
-    this.#events.on('completed', ({ jobId, returnvalue }) =>
-      this.log.push({ id: jobId, state: 'completed', text: shortened(String(returnvalue)) }),
-    );
-    this.#events.on('failed', ({ jobId, failedReason }) =>
-      this.log.push({ id: jobId, state: 'failed', text: failedReason }),
-    );
-    (this.#events as EventEmitter).on('end-of-run', () => (this.atEnd = true));
-  }
-
-  async close(): Promise<void> {
-    await this.#events.close();
-  }
-}
-
-async function keptJobs(queue: Queue): Promise<Kept[]> {
-  const kept: Kept[] = [];
-  for (const state of ['completed', 'failed'] as const) {
-    for (let from = 0; ; from += PAGE) {
-      const jobs = await queue.getJobs([state], from, from + PAGE - 1);
-      for (const { id = '', data, returnvalue, failedReason = '', attemptsMade } of jobs) {
-        const key = (data as { key?: string }).key ?? id;
-        const text = state === 'completed' ? shortened(String(returnvalue)) : failedReason;
-        kept.push({ id, key, state, text, attemptsMade });
-      }
-      if (jobs.length < PAGE) break;
-    }
-  }
-  return kept;
 }
 
 /** Says when this whole process stood still for long enough that leases may have ended, which is nobody's fault. */
