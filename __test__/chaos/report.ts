@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeMachine, describeSource, loadAverage } from '../../bench/machine.js';
-import type { Held } from '../support/watchdog.js';
+import { describeHeld } from '../support/watchdog.js';
 import { faultless } from './account.js';
 import type { Account, Wrong } from './account.js';
 import { faultKindsOf, faultOf, LEASE_MS, SCAN_MS } from './faults.js';
@@ -273,13 +273,6 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       ),
     ]),
   ].join('\n\n')}\n`;
-}
-
-/** By the least that it can have taken, as the watchdog judges it. */
-function describeHeld(held: Held | undefined): string {
-  if (!held) return 'less than is written down';
-  const name = held.by === 'event loop' ? '' : ` (${held.by})`;
-  return `${held.ms.toFixed(1)} ms, ${held.clockMs.toFixed(1)} by the clock${name}`;
 }
 
 function table(rows: readonly (readonly (string | number)[])[]): string {

@@ -105,6 +105,13 @@ function exceeds(held: Held | undefined, limitMs: number): string {
   return `${by} took at least ${ms.toFixed(1)} ms (${clockMs.toFixed(1)} by the clock) of ${limitMs}`;
 }
 
+/** For a report. */
+export function describeHeld(held: Held | undefined): string {
+  if (!held) return `less than ${SLOW_US / 1_000} ms`;
+  const name = held.by === 'event loop' ? '' : ` (${held.by})`;
+  return `at least ${held.ms.toFixed(1)} ms, ${held.clockMs.toFixed(1)} by the clock${name}`;
+}
+
 function worst(all: readonly Held[]): Held | undefined {
   const compare = (one: Held, other: Held) => one.ms - other.ms || one.clockMs - other.clockMs;
   return all.reduce<Held | undefined>((one, other) => (one && compare(one, other) >= 0 ? one : other), undefined);
