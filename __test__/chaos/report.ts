@@ -265,7 +265,8 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       ]),
     ]),
     '## What callers saw',
-    'Rejections of calls, and `error` events of queues and workers, while the fault was alone.',
+    'Rejections of calls, and `error` events of queues and workers, while the fault was alone. Some handlers give their job back and return ' +
+      'a result all the same, faults or none: `Missing lock`, `Lock mismatch` and `Missing key` are what they are to hear.',
     table([
       ['fault', 'what', 'times'],
       ...rows.flatMap(({ kind, errors }) =>
