@@ -7,7 +7,8 @@
  * off: whatever of it fell between two looks, a tenth of a second apart, or longer where a script blocked the server. So a
  * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
  * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran; what it spent asleep (for a disk, or for
- * a process that it started and that had to wait for a core) counts a fifth. Where nothing is told (another system, a server on another machine) the limits are five times as high.
+ * a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
+ * server on another machine, of one that has just been started.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -37,10 +38,8 @@ export interface Held {
   readonly by: string;
   /** Milliseconds by the clock. */
   readonly clockMs: number;
-  /** The least that it can have taken. */
+  /** The least that it can have taken; where nobody knows that, a fifth of the clock's. */
   readonly ms: number;
-  /** Whether `ms` is known; else it is the clock's. */
-  readonly isKnown: boolean;
   /** Epoch ms; of a script the server tells it in whole seconds. */
   readonly from: number;
   readonly to: number;
@@ -100,7 +99,7 @@ export async function watchdog(
 }
 
 function exceeds(held: Held | undefined, limitMs: number): string {
-  if (!held || held.ms <= limitMs * (held.isKnown ? 1 : BLIND_FACTOR)) return '';
+  if (!held || held.ms <= limitMs) return '';
   const { by, ms, clockMs } = held;
   return `${by} took at least ${ms.toFixed(1)} ms (${clockMs.toFixed(1)} by the clock) of ${limitMs}`;
 }
@@ -139,6 +138,7 @@ class WatchedServer {
   readonly #about: string;
   readonly #slow = new Slow();
   #last = -1;
+  #run: string | undefined;
   #thread: string | undefined;
   #waitedNs: number | undefined;
   #looking: Promise<void> | undefined;
@@ -159,9 +159,13 @@ class WatchedServer {
     this.#waitedNs = undefined;
     try {
       await this.#client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
-      const pid = /process_id:(\d+)/.exec(await this.#client.info('server'))?.[1] ?? '';
+      const info = await this.#client.info('server');
+      const [pid = '', run] = [/process_id:(\d+)/.exec(info)?.[1], /run_id:(\w+)/.exec(info)?.[1]];
       this.#thread = isServer(pid) ? pid : undefined;
-      if (this.#last < 0) this.#last = ((await this.#client.slowlog('GET', 1)) as SlowEntry[])[0]?.[0] ?? -1;
+      // what was slow before the first look is not counted; the ids of a server that was started again begin anew
+      if (!this.#run) this.#last = ((await this.#client.slowlog('GET', 1)) as SlowEntry[])[0]?.[0] ?? -1;
+      else if (this.#run !== run) this.#last = -1;
+      this.#run = run;
       this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
     } catch {
       // it is gone, and says so when it is there again
@@ -206,8 +210,8 @@ class WatchedServer {
     if (!name.startsWith('eval') && !name.startsWith('fcall')) return;
     const [by, clockMs] = [scriptNames().get(script) ?? name, us / 1_000];
     const [from, to] = [seconds * 1_000 - clockMs, (seconds + 1) * 1_000];
-    const ms = Math.max(clockMs - (waitedMs ?? 0), 0);
-    this.#slow.add({ by, clockMs, ms, isKnown: waitedMs !== undefined, from, to });
+    const ms = waitedMs === undefined ? clockMs / BLIND_FACTOR : Math.max(clockMs - waitedMs, 0);
+    this.#slow.add({ by, clockMs, ms, from, to });
   }
 }
 
@@ -231,10 +235,9 @@ class WatchedLoop {
     const [now, spent] = [performance.now(), readSpent('thread-self')];
     const clockMs = now - this.#at - TICK_MS;
     const [from, to] = [performance.timeOrigin + this.#at, performance.timeOrigin + now];
-    const isKnown = spent !== undefined && this.#spent !== undefined;
-    const least = spent && this.#spent ? leastOf(clockMs, this.#spent, spent) : clockMs;
+    const least = spent && this.#spent ? leastOf(clockMs, this.#spent, spent) : clockMs / BLIND_FACTOR;
     [this.#at, this.#spent] = [now, spent];
-    this.#slow.add({ by: 'event loop', clockMs, ms: Math.max(least, 0), isKnown, from, to });
+    this.#slow.add({ by: 'event loop', clockMs, ms: Math.max(least, 0), from, to });
   }
 
   end(): void {
