@@ -8,7 +8,7 @@ const LIMIT_MS = 300_000;
 
 describe('chaos', () => {
   it.each<[string, ChaosOptions]>([
-    ['one server', { seconds: 20, seed: 5 }],
+    ['one server', { seconds: 15, seed: 5 }],
     [
       'a master and its replica under sentinels',
       { topology: 'sentinel', seconds: 1, each: true, seed: 5, only: ['failover', 'kill-master', 'cut'] },

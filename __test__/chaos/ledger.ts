@@ -19,6 +19,14 @@ export function readLedger(path: string, by: string): Entry[] {
   });
 }
 
+/** A result without what fills it, if that is as it was (programs/handler.mjs): the mark of its run, and the key of its job. */
+export function shortened(result: string): string {
+  const [, mark = '', bytes = '', filling = '', key = ''] = /^(\S+) (\d+) (\S*) (\S+)$/.exec(result) ?? [];
+  const size = Number(bytes);
+  const isWhole = mark !== '' && filling === mark.repeat(Math.ceil(size / mark.length)).slice(0, size);
+  return isWhole ? `${mark} ${key}` : `torn: ${result.slice(0, 100)} ... ${result.slice(-100)}`;
+}
+
 /** Jobs with ids of their own that were sent and of which the sender did not hear again, as a JSON array. */
 export function untold(path: string): string {
   const jobs = new Map<string, string>();

@@ -87,6 +87,13 @@ export class Member {
     await this.#program.said(word, before + 1, withinMs);
   }
 
+  /** Ids of the jobs that it says it runs, once for each of its runs. */
+  async running(): Promise<string[]> {
+    const nth = this.#program.lines.filter((line) => line.startsWith('running ')).length + 1;
+    this.tell('running');
+    return JSON.parse(await this.#program.said('running', nth)) as string[];
+  }
+
   /** Times it has said `word`. */
   said(word: string): number {
     return this.#program.lines.filter((line) => line === word).length;

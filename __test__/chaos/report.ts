@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeMachine, describeSource, loadAverage } from '../../bench/machine.js';
+import { describeHeld } from '../support/watchdog.js';
 import { faultless } from './account.js';
 import type { Account, Wrong } from './account.js';
 import { faultKindsOf, faultOf, LEASE_MS, SCAN_MS } from './faults.js';
@@ -52,8 +53,12 @@ const WRONG: Record<Wrong, string> = {
   unexplainedRepeats: 'repeated without a fault that explains it',
   refusedAndThere: 'refused by the server, and there all the same',
   wrongState: 'in another state, with another result or count of tries than recorded',
+  wrongRun: 'whose recorded outcome is not that of their last run',
+  abandoned: 'active long after all faults, though no living worker runs them',
+  stuck: 'waiting, delayed or waiting for children long after all faults (stuck)',
   missedByObserver: 'ends that a QueueEvents missed which listened through all of it',
   heardTwiceByObserver: 'ends that it heard twice, or that are not in the log',
+  blocked: 'scripts over 20 ms, or pauses of the event loop over 50 ms',
   said: 'other things found wrong',
 };
 
@@ -91,8 +96,14 @@ export function describeRun(result: ChaosResult, asked: Asked): Report {
     ...(asked.partial ? ['partial'] : []),
   ].join('-');
   const { wrong, repeats, ...counts } = account;
-  const json = { ...about, faults: faults.length, ...counts, wrong, rows, injected: faults, repeats };
-  return { name, json, markdown: markdown(about, account, faults, rows), faultless: faultless(account) };
+  const { longest } = result;
+  const json = { ...about, longest, faults: faults.length, ...counts, wrong, rows, injected: faults, repeats };
+  return {
+    name,
+    json,
+    markdown: markdown({ ...about, longest }, account, faults, rows),
+    faultless: faultless(account),
+  };
 }
 
 /** Returns the paths written. A report is never overwritten. */
@@ -182,6 +193,7 @@ type About = Record<'command' | 'startedAt' | 'server' | 'load', string> & {
   readonly seconds: number;
   readonly source: ReturnType<typeof describeSource>;
   readonly machine: ReturnType<typeof describeMachine>;
+  readonly longest: ChaosResult['longest'];
 };
 
 function markdown(about: About, account: Account, faults: readonly Injected[], rows: readonly Row[]): string {
@@ -200,7 +212,9 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       `- ${about.server}, Node ${machine.node}, ${machine.system}, ${machine.cores} cores of ${machine.cpu}; load average at the end ${about.load}`,
       `- leases of ${LEASE_MS} ms, a scan for lost workers each ${SCAN_MS} ms`,
       `- ${faults.length} faults; ${jobs.toLocaleString('en')} jobs ended: ${account.completed} completed, ${account.failed} failed for good, ` +
-        `${account.iterations} of schedulers; ${account.starts} starts, of which ${account.repeats.length} were repeats`,
+        `${account.iterations} of schedulers; ${account.starts} starts, of which ${account.repeats.length} were repeats; ` +
+        `${account.moves} times a handler gave its job back (to wait, for later, for its children, for a limit)`,
+      `- the longest script took ${describeHeld(about.longest.script)}, the longest pause of the event loop of the process in the middle ${describeHeld(about.longest.pause)}`,
       `- extrapolated from this run, not measured: ${hourly(faults.length)} faults and ${hourly(jobs)} jobs an hour`,
     ].join('\n'),
     '## The account',
@@ -251,7 +265,8 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       ]),
     ]),
     '## What callers saw',
-    'Rejections of calls, and `error` events of queues and workers, while the fault was alone.',
+    'Rejections of calls, and `error` events of queues and workers, while the fault was alone. Some handlers give their job back and return ' +
+      'a result all the same, faults or none: `Missing lock`, `Lock mismatch` and `Missing key` are what they are to hear.',
     table([
       ['fault', 'what', 'times'],
       ...rows.flatMap(({ kind, errors }) =>

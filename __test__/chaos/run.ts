@@ -1,22 +1,27 @@
 /** A chaos run: processes that add and run jobs, faults that hit them, and the account of every job at the end. */
-import type { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Queue, QueueEvents, QueueEventsProducer } from '../../src/index.js';
+import { Queue, QueueEventsProducer } from '../../src/index.js';
 import type { RedisOptions } from '../../src/index.js';
 import { Random } from '../support/random.js';
 import { sleep, until } from '../support/waiting.js';
+import { watchdog } from '../support/watchdog.js';
+import type { Watchdog } from '../support/watchdog.js';
 import { faultless, settle } from './account.js';
-import type { Account, Cause, Evidence, Kept, Recorded } from './account.js';
+import type { Account, Evidence } from './account.js';
+import { abandoned, calm } from './calm.js';
+import type { Cause } from './excuses.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
+import type { Recorded } from './jobs.js';
 import { readLedger } from './ledger.js';
 import type { Entry } from './ledger.js';
 import { Member } from './member.js';
 import type { Role, Surroundings } from './member.js';
 import { startServers } from './servers.js';
 import type { Servers, Topology } from './servers.js';
+import { keptJobs, Listener } from './told.js';
 import { Way } from './way.js';
 
 const QUEUE = 'chaos';
@@ -30,7 +35,6 @@ const PAUSE_MS = 120;
 /** Every so many ms a job of each. */
 const SCHEDULERS = [250, 400, 1_000];
 const END_MS = 120_000;
-const PAGE = 1_000;
 
 export interface ChaosOptions {
   /** Where the queue is; one server by default. */
@@ -56,6 +60,8 @@ export interface ChaosResult {
   readonly topology: Topology;
   /** What they are, and of which version. */
   readonly servers: string;
+  /** What kept a server, or this process, from everything else for longest. */
+  readonly longest: Watchdog['longest'];
   /** The folder with all ledgers and the evidence, which is kept if something is wrong. */
   readonly evidence?: string;
 }
@@ -97,7 +103,7 @@ class ChaosRun {
     const control = this.#keep(new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } }));
     control.on('error', () => undefined);
     const observed = this.#keep(await Way.to(servers.ports));
-    const observer = new Listener(servers.connection(observed));
+    const observer = new Listener(QUEUE, servers.connection(observed));
     this.#keep(observer);
 
     const start = (role: Role, name: string, env: Record<string, string | number>) =>
@@ -118,10 +124,13 @@ class ChaosRun {
     const unwatch = watchTheMachine((at, returned) => {
       standstills.push({ kind: 'standstill', target: 'all', at, returned });
     });
+    const dog = await watchdog(() => servers.admins, { isExcused: (from, to) => this.#isStopped(from, to) });
     await this.#injectAll({ queue: control, servers, workers, producers, observed });
     const endedAt = Date.now();
+    this.#say('the faults have ended: whoever is active is run by somebody');
+    const unrun = await abandoned(control, workers);
 
-    this.#say('the end: producers stop, workers close, a quiet worker does the rest');
+    this.#say('the end: producers stop, all jobs end, workers close, a quiet worker does what is left');
     await Promise.all(producers.map((producer) => producer.end('stop', END_MS)));
     for (const every of SCHEDULERS) {
       const isIteration = ({ id }: Recorded) => id.startsWith(`repeat:every-${every}:`);
@@ -132,10 +141,12 @@ class ChaosRun {
       );
       await control.removeJobScheduler(`every-${every}`);
     }
+    const left = [...unrun, ...(await calm(control, workers, END_MS))];
+    const blocked = await dog.end().then(() => [], String);
     await Promise.all(workers.map((worker) => worker.end('close', END_MS)));
     const quiet = await start('worker', 'quiet', { CONCURRENCY: 50 });
-    const left = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children'] as const;
-    const counts = async () => Object.values(await control.getJobCounts(...left));
+    const unended = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children'] as const;
+    const counts = async () => Object.values(await control.getJobCounts(...unended));
     await this.#wrongUnless('all jobs end', async () => (await counts()).every((count) => count === 0));
     await quiet.end('close', END_MS);
     unwatch();
@@ -148,10 +159,11 @@ class ChaosRun {
     );
     const { log: recorded } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
-    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept: await keptJobs(control) };
+    const kept = await keptJobs(control);
+    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept, left };
     const settled = settle(evidence);
     const said = [...settled.wrong.said, ...this.#deaths];
-    const account = { ...settled, wrong: { ...settled.wrong, said } };
+    const account = { ...settled, wrong: { ...settled.wrong, said, blocked: [blocked].flat() } };
     const [info] = await Promise.all(servers.admins.map((admin) => admin.info('server')));
     const version = /(?:valkey|redis)_version:(\S+)/.exec(info ?? '')?.[0].replace('_version:', ' ') ?? '';
     return {
@@ -162,6 +174,7 @@ class ChaosRun {
       endedAt,
       topology: this.#topology,
       servers: `${version}, ${servers.title}`,
+      longest: dog.longest,
       ...(!faultless(account) && { evidence: this.#record(account, evidence) }),
     };
   }
@@ -178,6 +191,11 @@ class ChaosRun {
   #record(account: Account, evidence: Evidence): string {
     writeFileSync(join(this.folder, 'account.json'), JSON.stringify({ account, ...evidence }, undefined, 2));
     return this.folder;
+  }
+
+  /** Whether a server was made to stand still then. */
+  #isStopped(from: number, to: number): boolean {
+    return this.#faults.some(({ kind, at, returned }) => kind === 'freeze-master' && at <= to && from <= returned);
   }
 
   /** First each fault alone, then several at a time. */
@@ -236,7 +254,7 @@ class ChaosRun {
 
   /** Every end in the event log, and the end of what the observer was still to hear. */
   async #wholeLog(connection: RedisOptions, observer: Listener): Promise<Listener> {
-    const reader = new Listener(connection);
+    const reader = new Listener(QUEUE, connection);
     this.#keep(reader);
     const publisher = this.#keep(new QueueEventsProducer(QUEUE, { connection }));
     await publisher.publishEvent({ eventName: 'end-of-run' });
@@ -266,44 +284,6 @@ class ChaosRun {
   #say(line: string): void {
     this.#options.say?.(line);
   }
-}
-
-/** A QueueEvents from the beginning of the log on. */
-class Listener {
-  readonly log: Recorded[] = [];
-  atEnd = false;
-  readonly #events: QueueEvents;
-
-  constructor(connection: RedisOptions) {
-    this.#events = new QueueEvents(QUEUE, { connection, lastEventId: '0-0' });
-    this.#events.on('error', () => undefined);
-    this.#events.on('completed', ({ jobId, returnvalue }) =>
-      this.log.push({ id: jobId, state: 'completed', text: String(returnvalue) }),
-    );
-    this.#events.on('failed', ({ jobId, failedReason }) =>
-      this.log.push({ id: jobId, state: 'failed', text: failedReason }),
-    );
-    (this.#events as EventEmitter).on('end-of-run', () => (this.atEnd = true));
-  }
-
-  async close(): Promise<void> {
-    await this.#events.close();
-  }
-}
-
-async function keptJobs(queue: Queue): Promise<Kept[]> {
-  const kept: Kept[] = [];
-  for (const state of ['completed', 'failed'] as const) {
-    for (let from = 0; ; from += PAGE) {
-      const jobs = await queue.getJobs([state], from, from + PAGE - 1);
-      for (const { id = '', data, returnvalue, attemptsMade } of jobs) {
-        const key = (data as { key?: string }).key ?? id;
-        kept.push({ id, key, state, returnvalue: returnvalue as unknown, attemptsMade });
-      }
-      if (jobs.length < PAGE) break;
-    }
-  }
-  return kept;
 }
 
 /** Says when this whole process stood still for long enough that leases may have ended, which is nobody's fault. */

@@ -8,6 +8,7 @@ import { Random } from '../support/random.js';
 import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
+import { useWatchdog } from '../support/watched.js';
 
 /** All queues of a flow lie in one slot of a cluster. */
 const PREFIX = '{flows}';
@@ -18,6 +19,7 @@ const FINISH_MS = 20_000;
 
 describe('flow.kill', () => {
   const stage = useStage(chasquimq);
+  useWatchdog(stage);
 
   it('starts each parent once, with the value of each child', async () => {
     const random = new Random(7);

@@ -5,6 +5,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
+import { useWatchdog } from '../support/watched.js';
 
 const MB = 2 ** 20;
 const LIMIT_MS = 60_000;
@@ -17,6 +18,7 @@ interface Look {
 
 describe('memory', () => {
   const stage = useStage(chasquimq);
+  useWatchdog(stage);
 
   async function run(kind: 'plain' | 'odd', jobs: number): Promise<{ looks: Look[]; runs: number }> {
     const env = { QUEUE: stage.queueName, KIND: kind, JOBS: jobs };

@@ -6,6 +6,7 @@ import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
+import { useWatchdog } from '../support/watched.js';
 
 const SCHEDULERS = 200;
 const EVERY_MS = 150;
@@ -13,6 +14,7 @@ const KILLS = 5;
 
 describe('schedulers', () => {
   const stage = useStage(chasquimq);
+  useWatchdog(stage);
   const settings = { repeatStrategy: (millis: number, { pattern }: { pattern?: string }) => millis + Number(pattern) };
   const start = (env: Record<string, string | number> = {}) =>
     stage.keep(Program.start('scheduler-worker.mjs', { env: { QUEUE: stage.queueName, ...env } }));

@@ -4,6 +4,7 @@ import type { Job, Processor, Worker } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
+import { useWatchdog } from '../support/watched.js';
 
 const WORKERS = 10;
 
@@ -17,6 +18,7 @@ const WINDOW_MS = 5_000;
 
 describe('worker.fairness', () => {
   const stage = useStage(chasquimq);
+  useWatchdog(stage);
 
   const jobs = (name: string, count: number) => Array.from({ length: count }, (_, i) => ({ name, data: i }));
 

@@ -12,6 +12,7 @@ import { Random } from '../support/random.js';
 import { mastersOf, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
+import { useWatchdog } from '../support/watched.js';
 
 const JOBS = 12_000;
 const KILLS = 6;
@@ -21,6 +22,8 @@ const FINISH_MS = 20_000;
 
 describe('worker.kill', () => {
   const stage = useStage(chasquimq);
+  // it reads all jobs at once
+  useWatchdog(stage, { pauseMs: Infinity });
   let folder = '';
   let redis: Redis;
   beforeEach(() => {

@@ -6,7 +6,9 @@
  * tests are loaded. Where the system tells how long a thread was ready and did not run (`/proc/<pid>/schedstat` of Linux), that time is taken
  * off: whatever of it fell between two looks, a tenth of a second apart, or longer where a script blocked the server. So a
  * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
- * what it may have waited for, and fails. Where nothing is told (another system, a server on another machine) the limits are five times as high.
+ * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran; what it spent asleep (for a disk, or for
+ * a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
+ * server on another machine, of one that has just been started.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -26,6 +28,8 @@ export interface WatchdogOptions {
   readonly pauseMs?: number;
   /** Only scripts that name it in their first arguments, for instance a queue's name: a server that tests share has other scripts, too. */
   readonly about?: string;
+  /** Whether what lies between two moments (epoch ms) is the test's own doing: it has stopped a server, for instance. Asked at the end. */
+  readonly isExcused?: (from: number, to: number) => boolean;
 }
 
 /** What took its time. */
@@ -34,10 +38,11 @@ export interface Held {
   readonly by: string;
   /** Milliseconds by the clock. */
   readonly clockMs: number;
-  /** The least that it can have taken. */
+  /** The least that it can have taken; where nobody knows that, a fifth of the clock's. */
   readonly ms: number;
-  /** Whether `ms` is known; else it is the clock's. */
-  readonly isKnown: boolean;
+  /** Epoch ms; of a script the server tells it in whole seconds. */
+  readonly from: number;
+  readonly to: number;
 }
 
 export interface Watchdog {
@@ -47,27 +52,45 @@ export interface Watchdog {
   end(): Promise<void>;
 }
 
-/** Starts watching the masters behind this client, which stays open until `end`, and this process. */
-export async function watchdog(client: Redis, options: WatchdogOptions = {}): Promise<Watchdog> {
-  const { scriptMs = 20, pauseMs = 50, about = '' } = options;
-  const servers = await Promise.all(mastersOf(client).map((master) => WatchedMaster.of(master, about)));
+/**
+ * Starts watching this process, and the masters behind this client, which stays open until `end`; or the servers of these clients, which may
+ * be others each time, and may go and come again.
+ */
+export async function watchdog(
+  client: Redis | (() => readonly Redis[]),
+  options: WatchdogOptions = {},
+): Promise<Watchdog> {
+  const { scriptMs = 20, pauseMs = 50, about = '', isExcused = () => false } = options;
+  const clients = typeof client === 'function' ? client : () => mastersOf(client);
+  const servers = new Map<Redis, WatchedServer>();
+  const watchNew = () =>
+    Promise.all(
+      clients().map(async (one) => {
+        if (servers.has(one)) return;
+        const server = new WatchedServer(one, about);
+        servers.set(one, server);
+        await server.prepare();
+      }),
+    );
+  await watchNew();
   const loop = new WatchedLoop();
-  let isOver = false;
-  const looking = (async () => {
-    while (!isOver) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-      await Promise.all(servers.map((server) => server.look()));
-    }
-  })();
-  const longest = () => ({ script: worst(servers.map((server) => server.longest)), pause: loop.longest });
+  const timer = setInterval(() => {
+    void watchNew();
+    for (const server of servers.values()) void server.look();
+  }, LOOK_MS);
+  const counted = (all: readonly Held[]) => worst(all.filter(({ from, to }) => !isExcused(from, to)));
+  const longest = () => ({
+    script: counted([...servers.values()].flatMap(({ slow }) => slow)),
+    pause: counted(loop.slow),
+  });
   return {
     get longest() {
       return longest();
     },
     async end() {
-      isOver = true;
       loop.end();
-      await looking;
+      clearInterval(timer);
+      await Promise.all([...servers.values()].map((server) => server.end()));
       const { script, pause } = longest();
       const over = [exceeds(script, scriptMs), exceeds(pause, pauseMs)].filter((text) => text !== '');
       if (over.length > 0) throw new Error(`the watchdog: ${over.join('; ')}`);
@@ -76,87 +99,145 @@ export async function watchdog(client: Redis, options: WatchdogOptions = {}): Pr
 }
 
 function exceeds(held: Held | undefined, limitMs: number): string {
-  if (!held || held.ms <= limitMs * (held.isKnown ? 1 : BLIND_FACTOR)) return '';
+  if (!held || held.ms <= limitMs) return '';
   const { by, ms, clockMs } = held;
   return `${by} took at least ${ms.toFixed(1)} ms (${clockMs.toFixed(1)} by the clock) of ${limitMs}`;
 }
 
-function worst(all: readonly (Held | undefined)[]): Held | undefined {
-  return all.reduce((one, other) => ((other?.ms ?? -1) > (one?.ms ?? -1) ? other : one), undefined);
+/** For a report. */
+export function describeHeld(held: Held | undefined): string {
+  if (!held) return `less than ${SLOW_US / 1_000} ms`;
+  const name = held.by === 'event loop' ? '' : ` (${held.by})`;
+  return `at least ${held.ms.toFixed(1)} ms, ${held.clockMs.toFixed(1)} by the clock${name}`;
+}
+
+function worst(all: readonly Held[]): Held | undefined {
+  const compare = (one: Held, other: Held) => one.ms - other.ms || one.clockMs - other.clockMs;
+  return all.reduce<Held | undefined>((one, other) => (one && compare(one, other) >= 0 ? one : other), undefined);
+}
+
+/** What was slow, of which only the worst is of interest once there is much of it. */
+class Slow {
+  #all: Held[] = [];
+
+  get all(): readonly Held[] {
+    return this.#all;
+  }
+
+  add(held: Held): void {
+    this.#all.push(held);
+    if (this.#all.length > 2 * KEPT) this.#all = this.#all.sort((a, b) => b.ms - a.ms).slice(0, KEPT);
+  }
 }
 
 type SlowEntry = [id: number, seconds: number, us: number, command: string[]];
 
 /** A server, and its commands that took long. */
-class WatchedMaster {
-  longest: Held | undefined;
+class WatchedServer {
+  readonly #client: Redis;
+  readonly #about: string;
+  readonly #slow = new Slow();
   #last = -1;
+  #run: string | undefined;
+  #thread: string | undefined;
   #waitedNs: number | undefined;
+  #looking: Promise<void> | undefined;
+  /** A server that was started again has forgotten what it is to write down. */
+  readonly #onReady = () => void this.prepare();
 
-  private constructor(
-    private readonly client: Redis,
-    private readonly about: string,
-    private readonly thread: string | undefined,
-  ) {}
-
-  static async of(client: Redis, about: string): Promise<WatchedMaster> {
-    await client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
-    const pid = /process_id:(\d+)/.exec(await client.info('server'))?.[1] ?? '';
-    const watched = new WatchedMaster(client, about, isServer(pid) ? pid : undefined);
-    await watched.look();
-    watched.longest = undefined;
-    return watched;
+  constructor(client: Redis, about: string) {
+    this.#client = client;
+    this.#about = about;
+    client.on('ready', this.#onReady);
   }
 
-  /** Notes what was slow since the look before. */
-  async look(): Promise<void> {
+  get slow(): readonly Held[] {
+    return this.#slow.all;
+  }
+
+  async prepare(): Promise<void> {
+    this.#waitedNs = undefined;
+    try {
+      await this.#client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
+      const info = await this.#client.info('server');
+      const [pid = '', run] = [/process_id:(\d+)/.exec(info)?.[1], /run_id:(\w+)/.exec(info)?.[1]];
+      this.#thread = isServer(pid) ? pid : undefined;
+      // what was slow before the first look is not counted; the ids of a server that was started again begin anew
+      if (!this.#run) this.#last = ((await this.#client.slowlog('GET', 1)) as SlowEntry[])[0]?.[0] ?? -1;
+      else if (this.#run !== run) this.#last = -1;
+      this.#run = run;
+      this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
+    } catch {
+      // it is gone, and says so when it is there again
+    }
+  }
+
+  /** Notes what was slow since the look before, unless that one still waits for an answer. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  /** Looks for the last time. */
+  async end(): Promise<void> {
+    this.#client.off('ready', this.#onReady);
+    await this.#looking;
+    await this.look();
+  }
+
+  async #look(): Promise<void> {
     let entries: SlowEntry[];
     try {
-      entries = (await this.client.slowlog('GET', KEPT)) as SlowEntry[];
+      entries = (await this.#client.slowlog('GET', KEPT)) as SlowEntry[];
     } catch {
       // a server that a test has ended; its waiting time starts anew
       this.#waitedNs = undefined;
       return;
     }
     const before = this.#waitedNs;
-    this.#waitedNs = this.thread === undefined ? undefined : readWaited(this.thread);
+    this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
     const waitedMs = before === undefined || this.#waitedNs === undefined ? undefined : (this.#waitedNs - before) / 1e6;
-    for (const [id, , us, command] of entries) {
+    for (const entry of entries) {
       // ids start anew with the server
-      if (id <= this.#last && (entries[0]?.[0] ?? 0) >= this.#last) continue;
-      if (command.some((part) => part.includes(this.about))) this.#note(command, us / 1_000, waitedMs);
+      if (entry[0] <= this.#last && (entries[0]?.[0] ?? 0) >= this.#last) continue;
+      if (entry[3].some((part) => part.includes(this.#about))) this.#note(entry, waitedMs);
     }
     this.#last = entries[0]?.[0] ?? this.#last;
   }
 
-  #note([command = '', script = '']: readonly string[], clockMs: number, waitedMs: number | undefined): void {
+  #note([, seconds, us, [command = '', script = '']]: SlowEntry, waitedMs: number | undefined): void {
     const name = command.toLowerCase();
     if (!name.startsWith('eval') && !name.startsWith('fcall')) return;
-    const by = scriptNames().get(script) ?? name;
-    const ms = Math.max(clockMs - (waitedMs ?? 0), 0);
-    this.longest = worst([this.longest, { by, clockMs, ms, isKnown: waitedMs !== undefined }]);
+    const [by, clockMs] = [scriptNames().get(script) ?? name, us / 1_000];
+    const [from, to] = [seconds * 1_000 - clockMs, (seconds + 1) * 1_000];
+    const ms = waitedMs === undefined ? clockMs / BLIND_FACTOR : Math.max(clockMs - waitedMs, 0);
+    this.#slow.add({ by, clockMs, ms, from, to });
   }
 }
 
 /** The event loop of this thread: what comes late tells how long nothing came. */
 class WatchedLoop {
-  longest: Held | undefined;
+  readonly #slow = new Slow();
   readonly #timer: NodeJS.Timeout;
   #at = performance.now();
-  #waitedNs = readWaited('thread-self');
+  #spent = readSpent('thread-self');
 
   constructor() {
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#timer.unref();
   }
 
+  get slow(): readonly Held[] {
+    return this.#slow.all;
+  }
+
   #tick(): void {
-    const [now, waited] = [performance.now(), readWaited('thread-self')];
+    const [now, spent] = [performance.now(), readSpent('thread-self')];
     const clockMs = now - this.#at - TICK_MS;
-    const isKnown = waited !== undefined && this.#waitedNs !== undefined;
-    const waitedMs = isKnown ? (waited - (this.#waitedNs ?? 0)) / 1e6 : 0;
-    [this.#at, this.#waitedNs] = [now, waited];
-    this.longest = worst([this.longest, { by: 'event loop', clockMs, ms: Math.max(clockMs - waitedMs, 0), isKnown }]);
+    const [from, to] = [performance.timeOrigin + this.#at, performance.timeOrigin + now];
+    const least = spent && this.#spent ? leastOf(clockMs, this.#spent, spent) : clockMs / BLIND_FACTOR;
+    [this.#at, this.#spent] = [now, spent];
+    this.#slow.add({ by: 'event loop', clockMs, ms: Math.max(least, 0), from, to });
   }
 
   end(): void {
@@ -165,11 +246,23 @@ class WatchedLoop {
   }
 }
 
-/** Nanoseconds for which the main thread of this process, or `thread-self`, was ready and did not run; `undefined` where nobody tells. */
-function readWaited(pid: string): number | undefined {
+/** What a thread can have taken at least of the time between two ticks that it came late by. */
+function leastOf(lateMs: number, before: Spent, after: Spent): number {
+  const [ranMs, waitedMs] = [(after.ranNs - before.ranNs) / 1e6, (after.waitedNs - before.waitedNs) / 1e6];
+  return Math.max(Math.min(ranMs, lateMs), (lateMs - waitedMs) / BLIND_FACTOR);
+}
+
+/** Nanoseconds for which a thread ran, and for which it was ready and did not run. */
+interface Spent {
+  readonly ranNs: number;
+  readonly waitedNs: number;
+}
+
+/** What the main thread of this process, or `thread-self`, has spent so far; `undefined` where nobody tells. */
+function readSpent(pid: string): Spent | undefined {
   try {
-    const waited = Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]);
-    return Number.isFinite(waited) ? waited : undefined;
+    const [ranNs = NaN, waitedNs = NaN] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').map(Number);
+    return Number.isFinite(waitedNs) ? { ranNs, waitedNs } : undefined;
   } catch {
     return undefined;
   }

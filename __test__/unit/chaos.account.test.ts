@@ -1,7 +1,8 @@
-// What a master takes along when it is gone is told from what is lost.
+// What a master takes along when it is gone is told from what is lost, and the outcome of a job's last run from those of others.
 import { describe, expect, it } from 'vitest';
 import { settle } from '../chaos/account.js';
 import type { Injected } from '../chaos/faults.js';
+import { shortened } from '../chaos/ledger.js';
 import type { Entry } from '../chaos/ledger.js';
 
 /** A master was killed at 10,000, whose replica had heard of all that was acknowledged up to 9,990. */
@@ -28,7 +29,8 @@ function accountOf(
   });
   const recorded = ends.map(([id, text]) => ({ id, state: 'completed' as const, text }));
   const observed = [...recorded, ...heardAlso.map((id) => ({ id, state: 'completed' as const, text: '' }))];
-  const { unheard, wrong } = settle({ entries, faults: [KILL], standstills: [], recorded, observed, kept: [] });
+  const faults = [KILL];
+  const { unheard, wrong } = settle({ entries, faults, standstills: [], recorded, observed, kept: [], left: [] });
   return {
     unheard: unheard.length,
     wrong: Object.keys(wrong).filter((name) => wrong[name as keyof typeof wrong].length > 0),
@@ -51,11 +53,12 @@ describe('chaos.account', () => {
       sent('a'),
       sent('b'),
       '9995 acked a 7',
-      '9996 started a 7 0',
+      '9996 started a 7 0 0 1.a',
       '15001 acked b 7',
-      '15002 started b 7 0',
+      '15002 started b 7 0 0 1.b',
+      '15002 ended b 1.b returned',
     ];
-    expect(accountOf([...lines, '9997 completed a', '15003 completed b'], [['7', 'b']], ['7'])).toEqual({
+    expect(accountOf([...lines, '9997 completed a', '15003 completed b'], [['7', '1.b b']], ['7'])).toEqual({
       unheard: 1,
       wrong: [],
     });
@@ -64,13 +67,34 @@ describe('chaos.account', () => {
   it('a job whose end nobody else had heard of ends again', () => {
     const told = [
       '9000 acked a 7',
-      '9994 started a 7 0',
+      '9994 started a 7 0 0 1.a',
       '9996 completed a',
-      '15001 started a 7 0',
+      '15001 started a 7 0 0 1.b',
       '15002 completed a',
     ];
-    expect(accountOf([sent('a'), ...told], [['7', 'a']], ['7'])).toEqual({ unheard: 0, wrong: [] });
+    expect(accountOf([sent('a'), ...told], [['7', '1.b a']], ['7'])).toEqual({ unheard: 0, wrong: [] });
     const later = told.map((line) => line.replace('9996', '9980').replace('9994', '9979'));
-    expect(accountOf([sent('a'), ...later], [['7', 'a']], ['7']).wrong).toContain('toldTwice');
+    expect(accountOf([sent('a'), ...later], [['7', '1.b a']], ['7']).wrong).toContain('toldTwice');
+  });
+
+  const acked = ['20000 acked a 7', '20001 started a 7 0 - 1.x'];
+  const again = ['20003 started a 7 0 - 2.y', '20004 ended a 2.y returned'];
+  it.each<[string, string[], string, string[]]>([
+    ['that was its only one', ['20002 ended a 1.x returned'], '1.x', []],
+    ['that nobody knows', ['20002 ended a 1.x returned'], '1.z', ['wrongRun']],
+    ['that threw', ['20002 ended a 1.x threw'], '1.x', ['wrongRun']],
+    ['that gave it back', ['20002 moved a 1.x', '20002 ended a 1.x returned'], '1.x', ['wrongRun']],
+    ['behind one that gave it back', ['20002 parting a 1.x', '20002 moved a 1.x', ...again], '2.y', []],
+    ['before one that took it', ['20002 parting a 1.x', '20005 ended a 1.x returned', ...again], '1.x', ['wrongRun']],
+    ['behind one that did not give it back', again, '2.y', ['unexplainedRepeats']],
+  ])('a job completed by a run %s', (_, lines, mark, wrong) => {
+    expect(accountOf([sent('a'), ...acked, ...lines], [['7', `${mark} a`]]).wrong).toEqual(wrong);
+  });
+
+  it('a result is known by the mark that fills it', () => {
+    expect(shortened('1.x 5 1.x1. a')).toBe('1.x a');
+    expect(shortened('1.x 5 1.y1. a')).toMatch(/^torn/);
+    expect(shortened('1.x 5 1.x1 a')).toMatch(/^torn/);
+    expect(shortened('1.x 0  a')).toBe('1.x a');
   });
 });

@@ -8,7 +8,8 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { describeMachine, describeSource, loadAverage } from '../machine.js';
-import { endless, slope, type Look } from './endless.js';
+import { describeHeld } from '../../__test__/support/watchdog.js';
+import { endless, slope, type Endless } from './endless.js';
 import { WatchedServer } from './server.js';
 import { measureSize, sizes, type Size } from './sizes.js';
 
@@ -41,7 +42,7 @@ async function main(): Promise<void> {
   const server = await WatchedServer.connect(url);
   const startedAt = new Date();
   const load = loadAverage();
-  const looks = minutes > 0 ? await soak(server, mark, minutes) : [];
+  const soaked = minutes > 0 ? await soak(server, mark, minutes) : undefined;
   const measured: Size[] = [];
   for (const name of Object.keys(sizes)) {
     if (only === undefined || name.includes(only)) measured.push(await measureSize(server, name, mark, scale));
@@ -57,7 +58,7 @@ async function main(): Promise<void> {
     ]
       .map((line) => `- ${line}`)
       .join('\n'),
-    ...(looks.length > 0 ? [reportSoak(looks)] : []),
+    ...(soaked && soaked.looks.length > 0 ? [reportSoak(soaked)] : []),
     ...(measured.length > 0 ? [LONGEST] : []),
     ...measured.map(reportSize),
   ].join('\n\n');
@@ -71,12 +72,12 @@ async function main(): Promise<void> {
   console.log(path);
 }
 
-async function soak(server: WatchedServer, mark: string, minutes: number): Promise<Look[]> {
+async function soak(server: WatchedServer, mark: string, minutes: number): Promise<Endless> {
   console.log(`jobs of every kind, for ${minutes} minutes`);
   return endless(server, mark, minutes);
 }
 
-function reportSoak(looks: readonly Look[]): string {
+function reportSoak({ looks, longest }: Endless): string {
   const last = looks[looks.length - 1];
   const columns = ['heap', 'native', 'redis'] as const;
   const titles = { heap: 'Node heap', native: 'process beyond the heap', redis: 'Redis' };
@@ -90,7 +91,8 @@ function reportSoak(looks: readonly Look[]): string {
   return [
     '## At full speed',
     `${(last.seconds / 60).toFixed(1)} minutes, ${last.jobs.toLocaleString('en')} jobs of every kind, ${Math.round(last.jobs / last.seconds).toLocaleString('en')} a second. ` +
-      'Of the samples (one in five seconds, after a collection of garbage) the first quarter is left out.',
+      'Of the samples (one in five seconds, after a collection of garbage) the first quarter is left out. ' +
+      `The longest script took ${describeHeld(longest.script)}; the longest pause of this process, but for those collections, ${describeHeld(longest.pause)}.`,
     [
       '| MB of | least | most | slope, MB an hour | slope, bytes a job |',
       '| --- | ---: | ---: | ---: | ---: |',

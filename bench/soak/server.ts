@@ -1,5 +1,7 @@
 /** The server as a soak sees it: what it holds, and for how long one command has kept it from all others. */
 import { Redis } from 'ioredis';
+import { watchdog } from '../../__test__/support/watchdog.js';
+import type { Watchdog, WatchdogOptions } from '../../__test__/support/watchdog.js';
 import { parseConnection } from '../server.js';
 import { scriptNames } from './scripts.js';
 
@@ -24,7 +26,6 @@ export class WatchedServer {
 
   static async connect(url: string): Promise<WatchedServer> {
     const client = new Redis(parseConnection(url));
-    await client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
     const info = await client.info('server');
     const version = /valkey_version:(\S+)/.exec(info)?.[1] ?? /redis_version:(\S+)/.exec(info)?.[1] ?? '?';
     return new WatchedServer(url, client, version);
@@ -33,6 +34,11 @@ export class WatchedServer {
   /** Bytes that it holds. */
   async memory(): Promise<number> {
     return Number(/used_memory:(\d+)/.exec(await this.client.info('memory'))?.[1]);
+  }
+
+  /** Watches it, and this process. */
+  watch(options: WatchdogOptions): Promise<Watchdog> {
+    return watchdog(this.client, options);
   }
 
   /** Seconds of CPU that its main thread has spent. */
@@ -50,7 +56,9 @@ export class WatchedServer {
     await this.client.config('SET', name, value);
   }
 
+  /** Begins to write down long commands, without those before. */
   async forget(): Promise<void> {
+    await this.client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
     await this.client.slowlog('RESET');
   }
 

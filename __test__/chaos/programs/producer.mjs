@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline';
 import { FlowProducer, Queue } from 'chasquimq';
 import { messageOf, note } from './ledger.mjs';
+import { make, randomOf } from './plans.mjs';
 
 const { QUEUE, CONNECTION, NAME, SEED, PAUSE_MS, UNTOLD = '[]' } = process.env;
 /** Beyond this many calls that have not settled it waits: the server is away. */
@@ -15,42 +16,10 @@ const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_00
 const flows = new FlowProducer({ connection });
 for (const opened of [queue, flows]) opened.on('error', (error) => note('error', messageOf(error)));
 
-let state = Number(SEED);
-/** One of 0 .. n - 1 (mulberry32). */
-function random(n) {
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), state | 1);
-  t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-  return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
-}
-
+const random = randomOf(Number(SEED));
 let made = 0;
 let calls = 0;
 let stopping = false;
-
-/** A job of one kind, which says in its data what it is to do. */
-function make(kind) {
-  const key = `${NAME}-${made++}`;
-  const [dice, data, opts] = [random(100), { key }, {}];
-  if (dice >= 60) data.ms = dice < 84 ? 1 + random(15) : dice < 95 ? 20 + random(40) : 300 + random(500);
-  if (random(3) === 0) opts.removeOnComplete = true;
-  if (kind === 'delayed') opts.delay = 20 + random(2_000);
-  if (kind === 'prioritized') opts.priority = 1 + random(5);
-  if (kind === 'own-id') {
-    opts.jobId = key;
-    // once a job is gone its id is free, and a successor that sends it again adds another job
-    delete opts.removeOnComplete;
-  }
-  if (kind === 'retried') {
-    Object.assign(opts, { attempts: 4, backoff: { type: 'exponential', delay: 20 } });
-    data.fails = 1 + random(3);
-  }
-  if (kind === 'failing') {
-    Object.assign(opts, { attempts: 2, backoff: 50 });
-    data.fails = 9;
-  }
-  return { name: kind, data, opts };
-}
 
 /** Sends jobs by one call, `send`, which gives their ids in order. */
 async function call(jobs, send) {
@@ -73,10 +42,11 @@ async function call(jobs, send) {
 const again = (job) => (job.opts.jobId ? JSON.stringify(job) : '-');
 const add = (job) => call([job], async () => [(await queue.add(job.name, job.data, job.opts)).id]);
 const addBulk = (jobs) => call(jobs, async () => (await queue.addBulk(jobs)).map(({ id }) => id));
-const many = (kind, n) => Array.from({ length: n }, () => make(kind));
+const one = (kind) => make(kind, `${NAME}-${made++}`, random);
+const many = (kind, n) => Array.from({ length: n }, () => one(kind));
 
 function addFlow() {
-  const [parent, children] = [make('parent'), many('child', 1 + random(4))];
+  const [parent, children] = [one('parent'), many('child', 1 + random(4))];
   parent.data.children = children.map(({ data }) => data.key);
   return call([parent, ...children], async () => {
     const node = await flows.add({
@@ -90,14 +60,19 @@ function addFlow() {
 
 function something() {
   const dice = random(100);
-  if (dice < 30) return many('plain', 1 + random(10)).map(add);
-  if (dice < 50) return addBulk(many('plain', 2 + random(60)));
-  if (dice < 60) return many('delayed', 1 + random(10)).map(add);
-  if (dice < 65) return addBulk(many('delayed', 1 + random(20)));
-  if (dice < 75) return addBulk(many('prioritized', 1 + random(20)));
-  if (dice < 85) return addBulk(many('retried', 1 + random(10)));
-  if (dice < 87) return add(make('failing'));
-  if (dice < 95) return many('own-id', 1 + random(5)).map(add);
+  if (dice < 16) return many('plain', 1 + random(10)).map(add);
+  if (dice < 30) return addBulk(many('plain', 2 + random(60)));
+  if (dice < 36) return many('delayed', 1 + random(10)).map(add);
+  if (dice < 40) return addBulk(many('delayed', 1 + random(20)));
+  if (dice < 46) return addBulk(many('prioritized', 1 + random(20)));
+  if (dice < 54) return addBulk(many('retried', 1 + random(10)));
+  if (dice < 56) return addBulk([one('failing'), one('hopeless')]);
+  if (dice < 61) return many('own-id', 1 + random(5)).map(add);
+  if (dice < 73) return addBulk(many('moved', 1 + random(20)));
+  if (dice < 83) return addBulk(many('steps', 1 + random(10)));
+  if (dice < 88) return many('family', 1 + random(3)).map(add);
+  if (dice < 92) return addBulk(many('talking', 1 + random(5)));
+  if (dice < 93) return add(one('limited'));
   return addFlow();
 }
 

@@ -1,14 +1,19 @@
 // A worker of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS. Commands on stdin: `block <ms>` blocks
-// the event loop, `clock <ms>` puts Date that far off (0 = the system's), `close` closes the worker.
+// the event loop, `clock <ms>` puts Date that far off (0 = the system's), `running` says which jobs' handlers run, `close` closes the worker.
+import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
-import { Worker } from 'chasquimq';
+import { Queue, Worker } from 'chasquimq';
+import { handle } from './handler.mjs';
 import { messageOf, note } from './ledger.mjs';
 
 const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS } = process.env;
 const SystemDate = Date;
 
+const connection = JSON.parse(CONNECTION);
+/** To which handlers add children. The whole log of the run is read at its end. */
+const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } });
 const worker = new Worker(QUEUE, run, {
-  connection: JSON.parse(CONNECTION),
+  connection,
   name: NAME,
   concurrency: Number(CONCURRENCY),
   lockDuration: Number(LEASE_MS),
@@ -17,35 +22,32 @@ const worker = new Worker(QUEUE, run, {
   maxStalledCount: 1_000,
 });
 
-async function run(job) {
-  const { key = job.id, ms = 0, fails = 0, children = [] } = job.data;
-  note('started', `${key} ${job.id} ${job.attemptsMade}`);
+/** Ids of the jobs whose handlers run, once for each of them. */
+const running = [];
+
+async function run(job, token) {
+  const { key = job.id, byStarts } = job.data;
+  // a job may run twice with one number when a master takes the first run along
+  const mark = `${job.attemptsStarted}.${randomBytes(4).toString('hex')}`;
+  note('started', `${key} ${job.id} ${job.attemptsMade} ${byStarts ? '-' : (job.data.step ?? 0)} ${mark}`);
+  running.push(job.id);
   try {
-    const result = await work(job, key, ms, fails, children);
-    note('ended', `${key} ${job.attemptsMade} returned`);
+    const result = await handle(job, token, { job, key, mark, queue, worker });
+    note('ended', `${key} ${mark} returned`);
     return result;
   } catch (error) {
-    note('ended', `${key} ${job.attemptsMade} threw`);
+    note('ended', `${key} ${mark} threw ${error?.name}`);
     throw error;
+  } finally {
+    running.splice(running.indexOf(job.id), 1);
   }
-}
-
-async function work(job, key, ms, fails, children) {
-  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
-  if (job.attemptsMade < fails) throw new Error(`fails ${key}`);
-  if (children.length > 0) {
-    const values = Object.values(await job.getChildrenValues()).sort();
-    if (String(values) !== String([...children].sort()))
-      note('wrong', `${key} its children returned ${String(values)}`);
-  }
-  return key;
 }
 
 worker.on('completed', (job) => note('completed', job.data.key ?? job.id));
 worker.on('failed', (job) => note('failed', job?.data.key ?? job?.id));
 worker.on('stalled', (id) => note('stalled', id));
 worker.on('lockRenewalFailed', () => note('lease-lost', NAME));
-worker.on('error', (error) => note('error', messageOf(error)));
+for (const opened of [queue, worker]) opened.on('error', (error) => note('error', messageOf(error)));
 
 function setClock(offset) {
   if (offset === 0) {
@@ -69,8 +71,10 @@ createInterface(process.stdin).on('line', async (line) => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms));
     console.log('unblocked');
   } else if (command === 'clock') setClock(Number(ms));
+  else if (command === 'running') console.log(`running ${JSON.stringify(running)}`);
   else if (command === 'close') {
     await worker.close();
+    await queue.close();
     process.exit(0);
   }
 });
