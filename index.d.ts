@@ -125,7 +125,7 @@ export declare class NativeQueue {
   publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
   /** The server's answer to `INFO`. */
   info(): Promise<string>
-  /** Pauses the queue and deletes all of it. */
+  /** Deletes all of a queue that is paused. */
   obliterate(force: boolean, count: number): Promise<void>
   /** Removes what waits, and what is delayed if that is wanted. */
   drain(delayed: boolean, now: number): Promise<void>

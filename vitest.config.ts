@@ -8,7 +8,7 @@ const STANDALONE_ONLY = {
     ...['server.unfit', 'steps.bounded', 'threads'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
-  'there is no server in it': ['schedulers.times'],
+  'there is no server in it': ['no-addon', 'schedulers.times'],
   'it is long, and watches over a process and the keys of a queue alone': ['memory'],
   'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],
   'its leases of 300 ms are lost when a server that all share is busy for so long': ['worker.lease'],

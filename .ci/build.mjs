@@ -94,7 +94,10 @@ async function writeCommonJs(cjs) {
     platform: 'node',
     target: 'node20',
     define: { 'import.meta.url': 'moduleUrl' },
-    banner: { js: "const moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+    // a bundle that is an ES module has no file name, and nothing beside it to be found by one
+    banner: {
+      js: "const moduleUrl = typeof __filename === 'string' ? require('node:url').pathToFileURL(__filename).href : '';",
+    },
     logLevel: 'warning',
   });
   // bundlers that go by `__esModule` take a default export from here; Node's own is the module anyway

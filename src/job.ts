@@ -3,7 +3,8 @@
  * needs no instance lives in `job-options.ts`, `job-wait.ts` and `producer.ts`.
  *
  * A job that comes from the engine carries JSON texts; `data`, `opts`, `returnvalue` and `stacktrace` are decoded when
- * they are first read. They are accessors, so `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
+ * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
+ * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from './backoffs.js';
@@ -11,6 +12,7 @@ import { beside, onceBeside } from './beside.js';
 import { rejectWith } from './errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import { completeByHand, extendLocks, failByHand } from './by-hand.js';
+import { bearMembers } from './own-members.js';
 import type { Failures } from './failures.js';
 import { FlowEncoder } from './flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from './errors/error-from-native.js';
@@ -424,6 +426,7 @@ export class Job<
     if (json.parent) job.parent = json.parent;
     if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;
     if (json.deduplicationId) job.deduplicationId = json.deduplicationId;
+    bearMembers(job, Job.prototype);
     return job;
   }
 
@@ -438,8 +441,9 @@ export class Job<
     job.holdTexts(found.data, found.opts, found.stacktrace);
     job.delay = 0;
     job.timestamp = found.timestamp;
-    job.processedOn = found.processedOn;
+    job.processedOn = found.processedOn || undefined;
     job.adoptExtra(found);
+    bearMembers(job, Job.prototype);
     return job;
   }
 
@@ -462,7 +466,8 @@ export class Job<
     job.delay = 0;
     job.attemptsStarted = 1;
     job.timestamp = timestamp;
-    job.processedOn = processedOn;
+    // a clock that stands at 0 tells no time, as in BullMQ
+    job.processedOn = processedOn || undefined;
     job.token = token;
     job.processedBy = processedBy;
     if (extra) {
@@ -498,7 +503,7 @@ export class Job<
     if (extra.attemptsStarted !== undefined) this.attemptsStarted = extra.attemptsStarted;
     if (extra.attemptsMade !== undefined) this.attemptsMade = extra.attemptsMade;
     if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
-    if (extra.finishedOn !== undefined) this.finishedOn = extra.finishedOn;
+    if (extra.finishedOn) this.finishedOn = extra.finishedOn;
     // the name of the worker that takes it comes first
     this.processedBy ??= extra.processedBy;
     if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
@@ -539,7 +544,7 @@ export class Job<
   /** @internal The failed try is in the queue. */
   recordFailure(failure: Pick<Failures, 'attemptsMade' | 'isFinal' | 'delay'>, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
-    if (failure.isFinal) this.finishedOn = finishedOn;
+    if (failure.isFinal) this.finishedOn = finishedOn || undefined;
     this.delay = failure.delay ?? this.delay;
   }
 

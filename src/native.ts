@@ -1,7 +1,22 @@
+/**
+ * Loads the addon, once: nothing else does. The types are those that its build writes.
+ */
+import { createRequire } from 'node:module';
 import type * as Native from '../index.js';
-// @ts-expect-error -- the loader is plain JavaScript; index.d.ts, imported above, holds its types
-import addon from '../index.cjs';
+import { noAddon } from './no-addon.js';
 
 export type * from '../index.js';
 
-export const native = addon as typeof Native;
+export const native = load();
+
+function load(): typeof Native {
+  try {
+    // The build is CommonJS, where a bundler is to see this call; the sources are run as ES modules, which have no require.
+    const addon: unknown =
+      // eslint-disable-next-line @typescript-eslint/no-require-imports -- see above
+      typeof require === 'function' ? require('../index.cjs') : createRequire(import.meta.url)('../index.cjs');
+    return addon as typeof Native;
+  } catch (error) {
+    throw noAddon(error);
+  }
+}

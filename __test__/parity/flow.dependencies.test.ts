@@ -276,11 +276,7 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
       const { job } = await stage.flowProducer().add({
         name: 'top',
         queueName: stage.name('top'),
-        children: [
-          child('late', { delay: 60_000 }),
-          child('plain', {}),
-          child('urgent', { priority: 3, attempts: 2 }),
-        ],
+        children: [child('late', { delay: 60_000 }), child('plain', {}), child('urgent', { priority: 3, attempts: 2 })],
       });
       const of = (type: 'pending' | 'processed') =>
         stage.queue({}, 'top').getDependencies(job.id as string, type, 0, -1);

@@ -101,6 +101,18 @@ describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
     expect(log.names.filter((name) => name !== 'error')).toEqual(['active', 'active', 'completed']);
   });
 
+  it('is told of as one pause', async () => {
+    const queue = stage.queue();
+    const log = new EventLog(stage.events(), ['paused', 'added']);
+    await queue.add('before', {});
+    await log.get('added');
+    await queue.obliterate();
+    await log.get('paused');
+    await queue.add('after', {});
+    await log.get('added', 2);
+    expect(log.names).toEqual(['added', 'paused', 'added']);
+  });
+
   it('leaves a worker that goes on with what is added then', async () => {
     const queue = stage.queue();
     const log = new EventLog(

@@ -99,7 +99,8 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    */
   lockRenewTime?: number;
   /**
-   * Milliseconds to wait before fetching again after a connection error.
+   * Has no effect: the engine connects again by itself, after 50 ms, then after twice as long, up to 500 ms, and fetches
+   * as soon as the server is back. What BullMQ refuses, 0 or less, is refused.
    * @defaultValue 15000
    */
   runRetryDelay?: number;

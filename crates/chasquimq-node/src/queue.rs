@@ -687,11 +687,11 @@ impl NativeQueue {
             .promise(env, async move { queue.server_info().await }, Output::Text)
     }
 
-    /// Pauses the queue and deletes all of it.
+    /// Deletes all of a queue that is paused.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn obliterate<'env>(&self, env: &'env Env, force: bool, count: u32) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        let work = async move { queue.obliterate(chasquimq::system_now_ms(), force, count).await };
+        let work = async move { queue.obliterate_paused(chasquimq::system_now_ms(), force, count).await };
         self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 

@@ -2,7 +2,7 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    now_ms (epoch ms, of the outcomes; 0 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+-- ARGV    now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
 --         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's, or less: what is fetched starts when this is
 --         carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a
@@ -26,7 +26,7 @@ local claim = 2 * number + (slot == 'w' and 1 or 0)
 local time = redis.call('TIME')
 local server_us = time[1] * 1000000 + time[2]
 local carried_out_ms = math.floor((server_us + offset_us) / 1000)
-if now_ms == 0 then now_ms = carried_out_ms end
+if now_ms < 0 then now_ms = carried_out_ms end
 
 -- @include lib/memo
 -- @include lib/state

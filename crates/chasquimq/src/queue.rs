@@ -515,6 +515,13 @@ impl Queue {
     /// [`Error::ActiveJobs`] unless `force`; [`Error::NotPaused`] when somebody resumes the queue meanwhile.
     pub async fn obliterate(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         self.pause(now_ms, true).await?;
+        self.obliterate_paused(now_ms, force, count).await
+    }
+
+    /// The same of a queue that is paused.
+    /// # Errors
+    /// As [`Queue::obliterate`].
+    pub async fn obliterate_paused(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
             let args = [

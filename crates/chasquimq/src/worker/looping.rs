@@ -46,6 +46,8 @@ const MAX_BYTES: i64 = 4 * 1024 * 1024;
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
+/// For a step's time: the moment at which it is carried out.
+const CARRIED_OUT: i64 = -1;
 /// Pause before a step that the server refused is tried again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -97,8 +99,8 @@ pub(super) struct Loop {
 struct Asked {
     slot: &'static str,
     number: i64,
-    // 0: the caller's clock at the moment the step is carried out
-    now_ms: u64,
+    // of the caller's clock
+    now_ms: i64,
     want: i64,
     surplus: i64,
     leaves_due: bool,
@@ -539,7 +541,7 @@ impl Loop {
         Asked {
             slot: "s",
             number: self.step_number,
-            now_ms: outcomes.now_ms,
+            now_ms: outcomes.now_ms as i64,
             want,
             surplus,
             leaves_due: self.due.is_left(Instant::now()) && !self.caller.is_foreign(),
@@ -573,7 +575,7 @@ impl Loop {
     fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
         let limiter = self.options.limiter;
         let mut args = vec![
-            Arg::Int(asked.now_ms as i64),
+            Arg::Int(asked.now_ms),
             Arg::from(self.options.id.as_str()),
             Arg::from(asked.slot),
             Arg::Int(asked.number),
@@ -792,7 +794,7 @@ impl Loop {
         let asked = Asked {
             slot: "w",
             number: self.wait_number,
-            now_ms: 0,
+            now_ms: CARRIED_OUT,
             want,
             surplus,
             leaves_due: false,
@@ -867,7 +869,7 @@ impl Loop {
         let asked = Asked {
             slot: "w",
             number,
-            now_ms: system_now_ms(),
+            now_ms: system_now_ms() as i64,
             want,
             surplus,
             leaves_due: false,

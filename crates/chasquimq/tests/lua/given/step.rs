@@ -73,7 +73,7 @@ const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 
 /// A step at 1000 of worker `w`, which fetches nothing and keeps everything unless told otherwise.
 pub struct Step {
-    now_ms: u64,
+    now_ms: i64,
     owner: String,
     slot: &'static str,
     number: Option<u64>,
@@ -116,7 +116,10 @@ impl Step {
     }
 
     pub fn at(self, now_ms: u64) -> Self {
-        Self { now_ms, ..self }
+        Self {
+            now_ms: now_ms as i64,
+            ..self
+        }
     }
 
     pub fn number(self, number: u64) -> Self {
@@ -134,7 +137,7 @@ impl Step {
     /// In the slot of steps behind a wait, with the caller's clock minus the server's.
     pub fn behind_wait(self, offset_us: i64) -> Self {
         Self {
-            now_ms: 0,
+            now_ms: -1,
             slot: "w",
             offset_us,
             ..self
