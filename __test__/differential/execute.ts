@@ -8,6 +8,7 @@ import { call, Handlers, Signals } from './handler.js';
 import { fieldsOf, Observer } from './observe.js';
 import type { Action, JobPlan, Observation, Program, SeenJob, SeenWorker, Step, WorkerPlan } from './program.js';
 import { settle } from './settle.js';
+import { Clock } from './clock.js';
 import { decode, messageOf, shown, UUID } from './values.js';
 
 const PROCESSOR = fileURLToPath(new URL('./processors/scripted.mjs', import.meta.url));
@@ -62,6 +63,7 @@ class World {
   readonly #answers: Record<string, string> = {};
   readonly #flowErrors: string[] = [];
   readonly #base;
+  readonly #clock = new Clock();
   #touched = 0;
   #marks = 0;
 
@@ -123,6 +125,9 @@ class World {
         return shown(await this.#workers[step.worker].worker?.resume());
       case 'add':
         return await this.#add(step);
+      case 'clock':
+        this.#clock.leap(step.ms);
+        return undefined;
       case 'settle':
         return await this.#settle();
       case 'held':
@@ -188,7 +193,7 @@ class World {
     if (how === 'bulk') added.push(...(await this.#queues[queue].addBulk(calls)));
     else for (const { name, data, opts } of calls) added.push(await this.#queues[queue].add(name, data, opts));
     for (const { name, id = '' } of added) this.#jobs.set(name, { queue, id });
-    return shown(added.slice(0, 5).map(({ id }) => id));
+    return shown(this.#handlersAddTo(queue) ? added.length : added.slice(0, 5).map(({ id }) => id));
   }
 
   /** A job with copies as so many jobs, whose scripts are known from then on. */
@@ -417,14 +422,17 @@ class World {
   #normal(text: string): string {
     const own = text.replaceAll(this.place.prefix, '<prefix>').replace(UUID, '<uuid>');
     // of children that handlers add the ids depend on who is the first
-    return own.replace(/child (<prefix>:q\d+):\d+ failed/g, 'child $1:<id> failed');
+    const child = own.replace(/child (<prefix>:q\d+):\d+ failed/g, 'child $1:<id> failed');
+    // which line of which library fell over a job that its handler has spoilt is its own affair
+    return child.replace(
+      /Cannot (read|destructure|assign to read only|add) propert[^"\\\n]*/g,
+      'a TypeError of JavaScript',
+    );
   }
 
   /** Ids depend on which handler was the first to add a child. */
   #normalError(error: Error): string {
-    const text = this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
-    // which line of which library fell over a job that its handler spoiled is its own affair
-    return text.replace(/^Cannot (read|destructure|assign|add) .*/, 'a TypeError of JavaScript');
+    return this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
   }
 
   #normalised(observation: Observation): Observation {
@@ -432,6 +440,7 @@ class World {
   }
 
   async close(): Promise<void> {
+    this.#clock.restore();
     this.#signals.giveAll();
     const all = [...this.#queues, ...this.#events, this.#flows].map((opened) => opened.close().catch(() => undefined));
     await Promise.race([Promise.all(all), sleep(CLOSE_MS)]); // whatever hangs is not waited for

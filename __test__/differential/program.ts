@@ -73,6 +73,8 @@ export type Step =
       readonly how: 'one' | 'bulk' | 'flow';
       readonly jobs: readonly JobPlan[];
     }
+  /** `Date.now()` says another time. */
+  | { readonly do: 'clock'; readonly ms: number }
   /** Until nothing changes any more but by further steps. */
   | { readonly do: 'settle' }
   /** Until so many handlers wait for that signal. */

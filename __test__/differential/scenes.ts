@@ -26,6 +26,7 @@ export const SCENES: readonly Scene[] = [
   { weight: 3, play: busy },
   { weight: 2, play: abandoned },
   { weight: 2, play: limited },
+  { weight: 2, play: otherTimes },
   { weight: 1, play: sandboxed },
 ];
 
@@ -376,10 +377,13 @@ function abandoned(draft: Draft): void {
   const quick = { lockDuration: 400, stalledInterval: 200 };
   const first = draft.worker({ queue, kind: 'function', concurrency: n, opts: quick });
   const opts: Record<string, Plain> = { ...quick, ...(draft.once(2) && { maxStalledCount: draft.between(0, 2) }) };
-  const second = draft.worker({ queue, kind: 'function', concurrency: draft.oneOf(CONCURRENCY), opts });
+  const concurrency = draft.oneOf(CONCURRENCY);
+  const second = draft.worker({ queue, kind: 'function', concurrency, opts, strategy: strategy(draft) });
   const plans = draft.times(n, (): JobPlan => {
     const { key, opts: own, script = [] } = job(draft);
-    return { key, opts: { ...own, delay: 0 }, script: [[{ do: 'hold', signal }], ...script] };
+    // a lock has another life there than a lease has here
+    const runs = script.map((run) => run.filter((action) => action.do !== 'call' || action.method !== 'extendLock'));
+    return { key, opts: { ...own, delay: 0 }, script: [[{ do: 'hold', signal }], ...runs] };
   });
   draft.step({ do: 'start', worker: first }, { do: 'add', queue, how: 'one', jobs: plans });
   draft.step({ do: 'held', signal, times: n }, { do: 'stop', worker: first, force: true });
@@ -397,6 +401,24 @@ function limited(draft: Draft): void {
   draft.step(addStep(draft, queue, plans));
   const index = draft.worker({ queue, kind: 'function', concurrency: draft.oneOf(CONCURRENCY), opts, strategy: [0] });
   draft.step({ do: 'start', worker: index }, SETTLE);
+}
+
+/** The clock is wrong, and leaps: what is due then goes by it. */
+function otherTimes(draft: Draft): void {
+  if (draft.steps.length > 0) return administered(draft);
+  const queue = draft.queue();
+  const day = 86_400_000;
+  const plans = draft.times(draft.between(1, 4), (): JobPlan => {
+    const { key, opts, script } = job(draft);
+    return { key, script, opts: { ...opts, ...(draft.once(2) && { delay: draft.oneOf([day, 2 * day, 20]) }) } };
+  });
+  if (draft.once(2)) draft.step({ do: 'clock', ms: draft.oneOf([1_000 * day, -10_000 * day]) });
+  draft.step(addStep(draft, queue, plans), { do: 'start', worker: worker(draft, queue) }, SETTLE);
+  for (let i = draft.between(1, 3); i > 0; i--) {
+    // a job wakes workers that wait for what is due later
+    const woken = addStep(draft, queue, [{ key: draft.key() }]);
+    draft.step({ do: 'clock', ms: draft.oneOf([1_000, day, 30 * day]) }, woken, SETTLE);
+  }
 }
 
 function sandboxed(draft: Draft): void {

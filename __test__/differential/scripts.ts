@@ -123,7 +123,7 @@ function onTheWay(draft: Draft, timed: boolean): Action {
 
 function setOpt(draft: Draft, timed: boolean): Action {
   const [name, values] = draft.oneOf<readonly [string, readonly Plain[]]>([
-    ['attempts', [...ATTEMPTS, null, { $: 'undefined' }]],
+    ['attempts', ATTEMPTS],
     ['backoff', timed ? [...BACKOFFS, null, { $: 'undefined' }] : [null, 0, { $: 'undefined' }]],
     ['lifo', [true, false, null]],
     ['removeOnComplete', [true, false, 0]],

@@ -1,5 +1,6 @@
 /** The wanted differences (README, "Wanted differences") that programs meet, each with its reason. */
 import type { Difference } from './compare.js';
+import type { Thrown } from './values.js';
 import type { Action, JobPlan, Observation, Program, Step } from './program.js';
 
 export interface Context {
@@ -29,26 +30,29 @@ export const WANTED: readonly Wanted[] = [
     row: '`throw undefined`, `throw null`',
     reason: 'the job fails here and stays active there; so it does with an error whose message is null',
     applies: (difference, { program }) => {
-      const throwsNothing = ({ script = [] }: JobPlan) =>
-        script
-          .flat()
-          .some((action) => action.do === 'throw' && ['null', 'undefined', 'nullMessage'].includes(action.what));
-      const job = planOf(difference, program);
-      return job ? throwsNothing(job) : consequence(difference) && plansOf(program).some(throwsNothing);
+      const concerned = plansAbout(difference, program);
+      const candidates = concerned.length > 0 ? concerned : consequence(difference) ? plansOf(program) : [];
+      return candidates.some((plan) => throws(plan, ['null', 'undefined', 'nullMessage']));
     },
   },
   {
     row: 'Other thrown values without a message',
-    reason: 'failedReason is empty here and the text `null` there',
-    applies: ({ path, bullmq, chasquimq }) =>
-      /\.(failedReason|events|stacktraceHead|workerEvents)$/.test(path) &&
-      withoutReason(bullmq) === withoutReason(chasquimq),
+    reason: 'failedReason is empty here, and there the text `null`, or that of an earlier failure',
+    applies: (difference, { program }) => {
+      const { path, bullmq, chasquimq } = difference;
+      if (!/\.(failedReason|events|stacktraceHead|workerEvents)$/.test(path)) return false;
+      const isOlder =
+        path.endsWith('.failedReason') &&
+        chasquimq === 'undefined' &&
+        plansAbout(difference, program).some((plan) => throws(plan, ['text', 'number', 'function']));
+      return isOlder || withoutReason(bullmq) === withoutReason(chasquimq);
+    },
   },
   {
     row: 'Texts that are numbers in job options',
     reason: 'the job waits for its delay here, and starts at once there',
     applies: (difference, { program }) => {
-      const job = planOf(difference, program);
+      const [job] = plansAbout(difference, program);
       return ['delay', 'attempts', 'timestamp'].some((name) => typeof job?.opts?.[name] === 'string');
     },
   },
@@ -109,15 +113,20 @@ const withoutReason = (text: string): string =>
 
 /** What tells of a job that took another way, without being the job's. */
 function consequence({ path }: Difference): boolean {
-  return /\.errors$|\.counts$|settle$|steps\.(end|atLast)$/.test(path);
+  return /\.errors$|\.counts$|^steps\./.test(path);
 }
 
-/** The plan of the job that this difference is about. */
-function planOf({ path }: Difference, program: Program): JobPlan | undefined {
-  const [, name = ''] = /^jobs\.([^.]*)\./.exec(path) ?? [];
-  const key = name.split('/').at(-1)?.split(/[#.]/)[0];
-  return plansOf(program).find((plan) => plan.key === key);
+/** The plan of the job that this difference is about, and those of the jobs that added it. */
+function plansAbout({ path }: Difference, program: Program): JobPlan[] {
+  const [, name = ''] = /^jobs\.(.*)\.(?:fields\.)?\w+$/.exec(path) ?? [];
+  const keys = name.split('/').map((part) => part.split(/[#.]/)[0]);
+  return plansOf(program)
+    .filter(({ key }) => keys.includes(key))
+    .toSorted((a, b) => keys.indexOf(b.key) - keys.indexOf(a.key));
 }
+
+const throws = ({ script = [] }: JobPlan, what: readonly Thrown[]): boolean =>
+  script.flat().some((action) => action.do === 'throw' && what.includes(action.what));
 
 export function plansOf(program: Program): JobPlan[] {
   return program.steps.flatMap((step: Step) => (step.do === 'add' ? step.jobs.flatMap(plansBelow) : []));
