@@ -6,6 +6,8 @@ local PROMOTE_LIMIT = 1000
 
 -- A step that has taken so many bytes takes no more, whatever was wanted: the worker comes again for the rest.
 local MOST_BYTES = 2 * 1024 * 1024
+-- Records of a step beyond which no surplus is taken.
+local MOST_RECORDS = 1000
 -- Records of unknown size that are read at once.
 local FIRST_RECORDS = 32
 
@@ -54,10 +56,10 @@ local function promote_due_for(room, now_ms)
   D.ids = ids
 end
 
--- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
+-- R collects what is taken. records: how many have one; items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
 -- of one of children, lib/frame), or 0, ids of records; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest:
 -- what was broken heads the line now.
-local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, takes_set = {}, active_set = {}, rest = false }
+local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, records = 0, takes_set = {}, active_set = {}, rest = false }
 
 -- Active entries of records taken in one step differ in their count of starts only.
 local active_entries = {}
@@ -139,6 +141,7 @@ local function add_records_taken(ids, bodies, vitals, W)
   give_records(R.items, ids, bodies, texts, starts)
   emit(n, { 'X', 'active', ids, 'prev', 'waiting' })
   R.taken = R.taken + n
+  R.records = R.records + n
   R.bytes = R.bytes + bytes
 end
 
@@ -245,6 +248,7 @@ end
 
 -- Records that are taken at once beyond those that start now: more, once they are known to be small.
 local function surplus_chunk()
+  if R.records >= MOST_RECORDS then return 0 end
   return R.taken >= 64 and R.bytes / R.taken < 4096 and 256 or 64
 end
 
@@ -277,7 +281,7 @@ local function take_front(want, most, W)
     take_records(ids, W)
     S.waiting = S.waiting - (R.taken - before)
   end
-  while R.taken < most and R.bytes < MOST_BYTES do
+  while R.taken < most and R.bytes < MOST_BYTES and R.records < MOST_RECORDS do
     local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
     if #ids == 0 then return end
     local fit = #ids

@@ -40,6 +40,8 @@ use crate::{
     },
 };
 
+/// Jobs that a step takes to start now; a worker that wants more takes another step.
+const MOST_WANTED: i64 = 1000;
 /// Bytes of jobs a step takes beyond those that start now.
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
 /// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
@@ -601,6 +603,7 @@ impl Loop {
         let (want, surplus) = self.pace.ask(held, self.options.concurrency);
         match self.fetching {
             true if self.is_limited() => (0, 0),
+            true if i64::from(want) > MOST_WANTED => (MOST_WANTED, 0),
             true => (i64::from(want), i64::from(surplus)),
             false => (-1, 0),
         }
@@ -750,6 +753,7 @@ impl Loop {
         if want < 0 {
             return;
         }
+        self.look_again |= found.taken >= MOST_WANTED && self.room(0).0 > 0;
         self.hungry = want > 0 && found.taken < want;
         if self.hungry {
             self.due.has_room(found);
