@@ -31,7 +31,9 @@ export const WANTED: readonly Wanted[] = [
     reason: 'the job fails here and stays active there; so it does with an error whose message is null',
     applies: (difference, { program }) => {
       const concerned = plansAbout(difference, program);
-      const candidates = concerned.length > 0 ? concerned : consequence(difference) ? plansOf(program) : [];
+      // in line one job's way is that of the others
+      const all = program.ordered || (concerned.length === 0 && consequence(difference));
+      const candidates = all ? plansOf(program) : concerned;
       return candidates.some((plan) => throws(plan, ['null', 'undefined', 'nullMessage']));
     },
   },
