@@ -548,17 +548,13 @@ end
 -- @warm
 
 -- @cold
--- A job without a record that is refused may lie in a frame that was taken again, or by somebody else.
+-- A job without a record that is refused may lie in a frame: it was taken again, by somebody else, or another one has its id by now.
 local function name_mismatches()
+-- @include lib/find
   for _, refusal in ipairs(F.rejected) do
-    local first, offset, code = refusal[1], refusal[2], refusal[3]
-    local take = code == ERROR_JOB_MISSING and first > 0 and F.takes[first].take
-    if take then
-      local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), entry_id(first, REFERENCE_SEQ), 'COUNT', 1)[1]
-      local n = tonumber(entry and entry[1]:match('%-(%d+)$') or 0)
-      local chars = take[2] == '' and string.rep('1', n) or take[2]
-      if chars:sub(offset + 1, offset + 1) == '1' then refusal[3] = ERROR_LOCK_MISMATCH end
-    end
+    local first, place, code = refusal[1], refusal[2], refusal[3]
+    local job = code == ERROR_JOB_MISSING and locate(first > 0 and whole(first + place) or place)
+    if job then refusal[3] = job.state == 'active' and ERROR_LOCK_MISMATCH or ERROR_LOCK_MISSING end
   end
 end
 -- @warm

@@ -197,3 +197,16 @@ fn the_result_of_a_job_that_was_obliterated_is_not_that_of_the_next_one_of_its_n
     let ended = Step::by("w").number(FIRST + 3).of_claim(22).done(1, 2, 0, 2);
     assert_eq!(queue.step(ended), "[[] [] -1 0 0]");
 }
+
+#[test]
+fn an_old_result_finds_that_the_new_job_of_its_number_has_completed() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    queue.step(Step::by("w").number(FIRST).want(1));
+    run!(queue, PAUSE, 1001, 1);
+    assert_eq!(run!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
+    queue.add(1003, Plan::new().frame(2));
+    queue.step(Step::by("w").number(FIRST + 1).want(2));
+    queue.step(Step::by("w").number(FIRST + 2).of_claim(22).done(1, 2, 0, 2));
+    let ended = Step::by("w").number(FIRST + 3).of_claim(20);
+    assert_eq!(queue.step(ended.done_with(1, 1, 0, &["1"])), "[[[1 0 -2 20]] [] -1 0 0]");
+}
