@@ -208,5 +208,8 @@ fn an_old_result_finds_that_the_new_job_of_its_number_has_completed() {
     queue.step(Step::by("w").number(FIRST + 1).want(2));
     queue.step(Step::by("w").number(FIRST + 2).of_claim(22).done(1, 2, 0, 2));
     let ended = Step::by("w").number(FIRST + 3).of_claim(20);
-    assert_eq!(queue.step(ended.done_with(1, 1, 0, &["1"])), "[[[1 0 -2 20]] [] -1 0 0]");
+    assert_eq!(
+        queue.step(ended.done_with(1, 1, 0, &["1"])),
+        "[[[1 0 -2 20]] [] -1 0 0]"
+    );
 }
