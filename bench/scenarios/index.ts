@@ -8,12 +8,14 @@ import { priorityScenario } from './priority.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
+import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
 /** In the order in which they run and are reported. */
 export const scenarios: readonly Scenario[] = [
   ...addScenarios,
   ...workerScenarios,
+  ...waitingScenarios,
   retryScenario,
   delayedScenario,
   priorityScenario,

@@ -27,11 +27,19 @@ function workerScenario({ name, title, concurrency, retention, firstProbe }: Wor
     title,
     metrics: throughputMetrics,
     size: { kind: 'calibrated', step: 1, firstProbe },
-    run: (stage, jobs) => processAll(stage, jobs, concurrency, retention),
+    run: (stage, jobs) => processAll(stage, jobs, { concurrency, retention, processor: async () => undefined }),
   };
 }
 
-async function processAll(stage: Stage, jobs: number, concurrency: number, retention: JobSettings): Promise<Sample> {
+interface Work {
+  readonly concurrency: number;
+  readonly retention: JobSettings;
+  processor(): Promise<unknown>;
+}
+
+/** Runs warm-up and measured jobs, and samples the measured ones. */
+export async function processAll(stage: Stage, jobs: number, work: Work): Promise<Sample> {
+  const { concurrency, retention, processor } = work;
   // A tenth is enough for the worker to find its stride, ten rounds of its slots are needed where a tenth is little.
   const warmUp = Math.max(Math.ceil(jobs / 10), concurrency * 10, 100);
   const total = warmUp + jobs;
@@ -47,7 +55,7 @@ async function processAll(stage: Stage, jobs: number, concurrency: number, reten
     watch.start();
   };
   const worker = await stage.openWorker({
-    processor: async () => undefined,
+    processor,
     concurrency,
     onCompleted: () => {
       completions.add();
