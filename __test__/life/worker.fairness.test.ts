@@ -18,7 +18,8 @@ const WINDOW_MS = 5_000;
 
 describe('worker.fairness', () => {
   const stage = useStage(chasquimq);
-  useWatchdog(stage);
+  // handlers of these tests keep the event loop busy
+  useWatchdog(stage, { pauseMs: Infinity });
 
   const jobs = (name: string, count: number) => Array.from({ length: count }, (_, i) => ({ name, data: i }));
 

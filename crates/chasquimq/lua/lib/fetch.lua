@@ -8,8 +8,8 @@ local PROMOTE_LIMIT = 1000
 local MOST_BYTES = 2 * 1024 * 1024
 -- Records of a step beyond which no surplus is taken.
 local MOST_RECORDS = 1000
--- Records of unknown size that are read at once.
-local FIRST_RECORDS = 32
+-- Records of unknown size that are read at once: 2 MiB, if they are as large as they may be.
+local FIRST_RECORDS = 8
 
 -- @include lib/allowed
 
@@ -173,11 +173,16 @@ local function take_records(ids, W)
   add_records_taken(ids, redis.call('HMGET', base .. 'jobs', unpack(ids)), vitals, W)
 end
 
--- Records that may be read at once, by what those taken so far were like; 0 when they were enough.
+-- Records for which there is room, if they are like what was taken so far.
+local function fitting_records()
+  return math.floor((MOST_BYTES - R.bytes) * R.taken / math.max(R.bytes, 1))
+end
+
+-- Records that may be read at once; 0 when there were enough.
 local function records_chunk()
   if R.taken < FIRST_RECORDS then return FIRST_RECORDS end
   if R.bytes >= MOST_BYTES then return 0 end
-  return math.max(math.min(math.floor((MOST_BYTES - R.bytes) * R.taken / math.max(R.bytes, 1)), 1000), 1)
+  return math.max(math.min(fitting_records(), 1000), 1)
 end
 
 -- Takes the first `most` records, or fewer whose bytes are enough. Gives how many of the ids it is done with.
@@ -248,8 +253,9 @@ end
 
 -- Records that are taken at once beyond those that start now: more, once they are known to be small.
 local function surplus_chunk()
-  if R.records >= MOST_RECORDS then return 0 end
-  return R.taken >= 64 and R.bytes / R.taken < 4096 and 256 or 64
+  if R.records >= MOST_RECORDS or R.bytes >= MOST_BYTES then return 0 end
+  if R.taken < FIRST_RECORDS then return FIRST_RECORDS end
+  return math.max(math.min(fitting_records(), R.taken >= 64 and 256 or 64), 1)
 end
 
 -- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
@@ -281,8 +287,10 @@ local function take_front(want, most, W)
     take_records(ids, W)
     S.waiting = S.waiting - (R.taken - before)
   end
-  while R.taken < most and R.bytes < MOST_BYTES and R.records < MOST_RECORDS do
-    local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, 1000) - 1)
+  while R.taken < most do
+    local chunk = R.taken < FIRST_RECORDS and FIRST_RECORDS or surplus_chunk()
+    if chunk == 0 then break end
+    local ids = redis.call('LRANGE', base .. 'front', 0, math.min(most - R.taken, chunk) - 1)
     if #ids == 0 then return end
     local fit = #ids
     for i, vitals_raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(ids))) do

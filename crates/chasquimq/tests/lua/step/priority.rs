@@ -43,11 +43,13 @@ fn surplus_is_bounded_by_its_bytes() {
     queue.key_is("state", "id=200 active=13");
     queue.step(Step::by("w").want(3).surplus(150).max_bytes(1));
     queue.key_is("state", "id=200 active=16");
-    // looked at every 64 jobs
+    // looked at after some jobs, and then every 64
     queue.step(Step::by("w").want(3).surplus(150).max_bytes(20));
     queue.key_is("state", "id=200 active=19");
     queue.step(Step::by("w").want(3).surplus(180).max_bytes(100));
-    queue.key_is("state", "id=200 active=86");
+    queue.key_is("state", "id=200 active=30");
+    queue.step(Step::by("w").want(3).surplus(160).max_bytes(150));
+    queue.key_is("state", "id=200 active=105");
 }
 
 #[test]
