@@ -5,10 +5,10 @@
 local PROMOTE_LIMIT = 1000
 
 -- A step that has taken so many bytes takes no more, whatever was wanted: the worker comes again for the rest.
-local MOST_BYTES = 2 * 1024 * 1024
+local MOST_BYTES = 1024 * 1024
 -- Records of a step beyond which no surplus is taken.
 local MOST_RECORDS = 1000
--- Records of unknown size that are read at once: 2 MiB, if they are as large as they may be.
+-- Records of unknown size that are read at once: 2 MiB, if all are as large as they may be.
 local FIRST_RECORDS = 8
 
 -- @include lib/allowed

@@ -11,7 +11,7 @@ const APART: usize = 20;
 const FAILED: usize = 16;
 const OTHER: usize = 12;
 /// Bytes for a microsecond: of results that lie apart, and of texts that scripts pack.
-const BYTES_APART: usize = 400;
+const BYTES_APART: usize = 200;
 const BYTES_PACKED: usize = 80;
 
 /// Takes off what goes into the next step: whole flushes, or a part of the first. A part is told by true: its flush is recorded when the
