@@ -60,6 +60,11 @@ export class Delivery {
     this.text = batch.text;
   }
 
+  /** The taking that brought these jobs. */
+  get claim(): number {
+    return this.batch.claim;
+  }
+
   /** The token of a job that starts in the slot of this number. */
   tokenOf(slot: string): string {
     return this.tokens + slot;

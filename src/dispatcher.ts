@@ -218,7 +218,10 @@ export class Dispatcher {
     const { options } = this;
     const delivery = this.deliveries[0];
     slot.handle = delivery.handle;
-    slot.token = delivery.tokenOf(slot.number);
+    if (slot.claim !== delivery.claim) {
+      slot.claim = delivery.claim;
+      slot.token = delivery.tokenOf(slot.number);
+    }
     const job = delivery.take(options.JobClass, options.owner, slot.token, options.workerName);
     if (delivery.left === 0) this.deliveries.shift();
     this.left--;
@@ -505,8 +508,9 @@ function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map
 class Slot {
   job: Job | undefined = undefined;
   handle = 0;
-  /** Token of its job. */
+  /** Token of its job, and the taking of which it tells. */
   token = '';
+  claim = 0;
   controller: AbortController | undefined = undefined;
   readonly onFulfilled: (value: unknown) => void;
   readonly onRejected: (error: unknown) => void;

@@ -8,8 +8,8 @@ local PROMOTE_LIMIT = 1000
 local MOST_BYTES = 1024 * 1024
 -- Records of a step beyond which no surplus is taken.
 local MOST_RECORDS = 1000
--- Records of unknown size that are read at once: 2 MiB, if all are as large as they may be.
-local FIRST_RECORDS = 8
+-- Records of unknown size that are read at once: 2 MiB, if all are as large as they may be; and when the first one is small.
+local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096
 
 -- @include lib/allowed
 
@@ -178,9 +178,12 @@ local function fitting_records()
   return math.floor((MOST_BYTES - R.bytes) * R.taken / math.max(R.bytes, 1))
 end
 
--- Records that may be read at once; 0 when there were enough.
-local function records_chunk()
-  if R.taken < FIRST_RECORDS then return FIRST_RECORDS end
+-- Records that may be read at once, beginning with this one, if `wanted` are; 0 when there were enough.
+local function records_chunk(id, wanted)
+  if R.taken < FIRST_RECORDS then
+    local is_small = wanted > FIRST_RECORDS and redis.call('HSTRLEN', base .. 'jobs', id) <= SMALL
+    return is_small and FIRST_SMALL or FIRST_RECORDS
+  end
   if R.bytes >= MOST_BYTES then return 0 end
   return math.max(math.min(fitting_records(), 1000), 1)
 end
@@ -189,7 +192,7 @@ end
 local function take_records_within(ids, most, W)
   local at = 0
   while at < most do
-    local chunk = records_chunk()
+    local chunk = records_chunk(ids[at + 1], most - at)
     if chunk == 0 then break end
     local to = math.min(at + chunk, most)
     take_records(to - at == #ids and ids or { unpack(ids, at + 1, to) }, W)
@@ -262,7 +265,12 @@ end
 local function take_prioritized(want, most, W)
   while R.taken < most do
     local room = R.taken < want and want - R.taken or R.bytes < W.max_bytes and most - R.taken or 0
-    local count = math.min(room, R.taken < want and records_chunk() or surplus_chunk())
+    local first = room > 0 and redis.call('ZRANGE', base .. 'prioritized', 0, 0)[1]
+    if not first then
+      if room > 0 then S.place = FIRST_PLACE end
+      return
+    end
+    local count = math.min(room, R.taken < want and records_chunk(first, room) or surplus_chunk())
     if count == 0 then return end
     -- cheaper than ZPOPMIN, which gives scores that nobody needs
     local ids = redis.call('ZRANGE', base .. 'prioritized', 0, count - 1)
@@ -278,7 +286,7 @@ end
 
 local function take_front(want, most, W)
   while R.taken < want do
-    local chunk = R.taken == 0 and FIRST_RECORDS or records_chunk()
+    local chunk = R.taken < FIRST_RECORDS and FIRST_RECORDS or records_chunk()
     if chunk == 0 then break end
     local ids = redis.call('LPOP', base .. 'front', math.min(want - R.taken, chunk))
     if not ids then return end
@@ -377,7 +385,7 @@ end
 local function take_due(want, most, W)
   local ids = D.ids
   while D.at < #ids and R.taken < most do
-    local room = R.taken < want and math.min(want - R.taken, records_chunk())
+    local room = R.taken < want and math.min(want - R.taken, records_chunk(ids[D.at + 1], want - R.taken))
       or R.bytes < W.max_bytes and math.min(most - R.taken, surplus_chunk()) or 0
     if room == 0 then return end
     local to = math.min(D.at + room, #ids)
