@@ -87,7 +87,7 @@ describe.each(libraries)('$name: worker.numbers', ({ lib }) => {
       const queue = stage.queue();
       await queue.add('job', {}, { attempts: 1e6, backoff: { type: 'exponential', delay: 1 } });
       const worker = stage.worker(null);
-      const job = (await worker.getNextJob('token'));
+      const job = await worker.getNextJob('token');
       job.attemptsMade = 2000;
       await job.moveToFailed(new Error('try 2001'), 'token');
       await waitsForEver(queue, job);
@@ -199,7 +199,7 @@ describe.each(libraries)('$name: worker.numbers', ({ lib }) => {
   it('moveToDelayed refuses a BigInt', async () => {
     const queue = stage.queue();
     await queue.add('job', {});
-    const job = (await stage.worker(null).getNextJob('token'));
+    const job = await stage.worker(null).getNextJob('token');
     expect((await rejection(job.moveToDelayed(1n as never, 'token'))).name).toBe('TypeError');
     expect(await job.getState()).toBe('active');
   });

@@ -1,5 +1,5 @@
 /** Calls that reach a great many jobs at once: each part is one call of a user, or what a worker does behind it. */
-import type { Queue} from '../../src/index.js';
+import type { Queue } from '../../src/index.js';
 import { FlowProducer, Worker } from '../../src/index.js';
 import type { Life } from './sizes.js';
 
