@@ -56,9 +56,9 @@ local function promote_due_for(room, now_ms)
   D.ids = ids
 end
 
--- R collects what is taken. records: how many have one; items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
--- of one of children, lib/frame), or 0, ids of records; taken (jobs), doomed (of them, those that were taken only to fail), bytes; rest:
--- what was broken heads the line now.
+-- R collects what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
+-- of one of children, lib/frame), or 0, ids of records; taken (jobs), records (of them, those with a record), doomed (of them, those that
+-- were taken only to fail), bytes; rest: what was broken heads the line now.
 local R = { items = {}, ids = {}, taken = 0, doomed = 0, bytes = 0, records = 0, takes_set = {}, active_set = {}, rest = false }
 
 -- Active entries of records taken in one step differ in their count of starts only.
@@ -367,7 +367,7 @@ end
 
 local function take_log(want, most, W)
   while S.waiting > 0 and R.taken < most and not R.rest do
-    -- eight entries are no more than the bytes of one step
+    -- eight entries have 2 MiB at most
     local count = math.max(math.min(math.ceil((most - R.taken) / 64), 8), 1)
     local entries = redis.call('XRANGE', base .. 'log', '(' .. entry_id(S.cursor_ms, S.cursor_seq), '+', 'COUNT', count)
     if #entries == 0 then
