@@ -165,7 +165,9 @@ export class Child {
         },
       };
       this.send({ cmd: 'start', job: job.asJSONSandbox(), ...(token !== undefined && { token }) });
-      signal?.addEventListener('abort', cancel);
+      // else it was aborted while the child started
+      if (signal?.aborted) cancel();
+      else signal?.addEventListener('abort', cancel);
     });
     return done.finally(() => signal?.removeEventListener('abort', cancel));
   }

@@ -114,9 +114,7 @@ function ask(method: Asked, args: unknown[]): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       questions.delete(question);
-      const error = new Error(`${method} timed out in (${PATIENCE_MS}ms)`);
-      error.name = 'TimeoutError';
-      reject(error);
+      reject(new Error(`TimeoutError: ${method} timed out in (${PATIENCE_MS}ms)`));
     }, PATIENCE_MS);
     questions.set(question, ({ value, error }) => {
       clearTimeout(timer);

@@ -57,6 +57,12 @@ const kinds = {
     await job.moveToDelayed(Date.now() + 60000, 'theirs');
     throw Object.assign(new Error('moved'), { name: 'DelayedError' });
   },
+  async asks(job, token) {
+    const ask = (method) => (method === 'moveToWaitingChildren' ? job[method](token) : job[method]());
+    const answers = await Promise.allSettled(job.data.map(ask));
+    return answers.map(({ value, reason }) => (reason ? [reason.name, reason.message] : value));
+  },
+  asksOne: (job) => job[job.data](),
   exits: (job) => process.exit(job.data.code),
   async uncaught() {
     setTimeout(() => {
@@ -70,6 +76,10 @@ const kinds = {
       signal.addEventListener('abort', () => reject(new Error(`aborted: ${signal.reason}`)));
     });
   },
+  untilAborted: (job, token, signal) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(new Error(`aborted: ${JSON.stringify(signal.reason)}`)));
+    }),
   circle() {
     const circle = {};
     circle.self = circle;
