@@ -4,10 +4,10 @@
  *
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
-import { errorFromNative } from './errors/error-from-native.js';
+import { ownError, rejectedWith } from './errors/error-from-native.js';
 import { grown } from './grown.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
-import type { NativeAdded, NativeQueue } from './native.js';
+import type { NativeAdded, NativeError, NativeQueue } from './native.js';
 
 /** What the producer needs of a job. */
 export interface AddedJob {
@@ -25,11 +25,17 @@ const MAX_TEXT = 4 * 1024 * 1024;
 // Taken at load, so that a user's fake timers do not hold up jobs.
 const nextTick = process.nextTick.bind(process);
 
+/** Why a job was not added: an error, or what the engine says, of which each caller gets an error of its own. */
+type Refusal = Error | NativeError;
+
+/** Settles a caller's promise. */
+type Resolve<T> = (value: T | PromiseLike<T>) => void;
+
 /** Jobs on their way to the engine, with what becomes of their callers. */
 interface Batch {
   readonly jobs: readonly AddedJob[];
   /** `refused`: nothing was added. `failed`: by index, the jobs that were not. */
-  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void;
+  settle(refused: Refusal | undefined, failed: Map<number, Refusal> | undefined): void;
 }
 
 export class Producer {
@@ -57,7 +63,7 @@ export class Producer {
    */
   add<J extends AddedJob>(job: J, created: number | undefined, data: string, opts: string): Promise<J> {
     if (this.pending >= this.mostPending) return Promise.reject(this.tooMany());
-    return new Promise<J>((resolve, reject) => {
+    return new Promise<J>((resolve) => {
       // Jobs of a batch share one creation time: a later one starts the next batch.
       if (this.tick && created !== undefined && created !== this.tick.now) this.flush();
       this.makeRoom();
@@ -67,7 +73,7 @@ export class Producer {
         this.tick = new TickBatch(created ?? Date.now(), data, opts);
         nextTick(flushProducer, this);
       }
-      this.tick.push(job, resolve as (job: AddedJob) => void, reject);
+      this.tick.push(job, resolve as Resolve<AddedJob>);
     });
   }
 
@@ -107,8 +113,8 @@ export class Producer {
     }
     this.flush();
     if (calls.length === 0) return Promise.resolve(jobs);
-    return new Promise<J[]>((resolve, reject) => {
-      const whole = new BulkCall(jobs, calls.length, resolve as (jobs: AddedJob[]) => void, reject);
+    return new Promise<J[]>((resolve) => {
+      const whole = new BulkCall(jobs, calls.length, resolve as Resolve<AddedJob[]>);
       for (const call of calls) this.send(new BulkBatch(call.jobs, whole), now, call.encoded);
     });
   }
@@ -133,7 +139,7 @@ export class Producer {
       give(this.native(), request);
     } catch (error) {
       this.answered(request, batch);
-      batch.settle(error as Error, undefined);
+      batch.settle(ownError(error), undefined);
     }
   }
 
@@ -161,7 +167,7 @@ export class Producer {
       const batch = this.sent.get(answer.request);
       if (!batch) continue;
       this.answered(answer.request, batch);
-      if (answer.error) batch.settle(errorFromNative(answer.error), undefined);
+      if (answer.error) batch.settle(answer.error, undefined);
       else batch.settle(undefined, setIds(batch.jobs, answer));
     }
   }
@@ -185,15 +191,20 @@ function flushProducer(producer: Producer): void {
 }
 
 /** Gives each job its id: they count up from `first`, but for the exceptions. Returns the jobs that were refused. */
-function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): Map<number, Error> | undefined {
+function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): Map<number, Refusal> | undefined {
   numberJobs(jobs, first);
   if (!exceptions) return undefined;
-  let failed: Map<number, Error> | undefined;
+  let failed: Map<number, Refusal> | undefined;
   for (const { index, id, error } of exceptions) {
-    if (error) (failed ??= new Map()).set(index, errorFromNative(error));
+    if (error) (failed ??= new Map()).set(index, error);
     else jobs[index].id = id;
   }
   return failed;
+}
+
+/** Rejects a caller's promise. */
+function refuse<T>(resolve: Resolve<T>, refusal: Refusal): void {
+  resolve(refusal instanceof Error ? Promise.reject(refusal) : rejectedWith(refusal));
 }
 
 function numberJobs(jobs: readonly AddedJob[], first: number): void {
@@ -203,8 +214,7 @@ function numberJobs(jobs: readonly AddedJob[], first: number): void {
 /** Jobs of single `add` calls: each settles its own promise. */
 class TickBatch implements Batch {
   readonly jobs: AddedJob[] = [];
-  private readonly resolves: ((job: AddedJob) => void)[] = [];
-  private readonly rejects: ((error: Error) => void)[] = [];
+  private readonly resolves: Resolve<AddedJob>[] = [];
 
   /** With the texts of the first job, which the encoder gets once there is a second: most ticks have one. */
   constructor(
@@ -213,17 +223,16 @@ class TickBatch implements Batch {
     readonly opts: string,
   ) {}
 
-  push(job: AddedJob, resolve: (job: AddedJob) => void, reject: (error: Error) => void): void {
+  push(job: AddedJob, resolve: Resolve<AddedJob>): void {
     this.jobs.push(job);
     this.resolves.push(resolve);
-    this.rejects.push(reject);
   }
 
-  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void {
-    const { jobs, resolves, rejects } = this;
+  settle(refused: Refusal | undefined, failed: Map<number, Refusal> | undefined): void {
+    const { jobs, resolves } = this;
     for (let i = 0; i < jobs.length; i++) {
-      const error = refused ?? failed?.get(i);
-      if (error) rejects[i](error);
+      const refusal = refused ?? failed?.get(i);
+      if (refusal) refuse(resolves[i], refusal);
       else resolves[i](jobs[i]);
     }
   }
@@ -231,15 +240,19 @@ class TickBatch implements Batch {
 
 /** One `addBulk`, which settles when all its batches have. */
 class BulkCall {
+  private isRefused = false;
+
   constructor(
     private readonly jobs: AddedJob[],
     private open: number,
-    private readonly resolve: (jobs: AddedJob[]) => void,
-    private readonly reject: (error: Error) => void,
+    private readonly resolve: Resolve<AddedJob[]>,
   ) {}
 
-  done(error: Error | undefined): void {
-    if (error) this.reject(error);
+  done(refusal: Refusal | undefined): void {
+    if (refusal && !this.isRefused) {
+      this.isRefused = true;
+      refuse(this.resolve, refusal);
+    }
     if (--this.open === 0) this.resolve(this.jobs);
   }
 }
@@ -250,7 +263,7 @@ class BulkBatch implements Batch {
     private readonly call: BulkCall,
   ) {}
 
-  settle(refused: Error | undefined, failed: Map<number, Error> | undefined): void {
+  settle(refused: Refusal | undefined, failed: Map<number, Refusal> | undefined): void {
     this.call.done(refused ?? failed?.values().next().value);
   }
 }

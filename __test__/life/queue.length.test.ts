@@ -45,6 +45,29 @@ describe('maximum length', () => {
     expect(id).toBe(opts.jobId ?? '4');
   });
 
+  it('the error of each who adds is an own one, and tells of who awaits it', async () => {
+    const queue = await open(1);
+    await queue.add('first', 1);
+    async function whoAdds(add: () => Promise<unknown>): Promise<Error> {
+      try {
+        await add();
+      } catch (error) {
+        return error as Error;
+      }
+      throw new Error('it was added');
+    }
+    const calls = [
+      () => whoAdds(() => queue.add('alone', 1)),
+      () => whoAdds(() => queue.addBulk(jobs(2))),
+      () => whoAdds(() => queue.addBulk(jobs(5000))),
+    ];
+    const errors = [];
+    for (const call of calls) errors.push(await call());
+    errors.push(...(await Promise.all([calls[0](), calls[0]()])));
+    expect(new Set(errors).size).toBe(5);
+    for (const { stack } of errors) expect(stack).toMatch(/\n +at (?:async )?whoAdds \(.*queue\.length\.test\.ts:/);
+  });
+
   it('holds for all who add, and for each batch as a whole', async () => {
     const queue = await open(50);
     const others = [stage.queue(), stage.queue()];

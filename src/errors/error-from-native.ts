@@ -21,6 +21,30 @@ export function errorFromNative(native: NativeError): CodedError {
   return error;
 }
 
+/** The same for one that a promise of the addon was rejected with. */
+export function errorFromRejection(reason: unknown): CodedError {
+  const { message, code } = reason as CodedError;
+  const error: CodedError = new Error(message);
+  if (code !== undefined) error.code = code;
+  return error;
+}
+
+/** What a call of the addon threw, as an Error of this realm. */
+export function ownError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : errorFromRejection(thrown);
+}
+
+/**
+ * A promise that is rejected with such an error. A promise that is resolved with this one waits for it from the second turn on:
+ * the error is made then, and its stack tells who awaits that promise.
+ */
+export async function rejectedWith(native: NativeError): Promise<never> {
+  const turn = Promise.resolve();
+  await turn;
+  await turn;
+  throw errorFromNative(native);
+}
+
 /** What an engine call gives; the one error of which no try is left becomes an UnrecoverableError. */
 export async function asUnrecoverable<T>(call: Promise<T>): Promise<T> {
   try {
