@@ -56,6 +56,12 @@ describe.each(libraries)('$name: worker.sandbox.answers', ({ lib }) => {
       ]);
     });
 
+    it('an answer that comes while the processor computes, for longer than it waits', async () => {
+      const { log } = sandbox();
+      await stage.queue().add('asksAndComputes', 800);
+      expect((await log.get<[Job, unknown]>('completed', 1, START_MS))[1]).toEqual({});
+    });
+
     it('a question without an answer', async () => {
       const { worker, log } = sandbox();
       mute(worker);

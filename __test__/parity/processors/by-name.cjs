@@ -63,6 +63,12 @@ const kinds = {
     return answers.map(({ value, reason }) => (reason ? [reason.name, reason.message] : value));
   },
   asksOne: (job) => job[job.data](),
+  async asksAndComputes(job) {
+    const asked = job.getChildrenValues();
+    const end = Date.now() + job.data;
+    while (Date.now() < end);
+    return asked;
+  },
   exits: (job) => process.exit(job.data.code),
   async uncaught() {
     setTimeout(() => {
