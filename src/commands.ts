@@ -3,7 +3,7 @@
  */
 import type { Connection } from './connection.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
-import { errorFromNative } from './errors/error-from-native.js';
+import { errorFromNative, remade } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
 import {
   native,
@@ -86,7 +86,7 @@ export class Commands {
 
   /** Connects in the background, if that has not happened yet. */
   open(): NativeQueue {
-    if (this.ended) throw this.ended;
+    if (this.ended) throw remade(this.ended);
     if (!this.opened) {
       this.opened = new native.NativeQueue(
         this.target,

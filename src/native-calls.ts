@@ -5,7 +5,7 @@
  * is loaded, too: there, and there only, what the addon gives is copied, so that it is of the classes that the caller knows.
  */
 import { isPromise } from 'node:util/types';
-import { errorFromRejection, ownError } from './errors/error-from-native.js';
+import { ownError, remade } from './errors/error-from-native.js';
 
 type Class = new (...args: never[]) => object;
 type Callback = (...args: unknown[]) => unknown;
@@ -51,7 +51,7 @@ async function answered(call: Promise<unknown>, adopt: (value: unknown) => unkno
   try {
     return adopt(await call);
   } catch (error) {
-    throw errorFromRejection(error);
+    throw remade(error);
   }
 }
 

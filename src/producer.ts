@@ -25,7 +25,7 @@ const MAX_TEXT = 4 * 1024 * 1024;
 // Taken at load, so that a user's fake timers do not hold up jobs.
 const nextTick = process.nextTick.bind(process);
 
-/** Why a job was not added: an error, or what the engine says, of which each caller gets an error of its own. */
+/** Why a job was not added. Each caller gets an error of its own. */
 type Refusal = Error | NativeError;
 
 /** Settles a caller's promise. */
@@ -202,11 +202,6 @@ function setIds(jobs: readonly AddedJob[], { first, exceptions }: NativeAdded): 
   return failed;
 }
 
-/** Rejects a caller's promise. */
-function refuse<T>(resolve: Resolve<T>, refusal: Refusal): void {
-  resolve(refusal instanceof Error ? Promise.reject(refusal) : rejectedWith(refusal));
-}
-
 function numberJobs(jobs: readonly AddedJob[], first: number): void {
   for (let i = 0; i < jobs.length; i++) jobs[i].id = String(first + i);
 }
@@ -232,7 +227,7 @@ class TickBatch implements Batch {
     const { jobs, resolves } = this;
     for (let i = 0; i < jobs.length; i++) {
       const refusal = refused ?? failed?.get(i);
-      if (refusal) refuse(resolves[i], refusal);
+      if (refusal) resolves[i](rejectedWith(refusal));
       else resolves[i](jobs[i]);
     }
   }
@@ -251,7 +246,7 @@ class BulkCall {
   done(refusal: Refusal | undefined): void {
     if (refusal && !this.isRefused) {
       this.isRefused = true;
-      refuse(this.resolve, refusal);
+      this.resolve(rejectedWith(refusal));
     }
     if (--this.open === 0) this.resolve(this.jobs);
   }

@@ -61,6 +61,17 @@ describe.each(libraries)('$name: errors.stack', ({ lib }) => {
     await expectCaller(() => queue.add('child', {}, orphan()));
   });
 
+  it.each<[string, (queue: Queue) => Promise<unknown>]>([
+    ['getJob', (queue) => queue.getJob('1')],
+    ['getJobCounts', (queue) => queue.getJobCounts()],
+  ])('%s after close, each call with an error of its own', async (_, call) => {
+    const queue = stage.queue();
+    await queue.waitUntilReady();
+    await queue.close();
+    const errors = [await expectCaller(() => call(queue)), await expectCaller(() => call(queue))];
+    expect(errors[0]).not.toBe(errors[1]);
+  });
+
   it('add of a flow', async () => {
     const flows = stage.flowProducer();
     await expectCaller(() => flows.add({ name: 'child', queueName: stage.queueName, opts: orphan() }));

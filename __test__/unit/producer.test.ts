@@ -1,5 +1,6 @@
 // Pins how adds become batches: their layout, their order, and who is told what.
 import { describe, expect, it } from 'vitest';
+import { ConnectionClosedError } from '../../src/errors/connection-closed-error.js';
 import type { NativeAdded, NativeQueue } from '../../src/native.js';
 import { Encoder, Producer, type AddedJob } from '../../src/producer.js';
 
@@ -119,6 +120,30 @@ describe('add', () => {
     producer.flush();
     producer.abandon(new Error('Connection is closed.'));
     await expect(adding).rejects.toThrow('Connection is closed.');
+  });
+
+  it('gives each caller an error of its own, which tells who awaits it', async () => {
+    async function whoAwaits(producer: Producer): Promise<Error> {
+      try {
+        await producer.add(job('a'), 1, '{}', '{}').then((added) => added.id);
+      } catch (error) {
+        return error as Error;
+      }
+      throw new Error('it was added');
+    }
+    const refusing = stage(() => ({ error: { message: 'full', code: 'FULL' } })).producer;
+    const { producer: lost } = stage();
+    const closed = new Producer(() => {
+      throw new ConnectionClosedError();
+    });
+    const waiting = [refusing, refusing, closed, closed, lost, lost].map(whoAwaits);
+    lost.flush();
+    lost.abandon(new ConnectionClosedError());
+    const errors = await Promise.all(waiting);
+    expect(new Set(errors).size).toBe(6);
+    expect(errors.slice(0, 2)).toMatchObject([{ code: 'FULL' }, { code: 'FULL' }]);
+    for (const error of errors.slice(2)) expect(error).toBeInstanceOf(ConnectionClosedError);
+    for (const { stack } of errors) expect(stack).toMatch(/\n +at (?:async )?whoAwaits \(.*producer\.test\.ts:/);
   });
 });
 

@@ -1,5 +1,6 @@
 import { ErrorCode } from '../types/error-code.js';
 import type { NativeError } from '../native.js';
+import { ConnectionClosedError } from './connection-closed-error.js';
 import { UnrecoverableError } from './unrecoverable-error.js';
 
 /** An error of the engine as callers and listeners see it: `code` is a number (`ErrorCode`) or a system code. */
@@ -21,28 +22,32 @@ export function errorFromNative(native: NativeError): CodedError {
   return error;
 }
 
-/** The same for one that a promise of the addon was rejected with. */
-export function errorFromRejection(reason: unknown): CodedError {
-  const { message, code } = reason as CodedError;
-  const error: CodedError = new Error(message);
-  if (code !== undefined) error.code = code;
-  return error;
+/**
+ * The same error, made here: in this realm, and with the stack of this place. One of the addon has none, and one that several
+ * callers meet has that of another place.
+ */
+export function remade(error: unknown): CodedError {
+  const { message, code } = error as CodedError;
+  if (error instanceof ConnectionClosedError) return new ConnectionClosedError(message);
+  const again: CodedError = new Error(message);
+  if (code !== undefined) again.code = code;
+  return again;
 }
 
 /** What a call of the addon threw, as an Error of this realm. */
 export function ownError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : errorFromRejection(thrown);
+  return thrown instanceof Error ? thrown : remade(thrown);
 }
 
 /**
  * A promise that is rejected with such an error. A promise that is resolved with this one waits for it from the second turn on:
  * the error is made then, and its stack tells who awaits that promise.
  */
-export async function rejectedWith(native: NativeError): Promise<never> {
+export async function rejectedWith(reason: NativeError | Error): Promise<never> {
   const turn = Promise.resolve();
   await turn;
   await turn;
-  throw errorFromNative(native);
+  throw reason instanceof Error ? remade(reason) : errorFromNative(reason);
 }
 
 /** What an engine call gives; the one error of which no try is left becomes an UnrecoverableError. */
