@@ -1,4 +1,5 @@
 /** Says why there is no addon to load, which the loader's own message does not: it knows no platform, and one reason. */
+import { isNativeError } from 'node:util/types';
 
 /** What is built and published, by the name of its package behind `chasquimq-`. */
 export const BUILDS = [
@@ -46,9 +47,10 @@ function absence(wanted: string): string {
 /** What each try to load something said, the first one first; the outermost error only sums up. */
 function messagesOf(error: unknown): string[] {
   const messages: string[] = [];
-  let cause = error instanceof Error ? error.cause : undefined;
-  for (; cause instanceof Error; cause = cause.cause) messages.unshift(cause.message);
-  if (messages.length === 0) messages.push(error instanceof Error ? error.message : String(error));
+  // under Jest they are errors of its realm
+  let cause = isNativeError(error) ? error.cause : undefined;
+  for (; isNativeError(cause); cause = cause.cause) messages.unshift(cause.message);
+  if (messages.length === 0) messages.push(isNativeError(error) ? error.message : String(error));
   return messages;
 }
 

@@ -61,6 +61,14 @@ describe('without an addon', () => {
     expect([why, remedy]).toEqual([message, expect.stringContaining('C library')]);
   });
 
+  it('the same where the errors are of another realm, as under Jest', async () => {
+    const message = "/lib/libc.so.6: version `GLIBC_2.39' not found";
+    const text = `const cause = new Error(${JSON.stringify(message)}); throw new Error('none', { cause });`;
+    writeFileSync(join(folder, 'index.cjs'), `require('node:vm').runInNewContext(${JSON.stringify(text)});`);
+    const [, , , why, remedy] = await toldBy('cjs');
+    expect([why, remedy]).toEqual([message, expect.stringContaining('C library')]);
+  });
+
   it('Node without addons is told the flag', async () => {
     cpSync(join(ROOT, ADDON), join(folder, ADDON));
     expect(await toldBy('cjs')).toEqual(['loaded']);
