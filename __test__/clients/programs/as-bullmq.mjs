@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 
 const { LIBRARY } = process.env;
 const imported = import.meta.resolve(LIBRARY);
-const required = createRequire(fileURLToPath(import.meta.url)).resolve(LIBRARY);
+const require = createRequire(fileURLToPath(import.meta.url));
+const required = require.resolve(LIBRARY);
 
 const hooks = `export const resolve = (name, context, next) =>
   name === 'bullmq' && !context.conditions.includes('require')
@@ -15,3 +16,8 @@ register(`data:text/javascript,${encodeURIComponent(hooks)}`);
 
 const resolve = Module._resolveFilename;
 Module._resolveFilename = (name, ...rest) => (name === 'bullmq' ? required : resolve(name, ...rest));
+
+const { Queue } = require(LIBRARY);
+if (require('bullmq').Queue !== Queue || (await import('bullmq')).Queue !== Queue) {
+  throw new Error(`bullmq is not ${LIBRARY}`);
+}

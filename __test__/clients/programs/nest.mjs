@@ -6,9 +6,8 @@ import { NestFactory } from '@nestjs/core';
 import * as nest from '@nestjs/bullmq';
 import * as bullmq from 'bullmq';
 
-const { LIBRARY, QUEUE, CONNECTION } = process.env;
+const { QUEUE, CONNECTION } = process.env;
 const connection = JSON.parse(CONNECTION);
-if ('NotSupportedError' in bullmq !== (LIBRARY === 'chasquimq')) throw new Error(`this is not ${LIBRARY}`);
 const CHILD = `${QUEUE}-child`;
 const WORKER_EVENTS = ['active', 'completed', 'failed', 'progress', 'paused', 'resumed', 'error'];
 const QUEUE_EVENTS =

@@ -9,10 +9,9 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import * as bullmq from 'bullmq';
 import { BullMQOtel } from 'bullmq-otel';
 
-const { LIBRARY, QUEUE, CONNECTION } = process.env;
+const { QUEUE, CONNECTION } = process.env;
 const connection = JSON.parse(CONNECTION);
 const CHILD = `${QUEUE}-child`;
-if ('NotSupportedError' in bullmq !== (LIBRARY === 'chasquimq')) throw new Error(`this is not ${LIBRARY}`);
 
 const exporter = new InMemorySpanExporter();
 const measures = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
