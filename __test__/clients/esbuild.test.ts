@@ -1,11 +1,12 @@
 // Programs that esbuild has made one file of: with the package beside it (external), or within it, with a loader
-// for the addon's file, and with a `require` where the bundle is an ES module.
+// for the addon's file, and with a `require` where the bundle is an ES module. Without settings the build fails, and says which
+// file wants a loader.
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build, type BuildOptions } from 'esbuild';
+import { build, type BuildFailure, type BuildOptions } from 'esbuild';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
@@ -56,4 +57,19 @@ it.each<[string, string, BuildOptions]>([
   );
   expect(await program.end(), program.errors).toEqual({ code: 0, signal: null });
   expect(program.lines).toEqual(['result 2 true']);
+});
+
+it('a build without settings fails, and says what it needs', async () => {
+  const stdin = { contents: PROGRAM, resolveDir: ROOT };
+  const plain = build({
+    stdin,
+    bundle: true,
+    platform: 'node',
+    outfile: join(folder, 'program.js'),
+    logLevel: 'silent',
+  });
+  const { errors } = await plain.catch((error: BuildFailure) => error);
+  expect(errors.map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^No loader is configured for "\.node" files/),
+  ]);
 });

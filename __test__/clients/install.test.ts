@@ -48,8 +48,11 @@ const typed = [
 /** What the README says of the alias. */
 function aliased() {
   const board = Object.fromEntries([...BOARD, TYPES].map((name) => [name, versionOf(name)]));
-  return { dependencies: { bullmq: `npm:chasquimq@${version}`, ...board }, overrides: { bullmq: '$bullmq' } };
+  return { dependencies: { bullmq: `npm:chasquimq@${version}`, ...board } };
 }
+
+/** npm alone refuses a peer of another version; the others warn. */
+const FOR_NPM = { overrides: { bullmq: '$bullmq' } };
 
 function yarn(): string[] {
   return [process.execPath, join(ROOT, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js')];
@@ -90,7 +93,8 @@ async function install(library: string, manager: string): Promise<string> {
   const { manifest } = names.find((each) => each.library === library) ?? {};
   const { command = [], settings } = managers.find((each) => each.manager === manager) ?? {};
   mkdirSync(project, { recursive: true });
-  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'project', private: true, ...manifest }));
+  const allowed = manager === 'npm' && library === 'bullmq' ? FOR_NPM : {};
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...manifest, ...allowed }));
   const ofProject = readdirSync(join(PROGRAMS, 'installed')).map((name) => join(PROGRAMS, 'installed', name));
   const ofConsumer = ['esm.mts', 'commonjs.cts', 'board.mts'].map((name) => join(CONSUMER, name));
   for (const program of [...ofProject, ...ofConsumer, join(PROGRAMS, 'quick-start.mjs')]) {
