@@ -136,6 +136,13 @@ it.each(typed)('TypeScript reads the types of $library ($resolution)', { timeout
   await run(project, [...tsc, ...strict, ...files]);
 });
 
+it('npm refuses the alias without the override', { timeout: LONG_MS }, async () => {
+  const project = join(folder, 'refused');
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...aliased() }));
+  await expect(run(project, ['npm', 'install'])).rejects.toThrow('ERESOLVE');
+});
+
 it('npm brings the addon of this platform alone', { timeout: LONG_MS }, async () => {
   const modules = readdirSync(join(await install('chasquimq', 'npm'), 'node_modules'));
   expect(modules.filter((name) => name.startsWith('chasquimq-'))).toHaveLength(1);

@@ -130,5 +130,7 @@ function installed(name: string, from: string): string {
 async function pack(folders: string[], destination: string): Promise<Packed[]> {
   const options = ['--json', '--ignore-scripts', '--pack-destination', destination];
   const { stdout } = await run('npm', ['pack', ...options, ...folders], { maxBuffer: 64 * 1024 * 1024 });
-  return JSON.parse(stdout);
+  const packed: Packed[] = JSON.parse(stdout);
+  // npm 8 and 9 tell the file of a package with a scope by another name than it has
+  return packed.map((each) => ({ ...each, filename: each.filename.replace('@', '').replace('/', '-') }));
 }
