@@ -1,11 +1,12 @@
 // Programs that esbuild has made one file of: with the package beside it (external), or within it, with a loader
-// for the addon's file, and with a `require` where the bundle is an ES module.
+// for the addon's file, and with a `require` where the bundle is an ES module. Without settings the build fails, and says which
+// file wants a loader.
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build, type BuildOptions } from 'esbuild';
+import { build, type BuildFailure, type BuildOptions } from 'esbuild';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
@@ -56,4 +57,38 @@ it.each<[string, string, BuildOptions]>([
   );
   expect(await program.end(), program.errors).toEqual({ code: 0, signal: null });
   expect(program.lines).toEqual(['result 2 true']);
+});
+
+it.each([
+  ['bullmq', 'program.js', /ENOENT/],
+  ['chasquimq', 'program.js', /webpack: externals/],
+  // the name of the file that a child runs: BullMQ takes the bundle for it, and runs it again for each job
+  ['chasquimq', 'main.js', /webpack: externals/],
+])('a worker of %s within a bundle (%s) refuses a processor that is a file', async (library, name, refusal) => {
+  const outfile = join(folder, name);
+  const contents = `
+    const { Worker } = require('${library}');
+    const connection = JSON.parse(process.env.CONNECTION);
+    try { new Worker('${stage.queueName}', __filename, { connection }); } catch (error) { console.log(error.message); }
+    process.exit();`;
+  const plain: BuildOptions = { bundle: true, platform: 'node', format: 'cjs', outfile, logLevel: 'silent' };
+  await build({ stdin: { contents, resolveDir: ROOT }, ...plain, ...within });
+  const program = stage.keep(Program.startText(`require(${JSON.stringify(outfile)})`, { kind: 'commonjs' }));
+  expect(await program.end(), program.errors).toEqual({ code: 0, signal: null });
+  expect(program.lines).toEqual([expect.stringMatching(refusal)]);
+});
+
+it('a build without settings fails, and says what it needs', async () => {
+  const stdin = { contents: PROGRAM, resolveDir: ROOT };
+  const plain = build({
+    stdin,
+    bundle: true,
+    platform: 'node',
+    outfile: join(folder, 'program.js'),
+    logLevel: 'silent',
+  });
+  const { errors } = await plain.catch((error: BuildFailure) => error);
+  expect(errors.map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^No loader is configured for "\.node" files/),
+  ]);
 });

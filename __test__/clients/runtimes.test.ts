@@ -1,31 +1,23 @@
 // Runtimes other than Node run the quick start. They have no libuv of Node's: the package takes its plain path there.
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { connection } from '../support/redis.js';
+import { bun, deno } from '../support/runtimes.js';
 import { useStage } from '../support/stage.js';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const QUICK_START = fileURLToPath(new URL('programs/quick-start.mjs', import.meta.url));
+const QUICK_START = fileURLToPath(new URL('programs/runtime.mjs', import.meta.url));
 const LONG_MS = 20_000;
-
-/** The executable that an optional package brings for this platform. */
-function executable(scope: string, ...path: string[]): string {
-  const [platform] = readdirSync(join(ROOT, 'node_modules', scope));
-  return join(ROOT, 'node_modules', scope, platform, ...path);
-}
 
 describe('runtimes', () => {
   const stage = useStage(chasquimq);
 
   it.each([
     ['Node', process.execPath, []],
-    ['Bun', executable('@oven', 'bin', 'bun'), []],
-    ['Deno', executable('@deno', 'deno'), ['run', '--allow-all']],
+    ['Bun', bun, []],
+    ['Deno', deno, ['run', '--allow-all']],
   ])('%s runs the quick start', { timeout: LONG_MS }, async (_, command, args) => {
     const env = { ...process.env, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
     const { stdout } = await promisify(execFile)(command, [...args, QUICK_START], { env, timeout: LONG_MS });
@@ -36,7 +28,7 @@ describe('runtimes', () => {
   it('Deno without --allow-ffi is told what is wrong', { timeout: LONG_MS }, async () => {
     const env = { ...process.env, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
     const args = ['run', '--allow-read', '--allow-env', '--allow-sys', '--allow-net', QUICK_START];
-    const run = promisify(execFile)(executable('@deno', 'deno'), args, { env, timeout: LONG_MS });
+    const run = promisify(execFile)(deno, args, { env, timeout: LONG_MS });
     const { stderr } = await run.then(
       () => ({ stderr: 'it ran' }),
       (error: { stderr: string }) => error,

@@ -209,10 +209,20 @@ function importable(file: string): string {
   return file.startsWith('file:') ? file : pathToFileURL(withExtension(file)).href;
 }
 
-/** What a child runs. In a clone it is that of the last build. */
-function entryFile(): string {
-  const file = fileURLToPath(new URL('./main.js', import.meta.url));
-  return existsSync(file) ? file : fileURLToPath(new URL('../../dist/cjs/sandbox/main.js', import.meta.url));
+/**
+ * What a child runs. In a clone it is that of the last build.
+ * @throws Error within a bundle, which lacks the file, or has the program's own under that name
+ */
+export function entryFile(): string {
+  const places = /\/sandbox\/child\.[jt]s$/.test(import.meta.url)
+    ? ['./main.js', '../../dist/cjs/sandbox/main.js']
+    : [];
+  const file = places.map((place) => fileURLToPath(new URL(place, import.meta.url))).find(existsSync);
+  if (file) return file;
+  throw new Error(
+    'Sandboxed processors need a file of this package, which is not in a bundle: leave the package out of it ' +
+      '(esbuild: external, webpack: externals)',
+  );
 }
 
 /** This process's own, but for the port of the inspector, which is taken. */

@@ -1,6 +1,6 @@
 /** The children of one worker: those that run a job, and those that wait for one. */
 import type { SandboxedOptions } from '../options/worker.js';
-import { Child } from './child.js';
+import { Child, entryFile } from './child.js';
 
 export class ChildPool {
   /** Children that run a job, by their number. */
@@ -10,7 +10,10 @@ export class ChildPool {
   /** Set once the pool is closed. */
   private closed = false;
 
-  constructor(private readonly opts: SandboxedOptions) {}
+  /** @throws Error where no child could start: better now than with each job */
+  constructor(private readonly opts: SandboxedOptions) {
+    entryFile();
+  }
 
   /**
    * A child that has loaded the processor and runs no job.

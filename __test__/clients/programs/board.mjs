@@ -1,62 +1,8 @@
-// bull-board over queues of LIBRARY (bullmq or chasquimq), as an application mounts it that has the library under the name
-// `bullmq`: what the board's own code requires is then that library, too. Reads every route of its API, then does
-// everything that its buttons do. Says `answer` with the request, the status and the body of each, without what differs
-// from run to run. Queues are QUEUE and QUEUE-child.
-import { createServer } from 'node:http';
-import Module, { createRequire } from 'node:module';
+// bull-board (board-app.mjs): reads every route of its API, then does everything that its buttons do. Says `answer` with the
+// request, the status and the body of each, without what differs from run to run.
+import { base, close, hasOurFlows, queues } from './board-app.mjs';
 
-const { LIBRARY, QUEUE, CONNECTION } = process.env;
-const connection = JSON.parse(CONNECTION);
-const require = createRequire(import.meta.url);
-
-const library = require.resolve(LIBRARY);
-const resolve = Module._resolveFilename;
-Module._resolveFilename = (name, ...rest) => (name === 'bullmq' ? library : resolve(name, ...rest));
-
-const { FlowProducer, Queue, QueueEvents, Worker } = require('bullmq');
-const { createBullBoard } = require('@bull-board/api');
-const { BullMQAdapter } = require('@bull-board/api/bullMQAdapter');
-const { ExpressAdapter } = require('@bull-board/express');
-
-const queues = [QUEUE, `${QUEUE}-child`].map((name) => new Queue(name, { connection }));
-const [queue, children] = queues;
-const flows = new FlowProducer({ connection });
-const events = new QueueEvents(QUEUE, { connection });
-
-/** Brings the queues into a state with jobs of every kind. */
-async function fill() {
-  const process = async (job) => {
-    await job.log('a line');
-    await job.updateProgress({ done: 1 });
-    if (job.name === 'bad') throw new Error('no good');
-    return { took: job.data };
-  };
-  const options = { connection, metrics: { maxDataPoints: 60 }, name: 'busy' };
-  const workers = [new Worker(QUEUE, process, options), new Worker(children.name, process, options)];
-  await events.waitUntilReady();
-  const done = await queue.add('good', { a: 1 }, { jobId: 'good' });
-  await done.waitUntilFinished(events);
-  const bad = await queue.add('bad', {}, { jobId: 'bad' });
-  await bad.waitUntilFinished(events).catch(() => {});
-  const ended = await flows.add(flow('ended'));
-  await ended.job.waitUntilFinished(events);
-  await workers[1].close();
-  await workers[0].pause();
-
-  await flows.add(flow('open'));
-  await queue.add('waits', [1], { jobId: 'waits' });
-  await queue.add('late', null, { jobId: 'late', delay: 3_600_000 });
-  await queue.add('urgent', 'text', { jobId: 'urgent', priority: 5 });
-  await queue.upsertJobScheduler('hourly', { every: 3_600_000 }, { name: 'tick', data: { t: 1 } });
-  await queue.setGlobalConcurrency(7);
-  await queue.setGlobalRateLimit(10, 1000);
-  return workers[0];
-}
-
-function flow(id) {
-  const child = (n) => ({ name: 'child', queueName: children.name, data: n, opts: { jobId: `${id}-${n}` } });
-  return { name: 'parent', queueName: QUEUE, data: {}, opts: { jobId: id }, children: [child('x'), child('y')] };
-}
+const { QUEUE } = process.env;
 
 const JOBS = ['good', 'bad', 'ended', 'open', 'waits', 'late', 'urgent', 'nobody'];
 const STATES = ['latest', 'active', 'waiting', 'waiting-children', 'prioritized', 'completed', 'failed', 'delayed'];
@@ -110,6 +56,9 @@ const acts = [
   ['PUT', `${q}/rate-limit`, { max: 5, duration: 100 }],
   ['PUT', `${q}/rate-limit`, { max: null }],
   ['PUT', `${q}/rate-limit/release`],
+];
+
+const removals = [
   ...STATES.slice(1).map((state) => ['PUT', `${q}-child/clean/${state}`]),
   ['PUT', `${q}/empty`],
   ['PUT', `${q}/obliterate`, { force: false }],
@@ -141,7 +90,7 @@ function unnamed(text) {
   return names.replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, 'UUID');
 }
 
-async function ask(base, [method, path, body]) {
+async function ask([method, path, body]) {
   const headers = body && { 'content-type': 'application/json' };
   const response = await globalThis.fetch(base + path, {
     method,
@@ -154,21 +103,16 @@ async function ask(base, [method, path, body]) {
   console.log('answer', JSON.stringify({ request: `${method} ${unnamed(path)}`, status: response.status, body: told }));
 }
 
-const worker = await fill();
-const adapter = new ExpressAdapter();
-createBullBoard({ queues: queues.map((each) => new BullMQAdapter(each)), serverAdapter: adapter });
-const app = require('express')().use('/', adapter.getRouter());
-const server = createServer(app).listen(0, '127.0.0.1');
-await new Promise((ready) => server.once('listening', ready));
-const base = `http://127.0.0.1:${server.address().port}`;
-
-for (const request of reads) await ask(base, request);
-for (const request of acts) {
-  await ask(base, request);
+async function act(request) {
+  await ask(request);
   console.log('counts', JSON.stringify(await Promise.all(queues.map((each) => each.getJobCounts()))));
 }
-const board = await new BullMQAdapter(queue).getFlowProducer();
-console.log('flows', board instanceof FlowProducer, board.getBackend() === queue.getBackend());
-server.close();
-await Promise.all([worker, events, flows, ...queues].map((opened) => opened.close()));
-process.exit();
+
+for (const request of reads) await ask(request);
+for (const request of acts) await act(request);
+// the board cleans what is older than some seconds: all of it is now, however fast this went
+const now = Date.now;
+Date.now = () => now() + 60_000;
+for (const request of removals) await act(request);
+console.log('flows', ...(await hasOurFlows()));
+await close();

@@ -1,0 +1,149 @@
+// The package as a release would publish it, installed into an empty project by each package manager, under its own name
+// and as `bullmq`, by the alias that the README documents, beside a package that asks for BullMQ.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { connection } from '../support/redis.js';
+import { Registry, ROOT, version, versionOf } from '../support/registry.js';
+import { bun } from '../support/runtimes.js';
+import { useStage } from '../support/stage.js';
+
+const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
+const CONSUMER = join(ROOT, '.ci/consumer');
+const LONG_MS = 120_000;
+const TWICE = [0, 2, 4, 6, 8];
+
+const BOARD = ['@bull-board/api', '@bull-board/ui'];
+const TYPES = '@types/node';
+
+/** How a manager is called, and what it is to know beside its registry. */
+const managers = [
+  { manager: 'npm', command: ['npm'], settings: {} },
+  { manager: 'pnpm', command: [process.execPath, join(ROOT, 'node_modules/pnpm/bin/pnpm.cjs')], settings: {} },
+  { manager: 'yarn', command: yarn(), settings: { YARN_NODE_LINKER: 'node-modules' } },
+  { manager: 'yarn without node_modules', command: yarn(), settings: { YARN_NODE_LINKER: 'pnp' } },
+  { manager: 'bun', command: [bun], settings: {} },
+];
+const names = [
+  { library: 'chasquimq', manifest: { dependencies: { chasquimq: version, [TYPES]: versionOf(TYPES) } } },
+  { library: 'bullmq', manifest: aliased() },
+];
+const resolutions = {
+  node16: ['--module', 'node16'],
+  nodenext: ['--module', 'nodenext'],
+  bundler: ['--module', 'preserve', '--moduleResolution', 'bundler'],
+};
+const typed = [
+  { library: 'chasquimq', resolution: 'node16' },
+  { library: 'chasquimq', resolution: 'nodenext' },
+  { library: 'chasquimq', resolution: 'bundler' },
+  { library: 'bullmq', resolution: 'nodenext' },
+] as const;
+
+/** What the README says of the alias. */
+function aliased() {
+  const board = Object.fromEntries([...BOARD, TYPES].map((name) => [name, versionOf(name)]));
+  return { dependencies: { bullmq: `npm:chasquimq@${version}`, ...board } };
+}
+
+/** npm alone refuses a peer of another version; the others warn. */
+const FOR_NPM = { overrides: { bullmq: '$bullmq' } };
+
+function yarn(): string[] {
+  return [process.execPath, join(ROOT, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js')];
+}
+
+let folder = '';
+let registry: Registry;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chasquimq-install-'));
+  registry = await Registry.start(folder, [...BOARD, TYPES]);
+}, LONG_MS);
+afterAll(async () => {
+  await registry?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function run(cwd: string, [command, ...args]: string[], more: NodeJS.ProcessEnv = {}): Promise<string> {
+  const { PATH, TMPDIR } = process.env;
+  const home = join(folder, 'home');
+  const env = {
+    ...{ PATH, TMPDIR, HOME: home, CONNECTION: JSON.stringify(connection) },
+    ...{ npm_config_registry: registry.url, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
+    ...{ YARN_NPM_REGISTRY_SERVER: registry.url, YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1' },
+    ...{ YARN_ENABLE_TELEMETRY: '0', YARN_GLOBAL_FOLDER: join(home, 'yarn'), YARN_NPM_MINIMAL_AGE_GATE: '0' },
+    ...more,
+  };
+  const done = promisify(execFile)(command, args, { cwd, env, timeout: LONG_MS });
+  const { stdout } = await done.catch((error: Error & { stdout: string; stderr: string }) => {
+    throw new Error(`${error.message}\n${error.stdout}\n${error.stderr}`);
+  });
+  return stdout;
+}
+
+/** An empty project, but for the programs of this test, into which a manager has installed what it asks for. */
+async function install(library: string, manager: string): Promise<string> {
+  const project = join(folder, library, manager.replaceAll(' ', '-'));
+  if (existsSync(project)) return project;
+  const { manifest } = names.find((each) => each.library === library) ?? {};
+  const { command = [], settings } = managers.find((each) => each.manager === manager) ?? {};
+  mkdirSync(project, { recursive: true });
+  const allowed = manager === 'npm' && library === 'bullmq' ? FOR_NPM : {};
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...manifest, ...allowed }));
+  const ofProject = readdirSync(join(PROGRAMS, 'installed')).map((name) => join(PROGRAMS, 'installed', name));
+  const ofConsumer = ['esm.mts', 'commonjs.cts', 'board.mts'].map((name) => join(CONSUMER, name));
+  for (const program of [...ofProject, ...ofConsumer, join(PROGRAMS, 'quick-start.mjs')]) {
+    const text = readFileSync(program, 'utf8').replaceAll(/'(LIBRARY|chasquimq)'/g, `'${library}'`);
+    writeFileSync(join(project, basename(program)), text);
+  }
+  await run(project, [...command, 'install'], settings);
+  return project;
+}
+
+describe.each(names)('as $library', ({ library }) => {
+  const stage = useStage(chasquimq);
+
+  it.each(managers)(
+    '$manager installs it, and it runs',
+    { timeout: LONG_MS },
+    async ({ manager, command, settings }) => {
+      const project = await install(library, manager);
+      // a project without node_modules has its packages found by the manager
+      const node = manager.includes('without') ? [...command, 'node'] : [process.execPath];
+      for (const file of ['start.mjs', 'start.cjs']) {
+        const env = { ...settings, QUEUE: stage.name(file) };
+        const told = JSON.parse((await run(project, [...node, file], env)).trim());
+        expect(told).toEqual({ results: [...TWICE, ...TWICE], reason: 'no' });
+      }
+      if (library === 'bullmq') {
+        const told = await run(project, [...node, 'board.cjs'], { ...settings, QUEUE: stage.name('start.mjs') });
+        expect(JSON.parse(told)).toEqual({ same: true, completed: 10 });
+      }
+    },
+  );
+});
+
+it.each(typed)('TypeScript reads the types of $library ($resolution)', { timeout: LONG_MS }, async (form) => {
+  const project = await install(form.library, 'npm');
+  const files = ['esm.mts', 'commonjs.cts', ...(form.library === 'bullmq' ? ['board.mts'] : [])];
+  const strict = ['--strict', '--noEmit', '--skipLibCheck', 'false', '--target', 'es2022', '--types', 'node'];
+  const tsc = [process.execPath, join(ROOT, 'node_modules/typescript/bin/tsc'), ...resolutions[form.resolution]];
+  await run(project, [...tsc, ...strict, ...files]);
+});
+
+it('npm refuses the alias without the override', { timeout: LONG_MS }, async () => {
+  const project = join(folder, 'refused');
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...aliased() }));
+  await expect(run(project, ['npm', 'install'])).rejects.toThrow('ERESOLVE');
+});
+
+it('npm brings the addon of this platform alone', { timeout: LONG_MS }, async () => {
+  const modules = readdirSync(join(await install('chasquimq', 'npm'), 'node_modules'));
+  expect(modules.filter((name) => name.startsWith('chasquimq-'))).toHaveLength(1);
+});
