@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { UsageError } from './ending.js';
 import { scenarios } from './scenarios/index.js';
 import type { Scenario } from './scenarios/scenario.js';
 
@@ -8,8 +9,6 @@ export interface Arguments {
   readonly scenarios: readonly Scenario[];
   readonly rounds: number | undefined;
 }
-
-export class UsageError extends Error {}
 
 const usage = `tsx bench/main.ts [--quick] [--only name,...] [--rounds N] [--self]
 

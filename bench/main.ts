@@ -6,16 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { loadBullmq } from './adapters/bullmq.js';
 import { loadChasquimq } from './adapters/chasquimq.js';
 import type { JobLibrary } from './adapters/library.js';
-import { readArguments, UsageError } from './arguments.js';
+import { readArguments } from './arguments.js';
+import { interruption, messageOf, runProgram, UsageError } from './ending.js';
 import { writeReport } from './files.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
-import { fullMode, Interrupted, quickMode, runAll } from './pairs.js';
+import { fullMode, quickMode, runAll } from './pairs.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { scenarios } from './scenarios/index.js';
 import { parseConnection, Server } from './server.js';
-
-/** How long an interrupted bench may take to remove its keys. */
-const CLEANING_LIMIT_MS = 5_000;
 
 /** Returns the exit code: 1 when a side threw in a scenario. A target that is missed is a result, not an error. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -73,34 +71,4 @@ async function loadOurs(): Promise<JobLibrary> {
   });
 }
 
-/** Whoever stops the bench on their own server finds nothing of it there; who asks twice is not kept waiting. */
-function interruption(): Promise<never> {
-  const interrupted = new Promise<never>((_, reject) => {
-    const stop = (signal: NodeJS.Signals) => {
-      reject(new Interrupted(`stopped by ${signal}`));
-      for (const again of ['SIGINT', 'SIGTERM'] as const) process.once(again, () => process.exit(130));
-      setTimeout(() => process.exit(130), CLEANING_LIMIT_MS).unref();
-    };
-    process.once('SIGINT', stop).once('SIGTERM', stop);
-  });
-  interrupted.catch(() => undefined); // it may come when nothing runs that could be interrupted
-  return interrupted;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-// tsx turns source maps on, which makes every stack trace cost several times what it costs a user's compiled program;
-// the retry scenario would measure little else.
-process.setSourceMapsEnabled(false);
-
-// `exit`, because a side that failed may have left connections or threads that keep the process alive.
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    const expected = error instanceof UsageError || error instanceof Interrupted;
-    console.error(expected ? error.message : error);
-    process.exit(error instanceof UsageError ? 2 : error instanceof Interrupted ? 130 : 1);
-  },
-);
+runProgram(main);

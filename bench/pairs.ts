@@ -5,6 +5,7 @@
 import type { JobLibrary } from './adapters/library.js';
 import { calibrate, enlarge } from './calibrate.js';
 import type { Period } from './calibrate.js';
+import { Interrupted, UsageError } from './ending.js';
 import type { Sample } from './measure.js';
 import type { Scenario } from './scenarios/scenario.js';
 import type { Server } from './server.js';
@@ -63,8 +64,6 @@ export interface Bench {
   /** Rejects with {@link Interrupted} when the bench is to stop; the run under way is cleaned up first. */
   readonly interrupted: Promise<never>;
 }
-
-export class Interrupted extends Error {}
 
 /** The calibration of both sides counts as much as this many pairs in the progress of a scenario. */
 const CALIBRATION_WEIGHT = 1;
@@ -154,15 +153,15 @@ async function runOnce(bench: Bench, scenario: Scenario, side: Side, jobs: numbe
   const stray = (reason: unknown) => stage.fail(reason);
   process.on('unhandledRejection', stray);
   try {
-    const sample = await Promise.race([scenario.run(stage, jobs), stage.fault, bench.interrupted]);
+    const sample = await Promise.race([scenario.run(stage, jobs), stage.fault, bench.interrupted, server.lost]);
     await Promise.race([stage.close(), stage.fault]);
     return sample;
   } catch (error) {
     await stage.close(true).catch(() => undefined); // the first fault is the one to report
-    throw error instanceof Interrupted ? error : new SideFailed(side, error);
+    throw error instanceof Interrupted || error instanceof UsageError ? error : new SideFailed(side, error);
   } finally {
     stage.dismiss();
-    await server.sweep(queueName);
+    if (!server.isLost) await server.sweep(queueName);
     process.off('unhandledRejection', stray);
   }
 }

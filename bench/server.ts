@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { messageOf, UsageError } from './ending.js';
 
 /** Connection options that both libraries and the bench itself are given, unchanged. */
 export interface ConnectionSettings {
@@ -35,6 +36,7 @@ export function parseConnection(text: string): ConnectionSettings {
 }
 
 const SCAN_COUNT = 1_000;
+const OWN_COMMANDS = ['INFO', 'SCAN', 'MEMORY USAGE', 'UNLINK', 'PING'];
 const POLL_MS = 100;
 /** The figure moves by less than this while nothing happens. */
 const QUIET_BYTES = 2_048;
@@ -43,18 +45,32 @@ const QUIET_POLLS = 2;
 const MOST_POLLS = 100;
 
 export class Server {
+  /** Rejects when the server has gone away: nothing can be measured on it any more. */
+  readonly lost: Promise<never>;
+  isLost = false;
+
   private constructor(
     readonly connection: ConnectionSettings,
     private readonly client: Redis,
     /** Such as `Redis 8.2.3`. */
     readonly version: string,
-  ) {}
+  ) {
+    this.lost = new Promise((_, reject) => {
+      client.once('end', () => {
+        this.isLost = true;
+        reject(new UsageError('the Redis server is gone: it ended, or closed our connection, while it was in use'));
+      });
+    });
+    this.lost.catch(() => undefined); // whoever waits for something of the server's races against it
+  }
 
   static async connect(connection: ConnectionSettings): Promise<Server> {
     // The bench would otherwise wait for ever, silently, for a server that is not there.
     const client = new Redis({ ...connection, lazyConnect: true, retryStrategy: () => null });
     client.on('error', () => undefined); // the rejection of the command that was under way says it
-    await client.connect();
+    await client.connect().catch((error: unknown) => {
+      throw new UsageError(`no Redis server answers at REDIS_URL: ${messageOf(error)}`);
+    });
     return new Server(connection, client, versionFrom(parseInfo(await client.info('server'))));
   }
 
@@ -83,6 +99,34 @@ export class Server {
       last = now;
     }
     return last;
+  }
+
+  /**
+   * How often each command was carried out since the server started, by name in capitals, those within scripts too. What this object
+   * asks by is left out.
+   */
+  async commandCalls(): Promise<Map<string, number>> {
+    const lines = parseInfo(await this.client.info('commandstats'));
+    const calls = [...lines].map(([line, text]) => {
+      const name = line
+        .replace(/^cmdstat_/, '')
+        .replace('|', ' ')
+        .toUpperCase();
+      return [name, Number(/calls=(\d+)/.exec(text)?.[1] ?? NaN)] as const;
+    });
+    return new Map(calls.filter(([name]) => !OWN_COMMANDS.includes(name)));
+  }
+
+  /** Bytes of all keys whose name contains `mark`, with what the server needs to keep them. */
+  async keyBytes(mark: string): Promise<number> {
+    let bytes = 0;
+    for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
+      const [next, keys] = await this.client.scan(cursor, 'MATCH', `*${mark}*`, 'COUNT', SCAN_COUNT);
+      // every element counts
+      for (const key of keys) bytes += (await this.client.memory('USAGE', key, 'SAMPLES', 0)) ?? 0;
+      cursor = next;
+    }
+    return bytes;
   }
 
   /** Deletes every key whose name contains `mark`, and returns when the memory is free again. */
