@@ -28,7 +28,7 @@ export function readArguments(argv: readonly string[]): Arguments {
   if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
     throw new UsageError(`--rounds takes a whole number above 0, not ${values.rounds}`);
   }
-  return { quick: values.quick, self: values.self, rounds, scenarios: chosen(values.only) };
+  return { quick: values.quick, self: values.self, rounds, scenarios: chosen(values.only, usage) };
 }
 
 function parse(argv: readonly string[]) {
@@ -48,7 +48,8 @@ function parse(argv: readonly string[]) {
   }
 }
 
-function chosen(only: string | undefined): readonly Scenario[] {
+/** The scenarios of a list of names, all without one. */
+export function chosen(only: string | undefined, usage: string): readonly Scenario[] {
   if (only === undefined) return scenarios;
   const names = only.split(',');
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));

@@ -3,6 +3,7 @@ import type { Server } from './server.js';
 
 export type Metric =
   | 'jobsPerSecond'
+  | 'megabytesPerSecond'
   | 'nodeCpuMicros'
   | 'redisCpuMicros'
   | 'latencyP50Ms'

@@ -120,7 +120,7 @@ async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boo
   }
 }
 
-async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): Promise<Pair> {
+export async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): Promise<Pair> {
   if (first === 'base') {
     const base = await measured('base');
     return { first, base, challenger: await measured('challenger') };
@@ -129,7 +129,7 @@ async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): 
   return { first, base: await measured('base'), challenger };
 }
 
-class SideFailed extends Error {
+export class SideFailed extends Error {
   constructor(
     readonly side: Side,
     cause: unknown,
@@ -145,7 +145,13 @@ let runsSoFar = 0;
  * when no job is alive, it also drops the hidden classes of jobs and the code compiled for them, and BullMQ, which is
  * JavaScript throughout, then spends up to five times the CPU on each job of a short run.
  */
-async function runOnce(bench: Bench, scenario: Scenario, side: Side, jobs: number, seed: number): Promise<Sample> {
+export async function runOnce(
+  bench: Bench,
+  scenario: Scenario,
+  side: Side,
+  jobs: number,
+  seed: number,
+): Promise<Sample> {
   const { server, libraries, mode } = bench;
   const queueName = `${bench.mark}-${(runsSoFar += 1)}`;
   const settings = { library: libraries[side], server, queueName, seed, timeLimitMs: mode.timeLimitMs };

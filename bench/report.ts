@@ -1,10 +1,10 @@
-/** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its target. */
+/** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its floor. */
 import type { SourceState, Machine } from './machine.js';
 import type { Metric } from './measure.js';
 import type { BothSides, Result, Side } from './pairs.js';
 import { median, spread } from './statistics.js';
 import type { Spread } from './statistics.js';
-import { isMet, targets } from './targets.js';
+import { floorOf, isMet } from './targets.js';
 import type { Target } from './targets.js';
 
 export interface Circumstances {
@@ -12,7 +12,7 @@ export interface Circumstances {
   readonly seconds: number;
   readonly command: string;
   readonly kind: 'full' | 'quick';
-  /** BullMQ against BullMQ: ratios show the noise, and have no targets. */
+  /** BullMQ against BullMQ: ratios show the noise, and have no floors. */
   readonly self: boolean;
   /** Fewer scenarios or fewer pairs were asked for than the mode has. */
   readonly partial: boolean;
@@ -25,6 +25,7 @@ export interface Circumstances {
 }
 
 export interface Row {
+  readonly scenario: string;
   readonly title: string;
   readonly metric: Metric;
   /** The median of each side's runs. */
@@ -48,6 +49,7 @@ const significant = (digits: number) => (value: number) =>
 /** The tables of a report, in order. */
 export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Jobs a second', format: significant(3), metrics: ['jobsPerSecond'] },
+  { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
   { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
@@ -70,9 +72,10 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
   const ratio = spread(challenger.map((value, i) => value / (base[i] ?? NaN)));
-  const target = self ? undefined : targets[scenario.name]?.[metric];
+  const target = self ? undefined : floorOf(scenario.name, metric);
   return [
     {
+      scenario: scenario.name,
       title: scenario.title + (suffixes[metric] ?? ''),
       metric,
       values: { base: median(base), challenger: median(challenger) },
@@ -131,7 +134,7 @@ export function cellsOf(row: Row, format: (value: number) => string): string[] {
 
 export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
   const names = [libraries.base.name, libraries.challenger.name];
-  return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'target', 'met'];
+  return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'floor', 'met'];
 }
 
 export function circumstanceLines(about: Circumstances): string[] {

@@ -46,6 +46,19 @@ export class Progress implements Observer {
     this.out.write(`${count} ${this.elapsed()}  ${result.scenario.title}: ${parts.join(', ')}\n`);
   }
 
+  /** A line of its own, above the bar. */
+  say(line: string): void {
+    this.redraw('');
+    this.out.write(`${line}\n`);
+  }
+
+  /** One more scenario is done, of which `lines` tell. */
+  told(lines: readonly string[]): void {
+    this.finished += 1;
+    for (const line of lines)
+      this.say(`${`${this.finished}/${this.scenarioCount}`.padStart(5)} ${this.elapsed()}  ${line}`);
+  }
+
   private elapsed(): string {
     const seconds = Math.floor((performance.now() - this.startedAt) / 1e3);
     return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;

@@ -31,7 +31,7 @@ export const INSTRUCTIONS = 'instructions a job';
  */
 const ALLOWANCES: Readonly<Record<string, number>> = {
   ...Object.fromEntries(BYTES.map((name) => [name, 0.0025])),
-  [MEMORY]: 0.01,
+  [MEMORY]: 0.02,
 };
 
 export interface Change {

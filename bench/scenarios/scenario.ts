@@ -11,6 +11,8 @@ export interface Scenario {
   readonly title: string;
   readonly metrics: readonly Metric[];
   readonly size: Size;
+  /** The gate runs it when it is named only. */
+  readonly isTooSlowForGate?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
   run(stage: Stage, jobs: number): Promise<Sample>;
 }
