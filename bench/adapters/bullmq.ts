@@ -1,9 +1,12 @@
 import { createRequire } from 'node:module';
-import { FlowProducer, Queue, Worker } from 'bullmq';
+import { messageOf, UsageError } from '../ending.js';
 import type { JobLibrary } from './library.js';
 
 /** The BullMQ that is installed beside us. `name` tells two of them apart when BullMQ is measured against itself. */
-export function loadBullmq(name = 'bullmq'): JobLibrary {
+export async function loadBullmq(name = 'bullmq'): Promise<JobLibrary> {
+  const { Queue, Worker, FlowProducer } = await import('bullmq').catch((error: unknown) => {
+    throw new UsageError(`there is no BullMQ to measure against (npm ci installs it): ${messageOf(error)}`);
+  });
   return { name, version: installedVersion(), Queue, Worker, FlowProducer };
 }
 

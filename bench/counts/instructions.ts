@@ -1,6 +1,6 @@
 /** Instructions that the engine spends on a job on its own ways, counted by valgrind's callgrind on `chasquimq-counts`. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { UsageError } from '../ending.js';
 import { INSTRUCTIONS } from './baseline.js';
@@ -18,7 +18,7 @@ const CPU_FLAGS = ['avx2', 'erms', 'fsrm'];
 export function toolchain(): string | undefined {
   const valgrind = answerOf('valgrind', ['--version']);
   const rustc = answerOf('rustc', ['--version']);
-  if (valgrind === undefined || rustc === undefined) return undefined;
+  if (valgrind === undefined || rustc === undefined || !existsSync(PROGRAM)) return undefined;
   const header = (process.report.getReport() as { header: { glibcVersionRuntime?: string } }).header;
   const libc = `libc ${header.glibcVersionRuntime ?? 'other'}`;
   return [rustc.replace(/ \(.*/, ''), process.arch, libc, valgrind, ...cpuFlags()].join(', ');
