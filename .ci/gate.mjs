@@ -10,7 +10,11 @@ const PROGRAMS = { gate: 'bench/gate/main.ts', bisect: 'bench/gate/bisect.ts' };
 await main(async ([program, ...args]) => {
   await setup();
   await build();
+  // settings of a server that somebody named are left alone
+  const own = process.env.REDIS_URL ? {} : { BENCH_OWNS_REDIS: '1' };
   await withRedis((url) =>
-    run(program, process.execPath, ['--import', 'tsx', PROGRAMS[program], ...args], { env: { REDIS_URL: url } }),
+    run(program, process.execPath, ['--import', 'tsx', PROGRAMS[program], ...args], {
+      env: { REDIS_URL: url, ...own },
+    }),
   );
 });

@@ -2,7 +2,16 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Result } from './pairs.js';
-import { cellsOf, circumstanceLines, faultsOf, headingsOf, metricGroups, rowsOf, runSizes } from './report.js';
+import {
+  cellsOf,
+  circumstanceLines,
+  faultsOf,
+  headingsOf,
+  metricGroups,
+  rowsOf,
+  runSizes,
+  wakeLine,
+} from './report.js';
 import type { Circumstances } from './report.js';
 
 const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
@@ -47,9 +56,7 @@ function markdown(about: Circumstances, results: readonly Result[]): string {
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
   return `${[
     `# ${about.libraries.challenger.name} against ${about.libraries.base.name}`,
-    circumstanceLines(about)
-      .map((line) => `- ${line}`)
-      .join('\n'),
+    [...circumstanceLines(about), wakeLine(results)].map((line) => `- ${line}`).join('\n'),
     'A ratio is the median of the ratios of the pairs; "middle half" is from the first to the third quartile. How each scenario ' +
       'is measured stands at the top of its file in `bench/scenarios/`.',
     ...tables,

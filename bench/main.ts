@@ -46,6 +46,7 @@ async function main(argv: readonly string[]): Promise<number> {
       mode: { ...mode, rounds },
       observer: new Progress(asked.scenarios.length, asked.self),
       interrupted: interruption(),
+      ownsServer: process.env.BENCH_OWNS_REDIS === '1',
     },
     asked.scenarios,
   );

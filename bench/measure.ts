@@ -4,6 +4,9 @@ import type { Server } from './server.js';
 export type Metric =
   | 'jobsPerSecond'
   | 'megabytesPerSecond'
+  | 'rawShare'
+  | 'roundTrips'
+  | 'redisCommands'
   | 'nodeCpuMicros'
   | 'redisCpuMicros'
   | 'latencyP50Ms'

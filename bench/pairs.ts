@@ -34,6 +34,8 @@ const OVERTIME_SECONDS = 12;
 
 export interface Pair extends BothSides<Sample> {
   readonly first: Side;
+  /** From a question to the server to its answer just before, when both have been asleep: it decides what single calls take. */
+  readonly wakeMicros?: number;
 }
 
 export interface Fault {
@@ -61,6 +63,8 @@ export interface Bench {
   /** Part of every queue name of this bench, and of no other key. */
   readonly mark: string;
   readonly observer: Observer;
+  /** The server was started for the bench: its settings may be changed. */
+  readonly ownsServer: boolean;
   /** Rejects with {@link Interrupted} when the bench is to stop; the run under way is cleaned up first. */
   readonly interrupted: Promise<never>;
 }
@@ -76,13 +80,20 @@ export async function runAll(bench: Bench, scenarios: readonly Scenario[]): Prom
   for (const [i, scenario] of scenarios.entries()) {
     const share = (mode.budgetSeconds * (i + 1)) / scenarios.length;
     const result =
-      passed() > mode.budgetSeconds + OVERTIME_SECONDS
-        ? notRun(scenario, passed())
-        : await runScenario(bench, scenario, () => passed() > share);
+      scenario.needsOwnServer && !bench.ownsServer
+        ? leftOut(scenario)
+        : passed() > mode.budgetSeconds + OVERTIME_SECONDS
+          ? notRun(scenario, passed())
+          : await runScenario(bench, scenario, () => passed() > share);
     results.push(result);
     observer.done(result);
   }
   return results;
+}
+
+/** Not a fault: it says itself why there are no figures. */
+function leftOut(scenario: Scenario): Result {
+  return { scenario, pairs: [], faults: [] };
 }
 
 function notRun(scenario: Scenario, passed: number): Result {
@@ -111,7 +122,8 @@ async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boo
         return sample;
       };
       if (pairs.length > 0 && timeIsUp()) break;
-      pairs.push(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured));
+      const wakeMicros = await bench.server.wakeMicros();
+      pairs.push({ ...(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured)), wakeMicros });
     }
     return { scenario, pairs, faults: [] };
   } catch (error) {
@@ -167,7 +179,10 @@ export async function runOnce(
     throw error instanceof Interrupted || error instanceof UsageError ? error : new SideFailed(side, error);
   } finally {
     stage.dismiss();
-    if (!server.isLost) await server.sweep(queueName);
+    if (!server.isLost) {
+      if (scenario.needsOwnServer) await server.keepOnDisk('none');
+      await server.sweep(queueName);
+    }
     process.off('unhandledRejection', stray);
   }
 }

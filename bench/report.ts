@@ -50,9 +50,12 @@ const significant = (digits: number) => (value: number) =>
 export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Jobs a second', format: significant(3), metrics: ['jobsPerSecond'] },
   { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
+  { heading: 'Of the raw MB a second', format: significant(3), metrics: ['rawShare'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
   { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  { heading: 'Round trips a job', format: significant(3), metrics: ['roundTrips'] },
+  { heading: 'Redis commands a job', format: significant(3), metrics: ['redisCommands'] },
   { heading: 'Redis memory a job, bytes', format: significant(3), metrics: ['bytesPerJob'] },
 ];
 
@@ -135,6 +138,14 @@ export function cellsOf(row: Row, format: (value: number) => string): string[] {
 export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
   const names = [libraries.base.name, libraries.challenger.name];
   return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'floor', 'met'];
+}
+
+/** What waking a process took on this machine, beside the pairs. */
+export function wakeLine(results: readonly Result[]): string {
+  const times = results.flatMap(({ pairs }) => pairs.flatMap(({ wakeMicros }) => wakeMicros ?? []));
+  if (times.length === 0) return 'no pair was run';
+  const { median: middle, least, most } = spread(times);
+  return `a PING to a server asleep, and its answer, took ${middle.toFixed(0)} us (${least.toFixed(0)}..${most.toFixed(0)}) beside the pairs: single calls of both libraries wait for it`;
 }
 
 export function circumstanceLines(about: Circumstances): string[] {

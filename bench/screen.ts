@@ -10,6 +10,7 @@ import {
   headingsOf,
   metricGroups,
   rowsOf,
+  wakeLine,
 } from './report.js';
 import type { Circumstances } from './report.js';
 
@@ -79,7 +80,11 @@ export function tablesForScreen(about: Circumstances, results: readonly Result[]
   const faults = faultsOf(results, about.libraries).map(
     (fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`,
   );
-  const blocks = [circumstanceLines(about), ...tables.map((table) => alignedLines(table, widths)), faults];
+  const blocks = [
+    [...circumstanceLines(about), wakeLine(results)],
+    ...tables.map((table) => alignedLines(table, widths)),
+    faults,
+  ];
   return blocks
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { messageOf, UsageError } from './ending.js';
+import { median } from './statistics.js';
 
 /** Connection options that both libraries and the bench itself are given, unchanged. */
 export interface ConnectionSettings {
@@ -43,6 +44,15 @@ const QUIET_BYTES = 2_048;
 /** The server resizes its tables ten times a second, so a pause between two steps must not look like the end. */
 const QUIET_POLLS = 2;
 const MOST_POLLS = 100;
+
+const RAW_BATCH_BYTES = 2 ** 20;
+const WAKE_PINGS = 9;
+const WAKE_PAUSE_MS = 3;
+
+export interface ServerWork {
+  readonly reads: number;
+  readonly commands: number;
+}
 
 export class Server {
   /** Rejects when the server has gone away: nothing can be measured on it any more. */
@@ -127,6 +137,61 @@ export class Server {
       cursor = next;
     }
     return bytes;
+  }
+
+  /** Reads and commands of all clients since the server started, commands within scripts too. */
+  async work(): Promise<ServerWork> {
+    const stats = parseInfo(await this.client.info('stats'));
+    const calls = await this.commandCalls();
+    return {
+      reads: Number(stats.get('total_reads_processed')),
+      commands: [...calls.values()].reduce((sum, times) => sum + times, 0),
+    };
+  }
+
+  /** Seconds that pipelined SETs of a text take, and then as many GETs, on a connection of their own. */
+  async rawSeconds(key: string, text: string, times: number): Promise<number> {
+    const batch = Math.min(times, Math.max(Math.floor(RAW_BATCH_BYTES / text.length), 1));
+    const client = this.client.duplicate();
+    await client.connect();
+    const begin = performance.now();
+    for (const name of ['set', 'get'] as const) {
+      for (let from = 0; from < times; from += batch) {
+        const pipeline = client.pipeline();
+        for (let i = from; i < Math.min(from + batch, times); i += 1) {
+          if (name === 'set') pipeline.set(`${key}-${i}`, text);
+          else pipeline.get(`${key}-${i}`);
+        }
+        await pipeline.exec();
+      }
+    }
+    const seconds = (performance.now() - begin) / 1e3;
+    client.disconnect();
+    return seconds;
+  }
+
+  /** Settings of the server as a whole. */
+  async keepOnDisk(sync: 'none' | 'everysec' | 'always'): Promise<void> {
+    if (sync !== 'none') await this.client.config('SET', 'appendfsync', sync);
+    await this.client.config('SET', 'appendonly', sync === 'none' ? 'no' : 'yes');
+    // turned on, the file begins with what there is already
+    const isRewriting = async () => {
+      const info = parseInfo(await this.client.info('persistence'));
+      return info.get('aof_rewrite_in_progress') === '1' || info.get('aof_rewrite_scheduled') === '1';
+    };
+    while (sync !== 'none' && (await isRewriting())) await sleep(POLL_MS / 10);
+  }
+
+  /** Microseconds from a question to its answer, when both sides have been asleep: the median of some. */
+  async wakeMicros(): Promise<number> {
+    const times: number[] = [];
+    for (let i = 0; i < WAKE_PINGS; i += 1) {
+      await sleep(WAKE_PAUSE_MS);
+      const asked = performance.now();
+      await this.client.ping();
+      times.push((performance.now() - asked) * 1e3);
+    }
+    return Math.round(median(times));
   }
 
   /** Deletes every key whose name contains `mark`, and returns when the memory is free again. */

@@ -49,7 +49,7 @@ export function floorOf(scenario: string, metric: Metric): Target | undefined {
 }
 
 export function moreIsBetter(metric: Metric): boolean {
-  return metric === 'jobsPerSecond' || metric === 'megabytesPerSecond';
+  return ['jobsPerSecond', 'megabytesPerSecond', 'rawShare'].includes(metric);
 }
 
 export function isMet(metric: Metric, target: Target, ratio: number): boolean {

@@ -40,6 +40,7 @@ export interface BulkEntry {
 
 export interface JobLike {
   readonly id?: string;
+  readonly data: unknown;
   readonly attemptsMade: number;
   readonly priority: number;
   readonly timestamp: number;
@@ -66,7 +67,8 @@ export interface WorkerSettings {
 export interface QueueLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
-  add(name: string, data: JobData, opts?: JobSettings): Promise<unknown>;
+  add(name: string, data: JobData, opts?: JobSettings): Promise<{ readonly id?: string }>;
+  getJob(id: string): Promise<unknown>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
   upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
   removeJobScheduler(id: string): Promise<boolean>;
@@ -84,7 +86,7 @@ export interface FlowProducerLike {
 
 export interface WorkerLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'completed', listener: () => void): unknown;
+  on(event: 'completed', listener: (job: JobLike) => void): unknown;
   on(event: 'failed', listener: (job: JobLike | undefined, error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
   run(): Promise<void>;

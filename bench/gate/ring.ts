@@ -28,5 +28,6 @@ export function ringOf(server: Server, progress: Progress): (base: JobLibrary, c
     mode: MODE,
     observer: { step: (scenario, part, doing) => progress.step(scenario, part, doing), done: () => undefined },
     interrupted,
+    ownsServer: process.env.BENCH_OWNS_REDIS === '1',
   });
 }

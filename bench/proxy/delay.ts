@@ -1,18 +1,11 @@
 /** Hands pieces on a set time after they came, in order. */
 
-/** Timers of the event loop count in whole milliseconds; what is left of the time is slept. */
+/** Timers of the event loop count in whole milliseconds. What is left of the time is spent awake: pieces that come meanwhile must not wait. */
 const TIMER_GRAIN_MS = 2;
-
-const bell = new Int32Array(new SharedArrayBuffer(4));
-
-/** Sleeps with a precision of microseconds, and keeps the event loop from everything else meanwhile. */
-function sleepFor(ms: number): void {
-  if (ms > 0) Atomics.wait(bell, 0, 0, ms);
-}
 
 export class Delay {
   private readonly held: { readonly due: number; readonly chunk: Buffer }[] = [];
-  private timer: NodeJS.Timeout | undefined;
+  private isWaiting = false;
 
   constructor(
     private readonly ms: number,
@@ -22,29 +15,22 @@ export class Delay {
   push(chunk: Buffer): void {
     if (this.ms === 0) return this.hand(chunk);
     this.held.push({ due: performance.now() + this.ms, chunk });
-    if (!this.timer) this.rest();
+    if (!this.isWaiting) this.wait();
   }
 
-  private rest(): void {
+  private wait(): void {
     const [first] = this.held;
+    this.isWaiting = first !== undefined;
     if (!first) return;
     const left = first.due - performance.now() - TIMER_GRAIN_MS;
-    this.timer = setTimeout(() => this.release(), Math.max(left, 0));
-    if (left <= 0) {
-      clearTimeout(this.timer);
-      setImmediate(() => this.release());
-    }
+    if (left > 0) setTimeout(() => this.release(), left);
+    else setImmediate(() => this.release());
   }
 
   private release(): void {
-    for (let first = this.held[0]; first; first = this.held[0]) {
-      const left = first.due - performance.now();
-      if (left > TIMER_GRAIN_MS) break;
-      sleepFor(left);
-      this.hand(first.chunk);
-      this.held.shift();
-    }
-    this.timer = undefined;
-    this.rest();
+    const now = performance.now();
+    const waiting = this.held.findIndex(({ due }) => due > now);
+    for (const { chunk } of this.held.splice(0, waiting < 0 ? this.held.length : waiting)) this.hand(chunk);
+    this.wait();
   }
 }

@@ -1,13 +1,19 @@
 import { addScenarios } from './add.js';
+import { bandwidthScenarios } from './bandwidth.js';
+import { busyScenario } from './busy.js';
+import { cpuScenarios } from './cpu.js';
 import { delayedScenario } from './delayed.js';
+import { distanceScenarios } from './distance.js';
 import { flowScenario } from './flow.js';
 import { getScenarios } from './getters.js';
 import { latencyScenario } from './latency.js';
 import { memoryScenarios } from './memory.js';
+import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
+import { trickleScenario } from './trickle.js';
 import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
@@ -16,12 +22,18 @@ export const scenarios: readonly Scenario[] = [
   ...addScenarios,
   ...workerScenarios,
   ...waitingScenarios,
+  ...cpuScenarios,
   retryScenario,
   delayedScenario,
   priorityScenario,
   ...schedulerScenarios,
   flowScenario,
   latencyScenario,
+  trickleScenario,
+  busyScenario,
+  ...bandwidthScenarios,
   ...getScenarios,
   ...memoryScenarios,
+  ...distanceScenarios,
+  ...persistenceScenarios,
 ];

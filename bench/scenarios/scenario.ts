@@ -13,6 +13,8 @@ export interface Scenario {
   readonly size: Size;
   /** The gate runs it when it is named only. */
   readonly isTooSlowForGate?: boolean;
+  /** It changes settings of the server, which the bench may do to one that was started for it only. */
+  readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
   run(stage: Stage, jobs: number): Promise<Sample>;
 }
