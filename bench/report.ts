@@ -54,6 +54,9 @@ export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
   { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
+  { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
+  { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
   { heading: 'Round trips a job', format: significant(3), metrics: ['roundTrips'] },
   { heading: 'Redis commands a job', format: significant(3), metrics: ['redisCommands'] },
   { heading: 'Redis memory a job, bytes', format: significant(3), metrics: ['bytesPerJob'] },
@@ -63,6 +66,10 @@ const suffixes: Partial<Record<Metric, string>> = {
   latencyP50Ms: ', p50',
   latencyP99Ms: ', p99',
   latencyP999Ms: ', p99.9',
+  recordedP50Ms: ', p50',
+  recordedP99Ms: ', p99',
+  idleNodeMillis: ', Node',
+  idleRedisMillis: ', Redis',
 };
 
 export function rowsOf(results: readonly Result[], self: boolean): Row[] {
@@ -74,7 +81,7 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
   if (pairs.length === 0) return [];
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
-  const ratio = spread(challenger.map((value, i) => value / (base[i] ?? NaN)));
+  const ratio = spread(challenger.map((value, i) => ratioOf(value, base[i] ?? NaN)));
   const target = self ? undefined : floorOf(scenario.name, metric);
   return [
     {
@@ -88,6 +95,11 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
       met: target && isMet(metric, target, ratio.median),
     },
   ];
+}
+
+/** Nothing is as much as nothing: neither side sends a command while it is idle, say. */
+function ratioOf(value: number, base: number): number {
+  return value === 0 && base === 0 ? 1 : value / base;
 }
 
 export interface FaultLine {

@@ -2,7 +2,11 @@
  * What one run of a scenario works with: one side's queue and workers, opened for this run and closed after it. It also
  * watches over them: an `error` event, a job that fails unasked, or a run that does not end makes the run fail.
  */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { jobStates } from './adapters/library.js';
 import type {
   FlowProducerLike,
@@ -11,6 +15,7 @@ import type {
   JobSettings,
   JobState,
   Processor,
+  QueueEventsLike,
   QueueLike,
   WorkerLike,
 } from './adapters/library.js';
@@ -18,6 +23,7 @@ import { Stopwatch } from './measure.js';
 import { Proxy } from './proxy/proxy.js';
 import type { ConnectionSettings, Server, ServerWork } from './server.js';
 
+const WORKER_PROCESS = fileURLToPath(new URL('scenarios/worker-process.mjs', import.meta.url));
 const CLOSE_LIMIT_MS = 10_000;
 const COUNTS_LIMIT_MS = 2_000;
 
@@ -49,6 +55,8 @@ export class Stage {
   private queues: QueueLike[] = [];
   private producers: FlowProducerLike[] = [];
   private workers: WorkerLike[] = [];
+  private listeners: QueueEventsLike[] = [];
+  private processes: ChildProcess[] = [];
 
   constructor(private readonly settings: StageSettings) {
     this.seed = settings.seed;
@@ -132,6 +140,30 @@ export class Stage {
     return worker;
   }
 
+  /** One that hears of what happens from now on. */
+  async openQueueEvents(): Promise<QueueEventsLike> {
+    const { library, queueName } = this.settings;
+    const events = new library.QueueEvents(queueName, { connection: this.connection });
+    events.on('error', (error) => this.fail(error));
+    this.listeners.push(events);
+    await events.waitUntilReady();
+    return events;
+  }
+
+  /** Workers that are processes of their own; they run when they are sent something. */
+  async openWorkerProcesses(count: number, concurrency: number): Promise<ChildProcess[]> {
+    const { library, queueName } = this.settings;
+    const settings = JSON.stringify({ address: library.address, queueName, connection: this.connection, concurrency });
+    const children = Array.from({ length: count }, () => fork(WORKER_PROCESS, [settings], { execArgv: [] }));
+    this.processes.push(...children);
+    await Promise.all(children.map((child) => once(child, 'message')));
+    for (const child of children) {
+      child.on('message', (message) => this.fail(`a worker process: ${JSON.stringify(message)}`));
+      child.on('exit', () => this.fail('a worker process has ended'));
+    }
+    return children;
+  }
+
   /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
   run(worker: WorkerLike): void {
     worker.run().catch((error: unknown) => this.fail(error));
@@ -152,7 +184,11 @@ export class Stage {
     this.workers = [];
     this.producers = [];
     this.queues = [];
+    for (const child of this.processes.splice(0)) {
+      child.removeAllListeners().kill('SIGKILL');
+    }
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
+    for (const events of this.listeners.splice(0)) await this.closeInTime(events.close(), 'queueEvents.close()');
     for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');
     for (const queue of queues) await this.closeInTime(queue.close(), 'queue.close()');
     await this.proxy?.close();

@@ -4,10 +4,10 @@ import type { JobLibrary } from './library.js';
 
 /** The BullMQ that is installed beside us. `name` tells two of them apart when BullMQ is measured against itself. */
 export async function loadBullmq(name = 'bullmq'): Promise<JobLibrary> {
-  const { Queue, Worker, FlowProducer } = await import('bullmq').catch((error: unknown) => {
+  const { Queue, Worker, FlowProducer, QueueEvents } = await import('bullmq').catch((error: unknown) => {
     throw new UsageError(`there is no BullMQ to measure against (npm ci installs it): ${messageOf(error)}`);
   });
-  return { name, version: installedVersion(), Queue, Worker, FlowProducer };
+  return { name, version: installedVersion(), Queue, Worker, FlowProducer, QueueEvents, address: 'bullmq' };
 }
 
 function installedVersion(): string {

@@ -11,6 +11,9 @@ export interface JobLibrary {
   readonly version: string;
   readonly Queue: new (name: string, options: QueueSettings) => QueueLike;
   readonly Worker: new (name: string, processor: Processor, options: WorkerSettings) => WorkerLike;
+  /** Where another process finds it. */
+  readonly address: string;
+  readonly QueueEvents: new (name: string, options: FlowSettings) => QueueEventsLike;
   readonly FlowProducer: new (options: FlowSettings) => FlowProducerLike;
 }
 
@@ -81,6 +84,13 @@ export interface FlowProducerLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
   addBulk(flows: FlowEntry[]): Promise<unknown[]>;
+  close(): Promise<void>;
+}
+
+export interface QueueEventsLike {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'completed', listener: () => void): unknown;
+  waitUntilReady(): Promise<unknown>;
   close(): Promise<void>;
 }
 

@@ -6,10 +6,14 @@ import { delayedScenario } from './delayed.js';
 import { distanceScenarios } from './distance.js';
 import { flowScenario } from './flow.js';
 import { getScenarios } from './getters.js';
+import { idleScenario } from './idle.js';
 import { latencyScenario } from './latency.js';
+import { listenerScenarios } from './listeners.js';
 import { memoryScenarios } from './memory.js';
+import { openLoopScenarios } from './open-loop.js';
 import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
+import { processScenarios } from './processes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
@@ -36,4 +40,8 @@ export const scenarios: readonly Scenario[] = [
   ...memoryScenarios,
   ...distanceScenarios,
   ...persistenceScenarios,
+  ...openLoopScenarios,
+  ...processScenarios,
+  idleScenario,
+  ...listenerScenarios,
 ];

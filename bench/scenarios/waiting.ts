@@ -34,6 +34,7 @@ export const waitingScenarios: readonly Scenario[] = [
   waitingScenario(20, 20),
   waitingScenario(20, 50),
   waitingScenario(100, 100),
+  waitingScenario(20, 50, 1),
   waitingScenario(20, 50, 10),
   waitingScenario(20, 50, 100),
 ];
