@@ -28,7 +28,12 @@ export function readArguments(argv: readonly string[]): Arguments {
   if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
     throw new UsageError(`--rounds takes a whole number above 0, not ${values.rounds}`);
   }
-  return { quick: values.quick, self: values.self, rounds, scenarios: chosen(values.only, usage) };
+  return {
+    quick: values.quick,
+    self: values.self,
+    rounds,
+    scenarios: values.only === undefined ? scenariosOf(values.quick) : chosen(values.only, usage),
+  };
 }
 
 function parse(argv: readonly string[]) {
@@ -46,6 +51,11 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     throw new UsageError(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
   }
+}
+
+/** What a run consists of when nothing is named. */
+export function scenariosOf(quick: boolean): readonly Scenario[] {
+  return quick ? scenarios.filter(({ isLong }) => !isLong) : scenarios;
 }
 
 /** The scenarios of a list of names, all without one. */

@@ -37,9 +37,10 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
 }
 
 function asJson(about: Circumstances, results: readonly Result[]): unknown {
-  const scenarios = results.map(({ scenario, pairs, faults }) => ({
+  const scenarios = results.map(({ scenario, pairs, base, faults }) => ({
     name: scenario.name,
     title: scenario.title,
+    base,
     faults,
     pairs,
   }));
@@ -73,10 +74,11 @@ function sizeTable({ libraries }: Circumstances, results: readonly Result[]): st
     .filter((result) => result.pairs.length > 0)
     .map((result) => {
       const [one, other] = [runSizes(result, 'base'), runSizes(result, 'challenger')];
-      return [result.scenario.title, one.jobs, one.seconds, other.jobs, other.seconds];
+      return [result.scenario.title, result.base ?? base.name, one.jobs, one.seconds, other.jobs, other.seconds];
     });
   const headings = [
     'scenario',
+    'measured against',
     `${base.name} jobs`,
     `${base.name} s`,
     `${challenger.name} jobs`,

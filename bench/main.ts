@@ -6,10 +6,10 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { loadBullmq } from './adapters/bullmq.js';
+import { loadBullmq, loadTunedBullmq } from './adapters/bullmq.js';
 import { loadChasquimq } from './adapters/chasquimq.js';
 import type { JobLibrary } from './adapters/library.js';
-import { readArguments } from './arguments.js';
+import { readArguments, scenariosOf } from './arguments.js';
 import { interruption, messageOf, runProgram, UsageError } from './ending.js';
 import type { Counted } from './counts/baseline.js';
 import { writeReport } from './files.js';
@@ -20,7 +20,6 @@ import { fullMode, quickMode, runAll } from './pairs.js';
 import { formatRatio, rowsOf } from './report.js';
 import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
-import { scenarios } from './scenarios/index.js';
 import { parseConnection, Server } from './server.js';
 
 /** Returns the exit code: 1 when a side threw in a scenario, a floor was missed, or a figure has fallen over ten runs. */
@@ -41,6 +40,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const results = await runAll(
     {
       libraries,
+      // a quick run has no time to choose
+      variants: asked.self || asked.quick ? [] : [await loadTunedBullmq()],
       server,
       mark,
       mode: { ...mode, rounds },
@@ -56,7 +57,7 @@ async function main(argv: readonly string[]): Promise<number> {
     command: ['bench', ...argv].join(' '),
     kind: asked.quick ? 'quick' : 'full',
     self: asked.self,
-    partial: asked.scenarios.length < scenarios.length || rounds < mode.rounds,
+    partial: asked.scenarios.length < scenariosOf(asked.quick).length || rounds < mode.rounds,
     machine: describeMachine(),
     source,
     server: server.version,

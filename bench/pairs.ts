@@ -7,6 +7,7 @@ import { calibrate, enlarge } from './calibrate.js';
 import type { Period } from './calibrate.js';
 import { Interrupted, UsageError } from './ending.js';
 import type { Sample } from './measure.js';
+import { bestBase } from './opponent.js';
 import type { Scenario } from './scenarios/scenario.js';
 import type { Server } from './server.js';
 import { Stage } from './stage.js';
@@ -47,6 +48,8 @@ export interface Fault {
 export interface Result {
   readonly scenario: Scenario;
   readonly pairs: readonly Pair[];
+  /** Name of the base, where there was a choice. */
+  readonly base?: string;
   readonly faults: readonly Fault[];
 }
 
@@ -58,6 +61,8 @@ export interface Observer {
 
 export interface Bench {
   readonly libraries: BothSides<JobLibrary>;
+  /** Other ways to run the base: the best of them is the base of a scenario. */
+  readonly variants?: readonly JobLibrary[];
   readonly server: Server;
   readonly mode: Mode;
   /** Part of every queue name of this bench, and of no other key. */
@@ -102,12 +107,18 @@ function notRun(scenario: Scenario, passed: number): Result {
 }
 
 /** A side that throws ends the scenario: what was measured up to then stays in the result, beside the fault. */
-async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
-  const { rounds } = bench.mode;
+async function runScenario(whole: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
+  const { rounds } = whole.mode;
+  let bench = whole;
   const pairs: Pair[] = [];
   const step = (part: number, doing: string, side: Side) =>
     bench.observer.step(scenario, part / (rounds + CALIBRATION_WEIGHT), `${doing}, ${bench.libraries[side].name}`);
   try {
+    step(0, 'choosing the base', 'base');
+    const withBase = (base: JobLibrary): Bench => ({ ...whole, libraries: { ...whole.libraries, base } });
+    bench = withBase(
+      await bestBase(whole, scenario, (base, jobs) => runOnce(withBase(base), scenario, 'base', jobs, 0)),
+    );
     const sized = async (side: Side) => {
       step(0, 'calibrating', side);
       return calibrate(scenario.size, bench.mode, (jobs) => runOnce(bench, scenario, side, jobs, 0));
@@ -125,10 +136,10 @@ async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boo
       const wakeMicros = await bench.server.wakeMicros();
       pairs.push({ ...(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured)), wakeMicros });
     }
-    return { scenario, pairs, faults: [] };
+    return { scenario, pairs, base: bench.libraries.base.name, faults: [] };
   } catch (error) {
     if (!(error instanceof SideFailed)) throw error;
-    return { scenario, pairs, faults: [{ side: error.side, message: error.message }] };
+    return { scenario, pairs, base: bench.libraries.base.name, faults: [{ side: error.side, message: error.message }] };
   }
 }
 

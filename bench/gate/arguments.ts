@@ -32,7 +32,7 @@ export function readGateArguments(argv: readonly string[]): GateArguments {
   return {
     base: values.base as string | undefined,
     scenarios: chosen(values.only as string | undefined, GATE_USAGE).filter(
-      ({ isTooSlowForGate }) => values.only !== undefined || !isTooSlowForGate,
+      ({ isLong }) => values.only !== undefined || !isLong,
     ),
     evenIfBusy: values['even-if-busy'] === true,
   };

@@ -28,8 +28,8 @@ export function cutOff(pairs: number, doubt: number): number {
   // by sum, in how many of the 2^pairs cases the ranks of one sign add up to it
   let ways = [1];
   for (let rank = 1; rank <= pairs; rank += 1) {
-    const with_ = [...Array<number>(rank).fill(0), ...ways];
-    ways = with_.map((count, sum) => count + (ways[sum] ?? 0));
+    const longer = [...Array<number>(rank).fill(0), ...ways];
+    ways = longer.map((count, sum) => count + (ways[sum] ?? 0));
   }
   let chance = 0;
   for (let sum = 0; ; sum += 1) {

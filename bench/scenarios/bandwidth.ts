@@ -22,7 +22,7 @@ function bandwidthScenario(bytes: number, label: string): Scenario {
     title: `bandwidth: data of ${label}, there and back`,
     metrics: ['megabytesPerSecond', 'rawShare', 'nodeCpuMicros', 'redisCpuMicros'],
     size: { kind: 'fixed', full: jobsOf(BYTES_OF_FULL), quick: jobsOf(BYTES_OF_QUICK) },
-    isTooSlowForGate: true,
+    isLong: true,
     async run(stage, jobs) {
       const raw = await stage.rawSeconds(text, jobs);
       const queue = await stage.openQueue({ removeOnComplete: true });

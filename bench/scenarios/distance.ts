@@ -14,7 +14,7 @@ function distanceScenario(delayMs: number, lanes: number): Scenario {
     title: `server ${delayMs} ms away, ${lanes === 1 ? 'one job' : `${lanes} jobs`} at a time`,
     metrics: ['jobsPerSecond'],
     size: { kind: 'fixed', full: lanes * perLane(1), quick: lanes * perLane(0.3) },
-    isTooSlowForGate: true,
+    isLong: true,
     async run(stage, jobs) {
       await stage.moveAway(delayMs);
       const queue = await stage.openQueue();

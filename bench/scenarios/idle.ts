@@ -14,7 +14,7 @@ export const idleScenario: Scenario = {
   metrics: ['idleNodeMillis', 'idleRedisMillis', 'idleCommands'],
   // milliseconds, not jobs
   size: { kind: 'fixed', full: 5_000, quick: 1_000 },
-  isTooSlowForGate: true,
+  isLong: true,
   async run(stage, ms) {
     const queue = await stage.openQueue();
     const crew = { processor: async () => undefined, concurrency: 1, onCompleted: () => undefined };

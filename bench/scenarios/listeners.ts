@@ -12,7 +12,7 @@ function listenerScenario(listeners: number): Scenario {
     title: `worker, concurrency 100, beside ${listeners === 1 ? 'one listener' : `${listeners} listeners`}`,
     metrics: throughputMetrics,
     size: { kind: 'calibrated', step: 1, firstProbe: 1_000 },
-    isTooSlowForGate: true,
+    isLong: true,
     async run(stage, jobs) {
       let heard = 0;
       for (let i = 0; i < listeners; i += 1) {

@@ -46,7 +46,7 @@ function openLoopScenario(percent: number): Scenario {
     metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms', 'recordedP50Ms', 'recordedP99Ms'],
     // milliseconds, not jobs
     size: { kind: 'fixed', full: 3_000, quick: 1_000 },
-    isTooSlowForGate: true,
+    isLong: true,
     async run(stage, ms) {
       capacity ??= await measureCapacity(stage);
       const rate = (capacity * percent) / 100;

@@ -17,7 +17,7 @@ function persistenceScenario(sync: Sync): Scenario {
     title: sync === 'none' ? 'bulks of 50 and a worker, nothing on disk' : `the same, appendfsync ${sync}`,
     metrics: throughputMetrics,
     size: { kind: 'calibrated', step: CHUNK, firstProbe: 500 },
-    isTooSlowForGate: true,
+    isLong: true,
     needsOwnServer: true,
     async run(stage, jobs) {
       await stage.keepOnDisk(sync);

@@ -15,7 +15,7 @@ function processScenario(processes: number): Scenario {
     title: `${processes === 1 ? 'one worker process' : `${processes} worker processes`} on one queue`,
     metrics: ['jobsPerSecond', 'redisCpuMicros'],
     size: { kind: 'calibrated', step: 1, firstProbe: 2_000 },
-    isTooSlowForGate: true,
+    isLong: true,
     async run(stage, jobs) {
       const queue = await stage.openQueue({ removeOnComplete: true });
       await fill(queue, jobs);

@@ -11,8 +11,8 @@ export interface Scenario {
   readonly title: string;
   readonly metrics: readonly Metric[];
   readonly size: Size;
-  /** The gate runs it when it is named only. */
-  readonly isTooSlowForGate?: boolean;
+  /** A quick run and the gate leave it out, unless it is named. */
+  readonly isLong?: boolean;
   /** It changes settings of the server, which the bench may do to one that was started for it only. */
   readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
