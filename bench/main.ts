@@ -37,7 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const startedAt = new Date();
   const loadAtStart = loadAverage();
   const source = describeSource();
-  const results = await runAll(
+  const running = runAll(
     {
       libraries,
       // a quick run has no time to choose
@@ -51,6 +51,7 @@ async function main(argv: readonly string[]): Promise<number> {
     },
     asked.scenarios,
   );
+  const results = await server.guard(running);
   const about = {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1e3,

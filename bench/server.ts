@@ -84,6 +84,18 @@ export class Server {
     return new Server(connection, client, versionFrom(parseInfo(await client.info('server'))));
   }
 
+  /** Waits for work that needs the server: whatever goes wrong in it once the server is gone, that is why. */
+  async guard<T>(work: Promise<T>): Promise<T> {
+    const done = Promise.race([work, this.lost]);
+    const isFine = await done.then(
+      () => true,
+      () => false,
+    );
+    // who else is connected may hear of it first
+    if (!isFine) await sleep(POLL_MS);
+    return this.isLost ? this.lost : done;
+  }
+
   /**
    * Microseconds of CPU that the server has spent. The main thread's alone where the server tells it apart (Redis 7 and
    * up), because background threads and the children of a snapshot are not the price of a job.

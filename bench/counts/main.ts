@@ -38,7 +38,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const counter = { classes: classes as unknown as Classes, proxy, server };
   try {
     const work = countAll(counter, asked, baseline);
-    const found = await Promise.race([work, server.lost, interruption()]);
+    const found = await server.guard(Promise.race([work, interruption()]));
     if (asked.json) console.log(JSON.stringify(found));
     else if (baseline) return report(baseline, found, asked.only);
     else console.log(`written: ${writeBaseline({ reason: String(asked.reason), ...found })}`);

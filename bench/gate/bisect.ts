@@ -64,7 +64,7 @@ async function measureAgainst(good: string, scenario: Scenario, server: Server, 
     if (known.has(commit)) return known.get(commit);
     try {
       const challenger = await loadPath(commit.slice(0, 9), await buildOf(commit, say));
-      const { rulings } = await contest(ring(base, challenger), scenario);
+      const { rulings } = await server.guard(contest(ring(base, challenger), scenario));
       known.set(commit, rulings[0]?.interval);
     } catch (error) {
       if (!(error instanceof SideFailed) && !(error instanceof UsageError && !server.isLost)) throw error;

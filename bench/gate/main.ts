@@ -40,7 +40,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const contests: Contest[] = [];
   for (const scenario of asked.scenarios) {
     try {
-      const done = await contest(sides, scenario);
+      const done = await server.guard(contest(sides, scenario));
       contests.push(done);
       progress.told(linesOf(done));
     } catch (error) {
