@@ -19,7 +19,9 @@ pub struct Desk {
 impl Desk {
     /// Takes in the answer to a step. Gives the number of jobs in it; none, if it is none.
     pub fn take(&mut self, reply: Value) -> usize {
-        let jobs = Answer::read(reply, &mut self.holdings).ok().and_then(|answer| answer.jobs);
+        let jobs = Answer::read(reply, &mut self.holdings)
+            .ok()
+            .and_then(|answer| answer.jobs);
         jobs.map_or(0, |batch| batch.jobs.len())
     }
 
