@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { UsageError } from './ending.js';
 import { scenarios } from './scenarios/index.js';
 import type { Scenario } from './scenarios/scenario.js';
 
@@ -8,8 +9,6 @@ export interface Arguments {
   readonly scenarios: readonly Scenario[];
   readonly rounds: number | undefined;
 }
-
-export class UsageError extends Error {}
 
 const usage = `tsx bench/main.ts [--quick] [--only name,...] [--rounds N] [--self]
 
@@ -29,7 +28,12 @@ export function readArguments(argv: readonly string[]): Arguments {
   if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
     throw new UsageError(`--rounds takes a whole number above 0, not ${values.rounds}`);
   }
-  return { quick: values.quick, self: values.self, rounds, scenarios: chosen(values.only) };
+  return {
+    quick: values.quick,
+    self: values.self,
+    rounds,
+    scenarios: values.only === undefined ? scenariosOf(values.quick) : chosen(values.only, usage),
+  };
 }
 
 function parse(argv: readonly string[]) {
@@ -49,7 +53,13 @@ function parse(argv: readonly string[]) {
   }
 }
 
-function chosen(only: string | undefined): readonly Scenario[] {
+/** What a run consists of when nothing is named. */
+export function scenariosOf(quick: boolean): readonly Scenario[] {
+  return quick ? scenarios.filter(({ isLong }) => !isLong) : scenarios;
+}
+
+/** The scenarios of a list of names, all without one. */
+export function chosen(only: string | undefined, usage: string): readonly Scenario[] {
   if (only === undefined) return scenarios;
   const names = only.split(',');
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));

@@ -2,7 +2,16 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Result } from './pairs.js';
-import { cellsOf, circumstanceLines, faultsOf, headingsOf, metricGroups, rowsOf, runSizes } from './report.js';
+import {
+  cellsOf,
+  circumstanceLines,
+  faultsOf,
+  headingsOf,
+  metricGroups,
+  rowsOf,
+  runSizes,
+  wakeLine,
+} from './report.js';
 import type { Circumstances } from './report.js';
 
 const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
@@ -28,9 +37,10 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
 }
 
 function asJson(about: Circumstances, results: readonly Result[]): unknown {
-  const scenarios = results.map(({ scenario, pairs, faults }) => ({
+  const scenarios = results.map(({ scenario, pairs, base, faults }) => ({
     name: scenario.name,
     title: scenario.title,
+    base,
     faults,
     pairs,
   }));
@@ -47,9 +57,7 @@ function markdown(about: Circumstances, results: readonly Result[]): string {
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
   return `${[
     `# ${about.libraries.challenger.name} against ${about.libraries.base.name}`,
-    circumstanceLines(about)
-      .map((line) => `- ${line}`)
-      .join('\n'),
+    [...circumstanceLines(about), wakeLine(results)].map((line) => `- ${line}`).join('\n'),
     'A ratio is the median of the ratios of the pairs; "middle half" is from the first to the third quartile. How each scenario ' +
       'is measured stands at the top of its file in `bench/scenarios/`.',
     ...tables,
@@ -66,10 +74,11 @@ function sizeTable({ libraries }: Circumstances, results: readonly Result[]): st
     .filter((result) => result.pairs.length > 0)
     .map((result) => {
       const [one, other] = [runSizes(result, 'base'), runSizes(result, 'challenger')];
-      return [result.scenario.title, one.jobs, one.seconds, other.jobs, other.seconds];
+      return [result.scenario.title, result.base ?? base.name, one.jobs, one.seconds, other.jobs, other.seconds];
     });
   const headings = [
     'scenario',
+    'measured against',
     `${base.name} jobs`,
     `${base.name} s`,
     `${challenger.name} jobs`,

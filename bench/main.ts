@@ -2,28 +2,33 @@
  * The bench: ChasquiMQ against BullMQ, in one process, on one Redis, through the API they share.
  * Reading order: scenarios/ (what is done), measure.ts (what is read), pairs.ts (in which order), report.ts (what is said).
  */
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { loadBullmq } from './adapters/bullmq.js';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { loadBullmq, loadTunedBullmq } from './adapters/bullmq.js';
 import { loadChasquimq } from './adapters/chasquimq.js';
 import type { JobLibrary } from './adapters/library.js';
-import { readArguments, UsageError } from './arguments.js';
+import { readArguments, scenariosOf } from './arguments.js';
+import { interruption, messageOf, runProgram, UsageError } from './ending.js';
+import type { Counted } from './counts/baseline.js';
 import { writeReport } from './files.js';
+import { appendHistory, drifts, entryOf, readHistory } from './history.js';
+import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
-import { fullMode, Interrupted, quickMode, runAll } from './pairs.js';
+import { fullMode, quickMode, runAll } from './pairs.js';
+import { formatRatio, rowsOf } from './report.js';
+import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
-import { scenarios } from './scenarios/index.js';
 import { parseConnection, Server } from './server.js';
 
-/** How long an interrupted bench may take to remove its keys. */
-const CLEANING_LIMIT_MS = 5_000;
-
-/** Returns the exit code: 1 when a side threw in a scenario. A target that is missed is a result, not an error. */
+/** Returns the exit code: 1 when a side threw in a scenario, a floor was missed, or a figure has fallen over ten runs. */
 async function main(argv: readonly string[]): Promise<number> {
   const asked = readArguments(argv);
   const url = process.env.REDIS_URL;
   if (!url) throw new UsageError('REDIS_URL names no server; `npm run bench` starts a private one and sets it');
-  const base = loadBullmq();
-  const libraries = { base, challenger: asked.self ? loadBullmq('bullmq again') : await loadOurs() };
+  const base = await loadBullmq();
+  const libraries = { base, challenger: asked.self ? await loadBullmq('bullmq again') : await loadOurs() };
   const server = await Server.connect(parseConnection(url));
   const mark = `chasqui-bench-${randomBytes(4).toString('hex')}`;
 
@@ -32,26 +37,28 @@ async function main(argv: readonly string[]): Promise<number> {
   const startedAt = new Date();
   const loadAtStart = loadAverage();
   const source = describeSource();
-  const results = await runAll(
+  const running = runAll(
     {
       libraries,
+      // a quick run has no time to choose
+      variants: asked.self || asked.quick ? [] : [await loadTunedBullmq()],
       server,
       mark,
       mode: { ...mode, rounds },
       observer: new Progress(asked.scenarios.length, asked.self),
       interrupted: interruption(),
+      ownsServer: process.env.BENCH_OWNS_REDIS === '1',
     },
     asked.scenarios,
   );
-  server.close();
-
+  const results = await server.guard(running);
   const about = {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1e3,
     command: ['bench', ...argv].join(' '),
     kind: asked.quick ? 'quick' : 'full',
     self: asked.self,
-    partial: asked.scenarios.length < scenarios.length || rounds < mode.rounds,
+    partial: asked.scenarios.length < scenariosOf(asked.quick).length || rounds < mode.rounds,
     machine: describeMachine(),
     source,
     server: server.version,
@@ -64,7 +71,42 @@ async function main(argv: readonly string[]): Promise<number> {
   } as const;
   console.log(`\n${tablesForScreen(about, results)}\n`);
   for (const path of writeReport(about, results)) console.log(path);
-  return results.some((result) => result.faults.length > 0) ? 1 : 0;
+  const rows = rowsOf(results, asked.self);
+  const complaints = rows.filter(({ met }) => met === false).map(missedFloor);
+  const isForHistory = about.kind === 'full' && !about.self && !about.partial;
+  const hasFaults = results.some((result) => result.faults.length > 0);
+  if (isForHistory && !hasFaults) complaints.push(...(await remember(about, rows, url)));
+  server.close();
+  for (const complaint of complaints) console.log(complaint);
+  return hasFaults || complaints.length > 0 ? 1 : 0;
+}
+
+function missedFloor({ title, metric, ratio, target }: Row): string {
+  return `BELOW THE FLOOR  ${title}, ${metric}: ${formatRatio(ratio.median)}, and ${target?.text ?? ''} is wanted`;
+}
+
+/** Adds the run to the history, and tells what has fallen over the last ten of them. */
+async function remember(about: Circumstances, rows: readonly Row[], url: string): Promise<string[]> {
+  const counts = await countInAnotherProcess(url);
+  console.log(appendHistory(entryOf(about, rows, counts)));
+  return drifts(readHistory()).map(
+    ({ scenario, metric, left, from, to }) =>
+      `FALLEN  ${scenario}, ${metric}: ${formatRatio(left)} of what it was ten runs ago (${from} to ${to})`,
+  );
+}
+
+/** Counting puts itself around the addon, and must not be around it here. */
+async function countInAnotherProcess(url: string): Promise<HistoryEntry['counts']> {
+  const program = fileURLToPath(new URL('counts/main.ts', import.meta.url));
+  const args = ['--import', 'tsx', '--no-warnings', program, '--json'];
+  const env = { ...process.env, REDIS_URL: url };
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env, maxBuffer: 2 ** 26 });
+    return (JSON.parse(stdout) as Counted).counts;
+  } catch (error) {
+    console.error(`the counts are not in the history: ${messageOf(error)}`);
+    return undefined;
+  }
 }
 
 async function loadOurs(): Promise<JobLibrary> {
@@ -73,34 +115,4 @@ async function loadOurs(): Promise<JobLibrary> {
   });
 }
 
-/** Whoever stops the bench on their own server finds nothing of it there; who asks twice is not kept waiting. */
-function interruption(): Promise<never> {
-  const interrupted = new Promise<never>((_, reject) => {
-    const stop = (signal: NodeJS.Signals) => {
-      reject(new Interrupted(`stopped by ${signal}`));
-      for (const again of ['SIGINT', 'SIGTERM'] as const) process.once(again, () => process.exit(130));
-      setTimeout(() => process.exit(130), CLEANING_LIMIT_MS).unref();
-    };
-    process.once('SIGINT', stop).once('SIGTERM', stop);
-  });
-  interrupted.catch(() => undefined); // it may come when nothing runs that could be interrupted
-  return interrupted;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-// tsx turns source maps on, which makes every stack trace cost several times what it costs a user's compiled program;
-// the retry scenario would measure little else.
-process.setSourceMapsEnabled(false);
-
-// `exit`, because a side that failed may have left connections or threads that keep the process alive.
-main(process.argv.slice(2)).then(
-  (code) => process.exit(code),
-  (error: unknown) => {
-    const expected = error instanceof UsageError || error instanceof Interrupted;
-    console.error(expected ? error.message : error);
-    process.exit(error instanceof UsageError ? 2 : error instanceof Interrupted ? 130 : 1);
-  },
-);
+runProgram(main);

@@ -3,6 +3,15 @@ import type { Server } from './server.js';
 
 export type Metric =
   | 'jobsPerSecond'
+  | 'megabytesPerSecond'
+  | 'rawShare'
+  | 'roundTrips'
+  | 'redisCommands'
+  | 'recordedP50Ms'
+  | 'recordedP99Ms'
+  | 'idleNodeMillis'
+  | 'idleRedisMillis'
+  | 'idleCommands'
   | 'nodeCpuMicros'
   | 'redisCpuMicros'
   | 'latencyP50Ms'

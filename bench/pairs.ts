@@ -5,7 +5,9 @@
 import type { JobLibrary } from './adapters/library.js';
 import { calibrate, enlarge } from './calibrate.js';
 import type { Period } from './calibrate.js';
+import { Interrupted, UsageError } from './ending.js';
 import type { Sample } from './measure.js';
+import { bestBase } from './opponent.js';
 import type { Scenario } from './scenarios/scenario.js';
 import type { Server } from './server.js';
 import { Stage } from './stage.js';
@@ -33,6 +35,8 @@ const OVERTIME_SECONDS = 12;
 
 export interface Pair extends BothSides<Sample> {
   readonly first: Side;
+  /** From a question to the server to its answer just before, when both have been asleep: it decides what single calls take. */
+  readonly wakeMicros?: number;
 }
 
 export interface Fault {
@@ -44,6 +48,8 @@ export interface Fault {
 export interface Result {
   readonly scenario: Scenario;
   readonly pairs: readonly Pair[];
+  /** Name of the base, where there was a choice. */
+  readonly base?: string;
   readonly faults: readonly Fault[];
 }
 
@@ -55,16 +61,18 @@ export interface Observer {
 
 export interface Bench {
   readonly libraries: BothSides<JobLibrary>;
+  /** Other ways to run the base: the best of them is the base of a scenario. */
+  readonly variants?: readonly JobLibrary[];
   readonly server: Server;
   readonly mode: Mode;
   /** Part of every queue name of this bench, and of no other key. */
   readonly mark: string;
   readonly observer: Observer;
+  /** The server was started for the bench: its settings may be changed. */
+  readonly ownsServer: boolean;
   /** Rejects with {@link Interrupted} when the bench is to stop; the run under way is cleaned up first. */
   readonly interrupted: Promise<never>;
 }
-
-export class Interrupted extends Error {}
 
 /** The calibration of both sides counts as much as this many pairs in the progress of a scenario. */
 const CALIBRATION_WEIGHT = 1;
@@ -77,13 +85,20 @@ export async function runAll(bench: Bench, scenarios: readonly Scenario[]): Prom
   for (const [i, scenario] of scenarios.entries()) {
     const share = (mode.budgetSeconds * (i + 1)) / scenarios.length;
     const result =
-      passed() > mode.budgetSeconds + OVERTIME_SECONDS
-        ? notRun(scenario, passed())
-        : await runScenario(bench, scenario, () => passed() > share);
+      scenario.needsOwnServer && !bench.ownsServer
+        ? leftOut(scenario)
+        : passed() > mode.budgetSeconds + OVERTIME_SECONDS
+          ? notRun(scenario, passed())
+          : await runScenario(bench, scenario, () => passed() > share);
     results.push(result);
     observer.done(result);
   }
   return results;
+}
+
+/** Not a fault: it says itself why there are no figures. */
+function leftOut(scenario: Scenario): Result {
+  return { scenario, pairs: [], faults: [] };
 }
 
 function notRun(scenario: Scenario, passed: number): Result {
@@ -92,12 +107,18 @@ function notRun(scenario: Scenario, passed: number): Result {
 }
 
 /** A side that throws ends the scenario: what was measured up to then stays in the result, beside the fault. */
-async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
-  const { rounds } = bench.mode;
+async function runScenario(whole: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
+  const { rounds } = whole.mode;
+  let bench = whole;
   const pairs: Pair[] = [];
   const step = (part: number, doing: string, side: Side) =>
     bench.observer.step(scenario, part / (rounds + CALIBRATION_WEIGHT), `${doing}, ${bench.libraries[side].name}`);
   try {
+    step(0, 'choosing the base', 'base');
+    const withBase = (base: JobLibrary): Bench => ({ ...whole, libraries: { ...whole.libraries, base } });
+    bench = withBase(
+      await bestBase(whole, scenario, (base, jobs) => runOnce(withBase(base), scenario, 'base', jobs, 0)),
+    );
     const sized = async (side: Side) => {
       step(0, 'calibrating', side);
       return calibrate(scenario.size, bench.mode, (jobs) => runOnce(bench, scenario, side, jobs, 0));
@@ -112,16 +133,17 @@ async function runScenario(bench: Bench, scenario: Scenario, timeIsUp: () => boo
         return sample;
       };
       if (pairs.length > 0 && timeIsUp()) break;
-      pairs.push(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured));
+      const wakeMicros = await bench.server.wakeMicros();
+      pairs.push({ ...(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured)), wakeMicros });
     }
-    return { scenario, pairs, faults: [] };
+    return { scenario, pairs, base: bench.libraries.base.name, faults: [] };
   } catch (error) {
     if (!(error instanceof SideFailed)) throw error;
-    return { scenario, pairs, faults: [{ side: error.side, message: error.message }] };
+    return { scenario, pairs, base: bench.libraries.base.name, faults: [{ side: error.side, message: error.message }] };
   }
 }
 
-async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): Promise<Pair> {
+export async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): Promise<Pair> {
   if (first === 'base') {
     const base = await measured('base');
     return { first, base, challenger: await measured('challenger') };
@@ -130,7 +152,7 @@ async function runPair(first: Side, measured: (side: Side) => Promise<Sample>): 
   return { first, base: await measured('base'), challenger };
 }
 
-class SideFailed extends Error {
+export class SideFailed extends Error {
   constructor(
     readonly side: Side,
     cause: unknown,
@@ -146,7 +168,13 @@ let runsSoFar = 0;
  * when no job is alive, it also drops the hidden classes of jobs and the code compiled for them, and BullMQ, which is
  * JavaScript throughout, then spends up to five times the CPU on each job of a short run.
  */
-async function runOnce(bench: Bench, scenario: Scenario, side: Side, jobs: number, seed: number): Promise<Sample> {
+export async function runOnce(
+  bench: Bench,
+  scenario: Scenario,
+  side: Side,
+  jobs: number,
+  seed: number,
+): Promise<Sample> {
   const { server, libraries, mode } = bench;
   const queueName = `${bench.mark}-${(runsSoFar += 1)}`;
   const settings = { library: libraries[side], server, queueName, seed, timeLimitMs: mode.timeLimitMs };
@@ -154,15 +182,18 @@ async function runOnce(bench: Bench, scenario: Scenario, side: Side, jobs: numbe
   const stray = (reason: unknown) => stage.fail(reason);
   process.on('unhandledRejection', stray);
   try {
-    const sample = await Promise.race([scenario.run(stage, jobs), stage.fault, bench.interrupted]);
+    const sample = await Promise.race([scenario.run(stage, jobs), stage.fault, bench.interrupted, server.lost]);
     await Promise.race([stage.close(), stage.fault]);
     return sample;
   } catch (error) {
     await stage.close(true).catch(() => undefined); // the first fault is the one to report
-    throw error instanceof Interrupted ? error : new SideFailed(side, error);
+    throw error instanceof Interrupted || error instanceof UsageError ? error : new SideFailed(side, error);
   } finally {
     stage.dismiss();
-    await server.sweep(queueName);
+    if (!server.isLost) {
+      if (scenario.needsOwnServer) await server.keepOnDisk('none');
+      await server.sweep(queueName);
+    }
     process.off('unhandledRejection', stray);
   }
 }

@@ -1,10 +1,10 @@
-/** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its target. */
+/** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its floor. */
 import type { SourceState, Machine } from './machine.js';
 import type { Metric } from './measure.js';
 import type { BothSides, Result, Side } from './pairs.js';
 import { median, spread } from './statistics.js';
 import type { Spread } from './statistics.js';
-import { isMet, targets } from './targets.js';
+import { floorOf, isMet } from './targets.js';
 import type { Target } from './targets.js';
 
 export interface Circumstances {
@@ -12,7 +12,7 @@ export interface Circumstances {
   readonly seconds: number;
   readonly command: string;
   readonly kind: 'full' | 'quick';
-  /** BullMQ against BullMQ: ratios show the noise, and have no targets. */
+  /** BullMQ against BullMQ: ratios show the noise, and have no floors. */
   readonly self: boolean;
   /** Fewer scenarios or fewer pairs were asked for than the mode has. */
   readonly partial: boolean;
@@ -25,6 +25,7 @@ export interface Circumstances {
 }
 
 export interface Row {
+  readonly scenario: string;
   readonly title: string;
   readonly metric: Metric;
   /** The median of each side's runs. */
@@ -48,9 +49,16 @@ const significant = (digits: number) => (value: number) =>
 /** The tables of a report, in order. */
 export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Jobs a second', format: significant(3), metrics: ['jobsPerSecond'] },
+  { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
+  { heading: 'Of the raw MB a second', format: significant(3), metrics: ['rawShare'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
   { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
+  { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
+  { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
+  { heading: 'Round trips a job', format: significant(3), metrics: ['roundTrips'] },
+  { heading: 'Redis commands a job', format: significant(3), metrics: ['redisCommands'] },
   { heading: 'Redis memory a job, bytes', format: significant(3), metrics: ['bytesPerJob'] },
 ];
 
@@ -58,6 +66,10 @@ const suffixes: Partial<Record<Metric, string>> = {
   latencyP50Ms: ', p50',
   latencyP99Ms: ', p99',
   latencyP999Ms: ', p99.9',
+  recordedP50Ms: ', p50',
+  recordedP99Ms: ', p99',
+  idleNodeMillis: ', Node',
+  idleRedisMillis: ', Redis',
 };
 
 export function rowsOf(results: readonly Result[], self: boolean): Row[] {
@@ -69,10 +81,11 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
   if (pairs.length === 0) return [];
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
-  const ratio = spread(challenger.map((value, i) => value / (base[i] ?? NaN)));
-  const target = self ? undefined : targets[scenario.name]?.[metric];
+  const ratio = spread(challenger.map((value, i) => ratioOf(value, base[i] ?? NaN)));
+  const target = self ? undefined : floorOf(scenario.name, metric);
   return [
     {
+      scenario: scenario.name,
       title: scenario.title + (suffixes[metric] ?? ''),
       metric,
       values: { base: median(base), challenger: median(challenger) },
@@ -82,6 +95,11 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
       met: target && isMet(metric, target, ratio.median),
     },
   ];
+}
+
+/** Nothing is as much as nothing: neither side sends a command while it is idle, say. */
+function ratioOf(value: number, base: number): number {
+  return value === 0 && base === 0 ? 1 : value / base;
 }
 
 export interface FaultLine {
@@ -131,7 +149,15 @@ export function cellsOf(row: Row, format: (value: number) => string): string[] {
 
 export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
   const names = [libraries.base.name, libraries.challenger.name];
-  return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'target', 'met'];
+  return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'floor', 'met'];
+}
+
+/** What waking a process took on this machine, beside the pairs. */
+export function wakeLine(results: readonly Result[]): string {
+  const times = results.flatMap(({ pairs }) => pairs.flatMap(({ wakeMicros }) => wakeMicros ?? []));
+  if (times.length === 0) return 'no pair was run';
+  const { median: middle, least, most } = spread(times);
+  return `a PING to a server asleep, and its answer, took ${middle.toFixed(0)} us (${least.toFixed(0)}..${most.toFixed(0)}) beside the pairs: single calls of both libraries wait for it`;
 }
 
 export function circumstanceLines(about: Circumstances): string[] {

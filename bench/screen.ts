@@ -10,10 +10,13 @@ import {
   headingsOf,
   metricGroups,
   rowsOf,
+  wakeLine,
 } from './report.js';
 import type { Circumstances } from './report.js';
 
 const BAR_WIDTH = 24;
+/** Part of the work. */
+const LEAST_TO_GUESS_BY = 0.03;
 
 /** A bar that redraws itself on a terminal; elsewhere one plain line for each scenario, when it is done. */
 export class Progress implements Observer {
@@ -31,7 +34,7 @@ export class Progress implements Observer {
     const whole = (this.finished + part) / this.scenarioCount;
     const filled = Math.round(whole * BAR_WIDTH);
     const bar = '#'.repeat(filled).padEnd(BAR_WIDTH, '.');
-    const text = `[${bar}] ${Math.round(whole * 100)}% ${this.elapsed()}  ${scenario.name}: ${doing}`;
+    const text = `[${bar}] ${Math.round(whole * 100)}% ${this.elapsed()}${this.remaining(whole)}  ${scenario.name}: ${doing}`;
     this.redraw(text.slice(0, (this.out.columns || 80) - 1));
   }
 
@@ -46,9 +49,29 @@ export class Progress implements Observer {
     this.out.write(`${count} ${this.elapsed()}  ${result.scenario.title}: ${parts.join(', ')}\n`);
   }
 
+  /** A line of its own, above the bar. */
+  say(line: string): void {
+    this.redraw('');
+    this.out.write(`${line}\n`);
+  }
+
+  /** One more scenario is done, of which `lines` tell. */
+  told(lines: readonly string[]): void {
+    this.finished += 1;
+    for (const line of lines)
+      this.say(`${`${this.finished}/${this.scenarioCount}`.padStart(5)} ${this.elapsed()}  ${line}`);
+  }
+
   private elapsed(): string {
     const seconds = Math.floor((performance.now() - this.startedAt) / 1e3);
     return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  }
+
+  /** As long as what is done has taken, which is a guess: scenarios differ. */
+  private remaining(whole: number): string {
+    if (whole < LEAST_TO_GUESS_BY) return '';
+    const minutes = (((performance.now() - this.startedAt) / whole) * (1 - whole)) / 60_000;
+    return minutes < 1 ? ', less than a minute to go' : `, some ${Math.round(minutes)} min to go`;
   }
 
   private redraw(text: string): void {
@@ -66,7 +89,11 @@ export function tablesForScreen(about: Circumstances, results: readonly Result[]
   const faults = faultsOf(results, about.libraries).map(
     (fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`,
   );
-  const blocks = [circumstanceLines(about), ...tables.map((table) => alignedLines(table, widths)), faults];
+  const blocks = [
+    [...circumstanceLines(about), wakeLine(results)],
+    ...tables.map((table) => alignedLines(table, widths)),
+    faults,
+  ];
   return blocks
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))

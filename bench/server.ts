@@ -5,6 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { messageOf, UsageError } from './ending.js';
+import { median } from './statistics.js';
 
 /** Connection options that both libraries and the bench itself are given, unchanged. */
 export interface ConnectionSettings {
@@ -35,6 +37,7 @@ export function parseConnection(text: string): ConnectionSettings {
 }
 
 const SCAN_COUNT = 1_000;
+const OWN_COMMANDS = ['INFO', 'SCAN', 'MEMORY USAGE', 'UNLINK', 'PING'];
 const POLL_MS = 100;
 /** The figure moves by less than this while nothing happens. */
 const QUIET_BYTES = 2_048;
@@ -42,20 +45,55 @@ const QUIET_BYTES = 2_048;
 const QUIET_POLLS = 2;
 const MOST_POLLS = 100;
 
+const RAW_BATCH_BYTES = 2 ** 20;
+const WAKE_PINGS = 9;
+const WAKE_PAUSE_MS = 3;
+
+export interface ServerWork {
+  readonly reads: number;
+  readonly commands: number;
+}
+
 export class Server {
+  /** Rejects when the server has gone away: nothing can be measured on it any more. */
+  readonly lost: Promise<never>;
+  isLost = false;
+
   private constructor(
     readonly connection: ConnectionSettings,
     private readonly client: Redis,
     /** Such as `Redis 8.2.3`. */
     readonly version: string,
-  ) {}
+  ) {
+    this.lost = new Promise((_, reject) => {
+      client.once('end', () => {
+        this.isLost = true;
+        reject(new UsageError('the Redis server is gone: it ended, or closed our connection, while it was in use'));
+      });
+    });
+    this.lost.catch(() => undefined); // whoever waits for something of the server's races against it
+  }
 
   static async connect(connection: ConnectionSettings): Promise<Server> {
     // The bench would otherwise wait for ever, silently, for a server that is not there.
     const client = new Redis({ ...connection, lazyConnect: true, retryStrategy: () => null });
     client.on('error', () => undefined); // the rejection of the command that was under way says it
-    await client.connect();
+    await client.connect().catch((error: unknown) => {
+      throw new UsageError(`no Redis server answers at REDIS_URL: ${messageOf(error)}`);
+    });
     return new Server(connection, client, versionFrom(parseInfo(await client.info('server'))));
+  }
+
+  /** Waits for work that needs the server: whatever goes wrong in it once the server is gone, that is why. */
+  async guard<T>(work: Promise<T>): Promise<T> {
+    const done = Promise.race([work, this.lost]);
+    const isFine = await done.then(
+      () => true,
+      () => false,
+    );
+    // who else is connected may hear of it first
+    if (!isFine) await sleep(POLL_MS);
+    return this.isLost ? this.lost : done;
   }
 
   /**
@@ -83,6 +121,89 @@ export class Server {
       last = now;
     }
     return last;
+  }
+
+  /**
+   * How often each command was carried out since the server started, by name in capitals, those within scripts too. What this object
+   * asks by is left out.
+   */
+  async commandCalls(): Promise<Map<string, number>> {
+    const lines = parseInfo(await this.client.info('commandstats'));
+    const calls = [...lines].map(([line, text]) => {
+      const name = line
+        .replace(/^cmdstat_/, '')
+        .replace('|', ' ')
+        .toUpperCase();
+      return [name, Number(/calls=(\d+)/.exec(text)?.[1] ?? NaN)] as const;
+    });
+    return new Map(calls.filter(([name]) => !OWN_COMMANDS.includes(name)));
+  }
+
+  /** Bytes of all keys whose name contains `mark`, with what the server needs to keep them. */
+  async keyBytes(mark: string): Promise<number> {
+    let bytes = 0;
+    for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
+      const [next, keys] = await this.client.scan(cursor, 'MATCH', `*${mark}*`, 'COUNT', SCAN_COUNT);
+      // every element counts
+      for (const key of keys) bytes += (await this.client.memory('USAGE', key, 'SAMPLES', 0)) ?? 0;
+      cursor = next;
+    }
+    return bytes;
+  }
+
+  /** Reads and commands of all clients since the server started, commands within scripts too. */
+  async work(): Promise<ServerWork> {
+    const stats = parseInfo(await this.client.info('stats'));
+    const calls = await this.commandCalls();
+    return {
+      reads: Number(stats.get('total_reads_processed')),
+      commands: [...calls.values()].reduce((sum, times) => sum + times, 0),
+    };
+  }
+
+  /** Seconds that pipelined SETs of a text take, and then as many GETs, on a connection of their own. */
+  async rawSeconds(key: string, text: string, times: number): Promise<number> {
+    const batch = Math.min(times, Math.max(Math.floor(RAW_BATCH_BYTES / text.length), 1));
+    const client = this.client.duplicate();
+    await client.connect();
+    const begin = performance.now();
+    for (const name of ['set', 'get'] as const) {
+      for (let from = 0; from < times; from += batch) {
+        const pipeline = client.pipeline();
+        for (let i = from; i < Math.min(from + batch, times); i += 1) {
+          if (name === 'set') pipeline.set(`${key}-${i}`, text);
+          else pipeline.get(`${key}-${i}`);
+        }
+        await pipeline.exec();
+      }
+    }
+    const seconds = (performance.now() - begin) / 1e3;
+    client.disconnect();
+    return seconds;
+  }
+
+  /** Settings of the server as a whole. */
+  async keepOnDisk(sync: 'none' | 'everysec' | 'always'): Promise<void> {
+    if (sync !== 'none') await this.client.config('SET', 'appendfsync', sync);
+    await this.client.config('SET', 'appendonly', sync === 'none' ? 'no' : 'yes');
+    // turned on, the file begins with what there is already
+    const isRewriting = async () => {
+      const info = parseInfo(await this.client.info('persistence'));
+      return info.get('aof_rewrite_in_progress') === '1' || info.get('aof_rewrite_scheduled') === '1';
+    };
+    while (sync !== 'none' && (await isRewriting())) await sleep(POLL_MS / 10);
+  }
+
+  /** Microseconds from a question to its answer, when both sides have been asleep: the median of some. */
+  async wakeMicros(): Promise<number> {
+    const times: number[] = [];
+    for (let i = 0; i < WAKE_PINGS; i += 1) {
+      await sleep(WAKE_PAUSE_MS);
+      const asked = performance.now();
+      await this.client.ping();
+      times.push((performance.now() - asked) * 1e3);
+    }
+    return Math.round(median(times));
   }
 
   /** Deletes every key whose name contains `mark`, and returns when the memory is free again. */

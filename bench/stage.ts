@@ -2,20 +2,28 @@
  * What one run of a scenario works with: one side's queue and workers, opened for this run and closed after it. It also
  * watches over them: an `error` event, a job that fails unasked, or a run that does not end makes the run fail.
  */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { jobStates } from './adapters/library.js';
 import type {
   FlowProducerLike,
   JobLibrary,
+  JobLike,
   JobSettings,
   JobState,
   Processor,
+  QueueEventsLike,
   QueueLike,
   WorkerLike,
 } from './adapters/library.js';
 import { Stopwatch } from './measure.js';
-import type { Server } from './server.js';
+import { Proxy } from './proxy/proxy.js';
+import type { ConnectionSettings, Server, ServerWork } from './server.js';
 
+const WORKER_PROCESS = fileURLToPath(new URL('scenarios/worker-process.mjs', import.meta.url));
 const CLOSE_LIMIT_MS = 10_000;
 const COUNTS_LIMIT_MS = 2_000;
 
@@ -31,7 +39,7 @@ export interface StageSettings {
 export interface Crew {
   readonly processor: Processor;
   readonly concurrency: number;
-  readonly onCompleted: () => void;
+  readonly onCompleted: (job: JobLike) => void;
   /** Without it, a failure fails the run. */
   readonly onFailed?: () => void;
 }
@@ -42,12 +50,17 @@ export class Stage {
   readonly seed: number;
   private reject: (error: Error) => void = () => undefined;
   private readonly timer: NodeJS.Timeout;
+  private connection: ConnectionSettings;
+  private proxy: Proxy | undefined;
   private queues: QueueLike[] = [];
   private producers: FlowProducerLike[] = [];
   private workers: WorkerLike[] = [];
+  private listeners: QueueEventsLike[] = [];
+  private processes: ChildProcess[] = [];
 
   constructor(private readonly settings: StageSettings) {
     this.seed = settings.seed;
+    this.connection = settings.server.connection;
     this.fault = new Promise<never>((_, reject) => {
       this.reject = reject;
     });
@@ -71,9 +84,31 @@ export class Stage {
     return this.settings.server.settledMemory();
   }
 
+  /** What the server has done so far, for everybody. */
+  serverWork(): Promise<ServerWork> {
+    return this.settings.server.work();
+  }
+
+  /** Seconds that so many pipelined SETs of a text take, and then as many GETs. */
+  rawSeconds(text: string, times: number): Promise<number> {
+    const { server, queueName } = this.settings;
+    return server.rawSeconds(`${queueName}-raw`, text, times);
+  }
+
+  /** What is opened from now on has so many milliseconds to the server. */
+  async moveAway(delayMs: number): Promise<void> {
+    this.proxy = await Proxy.open(this.settings.server.connection, delayMs);
+    this.connection = this.proxy.connection;
+  }
+
+  /** Until the end of the run, the server writes what it is told to disk. */
+  keepOnDisk(sync: 'none' | 'everysec' | 'always'): Promise<void> {
+    return this.settings.server.keepOnDisk(sync);
+  }
+
   async openQueue(defaultJobOptions: JobSettings = {}): Promise<QueueLike> {
-    const { library, queueName, server } = this.settings;
-    const queue = new library.Queue(queueName, { connection: server.connection, defaultJobOptions });
+    const { library, queueName } = this.settings;
+    const queue = new library.Queue(queueName, { connection: this.connection, defaultJobOptions });
     queue.on('error', (error) => this.fail(error));
     this.queues.push(queue);
     await queue.waitUntilReady();
@@ -81,8 +116,8 @@ export class Stage {
   }
 
   async openFlowProducer(): Promise<FlowProducerLike> {
-    const { library, server } = this.settings;
-    const producer = new library.FlowProducer({ connection: server.connection });
+    const { library } = this.settings;
+    const producer = new library.FlowProducer({ connection: this.connection });
     producer.on('error', (error) => this.fail(error));
     this.producers.push(producer);
     await producer.waitUntilReady();
@@ -91,9 +126,9 @@ export class Stage {
 
   /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
   async openWorker({ processor, concurrency, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
-    const { library, queueName, server } = this.settings;
+    const { library, queueName } = this.settings;
     const worker = new library.Worker(queueName, processor, {
-      connection: server.connection,
+      connection: this.connection,
       concurrency,
       autorun: false,
     });
@@ -103,6 +138,30 @@ export class Stage {
     this.workers.push(worker);
     await worker.waitUntilReady();
     return worker;
+  }
+
+  /** One that hears of what happens from now on. */
+  async openQueueEvents(): Promise<QueueEventsLike> {
+    const { library, queueName } = this.settings;
+    const events = new library.QueueEvents(queueName, { connection: this.connection });
+    events.on('error', (error) => this.fail(error));
+    this.listeners.push(events);
+    await events.waitUntilReady();
+    return events;
+  }
+
+  /** Workers that are processes of their own; they run when they are sent something. */
+  async openWorkerProcesses(count: number, concurrency: number): Promise<ChildProcess[]> {
+    const { library, queueName } = this.settings;
+    const settings = JSON.stringify({ address: library.address, queueName, connection: this.connection, concurrency });
+    const children = Array.from({ length: count }, () => fork(WORKER_PROCESS, [settings], { execArgv: [] }));
+    this.processes.push(...children);
+    await Promise.all(children.map((child) => once(child, 'message')));
+    for (const child of children) {
+      child.on('message', (message) => this.fail(`a worker process: ${JSON.stringify(message)}`));
+      child.on('exit', () => this.fail('a worker process has ended'));
+    }
+    return children;
   }
 
   /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
@@ -125,9 +184,14 @@ export class Stage {
     this.workers = [];
     this.producers = [];
     this.queues = [];
+    for (const child of this.processes.splice(0)) {
+      child.removeAllListeners().kill('SIGKILL');
+    }
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
+    for (const events of this.listeners.splice(0)) await this.closeInTime(events.close(), 'queueEvents.close()');
     for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');
     for (const queue of queues) await this.closeInTime(queue.close(), 'queue.close()');
+    await this.proxy?.close();
   }
 
   /** To be called last: no fault is reported from here on. */

@@ -11,13 +11,19 @@ const entry = process.env.CHASQUI_MODULE
   : new URL('../../dist/esm/index.js', import.meta.url).href;
 
 export async function loadChasquimq(): Promise<JobLibrary> {
-  const module: unknown = await import(entry).catch((cause: unknown) => {
-    throw new Error(`cannot load ChasquiMQ from ${entry}; is it built? (npm run build)`, { cause });
-  });
-  if (!exportsClasses(module)) throw new Error(`${entry} does not export Queue, Worker and FlowProducer`);
-  const { Queue, Worker, FlowProducer } = module;
   const version = process.env.CHASQUI_MODULE ? `from ${entry}` : versionOfThisTree();
-  return { name: 'chasquimq', version, Queue, Worker, FlowProducer };
+  return loadBuild('chasquimq', version, entry);
+}
+
+/** The build that a module address leads to. */
+export async function loadBuild(name: string, version: string, address: string): Promise<JobLibrary> {
+  const module: unknown = await import(address).catch((cause: unknown) => {
+    throw new Error(`cannot load ChasquiMQ from ${address}; is it built? (npm run build)`, { cause });
+  });
+  if (!exportsClasses(module))
+    throw new Error(`${address} does not export Queue, Worker, FlowProducer and QueueEvents`);
+  const { Queue, Worker, FlowProducer, QueueEvents } = module;
+  return { name, version, Queue, Worker, FlowProducer, QueueEvents, address };
 }
 
 /** A path is meant from where the bench was started, not from this file. */
@@ -26,7 +32,9 @@ function addressOf(module: string): string {
 }
 
 /** Only the presence of the classes can be checked here; the scenarios prove their behaviour by counting jobs. */
-function exportsClasses(module: unknown): module is Pick<JobLibrary, 'Queue' | 'Worker' | 'FlowProducer'> {
+function exportsClasses(
+  module: unknown,
+): module is Pick<JobLibrary, 'Queue' | 'Worker' | 'FlowProducer' | 'QueueEvents'> {
   return (
     typeof module === 'object' &&
     module !== null &&
@@ -35,7 +43,9 @@ function exportsClasses(module: unknown): module is Pick<JobLibrary, 'Queue' | '
     'FlowProducer' in module &&
     typeof module.Queue === 'function' &&
     typeof module.Worker === 'function' &&
-    typeof module.FlowProducer === 'function'
+    typeof module.FlowProducer === 'function' &&
+    'QueueEvents' in module &&
+    typeof module.QueueEvents === 'function'
   );
 }
 

@@ -11,6 +11,9 @@ export interface JobLibrary {
   readonly version: string;
   readonly Queue: new (name: string, options: QueueSettings) => QueueLike;
   readonly Worker: new (name: string, processor: Processor, options: WorkerSettings) => WorkerLike;
+  /** Where another process finds it. */
+  readonly address: string;
+  readonly QueueEvents: new (name: string, options: FlowSettings) => QueueEventsLike;
   readonly FlowProducer: new (options: FlowSettings) => FlowProducerLike;
 }
 
@@ -40,6 +43,7 @@ export interface BulkEntry {
 
 export interface JobLike {
   readonly id?: string;
+  readonly data: unknown;
   readonly attemptsMade: number;
   readonly priority: number;
   readonly timestamp: number;
@@ -66,7 +70,8 @@ export interface WorkerSettings {
 export interface QueueLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
-  add(name: string, data: JobData, opts?: JobSettings): Promise<unknown>;
+  add(name: string, data: JobData, opts?: JobSettings): Promise<{ readonly id?: string }>;
+  getJob(id: string): Promise<unknown>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
   upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
   removeJobScheduler(id: string): Promise<boolean>;
@@ -82,9 +87,16 @@ export interface FlowProducerLike {
   close(): Promise<void>;
 }
 
-export interface WorkerLike {
+export interface QueueEventsLike {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'completed', listener: () => void): unknown;
+  waitUntilReady(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export interface WorkerLike {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'completed', listener: (job: JobLike) => void): unknown;
   on(event: 'failed', listener: (job: JobLike | undefined, error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
   run(): Promise<void>;

@@ -1,13 +1,23 @@
 import { addScenarios } from './add.js';
+import { bandwidthScenarios } from './bandwidth.js';
+import { busyScenario } from './busy.js';
+import { cpuScenarios } from './cpu.js';
 import { delayedScenario } from './delayed.js';
+import { distanceScenarios } from './distance.js';
 import { flowScenario } from './flow.js';
 import { getScenarios } from './getters.js';
+import { idleScenario } from './idle.js';
 import { latencyScenario } from './latency.js';
+import { listenerScenarios } from './listeners.js';
 import { memoryScenarios } from './memory.js';
+import { openLoopScenarios } from './open-loop.js';
+import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
+import { processScenarios } from './processes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
+import { trickleScenario } from './trickle.js';
 import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
@@ -16,12 +26,22 @@ export const scenarios: readonly Scenario[] = [
   ...addScenarios,
   ...workerScenarios,
   ...waitingScenarios,
+  ...cpuScenarios,
   retryScenario,
   delayedScenario,
   priorityScenario,
   ...schedulerScenarios,
   flowScenario,
   latencyScenario,
+  trickleScenario,
+  busyScenario,
+  ...bandwidthScenarios,
   ...getScenarios,
   ...memoryScenarios,
+  ...distanceScenarios,
+  ...persistenceScenarios,
+  ...openLoopScenarios,
+  ...processScenarios,
+  idleScenario,
+  ...listenerScenarios,
 ];

@@ -11,6 +11,10 @@ export interface Scenario {
   readonly title: string;
   readonly metrics: readonly Metric[];
   readonly size: Size;
+  /** A quick run and the gate leave it out, unless it is named. */
+  readonly isLong?: boolean;
+  /** It changes settings of the server, which the bench may do to one that was started for it only. */
+  readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
   run(stage: Stage, jobs: number): Promise<Sample>;
 }

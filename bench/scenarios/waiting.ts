@@ -24,6 +24,7 @@ function waitingScenario(ms: number, concurrency: number, kilobytes = 0): Scenar
     name,
     title: `handlers of ${ms} ms, concurrency ${concurrency}${gives}`,
     metrics: METRICS,
+    isLong: kilobytes > 0,
     size: { kind: 'fixed', full: jobs(2), quick: jobs(0.5) },
     run: (stage, count) => processAll(stage, count, { concurrency, retention: { removeOnComplete: true }, processor }),
   };
@@ -34,6 +35,7 @@ export const waitingScenarios: readonly Scenario[] = [
   waitingScenario(20, 20),
   waitingScenario(20, 50),
   waitingScenario(100, 100),
+  waitingScenario(20, 50, 1),
   waitingScenario(20, 50, 10),
   waitingScenario(20, 50, 100),
 ];

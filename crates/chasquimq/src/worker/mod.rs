@@ -6,6 +6,8 @@
 //! no loop runs.
 
 mod caller;
+#[cfg(feature = "counting")]
+pub mod counted;
 mod due;
 mod fetch;
 mod finish;

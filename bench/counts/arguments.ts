@@ -1,0 +1,32 @@
+import { parseArgs } from 'node:util';
+import { messageOf, UsageError } from '../ending.js';
+
+const USAGE = `usage: npm run bench:counts [-- --only TEXT] [--json] [--write REASON]
+
+Counts round trips, commands, bytes, calls into the addon, memory, objects and instructions, and compares them with
+benchmarks/baseline.json. A worse figure fails.
+
+  --only    only what has TEXT in its name
+  --json    prints the counts, and compares nothing
+  --write   makes the counts the baseline; REASON says why they are not those of the one before`;
+
+export interface Asked {
+  readonly only: string | undefined;
+  readonly json: boolean;
+  readonly reason: string | undefined;
+}
+
+export function readArguments(argv: readonly string[]): Asked {
+  const options = { only: { type: 'string' }, json: { type: 'boolean' }, write: { type: 'string' } } as const;
+  const parsed = (() => {
+    try {
+      return parseArgs({ args: [...argv], options }).values;
+    } catch (error) {
+      throw new UsageError(`${messageOf(error)}\n\n${USAGE}`);
+    }
+  })();
+  const { only, json = false, write: reason } = parsed;
+  if (reason !== undefined && reason.trim().length < 10) throw new UsageError('--write takes a reason, in words');
+  if (reason !== undefined && only !== undefined) throw new UsageError('a baseline is written as a whole: no --only');
+  return { only, json, reason };
+}

@@ -1,0 +1,106 @@
+/**
+ * Builds of other commits, below target/gate: each once, with cargo's files shared by all of them. What stays of a build is what a program
+ * loads.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { UsageError } from '../ending.js';
+import { isBuiltAlike, ROOT } from './git.js';
+
+const CACHE = join(ROOT, 'target', 'gate');
+const MOST_BUILDS = 12;
+const TELL_MS = 15_000;
+const LAST_LINES = 30;
+
+/** Gives the path of the built module. */
+export async function buildOf(commit: string, say: (line: string) => void): Promise<string> {
+  const built = join(CACHE, 'builds', commit);
+  if (!existsSync(built)) {
+    mkdirSync(join(CACHE, 'builds'), { recursive: true });
+    const work = join(CACHE, `work.${process.pid}`);
+    try {
+      if (isBuiltAlike(commit)) {
+        say(`the sources of ${commit.slice(0, 9)} are those of this tree: its build is this one`);
+        keepProduct(ROOT, built);
+      } else {
+        await buildIn(work, commit, say);
+        keepProduct(work, built);
+      }
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+    removeOldest();
+  }
+  utimesSync(built, new Date(), new Date());
+  return join(built, 'dist', 'esm', 'index.js');
+}
+
+async function buildIn(work: string, commit: string, say: (line: string) => void): Promise<void> {
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work, { recursive: true });
+  const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
+  execFileSync('tar', ['-x', '-C', work], { input: archive });
+  if (!existsSync(join(work, '.ci', 'build.mjs')))
+    throw new UsageError(`${commit.slice(0, 9)} has no .ci/build.mjs to build it with`);
+  const locks = [ROOT, work].map((folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  // other packages are installed there by its own build
+  if (locks[0] === locks[1]) symlinkSync(join(ROOT, 'node_modules'), join(work, 'node_modules'), 'dir');
+
+  const since = performance.now();
+  const seconds = () => Math.round((performance.now() - since) / 1e3);
+  say(`building ${commit.slice(0, 9)}, which takes minutes the first time`);
+  const heartbeat = setInterval(() => say(`  ... building: ${seconds()} s`), TELL_MS);
+  const env = { ...process.env, CARGO_TARGET_DIR: join(CACHE, 'cargo') };
+  const child = spawn(process.execPath, ['.ci/build.mjs'], { cwd: work, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => lines.push(String(chunk)));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve)).finally(() =>
+    clearInterval(heartbeat),
+  );
+  if (code !== 0) {
+    const last = lines.join('').trim().split('\n').slice(-LAST_LINES).join('\n');
+    throw new UsageError(`${last}\n\n${commit.slice(0, 9)} does not build (above: the last it said)`);
+  }
+  say(`  built in ${seconds()} s`);
+}
+
+/** A build is there as a whole or not at all. */
+function keepProduct(from: string, to: string): void {
+  const staged = `${to}.${process.pid}`;
+  mkdirSync(staged, { recursive: true });
+  const addons = readdirSync(from).filter((name) => name.endsWith('.node'));
+  for (const name of ['dist', 'index.cjs', 'package.json', ...addons]) {
+    cpSync(join(from, name), join(staged, name), { recursive: true });
+  }
+  const packages = existsSync(join(from, 'node_modules')) ? join(from, 'node_modules') : join(ROOT, 'node_modules');
+  if (packages.startsWith(ROOT + 'node_modules') || isLink(packages)) {
+    symlinkSync(join(ROOT, 'node_modules'), join(staged, 'node_modules'), 'dir');
+  } else {
+    renameSync(packages, join(staged, 'node_modules'));
+  }
+  renameSync(staged, to);
+}
+
+function isLink(path: string): boolean {
+  return existsSync(path) && statSync(path).ino === statSync(join(ROOT, 'node_modules')).ino;
+}
+
+function removeOldest(): void {
+  const folder = join(CACHE, 'builds');
+  const byAge = readdirSync(folder)
+    .map((name) => ({ path: join(folder, name), used: statSync(join(folder, name)).mtimeMs }))
+    .sort((one, other) => other.used - one.used);
+  for (const { path } of byAge.slice(MOST_BUILDS)) rmSync(path, { recursive: true, force: true });
+}

@@ -1,0 +1,58 @@
+/**
+ * The gate: `npm run bench:gate`. This tree against the build of another commit. Reading order: contest.ts (the pairs), interval.ts (when they
+ * decide), judgement.ts (what follows), builds.ts (where the base comes from).
+ */
+import { join } from 'node:path';
+import { runProgram, UsageError } from '../ending.js';
+import { SideFailed } from '../pairs.js';
+import { Progress } from '../screen.js';
+import { parseConnection, Server } from '../server.js';
+import { readGateArguments } from './arguments.js';
+import { buildOf } from './builds.js';
+import { contest } from './contest.js';
+import type { Contest } from './contest.js';
+import { commitOf, defaultBase, engineDiff, ROOT } from './git.js';
+import { conclusion, exitCodes, judge, linesOf, worstOf } from './judgement.js';
+import { LOAD_FLOOR, loadPerCore } from './load.js';
+import { loadPath, ringOf } from './ring.js';
+
+async function main(argv: readonly string[]): Promise<number> {
+  const asked = readGateArguments(argv);
+  const url = process.env.REDIS_URL;
+  if (!url) throw new UsageError('REDIS_URL names no server; `npm run bench:gate` starts a private one and sets it');
+  const base = asked.base === undefined ? defaultBase() : commitOf(asked.base);
+  const name = base.slice(0, 9);
+  // building the base is load, and ours: what there is without it counts
+  const about = { changes: engineDiff(base), load: loadPerCore() };
+  console.log(`this tree against ${name}, on a machine with a load of ${about.load.toFixed(2)} a core`);
+  if (about.load > LOAD_FLOOR && about.changes !== '' && !asked.evenIfBusy) {
+    console.log(
+      `Not judged: a load of ${LOAD_FLOOR} a core is the most. Run it again when it is quiet, or with --even-if-busy.`,
+    );
+    return exitCodes['not judged'];
+  }
+
+  const server = await Server.connect(parseConnection(url));
+  const progress = new Progress(asked.scenarios.length, false);
+  const ring = ringOf(server, progress);
+  const path = await buildOf(base, (line) => progress.say(line));
+  const sides = ring(await loadPath(name, path), await loadPath('this tree', join(ROOT, 'dist', 'esm', 'index.js')));
+  const contests: Contest[] = [];
+  for (const scenario of asked.scenarios) {
+    try {
+      const done = await server.guard(contest(sides, scenario));
+      contests.push(done);
+      progress.told(linesOf(done));
+    } catch (error) {
+      if (!(error instanceof SideFailed)) throw error;
+      // a scenario that the base does not know how to run says nothing about this tree
+      progress.told([`${scenario.name}: ERROR in ${sides.libraries[error.side].name}: ${error.message}`]);
+      if (error.side === 'challenger') return exitCodes.fails;
+    }
+  }
+  server.close();
+  console.log(`\n${conclusion(contests, about, name)}`);
+  return exitCodes[worstOf(contests.map((done) => judge(done, about)))];
+}
+
+runProgram(main);

@@ -1,0 +1,33 @@
+/** Two builds on one Redis, in one process. */
+import { randomBytes } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+import { loadBuild } from '../adapters/chasquimq.js';
+import type { JobLibrary } from '../adapters/library.js';
+import { interruption, messageOf, UsageError } from '../ending.js';
+import type { Bench } from '../pairs.js';
+import type { Progress } from '../screen.js';
+import type { Server } from '../server.js';
+
+/** Short runs, and more of them: what disturbs one of them then disturbs little. */
+const MODE = { quick: false, seconds: 0.5, rounds: 0, timeLimitMs: 60_000, budgetSeconds: Infinity };
+
+export async function loadPath(name: string, path: string): Promise<JobLibrary> {
+  return loadBuild(name, name, pathToFileURL(path).href).catch((error: unknown) => {
+    throw new UsageError(`${name}: ${messageOf(error)}`);
+  });
+}
+
+/** Makes what pairs of runs are made with. One a process: it listens for signals. */
+export function ringOf(server: Server, progress: Progress): (base: JobLibrary, challenger: JobLibrary) => Bench {
+  const mark = `chasqui-gate-${randomBytes(4).toString('hex')}`;
+  const interrupted = interruption();
+  return (base, challenger) => ({
+    libraries: { base, challenger },
+    server,
+    mark,
+    mode: MODE,
+    observer: { step: (scenario, part, doing) => progress.step(scenario, part, doing), done: () => undefined },
+    interrupted,
+    ownsServer: process.env.BENCH_OWNS_REDIS === '1',
+  });
+}

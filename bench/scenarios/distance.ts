@@ -1,0 +1,61 @@
+/**
+ * A server that is farther away than on the same machine: a proxy holds requests back for 0.5, 1 or 5 ms. One, ten or a hundred producers each add a job, wait until
+ * it has completed, and add the next; the worker has as many slots. It shows how many round trips one after the other a job takes.
+ */
+import { tinyPayload } from './scenario.js';
+import type { Scenario } from './scenario.js';
+
+const WARM_UP_ROUNDS = 5;
+
+function distanceScenario(delayMs: number, lanes: number): Scenario {
+  const perLane = (seconds: number) => Math.max(Math.round(seconds / ((delayMs + 0.5) * 4e-3)), 5);
+  return {
+    name: `distance-${delayMs}-${lanes}`,
+    title: `server ${delayMs} ms away, ${lanes === 1 ? 'one job' : `${lanes} jobs`} at a time`,
+    metrics: ['jobsPerSecond'],
+    size: { kind: 'fixed', full: lanes * perLane(1), quick: lanes * perLane(0.3) },
+    isLong: true,
+    async run(stage, jobs) {
+      await stage.moveAway(delayMs);
+      const queue = await stage.openQueue();
+      const waiting = new Map<string, () => void>();
+      // a job may be told of before the answer to its add
+      const early = new Set<string>();
+      const worker = await stage.openWorker({
+        processor: async () => undefined,
+        concurrency: lanes,
+        onCompleted: (job) => {
+          const id = String(job.id);
+          const resolve = waiting.get(id);
+          if (resolve) resolve();
+          else early.add(id);
+          waiting.delete(id);
+        },
+      });
+      stage.run(worker);
+      const one = async (i: number) => {
+        const id = String((await queue.add('job', tinyPayload(i))).id);
+        if (!early.delete(id)) await new Promise<void>((resolve) => waiting.set(id, resolve));
+      };
+      const all = async (count: number) => {
+        let next = 0;
+        const lane = async () => {
+          while (next < count) await one(next++);
+        };
+        await Promise.all(Array.from({ length: lanes }, lane));
+      };
+      const warmUp = lanes * WARM_UP_ROUNDS;
+      await all(warmUp);
+      const watch = stage.stopwatch();
+      watch.start();
+      await all(jobs);
+      watch.stop();
+      await stage.expectCounts(queue, { completed: warmUp + jobs });
+      return watch.sample(jobs);
+    },
+  };
+}
+
+export const distanceScenarios: readonly Scenario[] = [0.5, 1, 5].flatMap((delayMs) =>
+  [1, 10, 100].map((lanes) => distanceScenario(delayMs, lanes)),
+);

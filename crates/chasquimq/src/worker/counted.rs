@@ -1,0 +1,76 @@
+//! The two ends of a worker that no server is needed for, for `chasquimq-counts` alone: what a step's answer becomes, and what ends become.
+
+use std::sync::Arc;
+
+use redis::Value;
+
+use super::{
+    fetch::{Answer, Holdings},
+    finish::{Completed, Defaults, Ending, Flush, Outcome, Outcomes},
+};
+use crate::{error::Result, options::Keep};
+
+/// A worker's jobs, without its loop.
+#[derive(Debug, Default)]
+pub struct Desk {
+    holdings: Holdings,
+}
+
+impl Desk {
+    /// Takes in the answer to a step. Gives the number of jobs in it; none, if it is none.
+    pub fn take(&mut self, reply: Value) -> usize {
+        let jobs = Answer::read(reply, &mut self.holdings)
+            .ok()
+            .and_then(|answer| answer.jobs);
+        jobs.map_or(0, |batch| batch.jobs.len())
+    }
+
+    /// Packs the ends of all jobs, which completed with small results. Gives the bytes of it.
+    pub fn complete_all(&mut self) -> usize {
+        let mut text = String::new();
+        let handles = self.holdings.handles();
+        let completed = handles.into_iter().map(|handle| {
+            let from = text.len() as u32;
+            text.push_str("\"sent\"");
+            Completed {
+                handle,
+                result: Some((from, text.len() as u32)),
+            }
+        });
+        let completed = completed.collect();
+        self.pack(Flush {
+            completed,
+            text: Arc::new(text),
+            ..Flush::default()
+        })
+    }
+
+    /// Packs the ends of all jobs, which failed. Gives the bytes of it.
+    pub fn fail_all(&mut self) -> usize {
+        let others = self.holdings.handles().into_iter().map(|handle| Outcome {
+            handle,
+            ending: Ending::Failed {
+                reason: Some("it threw".into()),
+                stacktrace: Some("[\"Error: it threw\\n    at handler (program.js:1:1)\"]".into()),
+                unrecoverable: false,
+                delay_ms: None,
+            },
+        });
+        let others = others.collect();
+        self.pack(Flush {
+            others,
+            ..Flush::default()
+        })
+    }
+
+    fn pack(&mut self, flush: Flush) -> usize {
+        let defaults = Defaults {
+            remove_on_complete: Keep::ALL,
+            remove_on_fail: Keep::ALL,
+            max_started_attempts: None,
+            metrics_minutes: 0,
+        };
+        let packed: Result<Outcomes> = Outcomes::pack(vec![flush], 0, &mut self.holdings, &defaults);
+        packed.map_or(0, |outcomes| outcomes.blob.len() + outcomes.keeps.len())
+    }
+}
