@@ -190,10 +190,11 @@ export const faults = {
     },
   },
   'script-flush': {
-    title: '`SCRIPT FLUSH`',
+    title: '`SCRIPT FLUSH` and `FUNCTION FLUSH`',
     inject: async (world, _, injected) => {
       begin(injected);
       await tellAll(world, 'SCRIPT', 'FLUSH', 'SYNC');
+      await tellAll(world, 'FUNCTION', 'FLUSH', 'SYNC');
     },
   },
   'out-of-memory': {

@@ -9,7 +9,7 @@ import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
 /** Granted for the connection itself: how a user logs in, and what sentinels or a cluster are asked by another user. */
-const OF_CONNECTION = ['auth', 'select', 'info', 'client', 'eval', 'evalsha'];
+const OF_CONNECTION = ['auth', 'select', 'info', 'client', 'eval', 'evalsha', 'fcall'];
 const OF_OTHERS = ['sentinel', 'cluster', 'ping'];
 
 describe('connection.acl', { timeout: 60_000 }, () => {

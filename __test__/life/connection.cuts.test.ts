@@ -102,7 +102,7 @@ describe('connection.cuts', () => {
     const admin = own.client();
     const random = new Random(20);
     const disturb = async () => {
-      if (random.next(2) === 0) await admin.call('SCRIPT', 'FLUSH', 'SYNC');
+      if (random.next(2) === 0) await admin.call('FUNCTION', 'FLUSH', 'SYNC');
       if (random.next(3) > 0) await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     };
     const all = async () => {

@@ -63,8 +63,8 @@ describe('server.unfit', () => {
     await stage.queue({ connection, skipVersionCheck: true }).waitUntilReady();
   });
 
-  it.each(['EVALSHA', 'EVAL'])('that does not know %s', async (command) => {
-    const own = stage.keep(await OwnServer.start('--rename-command', command, ''));
+  it.each(['EVALSHA', 'EVAL'])('that knows neither FCALL nor %s', async (command) => {
+    const own = stage.keep(await OwnServer.start('--rename-command', 'FCALL', '', '--rename-command', command, ''));
     const { connection } = own;
     const told = `The server runs no scripts, which ChasquiMQ needs: it does not know the command ${command}`;
     const queue = stage.queue({ connection });
@@ -76,10 +76,10 @@ describe('server.unfit', () => {
     stage.takeErrors();
   });
 
-  it('that does not let this user run scripts', async () => {
+  it('that lets this user call neither functions nor scripts', async () => {
     const own = stage.keep(await OwnServer.start());
     const admin = own.client();
-    await admin.acl('SETUSER', 'few', 'on', '>secret', '~*', '+@all', '-evalsha');
+    await admin.acl('SETUSER', 'few', 'on', '>secret', '~*', '+@all', '-fcall', '-evalsha');
     await admin.quit();
     const queue = stage.queue({ connection: { ...own.connection, username: 'few', password: 'secret' } });
     expect((await rejection(queue.add('job', 1))).message).toMatch(/^NOPERM .*evalsha/i);

@@ -1,137 +1,164 @@
-//! Flattens `-- @include lib/<name>` lines, so that a script's text and SHA-1 are known at compile time, puts off what is cold, and
-//! writes the header's `FLAGS` as the first line that the server wants.
+//! Puts what runs in the server together from `lua/`: one library of functions, of all modules and one function a transition, and, for
+//! servers and users that know no functions, each transition as a script with the modules that it needs.
 //!
-//! The functions between `-- @cold` and `-- @warm` are made when one of them is called for the first time. A script makes its functions
-//! anew in each call, and each is garbage afterwards, which the server collects at the cost of some later call: what few
-//! calls need costs the others time.
-use std::{env, error::Error, fs, path::Path};
+//! A module (`lua/lib`) names the modules that it uses by `require` at its head, and gives a table. A transition (`lua`) gives a function of
+//! keys and arguments. The library's name carries a hash of its text: releases that differ live side by side in one server.
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    error::Error,
+    fs,
+    path::Path,
+};
 
-fn main() -> Result<(), Box<dyn Error>> {
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What all files use. A local is found faster than a global, which lies behind a table that protects it.
+const GLOBALS: &str = "redis,cmsgpack,struct,math,string,table,type,tonumber,ipairs,pairs,next,select,unpack,pcall,error,rawget,setmetatable";
+
+/// What a file needs, and its text without comments and indentation, which cost nothing once loaded, but travel.
+struct Source {
+    needs: Vec<String>,
+    text: String,
+    flags: Vec<String>,
+}
+
+fn main() -> Result<()> {
     let lua = Path::new("lua");
     println!("cargo:rerun-if-changed=lua");
-    let mut names: Vec<String> = Vec::new();
-    for entry in fs::read_dir(lua)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "lua") {
-            let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("script name")?;
-            names.push(name.to_owned());
+    let (modules, transitions) = (read_all(&lua.join("lib"))?, read_all(lua)?);
+    let order = in_order(&modules)?;
+    for (name, transition) in &transitions {
+        if let Some(unknown) = transition.needs.iter().find(|need| !modules.contains_key(*need)) {
+            return Err(format!("{name} needs {unknown}, which there is not").into());
         }
     }
-    names.sort();
-    let mut code = String::new();
-    for name in names {
-        let source = fs::read_to_string(lua.join(format!("{name}.lua")))?;
-        let text = shebang(&source) + &assemble(lua, &source)?;
-        let sha = sha1_smol::Sha1::from(&text).digest().to_string();
-        let constant = name.to_uppercase();
+
+    let mut library = library_globals() + &prelude(&modules, order.iter());
+    for (name, transition) in &transitions {
+        let flags: String = transition.flags.iter().map(|flag| format!("'{flag}',")).collect();
+        library.push_str(&format!(
+            "transition('@_{name}',{{{flags}}},{})\n",
+            called(&transition.text)
+        ));
+    }
+    let version = &hash(&library)[..10];
+    let library_name = format!("chasquimq_{version}");
+    let library = format!(
+        "#!lua name={library_name}\n{}",
+        library.replace("'@_", &format!("'{library_name}_"))
+    );
+
+    let mut code = format!(
+        "/// The library's name.\npub static LIBRARY_NAME: &str = {library_name:?};\n/// Its text.\npub static LIBRARY: &str = {library:?};\n"
+    );
+    for (name, transition) in &transitions {
+        let text = script(&modules, &order, transition);
+        let (constant, sha, function) = (name.to_uppercase(), hash(&text), format!("{library_name}_{name}"));
         code.push_str(&format!(
-            "/// `lua/{name}.lua`, includes flattened.\npub static {constant}: Script = Script {{ name: {name:?}, text: {text:?}, sha: {sha:?} }};\n"
+            "/// `lua/{name}.lua`.\npub static {constant}: Script = Script {{ name: {name:?}, function: {function:?}, text: {text:?}, sha: {sha:?} }};\n"
         ));
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;
     Ok(())
 }
 
-fn shebang(source: &str) -> String {
-    let flags = source.lines().find_map(|line| line.strip_prefix("-- FLAGS "));
-    flags.map_or(String::new(), |flags| format!("#!lua flags={}\n", flags.trim()))
+fn read_all(folder: &Path) -> Result<BTreeMap<String, Source>> {
+    let mut sources = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "lua") {
+            let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("a name")?;
+            sources.insert(name.to_owned(), read(&fs::read_to_string(&path)?));
+        }
+    }
+    Ok(sources)
 }
 
-fn assemble(lua: &Path, source: &str) -> Result<String, Box<dyn Error>> {
-    let mut cold = Vec::new();
-    let flat = flatten(lua, source, &mut cold)?;
+fn read(source: &str) -> Source {
     let mut text = String::new();
-    if !cold.is_empty() {
-        text.push_str("local cold = {}\n");
-    }
-    for line in flat.lines() {
-        let line = cold
-            .iter()
-            .try_fold(line.to_owned(), |line, function| defer(&line, function))?;
-        text.push_str(&line);
-        text.push('\n');
-    }
-    Ok(text)
-}
-
-/// A function that is made at its first call, by the function `maker`.
-struct Cold {
-    name: String,
-    maker: String,
-}
-
-fn flatten(lua: &Path, text: &str, cold: &mut Vec<Cold>) -> Result<String, Box<dyn Error>> {
-    let mut flat = String::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        match line.trim().strip_prefix("-- @") {
-            Some("cold") => {
-                let group: Vec<&str> = lines.by_ref().take_while(|line| *line != "-- @warm").collect();
-                let text = group_of(&group, cold)?;
-                flat.push_str(&flatten(lua, &text, cold)?);
-            }
-            Some(order) => {
-                let include = order
-                    .strip_prefix("include ")
-                    .ok_or_else(|| format!("unknown: @{order}"))?;
-                let included = fs::read_to_string(lua.join(format!("{include}.lua")))?;
-                flat.push_str(&flatten(lua, &included, cold)?);
-            }
-            // comments and indentation cost nothing once loaded, but the script travels whole after a flush
-            None if line.trim_start().starts_with("--") || line.trim().is_empty() => {}
-            None => {
-                flat.push_str(line.trim());
-                flat.push('\n');
-            }
+    for line in source.lines().map(str::trim) {
+        if !line.is_empty() && !line.starts_with("--") {
+            text.push_str(line);
+            text.push('\n');
         }
     }
-    Ok(flat)
+    let needed = |line: &str| Some(line.split_once(" = require('")?.1.strip_suffix("')")?.to_owned());
+    let flags = source.lines().find_map(|line| line.strip_prefix("-- FLAGS "));
+    Source {
+        needs: text.lines().filter_map(needed).collect(),
+        text,
+        flags: flags.unwrap_or("").split_whitespace().map(str::to_owned).collect(),
+    }
 }
 
-/// The text of the function that makes cold functions, fields of `cold`.
-fn group_of(lines: &[&str], cold: &mut Vec<Cold>) -> Result<String, Box<dyn Error>> {
-    let maker = format!("make_{}", cold.len());
-    let mut text = format!("local function {maker}()\n");
-    for line in lines {
-        match line
-            .strip_prefix("local function ")
-            .and_then(|definition| definition.split_once('('))
-        {
-            Some((name, rest)) => {
-                text.push_str(&format!("function cold.{name}({rest}\n"));
-                cold.push(Cold {
-                    name: name.to_owned(),
-                    maker: maker.clone(),
-                });
-            }
-            None if line.is_empty() || line.starts_with([' ', '-']) || line.starts_with("end") => {
-                text.push_str(&format!("{line}\n"));
-            }
-            None => return Err(format!("only functions can be cold: {line}").into()),
-        }
+/// The modules, each behind those that it needs.
+fn in_order(modules: &BTreeMap<String, Source>) -> Result<Vec<String>> {
+    let mut order: Vec<String> = Vec::new();
+    while order.len() < modules.len() {
+        let is_next = |(name, module): &(&String, &Source)| {
+            !order.contains(name) && module.needs.iter().all(|need| order.contains(need))
+        };
+        let Some((name, _)) = modules.iter().find(is_next) else {
+            let left = modules.keys().filter(|name| !order.contains(name));
+            return Err(format!(
+                "these need each other, or what there is not: {}",
+                left.cloned().collect::<Vec<_>>().join(", ")
+            )
+            .into());
+        };
+        order.push(name.clone());
     }
-    Ok(text + "end\n")
+    Ok(order)
 }
 
-/// Has a cold function made by whoever calls it first.
-fn defer(line: &str, Cold { name, maker }: &Cold) -> Result<String, Box<dyn Error>> {
-    let joins = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut deferred, mut from) = (String::new(), 0);
-    for (at, _) in line.match_indices(name.as_str()) {
-        let (before, behind) = (&line[..at], &line[at + name.len()..]);
-        if before.ends_with(|c| joins(c) || c == '.') || behind.starts_with(joins) {
-            continue;
-        }
-        if !behind.starts_with('(') {
-            return Err(format!("{name} is cold, and used without being called").into());
-        }
-        deferred.push_str(&line[from..at]);
-        // a statement that began with a bracket would be taken for more of the one before
-        deferred.push_str(&match at {
-            0 => format!("if not cold.{name} then {maker}() end cold.{name}"),
-            _ => format!("(cold.{name} or {maker}() or cold.{name})"),
-        });
-        from = at + name.len();
+/// While a library is loaded most globals are not there yet: the first call finds them.
+fn library_globals() -> String {
+    format!(
+        "local register=redis.register_function\n\
+         local function globals() return {GLOBALS} end\n\
+         local {GLOBALS}\n\
+         local function transition(name,flags,run)\n\
+         register{{function_name=name,flags=flags,callback=function(keys,args)\n\
+         if not redis then {GLOBALS}=globals() end\n\
+         return run(keys,args)\n\
+         end}}\n\
+         end\n"
+    )
+}
+
+/// Makes the modules, and what `require` gives.
+fn prelude<'a>(modules: &BTreeMap<String, Source>, names: impl Iterator<Item = &'a String>) -> String {
+    let mut text = String::from("local modules={}\nlocal function require(name) return modules[name] end\n");
+    for name in names {
+        text.push_str(&format!("modules['{name}']={}\n", called(&modules[name].text)));
     }
-    Ok(deferred + &line[from..])
+    text
+}
+
+/// What a file gives.
+fn called(text: &str) -> String {
+    format!("(function()\n{text}end)()")
+}
+
+/// A transition by itself, with the modules that it needs.
+fn script(modules: &BTreeMap<String, Source>, order: &[String], transition: &Source) -> String {
+    let mut needed = BTreeSet::new();
+    let mut open: Vec<&String> = transition.needs.iter().collect();
+    while let Some(name) = open.pop() {
+        if needed.insert(name) {
+            open.extend(&modules[name].needs);
+        }
+    }
+    let flags = match transition.flags.is_empty() {
+        true => String::new(),
+        false => format!("#!lua flags={}\n", transition.flags.join(",")),
+    };
+    let modules = prelude(modules, order.iter().filter(|name| needed.contains(name)));
+    let run = called(&transition.text);
+    format!("{flags}local {GLOBALS}={GLOBALS}\n{modules}local run={run}\nreturn run(KEYS,ARGV)\n")
+}
+
+fn hash(text: &str) -> String {
+    sha1_smol::Sha1::from(text).digest().to_string()
 }

@@ -9,7 +9,7 @@ use chasquimq::{
     frame::{single_frame, FrameBuilder, MAX_JOBS},
     server::script::{Arg, ADD_FRAMES},
     worker::counted::Desk,
-    AddBatch, JobOptions, NewJob,
+    AddBatch, ConnectOptions, Connection, JobOptions, NewJob,
 };
 use redis::Value;
 
@@ -50,23 +50,25 @@ fn repeat(rounds: usize, mut body: Box<dyn FnMut()>) {
 
 /// One add after the other: its options, its frame, its command.
 fn encode_one() -> impl FnMut() {
-    || {
+    let connection = unconnected();
+    move || {
         for number in 0..JOBS {
             let options = JobOptions::none("{}");
             black_box(AddBatch::one(NOW_MS, job(&options)));
             let frame = single_frame(NOW_MS, &options.text, NAME, black_box(DATA));
-            black_box(command(1, &frame, number));
+            black_box(command(&connection, 1, &frame, number));
         }
     }
 }
 
 /// All jobs as one batch, and the frame and command of as many as go into a frame.
 fn encode_many() -> impl FnMut() {
-    || {
+    let connection = unconnected();
+    move || {
         let options = JobOptions::none("{}");
         black_box(AddBatch::pack(NOW_MS, (0..JOBS).map(|_| job(&options))));
         for number in 0..JOBS / MAX_JOBS {
-            black_box(command(MAX_JOBS, &full_frame(), number));
+            black_box(command(&connection, MAX_JOBS, &full_frame(), number));
         }
     }
 }
@@ -99,6 +101,11 @@ fn job(options: &JobOptions) -> NewJob<'_> {
     }
 }
 
+/// It is never used: it knows in which form calls go.
+fn unconnected() -> Connection {
+    Connection::new(ConnectOptions::default(), |_| {})
+}
+
 fn full_frame() -> Vec<u8> {
     let mut builder = FrameBuilder::new(NOW_MS, "{}");
     for _ in 0..MAX_JOBS {
@@ -107,7 +114,7 @@ fn full_frame() -> Vec<u8> {
     builder.finish().0
 }
 
-fn command(jobs: usize, frame: &[u8], number: usize) -> Vec<u8> {
+fn command(connection: &Connection, jobs: usize, frame: &[u8], number: usize) -> Vec<u8> {
     let args = [
         Arg::Int(NOW_MS as i64),
         Arg::from("a1b2c3d4e5f6a7b8"),
@@ -117,7 +124,7 @@ fn command(jobs: usize, frame: &[u8], number: usize) -> Vec<u8> {
         Arg::from(NAME),
         Arg::from(frame),
     ];
-    ADD_FRAMES.packed(BASE, &args)
+    ADD_FRAMES.packed(connection, BASE, &args)
 }
 
 /// The bytes of an answer to a step that took [`JOBS`] jobs.

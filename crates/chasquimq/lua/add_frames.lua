@@ -7,52 +7,54 @@
 -- RETURNS {first, {}} | {-12, n, length, max_length} (lib/length)
 -- ERRORS  -12 full      EVENTS added, waiting      COST O(frames)
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
-local base = KEYS[1]
-local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local FIRST_FRAME = 5
+local Length = require('length')
+local Memo = require('memo')
+local State = require('state')
+local Strays = require('strays')
+local Trims = require('trims')
 
--- @include lib/memo
-local known = recall(client, slot, number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local FIRST_FRAME = 5
 
--- @include lib/state
--- @include lib/length
--- @include lib/trims
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
-if S.max_length > 0 then
-  local n = 0
-  for at = FIRST_FRAME, #ARGV, 3 do n = n + tonumber(ARGV[at]) end
-  local full = refuse_beyond(n)
-  if full then return full end
-end
-
-local first, groups = S.id + 1, ''
-for at = FIRST_FRAME, #ARGV, 3 do
-  local n = tonumber(ARGV[at])
-  groups = groups .. '\148\161A' .. cmsgpack.pack(S.id + 1) .. cmsgpack.pack(n) .. ARGV[at + 1]
-  S.id, S.waiting = S.id + n, S.waiting + n
-end
-
-place_events(2 * (S.id - first + 1), now_ms)
-
--- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
--- state; the line may then seem longer than it is, until somebody gets to its end
-save_state()
-redis.call('ZADD', base .. 'wake', 0, '0')
-write_events(2 * (S.id - first + 1), groups, {})
-local next_first = first
-for at = FIRST_FRAME, #ARGV, 3 do
-  local n = tonumber(ARGV[at])
-  local id = entry_id(next_first, n)
-  local written = redis.pcall('XADD', base .. 'log', id, 'f', ARGV[at + 2])
-  if type(written) == 'table' then
--- @include lib/strays
-    clear_end_of_log(id, written)
-    save_state()
-    redis.call('XADD', base .. 'log', id, 'f', ARGV[at + 2])
+  if queue.max_length > 0 then
+    local n = 0
+    for at = FIRST_FRAME, #args, 3 do n = n + tonumber(args[at]) end
+    local full = Length.refuse_beyond(queue, n)
+    if full then return full end
   end
-  next_first = next_first + n
+
+  local first, groups = queue.id + 1, ''
+  for at = FIRST_FRAME, #args, 3 do
+    local n = tonumber(args[at])
+    groups = groups .. '\148\161A' .. cmsgpack.pack(queue.id + 1) .. cmsgpack.pack(n) .. args[at + 1]
+    queue.id, queue.waiting = queue.id + n, queue.waiting + n
+  end
+
+  Trims.place_events(queue, 2 * (queue.id - first + 1), now_ms)
+
+  -- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
+  -- state; the line may then seem longer than it is, until somebody gets to its end
+  State.save_state(queue)
+  redis.call('ZADD', base .. 'wake', 0, '0')
+  Trims.write_events(queue, 2 * (queue.id - first + 1), groups, {})
+  local next_first = first
+  for at = FIRST_FRAME, #args, 3 do
+    local n = tonumber(args[at])
+    local id = State.entry_id(next_first, n)
+    local written = redis.pcall('XADD', base .. 'log', id, 'f', args[at + 2])
+    if type(written) == 'table' then
+      Strays.clear_end_of_log(queue, id, written)
+      State.save_state(queue)
+      redis.call('XADD', base .. 'log', id, 'f', args[at + 2])
+    end
+    next_first = next_first + n
+  end
+  local reply = { first, {} }
+  Memo.remember(base, client, slot, number, reply)
+  return reply
 end
-local reply = { first, {} }
-remember(client, slot, number, reply)
-return reply

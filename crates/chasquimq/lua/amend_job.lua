@@ -5,34 +5,37 @@
 -- RETURNS 0 | -1
 -- ERRORS  -1 missing job      EVENTS progress      COST O(log n), O(frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#updateData, #updateProgress
-local base = KEYS[1]
-local now_ms, id, what, value = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
+local Events = require('events')
+local Find = require('find')
+local Locate = require('locate')
+local State = require('state')
+local Stored = require('stored')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id, what, value = tonumber(args[1]), args[2], args[3], args[4]
 
-local job = locate(id)
-if not job then return -1 end
-local vitals = detach(job)
-if what == 'progress' then
-  vitals.p = value
-  store_vitals(id, vitals)
-  emit_job('progress', id, nil, 'data', value)
-  flush_events(now_ms)
-else
-  local apart = vitals.ld or what == 'large'
-  if apart then
-    vitals.ld = #value
-    redis.call('HSET', base .. 'large', 'd' .. id, value)
-    store_vitals(id, vitals)
+  local queue = State.open(base)
+
+  local job = Find.locate(queue, id)
+  if not job then return -1 end
+  local vitals = Locate.detach(queue, job)
+  if what == 'progress' then
+    vitals.p = value
+    Locate.store_vitals(queue, id, vitals)
+    Events.emit_job(queue, 'progress', id, nil, 'data', value)
+    Events.flush_events(queue, now_ms)
+  else
+    local apart = vitals.ld or what == 'large'
+    if apart then
+      vitals.ld = #value
+      redis.call('HSET', base .. 'large', 'd' .. id, value)
+      Locate.store_vitals(queue, id, vitals)
+    end
+    local body = Stored.body(job.body)
+    body[4] = apart and '' or value
+    redis.call('HSET', base .. 'jobs', id, cmsgpack.pack(body))
   end
-  local body = stored().body(job.body)
-  body[4] = apart and '' or value
-  redis.call('HSET', base .. 'jobs', id, cmsgpack.pack(body))
+  State.save_state(queue)
+  return 0
 end
-save_state()
-return 0

@@ -6,29 +6,31 @@
 -- ERRORS  -1 missing job      EVENTS none      COST O(log n), O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#changePriority
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local id, priority, lifo = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local Find = require('find')
+local Locate = require('locate')
+local Priority = require('priority')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
--- @include lib/priority
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
+return function(keys, args)
+  local base = keys[1]
+  local id, priority, lifo = args[1], tonumber(args[2]), args[3]
 
-local job = locate(id)
-if not job then return -1 end
-local vitals = detach(job)
-vitals.pr = priority
-if priority ~= 0 then expect_priorities() end
-store_vitals(id, vitals)
-if job.state == 'waiting' then
-  leave_line(job)
-elseif job.state == 'prioritized' then
-  redis.call('ZREM', base .. 'prioritized', id)
+  local queue = State.open(base)
+
+  local job = Find.locate(queue, id)
+  if not job then return -1 end
+  local vitals = Locate.detach(queue, job)
+  vitals.pr = priority
+  if priority ~= 0 then Priority.expect_priorities(queue) end
+  Locate.store_vitals(queue, id, vitals)
+  if job.state == 'waiting' then
+    Locate.leave_line(queue, job)
+  elseif job.state == 'prioritized' then
+    redis.call('ZREM', base .. 'prioritized', id)
+  end
+  if job.state == 'waiting' or job.state == 'prioritized' then
+    if lifo == '1' then Priority.enter_front(queue, { id }, { [id] = 'front' }) else Priority.enter_line(queue, { id }) end
+  end
+  State.save_state(queue)
+  return 0
 end
-if job.state == 'waiting' or job.state == 'prioritized' then
-  if lifo == '1' then enter_front({ id }, { [id] = 'front' }) else enter_line({ id }) end
-end
-save_state()
-return 0

@@ -9,85 +9,86 @@
 -- ERRORS  none      EVENTS cleaned, one for 10000 jobs      COST O(500 records, or 100 frames)
 -- SOURCE  BullMQ 6.7 Queue#clean, #drain (differs: steps, each of which is atomic; what is added meanwhile stays)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, client, number, state = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local filter, room, cursor, untold = cmsgpack.unpack(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local BATCH = 10000
+local Abandoned = require('abandoned')
+local Clear = require('clear')
+local Events = require('events')
+local Frame = require('frame')
+local Line = require('line')
+local Memo = require('memo')
+local Parents = require('parents')
+local Records = require('records')
+local State = require('state')
+local Visit = require('visit')
 
--- @include lib/memo
-local known = recall(client, 'b', number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, number, state = tonumber(args[1]), args[2], tonumber(args[3]), args[4]
+  local filter, room, cursor, untold = cmsgpack.unpack(args[5]), tonumber(args[6]), args[7], tonumber(args[8])
+  local BATCH = 10000
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/parents
--- @include lib/pending
--- @include lib/pick
--- @include lib/clear
--- @include lib/abandoned
+  local queue, known = Memo.open(base, client, 'b', number)
+  if known then return known end
 
-local function clear_active()
-  for _, job in ipairs(abandoned_jobs()) do
-    if G.looked == room then break end
-    G.looked = G.looked + 1
-    if job.started <= filter.before_ms then
-      if job.first then
-        local take = load_take(job.first)
-        local chars = take[2] == '' and string.rep('1', job.n) or take[2]
-        take[2] = replace_chars(chars, job.order - job.first, '0')
-        store_take(job.first, job.n, take)
-      else
-        redis.call('HDEL', base .. 'active', job.id)
+  Clear.start(queue, untold >= 0)
+  local cleared = queue.cleared
+
+  local function clear_active()
+    for _, job in ipairs(Abandoned.abandoned_jobs(queue)) do
+      if cleared.looked == room then break end
+      cleared.looked = cleared.looked + 1
+      if job.started <= filter.before_ms then
+        if job.first then
+          local take = Frame.load_take(queue, job.first)
+          local chars = take[2] == '' and string.rep('1', job.n) or take[2]
+          take[2] = Frame.replace_chars(chars, job.order - job.first, '0')
+          Frame.store_take(queue, job.first, job.n, take)
+        else
+          redis.call('HDEL', base .. 'active', job.id)
+        end
+        Clear.note_gone(queue, job.id, not job.first, job.pa)
+        queue.active = queue.active - 1
       end
-      note_gone(job.id, not job.first, job.pa)
-      S.active = S.active - 1
     end
+    return true
   end
-  return true
-end
 
-local function start_cursor()
-  if state == 'wait' then return start_clear(redis.call('LLEN', base .. 'front')) end
-  if state == 'delayed' or state == 'prioritized' then return start_clear(redis.call('ZCARD', base .. state)) end
-  return { offset = 0 }
-end
-
-local C = cursor == '' and start_cursor() or cmsgpack.unpack(cursor)
-local done
-G.wanted = untold >= 0
-if state == 'wait' then
-  done = clear_line(C, filter, room)
-elseif state == 'active' then
-  done = clear_active()
-elseif state == 'delayed' or state == 'prioritized' then
-  done = clear_set(C, state, filter, room)
-elseif state == 'completed' or state == 'failed' or state == 'waiting-children' then
-  done = clear_scored(C, state, filter, room)
-else
-  done = true
-end
-call_in_chunks('XDEL', base .. 'log', G.entries)
-if #G.records > 0 then drop_records(G.records) end
-order_left(state == 'wait')
-settle_removed(now_ms)
-flush_visited(now_ms)
-
-local full = G.looked >= room
-if untold >= 0 then
-  local told = false
-  untold = untold + G.count
-  while untold >= BATCH do
-    emit(1, { 'E', 'cleaned', 'count', whole(BATCH) })
-    untold, told = untold - BATCH, true
+  local function start_cursor()
+    if state == 'wait' then return Clear.start_clear(queue, redis.call('LLEN', base .. 'front')) end
+    if state == 'delayed' or state == 'prioritized' then return Clear.start_clear(queue, redis.call('ZCARD', base .. state)) end
+    return { offset = 0 }
   end
-  if (done or full) and not (untold == 0 and full and told) then emit(1, { 'E', 'cleaned', 'count', whole(untold) }) end
+
+  local walk = cursor == '' and start_cursor() or cmsgpack.unpack(cursor)
+  local done
+  if state == 'wait' then
+    done = Clear.clear_line(queue, walk, filter, room)
+  elseif state == 'active' then
+    done = clear_active()
+  elseif state == 'delayed' or state == 'prioritized' then
+    done = Clear.clear_set(queue, walk, state, filter, room)
+  elseif state == 'completed' or state == 'failed' or state == 'waiting-children' then
+    done = Clear.clear_scored(queue, walk, state, filter, room)
+  else
+    done = true
+  end
+  Line.call_in_chunks('XDEL', base .. 'log', cleared.entries)
+  if #cleared.records > 0 then Records.drop_records(queue, cleared.records) end
+  Clear.order_left(queue, state == 'wait')
+  Parents.settle_removed(queue, now_ms)
+  Visit.flush_visited(queue, now_ms)
+
+  local full = cleared.looked >= room
+  if untold >= 0 then
+    local told = false
+    untold = untold + cleared.count
+    while untold >= BATCH do
+      Events.emit(queue, 1, { 'E', 'cleaned', 'count', State.whole(BATCH) })
+      untold, told = untold - BATCH, true
+    end
+    if (done or full) and not (untold == 0 and full and told) then Events.emit(queue, 1, { 'E', 'cleaned', 'count', State.whole(untold) }) end
+  end
+  Events.flush_events(queue, now_ms)
+  local reply = { cleared.wanted and cleared.ids or {}, cleared.count, cleared.looked, (done or full) and '' or cmsgpack.pack(walk), untold }
+  Memo.remember(base, client, 'b', number, reply)
+  return reply
 end
-flush_events(now_ms)
-local reply = { G.wanted and G.ids or {}, G.count, G.looked, (done or full) and '' or cmsgpack.pack(C), untold }
-remember(client, 'b', number, reply)
-return reply

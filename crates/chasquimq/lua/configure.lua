@@ -4,12 +4,16 @@
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue constructor
-local base = KEYS[1]
-local version, max_events = ARGV[1], tonumber(ARGV[2])
+local State = require('state')
 
--- @include lib/state
+return function(keys, args)
+  local base = keys[1]
+  local version, max_events = args[1], tonumber(args[2])
 
-redis.call('HSET', base .. 'meta', 'version', version, 'opts.maxLenEvents', whole(max_events))
-S.max_events = max_events
-save_state()
-return 0
+  local queue = State.open(base)
+
+  redis.call('HSET', base .. 'meta', 'version', version, 'opts.maxLenEvents', State.whole(max_events))
+  queue.max_events = max_events
+  State.save_state(queue)
+  return 0
+end

@@ -4,10 +4,15 @@
 -- RETURNS {waiting, active, completed, failed, delayed, prioritized, waiting-children}
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#getJobCounts
-local base = KEYS[1]
--- @include lib/state
-local counts = { S.waiting, S.active, S.completed }
-for _, set in ipairs({ 'failed', 'delayed', 'prioritized', 'waiting-children' }) do
-  counts[#counts + 1] = redis.call('ZCARD', base .. set)
+-- FLAGS   no-writes
+local State = require('state')
+
+return function(keys)
+  local base = keys[1]
+  local queue = State.open(base)
+  local counts = { queue.waiting, queue.active, queue.completed }
+  for _, set in ipairs({ 'failed', 'delayed', 'prioritized', 'waiting-children' }) do
+    counts[#counts + 1] = redis.call('ZCARD', base .. set)
+  end
+  return counts
 end
-return counts

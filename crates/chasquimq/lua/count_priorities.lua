@@ -4,17 +4,21 @@
 -- RETURNS {count, ...} in the same order; of 0: the jobs in line that have none
 -- ERRORS  none      EVENTS none      COST O(priorities * log prioritized)
 -- SOURCE  BullMQ 6.7 Queue#getCountsPerPriority
-local base = KEYS[1]
-local priorities = cmsgpack.unpack(ARGV[1])
+-- FLAGS   no-writes
+local Priority = require('priority')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
--- @include lib/priority
+return function(keys, args)
+  local base = keys[1]
+  local priorities = cmsgpack.unpack(args[1])
 
-local counts = {}
-for i, priority in ipairs(priorities) do
-  local low = priority * PRIORITY_STEP
-  counts[i] = priority == 0 and S.waiting
-    or redis.call('ZCOUNT', base .. 'prioritized', low, '(' .. whole(low + PRIORITY_STEP))
+  local queue = State.open(base)
+
+  local counts = {}
+  for i, priority in ipairs(priorities) do
+    local low = priority * Priority.PRIORITY_STEP
+    counts[i] = priority == 0 and queue.waiting
+      or redis.call('ZCOUNT', base .. 'prioritized', low, '(' .. State.whole(low + Priority.PRIORITY_STEP))
+  end
+  return counts
 end
-return counts

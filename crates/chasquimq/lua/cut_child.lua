@@ -6,40 +6,40 @@
 -- ERRORS  -1 missing job, -5 missing parent      EVENTS waiting      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#removeChildDependency
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, client, slot, number, id = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local Events = require('events')
+local Find = require('find')
+local Locate = require('locate')
+local Memo = require('memo')
+local Parents = require('parents')
+local Spans = require('spans')
+local Stored = require('stored')
+local Visit = require('visit')
 
--- @include lib/memo
-local known = recall(client, slot, number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number, id = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/parents
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
-local job = locate(id)
-if not job then return -1 end
-local known_of = job.record and stored().vitals(redis.call('HGET', base .. 'vitals', id)) or frame_vitals(job)
-local pa = known_of.pa
-if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
-if pa[4] then unfold_pending(pa[1], pa[2], span_of(base, id, pa)) end
-if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], child_key(base, id)) == 0 then return 1 end
-local vitals = detach(job)
-vitals.pa = nil
-if next(vitals) then
-  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
-else
-  redis.call('HDEL', base .. 'vitals', id)
+  local job = Find.locate(queue, id)
+  if not job then return -1 end
+  local known_of = job.record and Stored.vitals(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_vitals(queue, job)
+  local pa = known_of.pa
+  if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
+  if pa[4] then Spans.unfold_pending(pa[1], pa[2], Parents.span_of(queue, base, id, pa)) end
+  if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], Parents.child_key(queue, base, id)) == 0 then return 1 end
+  local vitals = Locate.detach(queue, job)
+  vitals.pa = nil
+  if next(vitals) then
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  else
+    redis.call('HDEL', base .. 'vitals', id)
+  end
+  Parents.cut_child(queue, base, pa, id)
+  Parents.settle_parents(queue, now_ms)
+  Visit.flush_visited(queue, now_ms)
+  Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, 0)
+  return 0
 end
-cut_child(base, pa, id)
-settle_parents(now_ms)
-flush_visited(now_ms)
-flush_events(now_ms)
-remember(client, slot, number, 0)
-return 0

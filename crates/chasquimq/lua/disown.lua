@@ -7,27 +7,24 @@
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)
 -- SOURCE  none; BullMQ's locks run out then
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local owner, max_stalled, held = ARGV[5], tonumber(ARGV[6]), cmsgpack.unpack(ARGV[7])
+local Memo = require('memo')
+local Reclaim = require('reclaim')
 
--- @include lib/memo
-local known = recall(client, slot, number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local owner, max_stalled, held = args[5], tonumber(args[6]), cmsgpack.unpack(args[7])
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/frame
--- @include lib/held
--- @include lib/reclaim
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
-local claims = {}
-for i = 1, #held, 2 do
-  local id = held[i]
-  claims[id] = claims[id] or {}
-  claims[id][held[i + 1]] = true
+  local claims = {}
+  for i = 1, #held, 2 do
+    local id = held[i]
+    claims[id] = claims[id] or {}
+    claims[id][held[i + 1]] = true
+  end
+  local brought_back = Reclaim.reclaim(queue, now_ms, max_stalled, function(other) return other == owner end, claims)
+  Memo.remember(base, client, slot, number, brought_back)
+  return brought_back
 end
-local brought_back = reclaim(now_ms, max_stalled, function(other) return other == owner end, claims)
-remember(client, slot, number, brought_back)
-return brought_back

@@ -4,24 +4,26 @@
 -- RETURNS {id, ...} of the jobs that the tokens do not hold
 -- ERRORS  none      EVENTS none      COST O(jobs log n)
 -- SOURCE  BullMQ 6.7 Job#extendLock, Worker#extendJobLocks
-local base = KEYS[1]
-local duration_ms, locks = ARGV[1], cmsgpack.unpack(ARGV[2])
+-- FLAGS   allow-oom
+local Find = require('find')
+local Lock = require('lock')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
+return function(keys, args)
+  local base = keys[1]
+  local duration_ms, locks = args[1], cmsgpack.unpack(args[2])
 
-local failed = {}
-for i = 1, #locks, 2 do
-  local id, token = locks[i], locks[i + 1]
-  local job = locate(id)
-  if token ~= '0' and check_lock(job, token) == 0 then
-    redis.call('PEXPIRE', base .. 'lease:' .. owner_of(job), duration_ms)
-  else
-    failed[#failed + 1] = id
+  local queue = State.open(base)
+
+  local failed = {}
+  for i = 1, #locks, 2 do
+    local id, token = locks[i], locks[i + 1]
+    local job = Find.locate(queue, id)
+    if token ~= '0' and Lock.check_lock(queue, job, token) == 0 then
+      redis.call('PEXPIRE', base .. 'lease:' .. Lock.owner_of(job), duration_ms)
+    else
+      failed[#failed + 1] = id
+    end
   end
+  return failed
 end
-return failed

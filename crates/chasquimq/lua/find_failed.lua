@@ -4,42 +4,44 @@
 -- RETURNS {offset (-1 = done), skip left, jobs}; jobs as those of read_jobs
 -- ERRORS  none      EVENTS none      COST O(500 jobs, or 4 MiB of them)
 -- SOURCE  none: an extension
-local base = KEYS[1]
-local filter, offset, skip, take = cmsgpack.unpack(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local PAGE = 500
+-- FLAGS   no-writes
+local Pick = require('pick')
 
--- @include lib/stored
--- @include lib/pick
+return function(keys, args)
+  local base = keys[1]
+  local filter, offset, skip, take = cmsgpack.unpack(args[1]), tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
+  local PAGE = 500
 
-local function bound(ms, otherwise)
-  return ms >= 0 and string.format('%d', ms) or otherwise
-end
+  local function bound(ms, otherwise)
+    return ms >= 0 and string.format('%d', ms) or otherwise
+  end
 
-local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', bound(filter.before_ms, '+inf'), bound(filter.after_ms, '-inf'),
-  'LIMIT', offset, PAGE)
-local picked, found = pick_records(filter, ids), {}
-local looked = 0
-for i = 1, #picked do
-  if take == 0 then break end
-  looked = i
-  if picked[i] then
-    if skip > 0 then
-      skip = skip - 1
-    else
-      take = take - 1
-      found[#found + 1] = ids[i]
+  local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', bound(filter.before_ms, '+inf'), bound(filter.after_ms, '-inf'),
+    'LIMIT', offset, PAGE)
+  local picked, found = Pick.pick_records({ base = base }, filter, ids), {}
+  local looked = 0
+  for i = 1, #picked do
+    if take == 0 then break end
+    looked = i
+    if picked[i] then
+      if skip > 0 then
+        skip = skip - 1
+      else
+        take = take - 1
+        found[#found + 1] = ids[i]
+      end
     end
   end
-end
 
-local out = {}
-if #found > 0 then
-  local bodies = redis.call('HMGET', base .. 'jobs', unpack(found))
-  local vitals = redis.call('HMGET', base .. 'vitals', unpack(found))
-  local traces = redis.call('HMGET', base .. 'traces', unpack(found))
-  for i, id in ipairs(found) do
-    local n = #out
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = id, 'failed', bodies[i] or '', vitals[i] or '', traces[i] or ''
+  local out = {}
+  if #found > 0 then
+    local bodies = redis.call('HMGET', base .. 'jobs', unpack(found))
+    local vitals = redis.call('HMGET', base .. 'vitals', unpack(found))
+    local traces = redis.call('HMGET', base .. 'traces', unpack(found))
+    for i, id in ipairs(found) do
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = id, 'failed', bodies[i] or '', vitals[i] or '', traces[i] or ''
+    end
   end
+  return { (#ids == 0 or take == 0) and -1 or offset + looked, skip, out }
 end
-return { (#ids == 0 or take == 0) and -1 or offset + looked, skip, out }

@@ -4,18 +4,22 @@
 -- RETURNS {state or 'unknown', returnvalue (JSON text) or failed reason or ''}, or {'completed', '', 1} when the result is large (lib/large)
 -- ERRORS  none      EVENTS none      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#getState, #waitUntilFinished
-local base = KEYS[1]
-local id = ARGV[1]
+-- FLAGS   no-writes
+local Find = require('find')
+local Locate = require('locate')
+local State = require('state')
+local Stored = require('stored')
 
--- @include lib/state
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
+return function(keys, args)
+  local base = keys[1]
+  local id = args[1]
 
-local job = locate(id)
-if not job then return { 'unknown', '' } end
-if job.state ~= 'completed' and job.state ~= 'failed' then return { job.state, '' } end
-local vitals = job.record and stored().vitals(redis.call('HGET', base .. 'vitals', id)) or frame_vitals(job)
-if job.state == 'completed' and vitals.lr then return { job.state, '', 1 } end
-return { job.state, (job.state == 'completed' and (vitals.rv or 'null') or vitals.fr) or '' }
+  local queue = State.open(base)
+
+  local job = Find.locate(queue, id)
+  if not job then return { 'unknown', '' } end
+  if job.state ~= 'completed' and job.state ~= 'failed' then return { job.state, '' } end
+  local vitals = job.record and Stored.vitals(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_vitals(queue, job)
+  if job.state == 'completed' and vitals.lr then return { job.state, '', 1 } end
+  return { job.state, (job.state == 'completed' and (vitals.rv or 'null') or vitals.fr) or '' }
+end

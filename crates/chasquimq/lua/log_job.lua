@@ -5,25 +5,27 @@
 -- RETURNS rows now stored | -1
 -- ERRORS  -1 missing job      EVENTS none      COST O(1), O(log n + frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#log
-local base = KEYS[1]
-local id, row, keep = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local Find = require('find')
+local Locate = require('locate')
+local State = require('state')
 
--- a job that has a record, as after its first row, needs nothing of what gives it one
-if redis.call('HEXISTS', base .. 'jobs', id) == 0 then
--- @include lib/state
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
-  local job = locate(id)
-  if not job then return -1 end
-  detach(job)
-  save_state()
+return function(keys, args)
+  local base = keys[1]
+  local id, row, keep = args[1], args[2], tonumber(args[3])
+
+  -- a job that has a record, as after its first row, needs nothing of what gives it one
+  if redis.call('HEXISTS', base .. 'jobs', id) == 0 then
+    local queue = State.open(base)
+    local job = Find.locate(queue, id)
+    if not job then return -1 end
+    Locate.detach(queue, job)
+    State.save_state(queue)
+  end
+  local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
+  if rows == 1 then redis.call('SADD', base .. 'logged', id) end
+  if keep > 0 and rows > keep then
+    redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1)
+    rows = keep
+  end
+  return rows
 end
-local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
-if rows == 1 then redis.call('SADD', base .. 'logged', id) end
-if keep > 0 and rows > keep then
-  redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1)
-  rows = keep
-end
-return rows

@@ -6,38 +6,42 @@
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToDelayed, #moveToWait
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id, token, due_ms = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local Delayed = require('delayed')
+local Events = require('events')
+local Find = require('find')
+local Line = require('line')
+local Locate = require('locate')
+local Lock = require('lock')
+local Priority = require('priority')
+local State = require('state')
+local Stored = require('stored')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id, token, due_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4])
 
-local job = locate(id)
-local code = check_lock(job, token)
--- back to the line without a lock: there is nothing to do
-if code == -3 and due_ms == 0 then return 0 end
-if code ~= 0 then return code end
-local vitals = detach(job)
-redis.call('HDEL', base .. 'active', id)
-S.active = S.active - 1
-free_lock(job.active[3])
-stored().start(vitals, job.active)
-vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
-store_vitals(id, vitals)
-if due_ms == 0 then
-  enter_front({ id }, { [id] = 'front' })
-  emit_job('waiting', id, 'active')
-else
-  delay_jobs({ id }, { due_ms })
-  emit_job('delayed', id, nil, 'delay', whole(due_ms))
+  local queue = State.open(base)
+
+  local job = Find.locate(queue, id)
+  local code = Lock.check_lock(queue, job, token)
+  -- back to the line without a lock: there is nothing to do
+  if code == -3 and due_ms == 0 then return 0 end
+  if code ~= 0 then return code end
+  local vitals = Locate.detach(queue, job)
+  redis.call('HDEL', base .. 'active', id)
+  queue.active = queue.active - 1
+  Lock.free_lock(queue, job.active[3])
+  Stored.start(vitals, job.active)
+  vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
+  Locate.store_vitals(queue, id, vitals)
+  if due_ms == 0 then
+    Priority.enter_front(queue, { id }, { [id] = 'front' })
+    Events.emit_job(queue, 'waiting', id, 'active')
+  else
+    Delayed.delay_jobs(queue, { id }, { due_ms })
+    Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
+  end
+  Line.wake(queue)
+  Events.flush_events(queue, now_ms)
+  return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0
 end
-wake()
-flush_events(now_ms)
-return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0

@@ -6,30 +6,33 @@
 -- ERRORS  -1 missing job, -3 not delayed      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#promote, #changeDelay
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id, due_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local Delayed = require('delayed')
+local Events = require('events')
+local Find = require('find')
+local Line = require('line')
+local Priority = require('priority')
+local State = require('state')
+local Stored = require('stored')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id, due_ms = tonumber(args[1]), args[2], tonumber(args[3])
 
-if not locate(id) then return -1 end
-if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
-if due_ms == 0 then
-  enter_line({ id })
-  emit_job('waiting', id, 'delayed')
-else
-  local vitals = stored().vitals(redis.call('HGET', base .. 'vitals', id))
-  vitals.d = due_ms - now_ms
-  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
-  delay_jobs({ id }, { due_ms })
-  emit_job('delayed', id, nil, 'delay', whole(due_ms))
+  local queue = State.open(base)
+
+  if not Find.locate(queue, id) then return -1 end
+  if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
+  if due_ms == 0 then
+    Priority.enter_line(queue, { id })
+    Events.emit_job(queue, 'waiting', id, 'delayed')
+  else
+    local vitals = Stored.vitals(redis.call('HGET', base .. 'vitals', id))
+    vitals.d = due_ms - now_ms
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+    Delayed.delay_jobs(queue, { id }, { due_ms })
+    Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
+  end
+  Line.wake(queue)
+  Events.flush_events(queue, now_ms)
+  return 0
 end
-wake()
-flush_events(now_ms)
-return 0

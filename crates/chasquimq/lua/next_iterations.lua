@@ -7,68 +7,70 @@
 -- ERRORS  none      EVENTS added, waiting, delayed, duplicated      COST O(taken * log n)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, taken = tonumber(ARGV[1]), cmsgpack.unpack(ARGV[2])
+local Events = require('events')
+local Line = require('line')
+local Schedulers = require('schedulers')
+local State = require('state')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/schedulers
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, taken = tonumber(args[1]), cmsgpack.unpack(args[2])
 
-local STEP = 500
-local slots, added, moved, schedulers, counted = {}, {}, {}, {}, {}
+  local queue = State.open(base)
 
--- The iteration that follows a taken one of this scheduler, or nil.
-local function following(item, raw)
-  local count, fields = read_scheduler(raw)
-  if not count then return nil end
-  local every_ms, next_ms = fields[5], item[3]
-  if next_ms == 0 and every_ms == 0 then return nil end
-  local slot = next_ms > 0 and next_ms or next_slot(item[2], every_ms, fields[6], now_ms)
-  return { id = iteration_id(item[1], slot), scheduler = item[1], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms,
-    options = item[4], id_text = item[5], priority = item[6], lifo = item[7] == 1, count = count, raw = raw }
-end
+  local STEP = 500
+  local slots, added, moved, schedulers, counted = {}, {}, {}, {}, {}
 
-local function advance(it)
-  local at = #added
-  moved[it.scheduler] = true
-  added[at + 1] = it
-  schedulers[2 * at + 1], schedulers[2 * at + 2] = it.scheduler, struct.pack('<d', it.count + 1) .. it.raw:sub(COUNT_BYTES + 1)
-  counted[2 * at + 1], counted[2 * at + 2] = it.slot, it.scheduler
-end
+  -- The iteration that follows a taken one of this scheduler, or nil.
+  local function following(item, raw)
+    local count, fields = Schedulers.read_scheduler(raw)
+    if not count then return nil end
+    local every_ms, next_ms = fields[5], item[3]
+    if next_ms == 0 and every_ms == 0 then return nil end
+    local slot = next_ms > 0 and next_ms or Schedulers.next_slot(item[2], every_ms, fields[6], now_ms)
+    return { id = Schedulers.iteration_id(item[1], slot), scheduler = item[1], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms,
+      options = item[4], id_text = item[5], priority = item[6], lifo = item[7] == 1, count = count, raw = raw }
+  end
 
-local function follow(items)
-  local ids, found, names = {}, {}, {}
-  for i, item in ipairs(items) do ids[i] = item[1] end
-  local latest, raws = redis.call('ZMSCORE', base .. 'schedulers', unpack(ids)), redis.call('HMGET', base .. 'scheduler', unpack(ids))
-  for i, item in ipairs(items) do
-    local it = raws[i] and tonumber(latest[i]) == item[2] and following(item, raws[i])
-    slots[#slots + 1] = 0
-    if it then
-      it.at = #slots
-      found[#found + 1] = it
-      names[#found] = it.id
+  local function advance(it)
+    local at = #added
+    moved[it.scheduler] = true
+    added[at + 1] = it
+    schedulers[2 * at + 1], schedulers[2 * at + 2] = it.scheduler, struct.pack('<d', it.count + 1) .. it.raw:sub(Schedulers.COUNT_BYTES + 1)
+    counted[2 * at + 1], counted[2 * at + 2] = it.slot, it.scheduler
+  end
+
+  local function follow(items)
+    local ids, found, names = {}, {}, {}
+    for i, item in ipairs(items) do ids[i] = item[1] end
+    local latest, raws = redis.call('ZMSCORE', base .. 'schedulers', unpack(ids)), redis.call('HMGET', base .. 'scheduler', unpack(ids))
+    for i, item in ipairs(items) do
+      local it = raws[i] and tonumber(latest[i]) == item[2] and following(item, raws[i])
+      slots[#slots + 1] = 0
+      if it then
+        it.at = #slots
+        found[#found + 1] = it
+        names[#found] = it.id
+      end
+    end
+    if #found == 0 then return end
+    for i, body in ipairs(redis.call('HMGET', base .. 'jobs', unpack(names))) do
+      local it = found[i]
+      if body then
+        Events.emit_job(queue, 'duplicated', it.id)
+      elseif not moved[it.scheduler] then
+        slots[it.at] = it.slot
+        advance(it)
+      end
     end
   end
-  if #found == 0 then return end
-  for i, body in ipairs(redis.call('HMGET', base .. 'jobs', unpack(names))) do
-    local it = found[i]
-    if body then
-      emit_job('duplicated', it.id)
-    elseif not moved[it.scheduler] then
-      slots[it.at] = it.slot
-      advance(it)
-    end
-  end
-end
 
-for from = 1, #taken, STEP do follow({ unpack(taken, from, math.min(from + STEP - 1, #taken)) }) end
-if #added > 0 then
-  call_in_chunks('HSET', base .. 'scheduler', schedulers)
-  call_in_chunks('ZADD', base .. 'schedulers', counted)
-  add_iterations(added, now_ms)
+  for from = 1, #taken, STEP do follow({ unpack(taken, from, math.min(from + STEP - 1, #taken)) }) end
+  if #added > 0 then
+    Line.call_in_chunks('HSET', base .. 'scheduler', schedulers)
+    Line.call_in_chunks('ZADD', base .. 'schedulers', counted)
+    Schedulers.add_iterations(queue, added, now_ms)
+  end
+  Events.flush_events(queue, now_ms)
+  return slots
 end
-flush_events(now_ms)
-return slots

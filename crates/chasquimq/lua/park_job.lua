@@ -7,51 +7,52 @@
 -- EVENTS  waiting-children      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToWaitingChildren
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, client, slot, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local id, token, child = ARGV[5], ARGV[6], ARGV[7]
+local Events = require('events')
+local Find = require('find')
+local Line = require('line')
+local Locate = require('locate')
+local Lock = require('lock')
+local Memo = require('memo')
+local Spans = require('spans')
+local Stored = require('stored')
 
--- @include lib/memo
-local known = recall(client, slot, number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local id, token, child = args[5], args[6], args[7]
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
--- @include lib/spans
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
-local job = locate(id)
-if not job then return -1 end
-if redis.call('EXISTS', base .. 'faults:' .. id) == 1 then return -9 end
-local children, spans = base .. 'children:' .. id, base .. 'spans:' .. id
-if redis.call('EXISTS', children, spans) == 0 then return 1 end
+  local job = Find.locate(queue, id)
+  if not job then return -1 end
+  if redis.call('EXISTS', base .. 'faults:' .. id) == 1 then return -9 end
+  local children, spans = base .. 'children:' .. id, base .. 'spans:' .. id
+  if redis.call('EXISTS', children, spans) == 0 then return 1 end
 
-local function is_in_span()
-  local front, number = child:sub(1, -13), tonumber(child:sub(-12), 16)
-  for _, span in ipairs(number and redis.call('SMEMBERS', spans) or {}) do
-    local first, count, front_of = read_span(span)
-    if front == front_of and number >= first and number < first + count then return key_in_span(front, number) == child end
+  local function is_in_span()
+    local front, number = child:sub(1, -13), tonumber(child:sub(-12), 16)
+    for _, span in ipairs(number and redis.call('SMEMBERS', spans) or {}) do
+      local first, count, front_of = Spans.read_span(span)
+      if front == front_of and number >= first and number < first + count then return Spans.key_in_span(front, number) == child end
+    end
   end
-end
 
-if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_span() then return 1 end
-local code = check_lock(job, token)
-if code ~= 0 then return code end
-local vitals = detach(job)
-redis.call('HDEL', base .. 'active', id)
-S.active = S.active - 1
-free_lock(job.active[3])
-stored().start(vitals, job.active)
--- its own delay counted when it started first
-vitals.d = nil
-store_vitals(id, vitals)
-redis.call('ZADD', base .. 'waiting-children', now_ms, id)
-emit_job('waiting-children', id, 'active')
-wake()
-flush_events(now_ms)
-remember(client, slot, number, 0)
-return 0
+  if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_span() then return 1 end
+  local code = Lock.check_lock(queue, job, token)
+  if code ~= 0 then return code end
+  local vitals = Locate.detach(queue, job)
+  redis.call('HDEL', base .. 'active', id)
+  queue.active = queue.active - 1
+  Lock.free_lock(queue, job.active[3])
+  Stored.start(vitals, job.active)
+  -- its own delay counted when it started first
+  vitals.d = nil
+  Locate.store_vitals(queue, id, vitals)
+  redis.call('ZADD', base .. 'waiting-children', now_ms, id)
+  Events.emit_job(queue, 'waiting-children', id, 'active')
+  Line.wake(queue)
+  Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, 0)
+  return 0
+end

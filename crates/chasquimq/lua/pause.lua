@@ -5,20 +5,24 @@
 -- ERRORS  none      EVENTS paused, resumed      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#pause, #resume
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, paused = tonumber(ARGV[1]), ARGV[2]
+local Events = require('events')
+local Line = require('line')
+local State = require('state')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, paused = tonumber(args[1]), args[2]
 
-if paused == '1' then
-  redis.call('HSET', base .. 'meta', 'paused', 1)
-  emit(1, { 'E', 'paused' })
-else
-  redis.call('HDEL', base .. 'meta', 'paused')
-  emit(1, { 'E', 'resumed' })
-  wake()
+  local queue = State.open(base)
+
+  if paused == '1' then
+    redis.call('HSET', base .. 'meta', 'paused', 1)
+    Events.emit(queue, 1, { 'E', 'paused' })
+  else
+    redis.call('HDEL', base .. 'meta', 'paused')
+    Events.emit(queue, 1, { 'E', 'resumed' })
+    Line.wake(queue)
+  end
+  Events.flush_events(queue, now_ms)
+  return 0
 end
-flush_events(now_ms)
-return 0

@@ -5,18 +5,22 @@
 -- ERRORS  none      EVENTS waiting      COST O(count * log delayed)
 -- SOURCE  BullMQ 6.7 Queue#promoteJobs
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, count = tonumber(ARGV[1]), tonumber(ARGV[2])
+local Events = require('events')
+local Line = require('line')
+local State = require('state')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, count = tonumber(args[1]), tonumber(args[2])
 
-local ids = redis.call('ZRANGE', base .. 'delayed', 0, count - 1)
-if #ids == 0 then return { 0, 0 } end
-call_in_chunks('ZREM', base .. 'delayed', ids)
-append_references(ids)
-emit(#ids, { 'X', 'waiting', ids, 'prev', 'delayed' })
-wake()
-flush_events(now_ms)
-return { #ids, redis.call('ZCARD', base .. 'delayed') }
+  local queue = State.open(base)
+
+  local ids = redis.call('ZRANGE', base .. 'delayed', 0, count - 1)
+  if #ids == 0 then return { 0, 0 } end
+  Line.call_in_chunks('ZREM', base .. 'delayed', ids)
+  Line.append_references(queue, ids)
+  Events.emit(queue, #ids, { 'X', 'waiting', ids, 'prev', 'delayed' })
+  Line.wake(queue)
+  Events.flush_events(queue, now_ms)
+  return { #ids, redis.call('ZCARD', base .. 'delayed') }
+end

@@ -4,21 +4,24 @@
 -- RETURNS 0
 -- ERRORS  none      EVENTS the one given      COST O(1)
 -- SOURCE  BullMQ 6.7 QueueEventsProducer#publishEvent
-local base = KEYS[1]
-local now_ms, client, lane, number = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
-local event, max_events = cmsgpack.unpack(ARGV[5]), tonumber(ARGV[6])
+local Events = require('events')
+local Memo = require('memo')
+local State = require('state')
 
--- @include lib/memo
--- @include lib/state
--- @include lib/events
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, lane, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local event, max_events = cmsgpack.unpack(args[5]), tonumber(args[6])
 
-local known = recall(client, lane, number)
-if known then return known end
-emit(1, event)
-local own_max = S.max_events
-S.max_events = max_events
-flush_events(now_ms)
-S.max_events = own_max
-save_state()
-remember(client, lane, number, 0)
-return 0
+  local queue, known = Memo.open(base, client, lane, number)
+
+  if known then return known end
+  Events.emit(queue, 1, event)
+  local own_max = queue.max_events
+  queue.max_events = max_events
+  Events.flush_events(queue, now_ms)
+  queue.max_events = own_max
+  State.save_state(queue)
+  Memo.remember(base, client, lane, number, 0)
+  return 0
+end

@@ -4,23 +4,25 @@
 -- RETURNS {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job; missing ids are left out
 -- ERRORS  none      EVENTS none      COST O(jobs)
 -- SOURCE  BullMQ 6.7 Queue#getJob
-local base = KEYS[1]
-local ids = cmsgpack.unpack(ARGV[1])
+-- FLAGS   no-writes
+local Describe = require('describe')
+local Find = require('find')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/describe
+return function(keys, args)
+  local base = keys[1]
+  local ids = cmsgpack.unpack(args[1])
 
-local out, seen = {}, {}
-local function give(id)
-  if seen[id] then return end
-  seen[id] = true
-  local job = locate(id)
-  if job then describe(job, out) end
+  local queue = State.open(base)
+
+  local out, seen = {}, {}
+  local function give(id)
+    if seen[id] then return end
+    seen[id] = true
+    local job = Find.locate(queue, id)
+    if job then Describe.describe(queue, job, out) end
+  end
+
+  for _, id in ipairs(ids) do give(id) end
+  return out
 end
-
-for _, id in ipairs(ids) do give(id) end
-return out

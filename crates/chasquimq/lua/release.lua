@@ -5,16 +5,20 @@
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Worker#close (differs: a lease is a worker's)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local owner = ARGV[1]
-local MEMO_TTL_MS = 60000
+local Line = require('line')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
+return function(keys, args)
+  local base = keys[1]
+  local owner = args[1]
+  local MEMO_TTL_MS = 60000
 
-redis.call('DEL', base .. 'lease:' .. owner)
--- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
-for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
--- the marker may have been handed to this worker's wait
-if has_work() then wake() end
-return 0
+  local queue = State.open(base)
+
+  redis.call('DEL', base .. 'lease:' .. owner)
+  -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
+  for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
+  -- the marker may have been handed to this worker's wait
+  if Line.has_work(queue) then Line.wake(queue) end
+  return 0
+end

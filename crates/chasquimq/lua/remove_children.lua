@@ -8,24 +8,22 @@
 -- ERRORS  none      EVENTS removed, waiting      COST O(log n) a child, 100 at most, O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#removeUnprocessedChildren
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id = tonumber(ARGV[1]), ARGV[2]
+local Events = require('events')
+local Remove = require('remove')
+local State = require('state')
+local Visit = require('visit')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
--- @include lib/parents
--- @include lib/remove
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id = tonumber(args[1]), args[2]
 
-survey(id, false, false)
-if K.count > MOST_KIN then return 2 end
-remove_pending(id, now_ms)
-flush_visited(now_ms)
-flush_events(now_ms)
-return 0
+  local queue = State.open(base)
+
+  Remove.start(queue)
+  Remove.survey(queue, id, false, false)
+  if queue.call.kin.count > Remove.MOST_KIN then return 2 end
+  Remove.remove_pending(queue, id, now_ms)
+  Visit.flush_visited(queue, now_ms)
+  Events.flush_events(queue, now_ms)
+  return 0
+end

@@ -5,9 +5,12 @@
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#removeDeduplicationKey, Job#removeDeduplicationKey
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local dedup_id, job_id = ARGV[1], ARGV[2]
 
-local key = base .. 'de:' .. dedup_id
-if job_id ~= '' and redis.call('GET', key) ~= job_id then return 0 end
-return redis.call('DEL', key)
+return function(keys, args)
+  local base = keys[1]
+  local dedup_id, job_id = args[1], args[2]
+
+  local key = base .. 'de:' .. dedup_id
+  if job_id ~= '' and redis.call('GET', key) ~= job_id then return 0 end
+  return redis.call('DEL', key)
+end

@@ -8,32 +8,31 @@
 -- ERRORS  -8 the latest iteration of a scheduler      EVENTS removed, waiting      COST O(log n) a job, 100 at most, O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#remove, Queue#remove
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id, with_children = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local Events = require('events')
+local Find = require('find')
+local Pending = require('pending')
+local Remove = require('remove')
+local State = require('state')
+local Visit = require('visit')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
--- @include lib/parents
--- @include lib/remove
--- @include lib/pending
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id, with_children = tonumber(args[1]), args[2], args[3] == '1'
 
-if is_pending_iteration(id) then return -8 end
-if with_children then
-  survey(id, true, true)
-else
-  local job = locate(id)
-  K.held = job and is_held(job)
+  local queue = State.open(base)
+
+  if Pending.is_pending_iteration(queue, id) then return -8 end
+  Remove.start(queue)
+  if with_children then
+    Remove.survey(queue, id, true, true)
+  else
+    local job = Find.locate(queue, id)
+    queue.call.kin.held = job and Remove.is_held(queue, job)
+  end
+  if queue.call.kin.count > Remove.MOST_KIN then return 2 end
+  if queue.call.kin.held then return 0 end
+  Remove.remove_family(queue, id, with_children, now_ms)
+  Visit.flush_visited(queue, now_ms)
+  Events.flush_events(queue, now_ms)
+  return 1
 end
-if K.count > MOST_KIN then return 2 end
-if K.held then return 0 end
-remove_family(id, with_children, now_ms)
-flush_visited(now_ms)
-flush_events(now_ms)
-return 1

@@ -10,32 +10,30 @@
 -- ERRORS  none      EVENTS removed, waiting      COST O(log n) a child, O(front list) for a waiting record
 -- SOURCE  BullMQ 6.7 Job#remove, Job#removeUnprocessedChildren (differs: steps)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, ended, kin = tonumber(ARGV[1]), ARGV[2] == '1', cmsgpack.unpack(ARGV[3])
+local Events = require('events')
+local Parents = require('parents')
+local Remove = require('remove')
+local State = require('state')
+local Visit = require('visit')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/lock
--- @include lib/parents
--- @include lib/remove
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, ended, kin = tonumber(args[1]), args[2] == '1', cmsgpack.unpack(args[3])
 
-local gone, stays = {}, {}
-for i = 1, #kin, 3 do
-  local parent_base, parent, key = kin[i], kin[i + 1], kin[i + 2]
-  local of, id, job
-  -- what is below one that stays stays
-  if not stays[child_key(parent_base, parent)] then of, id, job = find_child(key, parent_base, parent) end
-  local has_gone = of and in_queue(of, function() return remove_child(id, job, ended) end)
-  stays[key] = not has_gone
-  gone[#gone + 1] = has_gone and 1 or 0
+  local queue = State.open(base)
+
+  local gone, stays = {}, {}
+  for i = 1, #kin, 3 do
+    local parent_base, parent, key = kin[i], kin[i + 1], kin[i + 2]
+    local of, id, job
+    -- what is below one that stays stays
+    if not stays[Parents.child_key(queue, parent_base, parent)] then of, id, job = Remove.find_child(queue, key, parent_base, parent) end
+    local has_gone = of and Visit.in_queue(queue, of, function(queue) return Remove.remove_child(queue, id, job, ended) end)
+    stays[key] = not has_gone
+    gone[#gone + 1] = has_gone and 1 or 0
+  end
+  Parents.settle_parents(queue, now_ms)
+  Visit.flush_visited(queue, now_ms)
+  Events.flush_events(queue, now_ms)
+  return gone
 end
-settle_parents(now_ms)
-flush_visited(now_ms)
-flush_events(now_ms)
-return gone

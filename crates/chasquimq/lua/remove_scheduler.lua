@@ -5,21 +5,25 @@
 -- ERRORS  none      EVENTS removed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Queue#removeJobScheduler
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id = tonumber(ARGV[1]), ARGV[2]
+local Events = require('events')
+local Records = require('records')
+local State = require('state')
 
--- @include lib/state
--- @include lib/events
--- @include lib/records
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id = tonumber(args[1]), args[2]
 
-local latest = redis.call('ZSCORE', base .. 'schedulers', id)
-if not latest then return 0 end
-redis.call('ZREM', base .. 'schedulers', id)
-redis.call('HDEL', base .. 'scheduler', id)
-local iteration = 'repeat:' .. id .. ':' .. whole(tonumber(latest))
-if redis.call('ZREM', base .. 'delayed', iteration) == 1 then
-  drop_records({ iteration })
-  emit_job('removed', iteration, 'delayed')
+  local queue = State.open(base)
+
+  local latest = redis.call('ZSCORE', base .. 'schedulers', id)
+  if not latest then return 0 end
+  redis.call('ZREM', base .. 'schedulers', id)
+  redis.call('HDEL', base .. 'scheduler', id)
+  local iteration = 'repeat:' .. id .. ':' .. State.whole(tonumber(latest))
+  if redis.call('ZREM', base .. 'delayed', iteration) == 1 then
+    Records.drop_records(queue, { iteration })
+    Events.emit_job(queue, 'removed', iteration, 'delayed')
+  end
+  Events.flush_events(queue, now_ms)
+  return 1
 end
-flush_events(now_ms)
-return 1

@@ -5,24 +5,23 @@
 -- ERRORS  none      EVENTS waiting, stalled      COST O(active)
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, and one scan is enough)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, interval_ms, max_stalled = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local Reclaim = require('reclaim')
+local State = require('state')
 
--- somewhat less than an interval: the scan that a worker makes one interval after its last must not come too early for it
-if not redis.call('SET', base .. 'stalled', 1, 'PX', math.max(math.floor(0.75 * interval_ms), 1), 'NX') then return {} end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, interval_ms, max_stalled = tonumber(args[1]), args[2], tonumber(args[3])
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/frame
--- @include lib/held
+  -- somewhat less than an interval: the scan that a worker makes one interval after its last must not come too early for it
+  if not redis.call('SET', base .. 'stalled', 1, 'PX', math.max(math.floor(0.75 * interval_ms), 1), 'NX') then return {} end
 
-local alive = {}
-local function is_alive(owner)
-  if alive[owner] == nil then alive[owner] = redis.call('EXISTS', base .. 'lease:' .. owner) == 1 end
-  return alive[owner]
+  local queue = State.open(base)
+
+  local alive = {}
+  local function is_alive(owner)
+    if alive[owner] == nil then alive[owner] = redis.call('EXISTS', base .. 'lease:' .. owner) == 1 end
+    return alive[owner]
+  end
+
+  return Reclaim.reclaim(queue, now_ms, max_stalled, function(owner) return not is_alive(owner) end)
 end
-
--- @include lib/reclaim
-
-return reclaim(now_ms, max_stalled, function(owner) return not is_alive(owner) end)

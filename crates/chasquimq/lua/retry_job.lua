@@ -6,33 +6,35 @@
 -- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#retry
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, id, state, front, reset_made, reset_started = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local Events = require('events')
+local Find = require('find')
+local Large = require('large')
+local Line = require('line')
+local Locate = require('locate')
+local Parents = require('parents')
+local Priority = require('priority')
+local State = require('state')
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/parents
--- @include lib/large
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, id, state, front, reset_made, reset_started = tonumber(args[1]), args[2], args[3], args[4], args[5], args[6]
 
-local job = locate(id)
-if not job then return -1 end
-if job.state ~= state or (state ~= 'failed' and state ~= 'completed') then return -3 end
-local vitals = detach(job)
-redis.call('ZREM', base .. state, id)
-if state == 'completed' then S.completed = S.completed - 1 end
-forget_end(id, vitals, state)
-if reset_made == '1' then vitals.am = nil end
-if reset_started == '1' then vitals.as = nil end
-if vitals.pa then wait_again(vitals.pa, id, state) end
-store_vitals(id, vitals)
-if front == '1' then enter_front({ id }, {}) else enter_line({ id }) end
-wake()
-emit_job('waiting', id, state)
-flush_events(now_ms)
-return 0
+  local queue = State.open(base)
+
+  local job = Find.locate(queue, id)
+  if not job then return -1 end
+  if job.state ~= state or (state ~= 'failed' and state ~= 'completed') then return -3 end
+  local vitals = Locate.detach(queue, job)
+  redis.call('ZREM', base .. state, id)
+  if state == 'completed' then queue.completed = queue.completed - 1 end
+  Large.forget_end(queue, id, vitals, state)
+  if reset_made == '1' then vitals.am = nil end
+  if reset_started == '1' then vitals.as = nil end
+  if vitals.pa then Parents.wait_again(queue, vitals.pa, id, state) end
+  Locate.store_vitals(queue, id, vitals)
+  if front == '1' then Priority.enter_front(queue, { id }, {}) else Priority.enter_line(queue, { id }) end
+  Line.wake(queue)
+  Events.emit_job(queue, 'waiting', id, state)
+  Events.flush_events(queue, now_ms)
+  return 0
+end

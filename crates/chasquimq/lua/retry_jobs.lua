@@ -7,113 +7,114 @@
 -- ERRORS  none      EVENTS waiting      COST O(500 jobs)
 -- SOURCE  BullMQ 6.7 Queue#retryJobs
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, client, number, state = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local filter, count, offset, reset = cmsgpack.unpack(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local PAGE = 500
+local Events = require('events')
+local Frame = require('frame')
+local Keep = require('keep')
+local Large = require('large')
+local Line = require('line')
+local Memo = require('memo')
+local Parents = require('parents')
+local Pick = require('pick')
+local State = require('state')
+local Stored = require('stored')
 
--- @include lib/memo
-local known = recall(client, 'b', number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, number, state = tonumber(args[1]), args[2], tonumber(args[3]), args[4]
+  local filter, count, offset, reset = cmsgpack.unpack(args[5]), tonumber(args[6]), tonumber(args[7]), args[8]
+  local PAGE = 500
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/parents
--- @include lib/large
--- @include lib/pick
+  local queue, known = Memo.open(base, client, 'b', number)
+  if known then return known end
 
-count = math.min(count, PAGE)
-local moved, jobs_set, vitals_set = {}, {}, {}
+  count = math.min(count, PAGE)
+  local moved, jobs_set, vitals_set = {}, {}, {}
 
-local function keep_vitals(id, vitals)
-  forget_end(id, vitals, state)
-  if reset == '1' then vitals.am, vitals.as = nil, nil end
-  if vitals.pa then wait_again(vitals.pa, id, state) end
-  if next(vitals) then
-    vitals_set[#vitals_set + 1] = id
-    vitals_set[#vitals_set + 1] = cmsgpack.pack(vitals)
-  else
-    redis.call('HDEL', base .. 'vitals', id)
-  end
-end
-
--- The jobs of a completed run are given records.
-local function move_run(member, run, finished_on)
-  local start, taken = tonumber(member), math.min(run[1], count - #moved)
-  local blob = frame_blob(run[2], run[3])
-  local body_of, brood = frame_bodies(blob), brood_of(blob)
-  for job = start, start + taken - 1 do
-    local id = id_in(run[7], job)
-    jobs_set[#jobs_set + 1] = id
-    jobs_set[#jobs_set + 1] = body_of(job - run[2])
-    keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = parent_in(brood, run[2], job - run[2]) })
-    moved[#moved + 1] = id
-  end
-  shorten_run(start, run, taken, finished_on)
-end
-
-local function move_records(ids)
-  if #ids == 0 then return end
-  local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
-  for i, id in ipairs(ids) do
-    keep_vitals(id, stored().vitals(vitals[i]))
-    moved[#moved + 1] = id
-  end
-  redis.call('ZREM', base .. state, unpack(ids))
-  if state == 'completed' then S.completed = S.completed - #ids end
-end
-
-local function next_page()
-  return redis.call('ZRANGEBYSCORE', base .. state, filter.after_ms >= 0 and whole(filter.after_ms) or '-inf',
-    whole(filter.before_ms), 'WITHSCORES', 'LIMIT', offset, state == 'completed' and 100 or count)
-end
-
-local function move_failed(page)
-  local ids, going = {}, {}
-  for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
-  local picked = (filter.names or filter.error ~= '') and pick_records(filter, ids)
-  for i = 1, picked and #picked or #ids do
-    if not picked or picked[i] then going[#going + 1] = ids[i] end
-  end
-  move_records(going)
-  offset = offset + (picked and #picked or #ids) - #going
-end
-
--- Runs and records may alternate, and move in order.
-local function move_completed(page)
-  local ids, members = {}, {}
-  for i = 1, #page, 2 do members[#members + 1] = page[i] end
-  for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(members))) do
-    if #moved + #ids >= count then break end
-    local run = stored().run(raw)
-    if run then
-      move_records(ids)
-      ids = {}
-      move_run(members[i], run, page[2 * i])
+  local function keep_vitals(id, vitals)
+    Large.forget_end(queue, id, vitals, state)
+    if reset == '1' then vitals.am, vitals.as = nil, nil end
+    if vitals.pa then Parents.wait_again(queue, vitals.pa, id, state) end
+    if next(vitals) then
+      vitals_set[#vitals_set + 1] = id
+      vitals_set[#vitals_set + 1] = cmsgpack.pack(vitals)
     else
-      ids[#ids + 1] = members[i]
+      redis.call('HDEL', base .. 'vitals', id)
     end
   end
-  move_records(ids)
-end
 
-local page = next_page()
-if #page > 0 then
-  if state == 'failed' then move_failed(page) else move_completed(page) end
+  -- The jobs of a completed run are given records.
+  local function move_run(member, run, finished_on)
+    local start, taken = tonumber(member), math.min(run[1], count - #moved)
+    local blob = Frame.frame_blob(queue, run[2], run[3])
+    local body_of, brood = Frame.frame_bodies(blob), Frame.brood_of(blob)
+    for job = start, start + taken - 1 do
+      local id = Frame.id_in(run[7], job)
+      jobs_set[#jobs_set + 1] = id
+      jobs_set[#jobs_set + 1] = body_of(job - run[2])
+      keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = Frame.parent_in(brood, run[2], job - run[2]) })
+      moved[#moved + 1] = id
+    end
+    Keep.shorten_run(queue, start, run, taken, finished_on)
+  end
+
+  local function move_records(ids)
+    if #ids == 0 then return end
+    local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
+    for i, id in ipairs(ids) do
+      keep_vitals(id, Stored.vitals(vitals[i]))
+      moved[#moved + 1] = id
+    end
+    redis.call('ZREM', base .. state, unpack(ids))
+    if state == 'completed' then queue.completed = queue.completed - #ids end
+  end
+
+  local function next_page()
+    return redis.call('ZRANGEBYSCORE', base .. state, filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf',
+      State.whole(filter.before_ms), 'WITHSCORES', 'LIMIT', offset, state == 'completed' and 100 or count)
+  end
+
+  local function move_failed(page)
+    local ids, going = {}, {}
+    for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
+    local picked = (filter.names or filter.error ~= '') and Pick.pick_records(queue, filter, ids)
+    for i = 1, picked and #picked or #ids do
+      if not picked or picked[i] then going[#going + 1] = ids[i] end
+    end
+    move_records(going)
+    offset = offset + (picked and #picked or #ids) - #going
+  end
+
+  -- Runs and records may alternate, and move in order.
+  local function move_completed(page)
+    local ids, members = {}, {}
+    for i = 1, #page, 2 do members[#members + 1] = page[i] end
+    for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(members))) do
+      if #moved + #ids >= count then break end
+      local run = Stored.run(raw)
+      if run then
+        move_records(ids)
+        ids = {}
+        move_run(members[i], run, page[2 * i])
+      else
+        ids[#ids + 1] = members[i]
+      end
+    end
+    move_records(ids)
+  end
+
+  local page = next_page()
+  if #page > 0 then
+    if state == 'failed' then move_failed(page) else move_completed(page) end
+  end
+  Line.call_in_chunks('HSET', base .. 'jobs', jobs_set)
+  Line.call_in_chunks('HSET', base .. 'vitals', vitals_set)
+  if #moved > 0 then
+    Line.append_references(queue, moved)
+    for _, id in ipairs(moved) do Events.emit_job(queue, 'waiting', id, state) end
+    Line.wake(queue)
+  end
+  Events.flush_events(queue, now_ms)
+  local reply = { #moved, offset, #page == 0 and 1 or 0 }
+  Memo.remember(base, client, 'b', number, reply)
+  return reply
 end
-call_in_chunks('HSET', base .. 'jobs', jobs_set)
-call_in_chunks('HSET', base .. 'vitals', vitals_set)
-if #moved > 0 then
-  append_references(moved)
-  for _, id in ipairs(moved) do emit_job('waiting', id, state) end
-  wake()
-end
-flush_events(now_ms)
-local reply = { #moved, offset, #page == 0 and 1 or 0 }
-remember(client, 'b', number, reply)
-return reply

@@ -4,34 +4,38 @@
 -- RETURNS number of settings, or windows, that came or went
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake); the length is ours
-local base = KEYS[1]
-local what, value, duration_ms = ARGV[1], ARGV[2], ARGV[3]
--- more starts than any limit allows
-local USED_UP = '9007199254740991'
+local Line = require('line')
+local State = require('state')
 
--- @include lib/state
--- @include lib/line
+return function(keys, args)
+  local base = keys[1]
+  local what, value, duration_ms = args[1], args[2], args[3]
+  -- more starts than any limit allows
+  local USED_UP = '9007199254740991'
 
-if what == 'length' then
-  S.max_length = tonumber(value) or 0
-  save_state()
-  return value == '' and redis.call('HDEL', base .. 'meta', 'maxLength') or redis.call('HSET', base .. 'meta', 'maxLength', value)
+  local queue = State.open(base)
+
+  if what == 'length' then
+    queue.max_length = tonumber(value) or 0
+    State.save_state(queue)
+    return value == '' and redis.call('HDEL', base .. 'meta', 'maxLength') or redis.call('HSET', base .. 'meta', 'maxLength', value)
+  end
+  if what == 'window' and value ~= '' then
+    redis.call('SET', base .. 'limiter', USED_UP, 'PX', value)
+    redis.call('UNLINK', base .. 'open')
+    return 1
+  end
+  local was_limited, changed = redis.call('EXISTS', base .. 'limiter') == 1, nil
+  if what == 'window' then
+    changed = redis.call('DEL', base .. 'limiter')
+  elseif what == 'concurrency' then
+    changed = value == '' and redis.call('HDEL', base .. 'meta', 'concurrency')
+      or redis.call('HSET', base .. 'meta', 'concurrency', value)
+  else
+    changed = value == '' and redis.call('HDEL', base .. 'meta', 'max', 'duration')
+      or redis.call('HSET', base .. 'meta', 'max', value, 'duration', duration_ms)
+  end
+  if was_limited and what ~= 'concurrency' then redis.call('ZADD', base .. 'open', 0, '0') end
+  if Line.has_work(queue) then Line.wake(queue) end
+  return changed
 end
-if what == 'window' and value ~= '' then
-  redis.call('SET', base .. 'limiter', USED_UP, 'PX', value)
-  redis.call('UNLINK', base .. 'open')
-  return 1
-end
-local was_limited, changed = redis.call('EXISTS', base .. 'limiter') == 1, nil
-if what == 'window' then
-  changed = redis.call('DEL', base .. 'limiter')
-elseif what == 'concurrency' then
-  changed = value == '' and redis.call('HDEL', base .. 'meta', 'concurrency')
-    or redis.call('HSET', base .. 'meta', 'concurrency', value)
-else
-  changed = value == '' and redis.call('HDEL', base .. 'meta', 'max', 'duration')
-    or redis.call('HSET', base .. 'meta', 'max', value, 'duration', duration_ms)
-end
-if was_limited and what ~= 'concurrency' then redis.call('ZADD', base .. 'open', 0, '0') end
-if has_work() then wake() end
-return changed

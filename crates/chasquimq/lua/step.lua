@@ -13,57 +13,33 @@
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
 -- FLAGS   allow-oom
-local base = KEYS[1]
-local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local want, surplus, max_bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local outcomes, keeps, offset_us = cmsgpack.unpack(ARGV[10]), cmsgpack.unpack(ARGV[11]), tonumber(ARGV[12])
-local limiter_max, limiter_ms, leaves_due = tonumber(ARGV[13]), tonumber(ARGV[14]), ARGV[15] == '1'
-local large_results = #ARGV > 15 and { unpack(ARGV, 16) }
+local Fetch = require('fetch')
+local Frame = require('frame')
+local Limit = require('limit')
+local Line = require('line')
+local Memo = require('memo')
+local Turn = require('turn')
 
--- what is taken is this worker's by this number, which is no other step's (lib/frame)
-local claim = 2 * number + (slot == 'w' and 1 or 0)
+-- An array; most steps have no outcomes.
+local NONE, EMPTY = {}, '\144'
 
-local time = redis.call('TIME')
-local server_us = time[1] * 1000000 + time[2]
-local carried_out_ms = math.floor((server_us + offset_us) / 1000)
-if now_ms < 0 then now_ms = carried_out_ms end
-
--- @include lib/memo
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- what finishes is not even looked at where nothing has ended: the step of an idle worker is on the way of every job it gets
-local ending = { F = {} }
-if #outcomes > 0 then
--- @include lib/keep
--- @include lib/metrics
--- @include lib/finish
-  ending.finish, ending.F = finish, F
+local function unpack_some(packed)
+  return packed == EMPTY and NONE or cmsgpack.unpack(packed)
 end
-local finish, F = ending.finish, ending.F
--- @include lib/fetch
--- @include lib/limit
--- @include lib/turn
 
-redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
-
--- @cold
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
-local function replay(known)
+local function replay(queue, known, owner, claim, server_us)
   local taken = {}
   local function replay_record(id)
-    local raw, body = redis.call('HGET', base .. 'active', id), redis.call('HGET', base .. 'jobs', id)
+    local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
-    if ok and type(active) == 'table' and active[3] == owner and is_claim(active[5], claim) and body then
-      give_records(taken, { id }, { body }, { redis.call('HGET', base .. 'vitals', id) or '' }, { active[2] })
+    if ok and type(active) == 'table' and active[3] == owner and Frame.is_claim(active[5], claim) and body then
+      Fetch.give_records(taken, { id }, { body }, { redis.call('HGET', queue.base .. 'vitals', id) or '' }, { active[2] })
     end
   end
   local function holds_frame(first)
-    local take = load_take(first)
-    return take and take[3] == owner and is_claim(take[5], claim)
+    local take = Frame.load_take(queue, first)
+    return take and take[3] == owner and Frame.is_claim(take[5], claim)
   end
   for i = 1, #known[2], 2 do
     local first, n, ids = known[2][i], known[2][i + 1], nil
@@ -71,27 +47,47 @@ local function replay(known)
     if first == 0 then
       for _, id in ipairs(n) do replay_record(id) end
     elseif holds_frame(first) then
-      append(taken, first, n, frame_blob(first, n))
+      Line.append(taken, first, n, Frame.frame_blob(queue, first, n))
     else
       -- every job of the frame was given a record since, or left
-      for job = first, first + n - 1 do replay_record(id_in(ids, job)) end
+      for job = first, first + n - 1 do replay_record(Frame.id_in(ids, job)) end
     end
   end
-  return { known[1], taken, known[3], known[4], S.waiting, known[5], server_us,
-    known[6] > 0 and math.max(window_left(), 1) or 0, claim }
-end
--- @warm
-
-local known = recall(owner, slot, number)
-if known then
-  -- what woke this copy, behind a wait that was broken off, is for somebody else
-  if slot == 'w' and has_work() then wake() end
-  return replay(known)
+  return { known[1], taken, known[3], known[4], queue.waiting, known[5], server_us,
+    known[6] > 0 and math.max(Limit.window_left(queue), 1) or 0, claim }
 end
 
-local W = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes,
-  limiter_max = limiter_max, limiter_ms = limiter_ms, leaves_due = leaves_due, large_results = large_results }
-local rejected, due, gated, limited_ms = turn(outcomes, want, surplus, W)
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
+  local want, surplus, max_bytes = tonumber(args[7]), tonumber(args[8]), tonumber(args[9])
+  local outcomes, keeps, offset_us = unpack_some(args[10]), unpack_some(args[11]), tonumber(args[12])
+  local limiter_max, limiter_ms, leaves_due = tonumber(args[13]), tonumber(args[14]), args[15] == '1'
+  local large_results = #args > 15 and { unpack(args, 16) }
 
-remember(owner, slot, number, { rejected, R.ids, due or -1, gated, W.now_ms, limited_ms })
-return { rejected, R.items, due or -1, gated, S.waiting, W.now_ms, server_us, limited_ms, claim }
+  -- what is taken is this worker's by this number, which is no other step's (lib/frame)
+  local claim = 2 * number + (slot == 'w' and 1 or 0)
+
+  local time = redis.call('TIME')
+  local server_us = time[1] * 1000000 + time[2]
+  local carried_out_ms = math.floor((server_us + offset_us) / 1000)
+  if now_ms < 0 then now_ms = carried_out_ms end
+
+  local queue, known = Memo.open(base, owner, slot, number)
+
+  redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
+
+  if known then
+    -- what woke this copy, behind a wait that was broken off, is for somebody else
+    if slot == 'w' and Line.has_work(queue) then Line.wake(queue) end
+    return replay(queue, known, owner, claim, server_us)
+  end
+
+  local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim,
+    lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes, limiter_max = limiter_max, limiter_ms = limiter_ms,
+    leaves_due = leaves_due, large_results = large_results }
+  local rejected, due, gated, limited_ms = Turn.turn(queue, outcomes, want, surplus, step)
+
+  Memo.remember(base, owner, slot, number, { rejected, queue.fetched.ids, due or -1, gated, step.now_ms, limited_ms })
+  return { rejected, queue.fetched.items, due or -1, gated, queue.waiting, step.now_ms, server_us, limited_ms, claim }
+end

@@ -8,88 +8,86 @@
 -- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed
 -- COST    O(log n), O(front list) when it replaces a waiting iteration
 -- SOURCE  BullMQ 6.7 Queue#upsertJobScheduler
-local base = KEYS[1]
-local now_ms, client, lane, number, id = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local schedule, record, job = cmsgpack.unpack(ARGV[6]), cmsgpack.unpack(ARGV[7]), cmsgpack.unpack(ARGV[8])
-local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
+local Events = require('events')
+local Find = require('find')
+local Locate = require('locate')
+local Memo = require('memo')
+local Records = require('records')
+local Schedulers = require('schedulers')
 
--- @include lib/memo
-local known = recall(client, lane, number)
-if known then return known end
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, lane, number, id = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local schedule, record, job = cmsgpack.unpack(args[6]), cmsgpack.unpack(args[7]), cmsgpack.unpack(args[8])
+  local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
 
--- @include lib/state
--- @include lib/events
--- @include lib/line
--- @include lib/priority
--- @include lib/delayed
--- @include lib/frame
--- @include lib/keep
--- @include lib/locate
--- @include lib/schedulers
+  local queue, known = Memo.open(base, client, lane, number)
+  if known then return known end
 
-local every_ms, next_ms, offset_ms, start_ms = unpack(schedule)
-local count, before = 1, nil
-local raw = redis.call('HGET', base .. 'scheduler', id)
-if raw then count, before = read_scheduler(raw) end
-count = count or 1
-local latest = tonumber(redis.call('ZSCORE', base .. 'schedulers', id))
+  local every_ms, next_ms, offset_ms, start_ms = unpack(schedule)
+  local count, before = 1, nil
+  local raw = redis.call('HGET', base .. 'scheduler', id)
+  if raw then count, before = Schedulers.read_scheduler(raw) end
+  count = count or 1
+  local latest = tonumber(redis.call('ZSCORE', base .. 'schedulers', id))
 
--- The latest iteration, if a new one may take its place. One in line stays while the queue is paused, as in BullMQ.
-local function replaceable()
-  local found = latest and locate(iteration_id(id, latest))
-  if not found then return nil end
-  if found.state == 'waiting' and redis.call('HEXISTS', base .. 'meta', 'paused') == 1 then return nil end
-  return (found.state == 'waiting' or found.state == 'delayed' or found.state == 'prioritized') and found or nil
-end
-
-local replaced = replaceable()
-
-local function first_slot()
-  if start_ms > 0 then return math.max(start_ms, now_ms) end
-  return offset_ms > 0 and slot_after(now_ms, every_ms, offset_ms) or now_ms
-end
-
-local function is_taken(slot)
-  if replaced and slot == latest then return false end
-  return redis.call('HEXISTS', base .. 'jobs', iteration_id(id, slot)) == 1
-end
-
-local function free_slot()
-  local slot
-  if every_ms == 0 then
-    return not is_taken(next_ms) and next_ms or ERROR_ID_TAKEN
-  elseif not (latest and before and before[5] == every_ms) then
-    slot = first_slot()
-  else
-    slot = replaced and latest or next_slot(latest, every_ms, math.max(offset_ms, 0), now_ms)
+  -- The latest iteration, if a new one may take its place. One in line stays while the queue is paused, as in BullMQ.
+  local function replaceable()
+    local found = latest and Find.locate(queue, Schedulers.iteration_id(id, latest))
+    if not found then return nil end
+    if found.state == 'waiting' and redis.call('HEXISTS', base .. 'meta', 'paused') == 1 then return nil end
+    return (found.state == 'waiting' or found.state == 'delayed' or found.state == 'prioritized') and found or nil
   end
-  for _ = 1, MOST_SLOTS do
-    if not is_taken(slot) then return slot end
-    slot = slot + every_ms
-  end
-  return ERROR_SLOTS_TAKEN
-end
 
-local function take_out(found)
-  if found.state == 'waiting' then
-    leave_line(found)
-  else
-    redis.call('ZREM', base .. found.state, found.id)
-  end
-  drop_records({ found.id })
-end
+  local replaced = replaceable()
 
-local slot = free_slot()
-if slot < 0 then return slot end
-if replaced then take_out(replaced) end
--- What is not said again goes by the iteration whose place is taken.
-if offset_ms < 0 then offset_ms = replaced and before and before[6] or (every_ms > 0 and slot % every_ms or 0) end
-record[5], record[6] = every_ms, offset_ms
-redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count) .. cmsgpack.pack(record))
-redis.call('ZADD', base .. 'schedulers', slot, id)
-add_iterations({ { id = iteration_id(id, slot), slot = slot, name = record[1], data = record[2], every_ms = every_ms, options = job[1],
-  id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
-flush_events(now_ms)
-local reply = { slot, math.max(slot - now_ms, 0) }
-remember(client, lane, number, reply)
-return reply
+  local function first_slot()
+    if start_ms > 0 then return math.max(start_ms, now_ms) end
+    return offset_ms > 0 and Schedulers.slot_after(now_ms, every_ms, offset_ms) or now_ms
+  end
+
+  local function is_taken(slot)
+    if replaced and slot == latest then return false end
+    return redis.call('HEXISTS', base .. 'jobs', Schedulers.iteration_id(id, slot)) == 1
+  end
+
+  local function free_slot()
+    local slot
+    if every_ms == 0 then
+      return not is_taken(next_ms) and next_ms or ERROR_ID_TAKEN
+    elseif not (latest and before and before[5] == every_ms) then
+      slot = first_slot()
+    else
+      slot = replaced and latest or Schedulers.next_slot(latest, every_ms, math.max(offset_ms, 0), now_ms)
+    end
+    for _ = 1, MOST_SLOTS do
+      if not is_taken(slot) then return slot end
+      slot = slot + every_ms
+    end
+    return ERROR_SLOTS_TAKEN
+  end
+
+  local function take_out(found)
+    if found.state == 'waiting' then
+      Locate.leave_line(queue, found)
+    else
+      redis.call('ZREM', base .. found.state, found.id)
+    end
+    Records.drop_records(queue, { found.id })
+  end
+
+  local slot = free_slot()
+  if slot < 0 then return slot end
+  if replaced then take_out(replaced) end
+  -- What is not said again goes by the iteration whose place is taken.
+  if offset_ms < 0 then offset_ms = replaced and before and before[6] or (every_ms > 0 and slot % every_ms or 0) end
+  record[5], record[6] = every_ms, offset_ms
+  redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count) .. cmsgpack.pack(record))
+  redis.call('ZADD', base .. 'schedulers', slot, id)
+  Schedulers.add_iterations(queue, { { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2], every_ms = every_ms, options = job[1],
+    id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
+  Events.flush_events(queue, now_ms)
+  local reply = { slot, math.max(slot - now_ms, 0) }
+  Memo.remember(base, client, lane, number, reply)
+  return reply
+end

@@ -352,7 +352,8 @@ impl Producer {
 
     /// The call as one command for a connection of the caller's own. Any error it is answered with leads back to [`Producer::send`].
     pub fn command(&self, call: &Call) -> Vec<u8> {
-        call.script().packed(&self.keys.base, &self.args(call))
+        call.script()
+            .packed(&self.connection, &self.keys.base, &self.args(call))
     }
 
     /// Lets the call's slot be used again, if its answer is certain.

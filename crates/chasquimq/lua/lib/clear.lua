@@ -3,103 +3,117 @@
 -- be looked at), offset (of them, those that stay), ms and seq (last log entry done), skip (references of the next entry that stay),
 -- passed (stale references in entries that stay, by id), and what was there when the first step was taken: last_id (number), last_ms
 -- and last_seq (log entry). What comes later stays: a number above last_id, a log entry behind the last one.
+local Frame = require('frame')
+local Keep = require('keep')
+local Line = require('line')
+local Parents = require('parents')
+local Pending = require('pending')
+local Pick = require('pick')
+local State = require('state')
+local Stored = require('stored')
+
 local ENTRIES = 8
 -- What a step costs, in records: a frame that goes as a whole costs as much as ten.
 local EFFORT, FRAME_EFFORT = 500, 5
 
-local function start_clear(left)
-  local last = redis.call('XREVRANGE', base .. 'log', '+', '-', 'COUNT', 1)[1]
+local function start_clear(queue, left)
+  local last = redis.call('XREVRANGE', queue.base .. 'log', '+', '-', 'COUNT', 1)[1]
   local ms, seq = (last and last[1] or '0-0'):match('^(%d+)-(%d+)$')
-  return { phase = 'front', left = left, offset = 0, ms = S.cursor_ms, seq = S.cursor_seq, skip = 0, passed = {}, last_id = S.id,
+  return { phase = 'front', left = left, offset = 0, ms = queue.cursor_ms, seq = queue.cursor_seq, skip = 0, passed = {}, last_id = queue.id,
     last_ms = tonumber(ms), last_seq = tonumber(seq) }
 end
 
--- What a step removed. ids: in order, where they are wanted; count; records: those that had one; looked: jobs looked at; effort: its cost;
--- ranks: places in line of those that may have a parent, by id.
-local G = { ids = {}, count = 0, records = {}, entries = {}, looked = 0, effort = 0, bytes = 0, ranks = {} }
+-- Of a queue: cleared, what a step removed. ids: in order, where they are wanted; count; records: those that had one; looked: jobs looked at;
+-- effort: its cost; ranks: places in line of those that may have a parent, by id; spares: the latest iterations of schedulers stay (lib/pending).
+local function start(queue, wanted)
+  queue.cleared = { wanted = wanted, ids = {}, count = 0, records = {}, entries = {}, looked = 0, effort = 0, bytes = 0, ranks = {},
+    spares = redis.call('EXISTS', queue.base .. 'schedulers') == 1 }
+end
 
 -- pa: what waits for it, when it has no record.
-local function note_gone(id, has_record, pa)
-  G.count = G.count + 1
-  if G.wanted then G.ids[G.count] = id end
-  if has_record then G.records[#G.records + 1] = id end
-  if has_record or pa then G.ranks[id] = G.count end
-  if pa then left_parents[#left_parents + 1] = { base, pa, id } end
+local function note_gone(queue, id, has_record, pa)
+  local cleared = queue.cleared
+  cleared.count = cleared.count + 1
+  if cleared.wanted then cleared.ids[cleared.count] = id end
+  if has_record then cleared.records[#cleared.records + 1] = id end
+  if has_record or pa then cleared.ranks[id] = cleared.count end
+  if pa then queue.call.left_parents[#queue.call.left_parents + 1] = { queue.base, pa, id } end
 end
 
 -- The parents that start head the line. Of those whose children were in line, the one comes first of which a child was first in line; of
 -- others, that of which a child is noted last.
-local function order_left(by_rank)
+local function order_left(queue, by_rank)
+  local cleared = queue.cleared
   if not by_rank then
-    reverse(left_parents)
-  elseif #G.records > 0 then
-    local function rank(left) return G.ranks[left[3]] or 0 end
-    table.sort(left_parents, function(one, other) return rank(one) < rank(other) end)
+    Parents.reverse(queue.call.left_parents)
+  elseif #cleared.records > 0 then
+    local function rank(left) return cleared.ranks[left[3]] or 0 end
+    table.sort(queue.call.left_parents, function(one, other) return rank(one) < rank(other) end)
   end
 end
 
-local function is_later(id, C)
-  return id:match('^[1-9]%d*$') and #id <= 15 and tonumber(id) > C.last_id
+local function is_later(id, cursor)
+  return id:match('^[1-9]%d*$') and #id <= 15 and tonumber(id) > cursor.last_id
 end
 
--- The latest iterations of schedulers stay (lib/pending).
-local spares = redis.call('EXISTS', base .. 'schedulers') == 1
-
-local function pick_spared(filter, ids)
-  local picked = pick_records(filter, ids)
-  for i = 1, spares and #picked or 0 do picked[i] = picked[i] and not is_pending_iteration(ids[i]) end
+local function pick_spared(queue, filter, ids)
+  local picked = Pick.pick_records(queue, filter, ids)
+  for i = 1, queue.cleared.spares and #picked or 0 do picked[i] = picked[i] and not Pending.is_pending_iteration(queue, ids[i]) end
   return picked
 end
 
 -- The front list from its end: what was pushed first. What was pushed since heads the list.
-local function clear_front_end(C, room)
-  local ids = redis.call('LRANGE', base .. 'front', -math.min(C.left, room, EFFORT - G.effort), -1)
+local function clear_front_end(queue, cursor, room)
+  local cleared = queue.cleared
+  local ids = redis.call('LRANGE', queue.base .. 'front', -math.min(cursor.left, room, EFFORT - cleared.effort), -1)
   local count = 0
   for i = #ids, 1, -1 do
-    if is_later(ids[i], C) then break end
-    note_gone(ids[i], true)
+    if is_later(ids[i], cursor) then break end
+    note_gone(queue, ids[i], true)
     -- before those that are noted already
-    G.ranks[ids[i]] = -G.count
+    cleared.ranks[ids[i]] = -cleared.count
     count = count + 1
   end
-  if count > 0 then redis.call('RPOP', base .. 'front', count) end
-  C.left = count < #ids and 0 or C.left - count
-  if #ids == 0 then C.left = 0 end
+  if count > 0 then redis.call('RPOP', queue.base .. 'front', count) end
+  cursor.left = count < #ids and 0 or cursor.left - count
+  if #ids == 0 then cursor.left = 0 end
   return count
 end
 
 -- The front list from its head. Elements that go are blanked first, then taken out all at once.
-local function clear_front_picked(C, filter, room)
-  local most = math.min(C.left, room, EFFORT - G.effort)
-  local ids = redis.call('LRANGE', base .. 'front', C.offset, C.offset + most - 1)
-  local count, picked = 0, pick_spared(filter, ids)
+local function clear_front_picked(queue, cursor, filter, room)
+  local most = math.min(cursor.left, room, EFFORT - queue.cleared.effort)
+  local ids = redis.call('LRANGE', queue.base .. 'front', cursor.offset, cursor.offset + most - 1)
+  local count, picked = 0, pick_spared(queue, filter, ids)
   for i = 1, #picked do
     if picked[i] then
-      redis.call('LSET', base .. 'front', C.offset + i - 1, '')
-      note_gone(ids[i], true)
+      redis.call('LSET', queue.base .. 'front', cursor.offset + i - 1, '')
+      note_gone(queue, ids[i], true)
       count = count + 1
     end
   end
-  if count > 0 then redis.call('LREM', base .. 'front', count, '') end
-  C.offset = C.offset + #picked - count
-  C.left = #ids == 0 and 0 or C.left - #picked
+  if count > 0 then redis.call('LREM', queue.base .. 'front', count, '') end
+  cursor.offset = cursor.offset + #picked - count
+  cursor.left = #ids == 0 and 0 or cursor.left - #picked
   return #picked, count
 end
 
-local function clear_front(C, filter, room)
+local function clear_front(queue, cursor, filter, room)
+  local cleared = queue.cleared
   local looked, count
-  if picks_all(filter) and not spares then
-    looked = clear_front_end(C, room)
+  if Pick.picks_all(filter) and not cleared.spares then
+    looked = clear_front_end(queue, cursor, room)
     count = looked
   else
-    looked, count = clear_front_picked(C, filter, room)
+    looked, count = clear_front_picked(queue, cursor, filter, room)
   end
-  S.waiting = S.waiting - count
-  G.looked, G.effort = G.looked + looked, G.effort + math.max(looked, 1)
+  queue.waiting = queue.waiting - count
+  cleared.looked, cleared.effort = cleared.looked + looked, cleared.effort + math.max(looked, 1)
 end
 
 -- A frame of which some jobs were touched before, or not all may go now. True when it was looked at to its end.
-local function clear_in_frame(first, chars, due, filter, room)
+local function clear_in_frame(queue, first, chars, due, filter, room)
+  local cleared = queue.cleared
   local touched, brood = chars.touched, chars.brood
   local ids = brood and brood[1]
   local bytes, left, changed = { chars.text:byte(1, -1) }, false, false
@@ -107,15 +121,15 @@ local function clear_in_frame(first, chars, due, filter, room)
   local whole_frame = true
   for i, byte in ipairs(bytes) do
     if byte ~= gone then
-      local id = id_in(ids, first + i - 1)
+      local id = Frame.id_in(ids, first + i - 1)
       if room == 0 then
         whole_frame, left = false, true
       else
         room = room - 1
-        G.looked, G.effort = G.looked + 1, G.effort + 1
-        if byte == plain and due or (byte == own and pick_records(filter, { id })[1]) then
-          note_gone(id, byte == own, byte == plain and parent_in(brood, first, i - 1))
-          S.waiting = S.waiting - 1
+        cleared.looked, cleared.effort = cleared.looked + 1, cleared.effort + 1
+        if byte == plain and due or (byte == own and Pick.pick_records(queue, filter, { id })[1]) then
+          note_gone(queue, id, byte == own, byte == plain and Frame.parent_in(brood, first, i - 1))
+          queue.waiting = queue.waiting - 1
           bytes[i], changed = gone, true
         else
           left = true
@@ -125,113 +139,116 @@ local function clear_in_frame(first, chars, due, filter, room)
   end
   if not left then
     if touched then
-      redis.call('HDEL', base .. 'holes', whole(first))
-      S.holes = S.holes - 1
+      redis.call('HDEL', queue.base .. 'holes', State.whole(first))
+      queue.holes = queue.holes - 1
     end
-    G.entries[#G.entries + 1] = entry_id(first, #bytes)
+    cleared.entries[#cleared.entries + 1] = State.entry_id(first, #bytes)
   elseif changed then
-    redis.call('HSET', base .. 'holes', whole(first), string.char(unpack(bytes)))
-    if not touched then S.holes = S.holes + 1 end
+    redis.call('HSET', queue.base .. 'holes', State.whole(first), string.char(unpack(bytes)))
+    if not touched then queue.holes = queue.holes + 1 end
   end
   return whole_frame
 end
 
-local function clear_frame(first, n, blob, filter, room)
-  local due, brood = true, brood_of(blob)
-  if not picks_all(filter) then
+local function clear_frame(queue, first, n, blob, filter, room)
+  local cleared = queue.cleared
+  local due, brood = true, Frame.brood_of(blob)
+  if not Pick.picks_all(filter) then
     -- behind a brood
     local at = brood and cmsgpack.unpack_one(blob) or 0
-    due = stored().timestamp(blob, at) <= filter.before_ms
+    due = Stored.timestamp(blob, at) <= filter.before_ms
   end
-  local holes = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
+  local holes = queue.holes > 0 and redis.call('HGET', queue.base .. 'holes', State.whole(first))
   if holes or (due and n > room) then
-    return clear_in_frame(first, { text = holes or string.rep('1', n), touched = holes, brood = brood }, due, filter, room)
+    return clear_in_frame(queue, first, { text = holes or string.rep('1', n), touched = holes, brood = brood }, due, filter, room)
   end
-  G.looked, G.effort = G.looked + math.min(n, room), G.effort + FRAME_EFFORT
+  cleared.looked, cleared.effort = cleared.looked + math.min(n, room), cleared.effort + FRAME_EFFORT
   if due then
-    if G.wanted or brood then
-      for i = 0, n - 1 do note_gone(id_in(brood and brood[1], first + i), false, parent_in(brood, first, i)) end
+    if cleared.wanted or brood then
+      for i = 0, n - 1 do note_gone(queue, Frame.id_in(brood and brood[1], first + i), false, Frame.parent_in(brood, first, i)) end
     else
-      G.count = G.count + n
+      cleared.count = cleared.count + n
     end
-    S.waiting = S.waiting - n
-    G.entries[#G.entries + 1] = entry_id(first, n)
+    queue.waiting = queue.waiting - n
+    cleared.entries[#cleared.entries + 1] = State.entry_id(first, n)
   end
   return n <= room
 end
 
-local function forget_stale(ids)
+local function forget_stale(queue, ids)
   for _, id in ipairs(ids) do
-    if redis.call('HINCRBY', base .. 'gone', id, -1) == 0 then redis.call('HDEL', base .. 'gone', id) end
-    S.gone = S.gone - 1
+    if redis.call('HINCRBY', queue.base .. 'gone', id, -1) == 0 then redis.call('HDEL', queue.base .. 'gone', id) end
+    queue.gone = queue.gone - 1
   end
 end
 
 -- The references of an entry that are not stale, and those that are.
-local function sort_references(C, ids)
-  if S.gone == 0 or #ids == 0 then return ids, {} end
+local function sort_references(queue, cursor, ids)
+  if queue.gone == 0 or #ids == 0 then return ids, {} end
   local valid, stale = {}, {}
-  for i, count in ipairs(redis.call('HMGET', base .. 'gone', unpack(ids))) do
-    local list = tonumber(count or 0) > (C.passed[ids[i]] or 0) and stale or valid
+  for i, count in ipairs(redis.call('HMGET', queue.base .. 'gone', unpack(ids))) do
+    local list = tonumber(count or 0) > (cursor.passed[ids[i]] or 0) and stale or valid
     list[#list + 1] = ids[i]
   end
   return valid, stale
 end
 
 -- An entry of references goes when none of them stays; else those that go become stale. True when it was looked at to its end.
-local function clear_references(C, entry, filter, room)
-  local valid, stale = sort_references(C, stored().ids(entry[2][2]))
-  local some = { unpack(valid, C.skip + 1, math.min(#valid, C.skip + room)) }
-  local picked, going = pick_spared(filter, some), {}
+local function clear_references(queue, cursor, entry, filter, room)
+  local cleared = queue.cleared
+  local valid, stale = sort_references(queue, cursor, Stored.ids(entry[2][2]))
+  local some = { unpack(valid, cursor.skip + 1, math.min(#valid, cursor.skip + room)) }
+  local picked, going = pick_spared(queue, filter, some), {}
   for i = 1, #picked do
     if picked[i] then
       going[#going + 1] = some[i]
-      note_gone(some[i], true)
+      note_gone(queue, some[i], true)
     end
   end
-  S.waiting = S.waiting - #going
-  G.looked, G.effort = G.looked + #picked, G.effort + #picked
+  queue.waiting = queue.waiting - #going
+  cleared.looked, cleared.effort = cleared.looked + #picked, cleared.effort + #picked
   if #going == #valid then
-    forget_stale(stale)
-    G.entries[#G.entries + 1] = entry[1]
+    forget_stale(queue, stale)
+    cleared.entries[#cleared.entries + 1] = entry[1]
     return true
   end
   for _, id in ipairs(going) do
-    redis.call('HINCRBY', base .. 'gone', id, 1)
-    S.gone = S.gone + 1
+    redis.call('HINCRBY', queue.base .. 'gone', id, 1)
+    queue.gone = queue.gone + 1
   end
-  if C.skip + #picked < #valid then
-    C.skip = C.skip + #picked - #going
+  if cursor.skip + #picked < #valid then
+    cursor.skip = cursor.skip + #picked - #going
     return false
   end
-  C.skip = 0
+  cursor.skip = 0
   for _, list in ipairs({ going, stale }) do
-    for _, id in ipairs(list) do C.passed[id] = (C.passed[id] or 0) + 1 end
+    for _, id in ipairs(list) do cursor.passed[id] = (cursor.passed[id] or 0) + 1 end
   end
   return true
 end
 
-local function clear_log(C, filter, room)
-  local last = entry_id(C.last_ms, C.last_seq)
-  while G.looked < room and G.effort < EFFORT and G.bytes < MAX_BYTES do
-    local entries = redis.call('XRANGE', base .. 'log', '(' .. entry_id(C.ms, C.seq), last, 'COUNT', ENTRIES)
+local function clear_log(queue, cursor, filter, room)
+  local cleared = queue.cleared
+  local last = State.entry_id(cursor.last_ms, cursor.last_seq)
+  while cleared.looked < room and cleared.effort < EFFORT and cleared.bytes < Pick.MAX_BYTES do
+    local entries = redis.call('XRANGE', queue.base .. 'log', '(' .. State.entry_id(cursor.ms, cursor.seq), last, 'COUNT', ENTRIES)
     for _, entry in ipairs(entries) do
-      if G.looked >= room or G.effort >= EFFORT then return end
+      if cleared.looked >= room or cleared.effort >= EFFORT then return end
       local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
       ms, seq = tonumber(ms), tonumber(seq)
       local blob = entry[2][2]
-      G.bytes = G.bytes + #blob
+      cleared.bytes = cleared.bytes + #blob
       local done
       if entry[2][1] == 'f' and seq >= 1 and seq <= 64 then
-        done = clear_frame(ms, seq, blob, filter, room - G.looked)
+        done = clear_frame(queue, ms, seq, blob, filter, room - cleared.looked)
       else
-        done = clear_references(C, entry, filter, room - G.looked)
+        done = clear_references(queue, cursor, entry, filter, room - cleared.looked)
       end
       if not done then return end
-      C.ms, C.seq = ms, seq
+      cursor.ms, cursor.seq = ms, seq
     end
     if #entries < ENTRIES then
-      C.phase, C.left, C.offset = 'rest', redis.call('LLEN', base .. 'front'), 0
+      cursor.phase, cursor.left, cursor.offset = 'rest', redis.call('LLEN', queue.base .. 'front'), 0
       return
     end
   end
@@ -239,52 +256,54 @@ end
 
 -- Looks at up to `room` jobs of the line. True when there are no more. A worker that broke a frame meanwhile put the rest of it into
 -- the front list, which is therefore looked at again at the end.
-local function clear_line(C, filter, room)
+local function clear_line(queue, cursor, filter, room)
+  local cleared = queue.cleared
   -- a worker may have gone past where the last step ended
-  if C.ms < S.cursor_ms or (C.ms == S.cursor_ms and C.seq < S.cursor_seq) then
-    C.ms, C.seq, C.skip = S.cursor_ms, S.cursor_seq, 0
+  if cursor.ms < queue.cursor_ms or (cursor.ms == queue.cursor_ms and cursor.seq < queue.cursor_seq) then
+    cursor.ms, cursor.seq, cursor.skip = queue.cursor_ms, queue.cursor_seq, 0
   end
-  if C.phase == 'front' then
-    while C.left > 0 and G.looked < room and G.effort < EFFORT do clear_front(C, filter, room - G.looked) end
-    if C.left == 0 then C.phase = 'log' end
+  if cursor.phase == 'front' then
+    while cursor.left > 0 and cleared.looked < room and cleared.effort < EFFORT do clear_front(queue, cursor, filter, room - cleared.looked) end
+    if cursor.left == 0 then cursor.phase = 'log' end
   end
-  if C.phase == 'log' then clear_log(C, filter, room) end
-  if C.phase == 'rest' then
-    while C.left > 0 and G.looked < room and G.effort < EFFORT do clear_front(C, filter, room - G.looked) end
+  if cursor.phase == 'log' then clear_log(queue, cursor, filter, room) end
+  if cursor.phase == 'rest' then
+    while cursor.left > 0 and cleared.looked < room and cleared.effort < EFFORT do clear_front(queue, cursor, filter, room - cleared.looked) end
   end
-  return C.phase == 'rest' and C.left == 0
+  return cursor.phase == 'rest' and cursor.left == 0
 end
 
 -- Looks at up to `room` members of a set of records, by rank. True when there are no more.
-local function clear_set(C, set, filter, room)
-  local ids = redis.call('ZRANGE', base .. set, C.offset, C.offset + math.min(C.left, room, EFFORT) - 1)
-  local going, picked = {}, pick_spared(filter, ids)
+local function clear_set(queue, cursor, set, filter, room)
+  local ids = redis.call('ZRANGE', queue.base .. set, cursor.offset, cursor.offset + math.min(cursor.left, room, EFFORT) - 1)
+  local going, picked = {}, pick_spared(queue, filter, ids)
   for i = 1, #picked do
-    if picked[i] and not is_later(ids[i], C) then
+    if picked[i] and not is_later(ids[i], cursor) then
       going[#going + 1] = ids[i]
-      note_gone(ids[i], true)
+      note_gone(queue, ids[i], true)
     end
   end
-  call_in_chunks('ZREM', base .. set, going)
-  G.looked = #picked
-  C.offset = C.offset + #picked - #going
-  C.left = #ids == 0 and 0 or C.left - #picked
-  return C.left == 0
+  Line.call_in_chunks('ZREM', queue.base .. set, going)
+  queue.cleared.looked = #picked
+  cursor.offset = cursor.offset + #picked - #going
+  cursor.left = #ids == 0 and 0 or cursor.left - #picked
+  return cursor.left == 0
 end
 
 -- Drops up to `room` jobs of a set in which they have the time that counts: those that ended, or were parked, first. True when there are no
 -- more.
-local function clear_scored(C, set, filter, room)
-  local least = filter.after_ms >= 0 and whole(filter.after_ms) or '-inf'
+local function clear_scored(queue, cursor, set, filter, room)
+  local cleared = queue.cleared
+  local least = filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf'
   local chosen = filter.names or filter.error ~= ''
-  while G.looked < room and G.effort < EFFORT do
-    local page = redis.call('ZRANGEBYSCORE', base .. set, least, whole(filter.before_ms), 'WITHSCORES', 'LIMIT', C.offset,
-      math.min(100, room - G.looked))
+  while cleared.looked < room and cleared.effort < EFFORT do
+    local page = redis.call('ZRANGEBYSCORE', queue.base .. set, least, State.whole(filter.before_ms), 'WITHSCORES', 'LIMIT', cursor.offset,
+      math.min(100, room - cleared.looked))
     if #page == 0 then return true end
     if chosen then
       local ids, going = {}, {}
       for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
-      local picked = pick_records(filter, ids)
+      local picked = Pick.pick_records(queue, filter, ids)
       for i = 1, #picked do
         if picked[i] then
           going[#going + 1] = page[2 * i - 1]
@@ -292,13 +311,23 @@ local function clear_scored(C, set, filter, room)
         end
       end
       page = going
-      C.offset = C.offset + #picked - #going / 2
-      G.effort = G.effort + #picked
+      cursor.offset = cursor.offset + #picked - #going / 2
+      cleared.effort = cleared.effort + #picked
     else
-      G.effort = G.effort + #page / 2 * (set == 'completed' and FRAME_EFFORT or 1)
+      cleared.effort = cleared.effort + #page / 2 * (set == 'completed' and FRAME_EFFORT or 1)
     end
-    drop_finished(set, page, room - G.looked, G.ids)
-    G.count, G.looked = #G.ids, #G.ids
+    Keep.drop_finished(queue, set, page, room - cleared.looked, cleared.ids)
+    cleared.count, cleared.looked = #cleared.ids, #cleared.ids
   end
   return false
 end
+
+return {
+  start = start,
+  start_clear = start_clear,
+  note_gone = note_gone,
+  order_left = order_left,
+  clear_line = clear_line,
+  clear_set = clear_set,
+  clear_scored = clear_scored,
+}

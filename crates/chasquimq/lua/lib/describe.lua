@@ -1,15 +1,22 @@
 -- describe: all there is to know of a located job. Appends id, state, body, vitals (MessagePack), stack traces (JSON text) or ''.
-local function describe(job, out)
+local Locate = require('locate')
+local Stored = require('stored')
+
+local function describe(queue, job, out)
   local vitals
   if job.record then
-    vitals = stored().vitals(redis.call('HGET', base .. 'vitals', job.id))
-    if job.active then stored().start(vitals, job.active) end
+    vitals = Stored.vitals(redis.call('HGET', queue.base .. 'vitals', job.id))
+    if job.active then Stored.start(vitals, job.active) end
   else
-    vitals = frame_vitals(job)
+    vitals = Locate.frame_vitals(queue, job)
   end
   out[#out + 1] = job.id
   out[#out + 1] = job.state
-  out[#out + 1] = job.body or frame_body(job)
+  out[#out + 1] = job.body or Locate.frame_body(job)
   out[#out + 1] = cmsgpack.pack(vitals)
-  out[#out + 1] = job.record and redis.call('HGET', base .. 'traces', job.id) or ''
+  out[#out + 1] = job.record and redis.call('HGET', queue.base .. 'traces', job.id) or ''
 end
+
+return {
+  describe = describe,
+}

@@ -1,4 +1,4 @@
--- events: one stream entry a script call. Its first field holds MessagePack groups, one behind the other:
+-- events: one stream entry a call. Its first field holds MessagePack groups, one behind the other:
 --   {A, first, n, names, ids}       `added` and `waiting` of n jobs numbered from first; names: one text, or one a job; ids: only of
 --                                   children, what theirs begin with (lib/frame)
 --   {a, first, n, ids}              `active`, prev waiting
@@ -12,23 +12,22 @@
 -- The log keeps the newest max_events events, and up to an eighth more: a mark is set after each eighth, and what lies before the
 -- oldest of eight marks is trimmed.
 --   trims  list of the ids of the last events at the marks
--- large_values: the fields behind the groups.
-local event_groups, event_count, large_values = {}, 0, {}
+-- Of a queue: event_groups; event_count, of the events in them; large_values, the fields behind the groups, if there are any; open_group, the one that the latest
+-- job's event may join: event, ids, prev (the same for all), and another field with a value a job.
+local State = require('state')
+local Trims = require('trims')
 
--- @include lib/trims
+local NO_VALUES = {}
 
-local function write_group(count, group)
-  event_groups[#event_groups + 1] = cmsgpack.pack(group)
-  event_count = event_count + count
+local function write_group(queue, count, group)
+  queue.event_groups[#queue.event_groups + 1] = cmsgpack.pack(group)
+  queue.event_count = queue.event_count + count
 end
 
--- The group that the latest job's event may join: event, ids, prev (the same for all), and another field with a value a job.
-local open_group
-
-local function close_group()
-  local g = open_group
+local function close_group(queue)
+  local g = queue.open_group
   if not g then return end
-  open_group = nil
+  queue.open_group = nil
   local group = { 'X', g.event, g.ids }
   if g.field then
     group[4], group[5] = g.field, g.values
@@ -37,39 +36,44 @@ local function close_group()
     group[#group + 1] = 'prev'
     group[#group + 1] = g.prev
   end
-  write_group(#g.ids, group)
+  write_group(queue, #g.ids, group)
 end
 
 -- A group of `count` events.
-local function emit(count, group)
-  close_group()
-  write_group(count, group)
+local function emit(queue, count, group)
+  close_group(queue)
+  write_group(queue, count, group)
 end
 
--- @cold
 -- One job's event. Events of a kind that follow each other share a group.
-local function emit_job(event, id, prev, field, value)
-  local g = open_group
+local function emit_job(queue, event, id, prev, field, value)
+  local g = queue.open_group
   if not (g and g.event == event and g.prev == prev and g.field == field) then
-    close_group()
+    close_group(queue)
     g = { event = event, ids = {}, prev = prev, field = field, values = {} }
-    open_group = g
+    queue.open_group = g
   end
   local n = #g.ids + 1
   g.ids[n] = id
   if field then g.values[n] = value end
 end
--- @warm
 
 -- Ends a script's changes: saves the state, then writes the events. In this order: a script that the server refuses half-way must
 -- not leave a stream ahead of the state that numbers its entries, or every later one would be refused.
-local function flush_events(now_ms)
-  close_group()
-  if event_count == 0 then
-    save_state()
+local function flush_events(queue, now_ms)
+  close_group(queue)
+  if queue.event_count == 0 then
+    State.save_state(queue)
     return
   end
-  place_events(event_count, now_ms)
-  save_state()
-  write_events(event_count, table.concat(event_groups), large_values)
+  Trims.place_events(queue, queue.event_count, now_ms)
+  State.save_state(queue)
+  Trims.write_events(queue, queue.event_count, table.concat(queue.event_groups), queue.large_values or NO_VALUES)
 end
+
+return {
+  close_group = close_group,
+  emit = emit,
+  emit_job = emit_job,
+  flush_events = flush_events,
+}

@@ -7,6 +7,7 @@
 --          claim: below; brood: of children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
+local State = require('state')
 
 -- Each taking of jobs, by one step of one worker, is a claim: a number that the worker never gives twice. What ends or moves a job names
 -- the claim under which it was run, so that it does nothing to a job that has left since, and was taken again or replaced by another
@@ -26,25 +27,24 @@ local function read_take(raw)
 end
 
 -- Stores a take after some of its jobs left it; the last one to leave ends it.
-local function store_take(first, n, take)
+local function store_take(queue, first, n, take)
   local chars = take[2]
   if chars:find('1', 1, true) then
-    redis.call('HSET', base .. 'takes', whole(first), cmsgpack.pack(take))
+    redis.call('HSET', queue.base .. 'takes', State.whole(first), cmsgpack.pack(take))
     return
   end
-  redis.call('HDEL', base .. 'takes', whole(first))
+  redis.call('HDEL', queue.base .. 'takes', State.whole(first))
   local _, kept = chars:gsub('k', '')
   if kept == 0 then
-    redis.call('XDEL', base .. 'log', entry_id(first, n))
+    redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
   elseif kept < n then
-    redis.call('HSET', base .. 'frames', whole(first), kept)
+    redis.call('HSET', queue.base .. 'frames', State.whole(first), kept)
   end
 end
 
--- @cold
-local function frame_blob(first, n)
-  local id = entry_id(first, n)
-  local entry = redis.call('XRANGE', base .. 'log', id, id)[1]
+local function frame_blob(queue, first, n)
+  local id = State.entry_id(first, n)
+  local entry = redis.call('XRANGE', queue.base .. 'log', id, id)[1]
   return entry and entry[2][2] or ''
 end
 
@@ -60,7 +60,7 @@ end
 
 -- The id of the job of this number. ids: what those of children begin with; nil for plain jobs.
 local function id_in(ids, number)
-  return ids and string.format('%s%012x', ids, number) or whole(number)
+  return ids and string.format('%s%012x', ids, number) or State.whole(number)
 end
 
 -- The parent (pa, lib/parents) of the job at this place of a frame; nil when it is no frame of children.
@@ -99,8 +99,8 @@ local function frame_bodies(blob)
   end
 end
 
-local function load_take(first)
-  local raw = redis.call('HGET', base .. 'takes', whole(first))
+local function load_take(queue, first)
+  local raw = redis.call('HGET', queue.base .. 'takes', State.whole(first))
   -- nobody holds what cannot be read
   return read_take(raw) or (raw and { 0, '', '', '', 0 })
 end
@@ -110,22 +110,21 @@ local function replace_chars(chars, offset, with)
 end
 
 -- count jobs of a frame, from the job number on, are no longer kept in a run.
-local function forget_kept(first, n, number, count)
-  local take = load_take(first)
+local function forget_kept(queue, first, n, number, count)
+  local take = load_take(queue, first)
   if take then
     take[2] = replace_chars(take[2], number - first, string.rep('0', count))
-    store_take(first, n, take)
+    store_take(queue, first, n, take)
     return
   end
-  local kept = (tonumber(redis.call('HGET', base .. 'frames', whole(first)) or n) or n) - count
+  local kept = (tonumber(redis.call('HGET', queue.base .. 'frames', State.whole(first)) or n) or n) - count
   if kept > 0 then
-    redis.call('HSET', base .. 'frames', whole(first), kept)
+    redis.call('HSET', queue.base .. 'frames', State.whole(first), kept)
   else
-    redis.call('HDEL', base .. 'frames', whole(first))
-    redis.call('XDEL', base .. 'log', entry_id(first, n))
+    redis.call('HDEL', queue.base .. 'frames', State.whole(first))
+    redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
   end
 end
--- @warm
 
 -- nil for plain jobs, and for what cannot be read.
 local function brood_of(blob)
@@ -138,3 +137,19 @@ end
 local function brood_in(take)
   return take[6] and is_brood(take[6]) and take[6] or nil
 end
+
+return {
+  ANY_CLAIM = ANY_CLAIM,
+  is_claim = is_claim,
+  read_take = read_take,
+  store_take = store_take,
+  frame_blob = frame_blob,
+  id_in = id_in,
+  parent_in = parent_in,
+  frame_bodies = frame_bodies,
+  load_take = load_take,
+  replace_chars = replace_chars,
+  forget_kept = forget_kept,
+  brood_of = brood_of,
+  brood_in = brood_in,
+}

@@ -3,11 +3,13 @@
 --   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results, ids}
 --              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined); ids: what those of children begin with
 --   failed     sorted set by finishedOn; members are records' ids
--- @include lib/records
+local Frame = require('frame')
+local Records = require('records')
+local State = require('state')
+local Stored = require('stored')
 
--- @cold
-local function store_run(number, run)
-  redis.call('HSET', base .. 'runs', whole(number), cmsgpack.pack(run))
+local function store_run(queue, number, run)
+  redis.call('HSET', queue.base .. 'runs', State.whole(number), cmsgpack.pack(run))
 end
 
 -- Results from..to (1 is the first) of a run, as stored. Undefined ones are empty texts, so that the array has no gap.
@@ -21,50 +23,49 @@ local function results_slice(results, from, to)
 end
 
 -- Takes the first `count` jobs off a completed run, or all of it.
-local function shorten_run(number, run, count, finished_on)
-  redis.call('HDEL', base .. 'runs', whole(number))
-  redis.call('ZREM', base .. 'completed', whole(number))
+local function shorten_run(queue, number, run, count, finished_on)
+  redis.call('HDEL', queue.base .. 'runs', State.whole(number))
+  redis.call('ZREM', queue.base .. 'completed', State.whole(number))
   if count < run[1] then
     run[6] = results_slice(run[6], count + 1, run[1])
     run[1] = run[1] - count
-    store_run(number + count, run)
-    redis.call('ZADD', base .. 'completed', finished_on, whole(number + count))
+    store_run(queue, number + count, run)
+    redis.call('ZADD', queue.base .. 'completed', finished_on, State.whole(number + count))
   end
-  forget_kept(run[2], run[3], number, count)
-  S.completed = S.completed - count
+  Frame.forget_kept(queue, run[2], run[3], number, count)
+  queue.completed = queue.completed - count
 end
 
 -- Drops finished jobs, in the order given ({member, score, ...}), until `count` are dropped. Their ids are added to `ids`, if wanted.
-local function drop_finished(set, members, count, ids)
+local function drop_finished(queue, set, members, count, ids)
   local records = {}
   for i = 1, #members, 2 do
     if count <= 0 then break end
     local member = members[i]
-    local raw = set == 'completed' and redis.call('HGET', base .. 'runs', member)
-    local run = raw and stored().run(raw)
+    local raw = set == 'completed' and redis.call('HGET', queue.base .. 'runs', member)
+    local run = raw and Stored.run(raw)
     if run then
       local dropped = math.min(count, run[1])
-      shorten_run(tonumber(member), run, dropped, members[i + 1])
+      shorten_run(queue, tonumber(member), run, dropped, members[i + 1])
       count = count - dropped
-      for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = id_in(run[7], number) end
+      for number = tonumber(member), ids and tonumber(member) + dropped - 1 or 0 do ids[#ids + 1] = Frame.id_in(run[7], number) end
     else
-      if raw then redis.call('HDEL', base .. 'runs', member) end
+      if raw then redis.call('HDEL', queue.base .. 'runs', member) end
       records[#records + 1] = member
       if ids then ids[#ids + 1] = member end
-      if set == 'completed' then S.completed = S.completed - 1 end
+      if set == 'completed' then queue.completed = queue.completed - 1 end
       count = count - 1
     end
   end
   if #records > 0 then
     for from = 1, #records, 1000 do
-      redis.call('ZREM', base .. set, unpack(records, from, math.min(from + 999, #records)))
+      redis.call('ZREM', queue.base .. set, unpack(records, from, math.min(from + 999, #records)))
     end
     -- retention leaves a key the time it has; a cleaned job's key goes, as a removed one's. What waits for a child that failed is told
     -- only now that the child goes.
-    drop_records(records, not ids, set == 'completed' or S.flows == 0)
+    Records.drop_records(queue, records, not ids, set == 'completed' or queue.flows == 0)
   end
 end
--- @warm
 
 -- Members (records or runs) that one call drops beyond as many as ended in it: of a set that a rule has not bounded before, the rest goes with
 -- the jobs that end next.
@@ -72,17 +73,25 @@ local MOST_EXCESS = 1000
 
 -- Applies one retention rule {count or -1, age in seconds or -1, limit} to a whole finished set.
 -- `finished` jobs ended in this batch: a rule's limit is for each of them.
-local function apply_keep(set, rule, now_ms, finished)
+local function apply_keep(queue, set, rule, now_ms, finished)
   local max_count, age, most = rule[1], rule[2], finished + MOST_EXCESS
   local limit = math.min(rule[3] * finished, most)
   if age >= 0 then
-    local expired = redis.call('ZREVRANGEBYSCORE', base .. set, whole(now_ms - age * 1000), '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
-    drop_finished(set, expired, limit)
+    local expired = redis.call('ZREVRANGEBYSCORE', queue.base .. set, State.whole(now_ms - age * 1000), '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    drop_finished(queue, set, expired, limit)
   end
   if max_count > 0 then
-    local excess = (set == 'completed' and S.completed or redis.call('ZCARD', base .. set)) - max_count
+    local excess = (set == 'completed' and queue.completed or redis.call('ZCARD', queue.base .. set)) - max_count
     if excess > 0 then
-      drop_finished(set, redis.call('ZRANGE', base .. set, 0, math.min(excess, most) - 1, 'WITHSCORES'), excess)
+      drop_finished(queue, set, redis.call('ZRANGE', queue.base .. set, 0, math.min(excess, most) - 1, 'WITHSCORES'), excess)
     end
   end
 end
+
+return {
+  store_run = store_run,
+  results_slice = results_slice,
+  shorten_run = shorten_run,
+  drop_finished = drop_finished,
+  apply_keep = apply_keep,
+}

@@ -5,12 +5,16 @@
 --     lr   of its result; there is no rv then
 
 -- A job that ended in this state is to run again. Why one failed that completed later stays.
-local function forget_end(id, vitals, state)
+local function forget_end(queue, id, vitals, state)
   vitals.fo, vitals.po = nil, nil
   if state == 'failed' then
     -- it has stack traces still
     vitals.tr, vitals.fr = vitals.fr and '' or vitals.tr, nil
   end
-  if vitals.lr then redis.call('HDEL', base .. 'large', 'r' .. id) end
+  if vitals.lr then redis.call('HDEL', queue.base .. 'large', 'r' .. id) end
   vitals.rv, vitals.lr = nil, nil
 end
+
+return {
+  forget_end = forget_end,
+}

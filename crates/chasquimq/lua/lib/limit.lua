@@ -1,48 +1,58 @@
 -- limit: how many jobs may start now: none while the queue is paused, no more than its global concurrency leaves, and no more than its
 -- rate limit leaves of the window. The window is the string `limiter`: it counts starts, and expires so long after the first of them,
 -- by the server's clock. Workers that sleep until it ends wait for the marker in `open`: that a limit was lifted before.
-local L = {}
+local State = require('state')
 
 -- The queue's settings, in one call. A worker's own limiter: starts a window (0 = no limit), ms of a window (0 = as the queue says).
-local function load_limits(limiter_max, limiter_ms)
-  local settings = redis.call('HMGET', base .. 'meta', 'paused', 'concurrency', 'max', 'duration')
-  L.paused = settings[1]
-  L.concurrency = tonumber(settings[2]) or math.huge
+local function load_limits(queue, limiter_max, limiter_ms)
+  local limits = {}
+  queue.limits = limits
+  local settings = redis.call('HMGET', queue.base .. 'meta', 'paused', 'concurrency', 'max', 'duration')
+  limits.paused = settings[1]
+  limits.concurrency = tonumber(settings[2]) or math.huge
   -- the queue's number of starts comes before the worker's, but the worker's window before the queue's
-  L.max = tonumber(settings[3]) or (limiter_max > 0 and limiter_max)
-  L.duration_ms = limiter_ms > 0 and limiter_ms or math.abs(tonumber(settings[4]) or 0)
+  limits.max = tonumber(settings[3]) or (limiter_max > 0 and limiter_max)
+  limits.duration_ms = limiter_ms > 0 and limiter_ms or math.abs(tonumber(settings[4]) or 0)
 end
 
 -- Jobs that may become active beside those that are.
-local function free_places()
-  return math.max(math.ceil(L.concurrency - S.active), 0)
+local function free_places(queue)
+  return math.max(math.ceil(queue.limits.concurrency - queue.active), 0)
 end
 
--- @cold
 -- Time after which the window is over, in ms; 0 when there is none.
-local function window_left()
-  local left = redis.call('PTTL', base .. 'limiter')
+local function window_left(queue)
+  local left = redis.call('PTTL', queue.base .. 'limiter')
   -- the server drops a key in the millisecond after its last one
   return left < 0 and 0 or left + 1
 end
 
 -- Somebody is about to sleep until the window is over: a marker from before says nothing any more.
-local function rest_of_window()
-  redis.call('UNLINK', base .. 'open')
-  return window_left()
+local function rest_of_window(queue)
+  redis.call('UNLINK', queue.base .. 'open')
+  return window_left(queue)
 end
 
-local function count_starts(starts)
-  if starts > 0 and redis.call('INCRBY', base .. 'limiter', starts) == starts then
-    redis.call('PEXPIRE', base .. 'limiter', whole(L.duration_ms))
+local function count_starts(queue, starts)
+  if starts > 0 and redis.call('INCRBY', queue.base .. 'limiter', starts) == starts then
+    redis.call('PEXPIRE', queue.base .. 'limiter', State.whole(queue.limits.duration_ms))
   end
 end
--- @warm
 
 -- Starts that the window has room for; a limit below one is a limit of one.
-local function room_in_window()
-  if not L.max then return math.huge end
-  local count = tonumber(redis.call('GET', base .. 'limiter') or 0) or 0
-  if count < L.max then return math.ceil(L.max - count) end
-  return window_left() > 0 and 0 or math.max(math.ceil(L.max), 1)
+local function room_in_window(queue)
+  local limits = queue.limits
+  if not limits.max then return math.huge end
+  local count = tonumber(redis.call('GET', queue.base .. 'limiter') or 0) or 0
+  if count < limits.max then return math.ceil(limits.max - count) end
+  return window_left(queue) > 0 and 0 or math.max(math.ceil(limits.max), 1)
 end
+
+return {
+  load_limits = load_limits,
+  free_places = free_places,
+  window_left = window_left,
+  rest_of_window = rest_of_window,
+  count_starts = count_starts,
+  room_in_window = room_in_window,
+}

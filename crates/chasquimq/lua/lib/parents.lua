@@ -7,57 +7,59 @@
 --   processed:<id>  hash, key of a child that completed -> its return value (JSON text)
 --   ignored:<id>    hash, key of a child that failed (c, i) -> why
 --   faults:<id>     sorted set of the keys of children that failed (f), by time
--- @include lib/visit
--- @include lib/spans
+local Delayed = require('delayed')
+local Events = require('events')
+local Line = require('line')
+local Priority = require('priority')
+local Records = require('records')
+local Spans = require('spans')
+local State = require('state')
+local Stored = require('stored')
+local Visit = require('visit')
+
 local ERROR_PENDING_CHILDREN, ERROR_FAILED_CHILDREN = -4, -9
 
--- What the keys of a queue's children start with: the name that users see, by base.
-local key_starts = {}
-
-local function child_key(of, id)
-  local start = key_starts[of]
+-- What the keys of a queue's children start with is the name that users see.
+local function child_key(queue, of, id)
+  local start = queue.call.key_starts[of]
   if not start then
     start = of:sub(-9) == ':chasqui:' and of:sub(1, -9) or of:sub(2, -3) .. ':'
-    key_starts[of] = start
+    queue.call.key_starts[of] = start
   end
   return start .. id
 end
 
 -- The span of a child of this id in a queue.
-local function span_of(of, id, pa)
-  return name_span(pa[4], pa[5], child_key(of, id:sub(1, -13)))
+local function span_of(queue, of, id, pa)
+  return Spans.name_span(pa[4], pa[5], child_key(queue, of, id:sub(1, -13)))
 end
 
--- What happened to the children of each parent, since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
+-- Of a call: news, what happened to the children of each parent since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
 -- faults, spans, unfolds, starts, asks, cut}; keys of all; the next three in pairs {key, value, ...}; spans, of which all completed, in
 -- pairs {span, values, ...}; unfolds: spans of single children; starts: whatever is pending; asks: though no child is told of; cut: a
 -- child was removed, and the parent goes to the head of the line, whatever its own options.
-local news, news_bases = {}, {}
-
 -- by_turn: what starts at home is looked after by lib/turn.
-local settling = { by_turn = false }
-
-local function news_of(pa)
-  local queue = news[pa[1]]
-  if not queue then
-    queue = { ids = {}, of = {} }
-    news[pa[1]] = queue
-    news_bases[#news_bases + 1] = pa[1]
+local function news_of(queue, pa)
+  local told = queue.call.news[pa[1]]
+  if not told then
+    told = { ids = {}, of = {} }
+    queue.call.news[pa[1]] = told
+    queue.call.news_bases[#queue.call.news_bases + 1] = pa[1]
   end
-  local of = queue.of[pa[2]]
+  local of = told.of[pa[2]]
   if not of then
     of = { keys = {}, processed = {}, ignored = {}, faults = {}, spans = {}, unfolds = {} }
-    queue.of[pa[2]] = of
-    queue.ids[#queue.ids + 1] = pa[2]
+    told.of[pa[2]] = of
+    told.ids[#told.ids + 1] = pa[2]
   end
   return of
 end
 
 -- A child of this queue completed, failed (with a policy that tells its parent), or is dropped (no list).
-local function tell_parent(pa, id, list, value)
-  local of, key = news_of(pa), child_key(base, id)
+local function tell_parent(queue, pa, id, list, value)
+  local of, key = news_of(queue, pa), child_key(queue, queue.base, id)
   of.keys[#of.keys + 1] = key
-  if pa[4] then of.unfolds[span_of(base, id, pa)] = true end
+  if pa[4] then of.unfolds[span_of(queue, queue.base, id, pa)] = true end
   if list then
     local n, pairs_of = #of[list], of[list]
     pairs_of[n + 1], pairs_of[n + 2] = key, value
@@ -65,37 +67,37 @@ local function tell_parent(pa, id, list, value)
 end
 
 -- All children of a span of this queue completed. ids: what theirs begin with.
-local function tell_span(pa, ids, values)
-  local spans = news_of(pa).spans
+local function tell_span(queue, pa, ids, values)
+  local spans = news_of(queue, pa).spans
   local n = #spans
-  spans[n + 1], spans[n + 2] = name_span(pa[4], pa[5], child_key(base, ids)), values
+  spans[n + 1], spans[n + 2] = Spans.name_span(pa[4], pa[5], child_key(queue, queue.base, ids)), values
 end
 
 -- A child is removed.
-local function cut_child(of, pa, id)
-  local known = news_of(pa)
-  if pa[4] then known.unfolds[span_of(of, id, pa)] = true end
-  known.keys[#known.keys + 1] = child_key(of, id)
+local function cut_child(queue, of, pa, id)
+  local known = news_of(queue, pa)
+  if pa[4] then known.unfolds[span_of(queue, of, id, pa)] = true end
+  known.keys[#known.keys + 1] = child_key(queue, of, id)
   known.cut = true
 end
 
 -- A child of this queue has failed for good; dropped: it is not kept.
-local function tell_failure(pa, id, reason, dropped)
+local function tell_failure(queue, pa, id, reason, dropped)
   local policy = pa[3]
   if policy == 'f' then
-    tell_parent(pa, id, 'faults', '')
+    tell_parent(queue, pa, id, 'faults', '')
   elseif policy == 'c' or policy == 'i' then
-    tell_parent(pa, id, 'ignored', reason)
-    if policy == 'c' then news_of(pa).starts = true end
+    tell_parent(queue, pa, id, 'ignored', reason)
+    if policy == 'c' then news_of(queue, pa).starts = true end
   elseif policy == 'r' then
-    tell_parent(pa, id)
+    tell_parent(queue, pa, id)
   elseif dropped then
-    cut_child(base, pa, id)
+    cut_child(queue, queue.base, pa, id)
   end
 end
 
 -- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, vitals, cut} in order.
-local function start_parents(parents, now_ms, silent)
+local function start_parents(queue, parents, now_ms, silent)
   local ids, front, delayed, dues = {}, {}, {}, {}
   -- the last of them heads the line
   for i = #parents, 1, -1 do
@@ -108,21 +110,21 @@ local function start_parents(parents, now_ms, silent)
       ids[#ids + 1] = id
     end
   end
-  if #delayed > 0 then delay_jobs(delayed, dues) end
-  for i, id in ipairs(delayed) do emit_job('delayed', id, nil, 'delay', whole(dues[i])) end
-  enter_front(ids, {})
-  if #front > 0 then push_front(front) end
+  if #delayed > 0 then Delayed.delay_jobs(queue, delayed, dues) end
+  for i, id in ipairs(delayed) do Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(dues[i])) end
+  Priority.enter_front(queue, ids, {})
+  if #front > 0 then Line.push_front(queue, front) end
   for _, list in ipairs(silent and {} or { ids, front }) do
-    for i = #list, 1, -1 do emit_job('waiting', list[i], 'waiting-children') end
+    for i = #list, 1, -1 do Events.emit_job(queue, 'waiting', list[i], 'waiting-children') end
   end
-  if #delayed > 0 or (#ids + #front > 0 and (base ~= home or not settling.by_turn)) then wake() end
+  if #delayed > 0 or (#ids + #front > 0 and (queue ~= queue.call.home or not queue.call.by_turn)) then Line.wake(queue) end
 end
 
 -- The pairs {key, value, ...} whose keys are in the set.
 local function known_pairs(pairs_of, is_known)
   local some = {}
   for i = 1, #pairs_of, 2 do
-    if is_known[pairs_of[i]] then append(some, pairs_of[i], pairs_of[i + 1]) end
+    if is_known[pairs_of[i]] then Line.append(some, pairs_of[i], pairs_of[i + 1]) end
   end
   return some
 end
@@ -141,30 +143,30 @@ local function keep_pending(of, found)
 end
 
 -- Takes the spans told of out of those that the parent waits for; of one that was unfolded since, its children. Gives whether there were any.
-local function take_spans(id, of)
+local function take_spans(queue, id, of)
   local given = {}
   for i = 1, #of.spans, 2 do
     local span, values = of.spans[i], of.spans[i + 1]
-    if redis.call('SREM', base .. 'spans:' .. id, span) == 1 then
-      append(given, span, values)
+    if redis.call('SREM', queue.base .. 'spans:' .. id, span) == 1 then
+      Line.append(given, span, values)
     else
-      for k, value in ipairs(pairs_in_span(span, values)) do
+      for k, value in ipairs(Spans.pairs_in_span(span, values)) do
         of.processed[#of.processed + 1] = value
         if k % 2 == 1 then of.keys[#of.keys + 1] = value end
       end
     end
   end
-  call_in_chunks('HSET', base .. 'returned:' .. id, given)
+  Line.call_in_chunks('HSET', queue.base .. 'returned:' .. id, given)
   return #given > 0
 end
 
-local function waits(id)
-  return redis.call('EXISTS', base .. 'children:' .. id, base .. 'spans:' .. id) > 0
+local function waits(queue, id)
+  return redis.call('EXISTS', queue.base .. 'children:' .. id, queue.base .. 'spans:' .. id) > 0
 end
 
 -- Takes the children told of out of those that the parent waits for.
-local function take_pending(id, of)
-  local pending, found, are_all = base .. 'children:' .. id, {}, true
+local function take_pending(queue, id, of)
+  local pending, found, are_all = queue.base .. 'children:' .. id, {}, true
   for from = 1, #of.keys, 4000 do
     for i, is_pending in ipairs(redis.call('SMISMEMBER', pending, unpack(of.keys, from, math.min(from + 3999, #of.keys)))) do
       found[from + i - 1] = is_pending
@@ -172,45 +174,45 @@ local function take_pending(id, of)
     end
   end
   if not are_all then keep_pending(of, found) end
-  call_in_chunks('SREM', pending, of.keys)
+  Line.call_in_chunks('SREM', pending, of.keys)
 end
 
 -- A child with the policy f failed. Gives whether the parent starts, only to fail.
-local function fail_parent(id, vitals, faults, now_ms)
+local function fail_parent(queue, id, vitals, faults, now_ms)
   local args = {}
-  for i = 1, #faults, 2 do append(args, now_ms, faults[i]) end
-  call_in_chunks('ZADD', base .. 'faults:' .. id, args)
+  for i = 1, #faults, 2 do Line.append(args, now_ms, faults[i]) end
+  Line.call_in_chunks('ZADD', queue.base .. 'faults:' .. id, args)
   if vitals.fo then return false end
   vitals.df = 'child ' .. faults[#faults - 1] .. ' failed'
-  redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
-  if redis.call('ZREM', base .. 'delayed', id) == 0 then return true end
-  start_parents({ { id, {} } }, now_ms)
+  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+  if redis.call('ZREM', queue.base .. 'delayed', id) == 0 then return true end
+  start_parents(queue, { { id, {} } }, now_ms)
   return false
 end
 
 -- Records what happened to one parent's children. Gives whether it may start.
-local function settle_parent(id, of, vitals, now_ms)
-  for span in pairs(of.unfolds) do unfold_pending(base, id, span) end
-  local any_span = take_spans(id, of)
-  if #of.keys > 0 then take_pending(id, of) end
-  if #of.keys == 0 then return (any_span or of.asks) and not waits(id) end
-  call_in_chunks('HSET', base .. 'processed:' .. id, of.processed)
-  call_in_chunks('HSET', base .. 'ignored:' .. id, of.ignored)
-  local fails = #of.faults > 0 and fail_parent(id, vitals, of.faults, now_ms)
-  return fails or of.starts or not waits(id)
+local function settle_parent(queue, id, of, vitals, now_ms)
+  for span in pairs(of.unfolds) do Spans.unfold_pending(queue.base, id, span) end
+  local any_span = take_spans(queue, id, of)
+  if #of.keys > 0 then take_pending(queue, id, of) end
+  if #of.keys == 0 then return (any_span or of.asks) and not waits(queue, id) end
+  Line.call_in_chunks('HSET', queue.base .. 'processed:' .. id, of.processed)
+  Line.call_in_chunks('HSET', queue.base .. 'ignored:' .. id, of.ignored)
+  local fails = #of.faults > 0 and fail_parent(queue, id, vitals, of.faults, now_ms)
+  return fails or of.starts or not waits(queue, id)
 end
 
 -- The parents of this queue that may start, of which the children were told: {id, vitals, cut}.
-local function ready_parents(queue, now_ms)
+local function ready_parents(queue, told, now_ms)
   local ready = {}
-  for from = 1, #queue.ids, 1000 do
-    local to = math.min(from + 999, #queue.ids)
-    for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(queue.ids, from, to))) do
-      local id = queue.ids[from + i - 1]
+  for from = 1, #told.ids, 1000 do
+    local to = math.min(from + 999, #told.ids)
+    for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(told.ids, from, to))) do
+      local id = told.ids[from + i - 1]
       -- one that is gone wants to know nothing
-      local vitals = raw and raw:find('\162ch', 1, true) and stored().vitals(raw)
-      if vitals and vitals.ch and settle_parent(id, queue.of[id], vitals, now_ms) then
-        ready[#ready + 1] = { id, vitals, queue.of[id].cut }
+      local vitals = raw and raw:find('\162ch', 1, true) and Stored.vitals(raw)
+      if vitals and vitals.ch and settle_parent(queue, id, told.of[id], vitals, now_ms) then
+        ready[#ready + 1] = { id, vitals, told.of[id].cut }
       end
     end
   end
@@ -223,59 +225,59 @@ end
 
 -- Settles what was told of the children of this queue's parents: those that were parked start, or go (bulk, at home). The one told of
 -- last heads the line; bulk: first.
-local function settle_queue(queue, now_ms, bulk)
+local function settle_queue(queue, told, now_ms, bulk)
   local started, ids = {}, {}
-  for _, parent in ipairs(ready_parents(queue, now_ms)) do
-    if redis.call('ZREM', base .. 'waiting-children', parent[1]) == 1 then
+  for _, parent in ipairs(ready_parents(queue, told, now_ms)) do
+    if redis.call('ZREM', queue.base .. 'waiting-children', parent[1]) == 1 then
       started[#started + 1] = parent
       ids[#ids + 1] = parent[1]
     end
   end
   if #started == 0 then return end
-  if bulk and base == home then
-    drop_records(ids)
+  if bulk and queue == queue.call.home then
+    Records.drop_records(queue, ids)
   else
     if bulk then reverse(started) end
-    start_parents(started, now_ms, bulk)
+    start_parents(queue, started, now_ms, bulk)
   end
 end
 
 -- Settles what was told, each parent at once. bulk: many jobs were removed, as BullMQ removes
 -- many: a parent of this queue that waits for nothing more goes too, one of another queue starts, and nothing is told of it.
-local function settle_parents(now_ms, bulk)
-  local bases, told = news_bases, news
-  news, news_bases = {}, {}
-  for _, of in ipairs(bases) do in_queue(of, function() settle_queue(told[of], now_ms, bulk) end) end
+local function settle_parents(queue, now_ms, bulk)
+  local bases, told = queue.call.news_bases, queue.call.news
+  queue.call.news, queue.call.news_bases = {}, {}
+  for _, of in ipairs(bases) do Visit.in_queue(queue, of, function(queue) settle_queue(queue, told[of], now_ms, bulk) end) end
 end
 
 -- Notes which children were removed since.
-local function cut_removed()
-  local left = left_parents
-  left_parents = {}
-  for _, child in ipairs(left) do cut_child(child[1], child[2], child[3]) end
+local function cut_removed(queue)
+  local left = queue.call.left_parents
+  queue.call.left_parents = {}
+  for _, child in ipairs(left) do cut_child(queue, child[1], child[2], child[3]) end
 end
 
 -- Tells the parents of many jobs that were removed.
-local function settle_removed(now_ms)
+local function settle_removed(queue, now_ms)
   -- a parent that goes may have had a parent
-  while #left_parents > 0 do
-    cut_removed()
-    settle_parents(now_ms, true)
+  while #queue.call.left_parents > 0 do
+    cut_removed(queue)
+    settle_parents(queue, now_ms, true)
   end
 end
 
 -- Why a parent must not complete now; nil when it may.
-local function children_code(id, now_ms)
-  settle_parents(now_ms)
-  if waits(id) then return ERROR_PENDING_CHILDREN end
-  return redis.call('EXISTS', base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
+local function children_code(queue, id, now_ms)
+  settle_parents(queue, now_ms)
+  if waits(queue, id) then return ERROR_PENDING_CHILDREN end
+  return redis.call('EXISTS', queue.base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
 end
 
 -- A child of this queue that ended is tried again: its parent waits for it, but is not parked for it.
-local function wait_again(pa, id, state)
-  local of, parent, key, count = pa[1], pa[2], child_key(base, id), nil
+local function wait_again(queue, pa, id, state)
+  local of, parent, key, count = pa[1], pa[2], child_key(queue, queue.base, id), nil
   if state == 'completed' then
-    if pa[4] then unfold_returned(of, parent, span_of(base, id, pa)) end
+    if pa[4] then Spans.unfold_returned(of, parent, span_of(queue, queue.base, id, pa)) end
     count = redis.call('HDEL', of .. 'processed:' .. parent, key)
   else
     count = redis.call('ZREM', of .. 'faults:' .. parent, key) + redis.call('HDEL', of .. 'ignored:' .. parent, key)
@@ -283,3 +285,19 @@ local function wait_again(pa, id, state)
   -- what is counted there belongs to a parent that exists
   if count > 0 then redis.call('SADD', of .. 'children:' .. parent, key) end
 end
+
+return {
+  child_key = child_key,
+  span_of = span_of,
+  news_of = news_of,
+  tell_parent = tell_parent,
+  tell_span = tell_span,
+  cut_child = cut_child,
+  tell_failure = tell_failure,
+  reverse = reverse,
+  settle_parents = settle_parents,
+  cut_removed = cut_removed,
+  settle_removed = settle_removed,
+  children_code = children_code,
+  wait_again = wait_again,
+}

@@ -1,13 +1,15 @@
 -- pick: which of many records an operation is about, by age, name or error. A step reads no more than MAX_BYTES of them.
 -- A filter is {after_ms, before_ms, names, error}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
 -- the failed reason, '' = any.
+local Stored = require('stored')
+
 local MAX_BYTES = 1048576
 
 -- The time by which a job's age counts, from its record: last finish, last start, or creation.
 local function reference_time(body, vitals)
   if vitals and vitals.fo then return vitals.fo end
   if vitals and vitals.po then return vitals.po end
-  return stored().timestamp(body, 1)
+  return Stored.timestamp(body, 1)
 end
 
 local function is_picked(filter, body, vitals)
@@ -25,23 +27,29 @@ local function picks_all(filter)
 end
 
 -- Says of each of these records whether it is picked, in order, for as many as may be read: {true, false, ...}.
-local function pick_records(filter, ids)
+local function pick_records(queue, filter, ids)
   local picked, bytes = {}, 0
   if picks_all(filter) then
     for i = 1, #ids do picked[i] = true end
     return picked
   end
-  local has_vitals = redis.call('EXISTS', base .. 'vitals') == 1
+  local has_vitals = redis.call('EXISTS', queue.base .. 'vitals') == 1
   for from = 1, #ids, 100 do
     local to = math.min(from + 99, #ids)
-    local bodies = redis.call('HMGET', base .. 'jobs', unpack(ids, from, to))
-    local vitals = has_vitals and redis.call('HMGET', base .. 'vitals', unpack(ids, from, to)) or {}
+    local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(ids, from, to))
+    local vitals = has_vitals and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to)) or {}
     for i = 1, to - from + 1 do
       local body = bodies[i]
-      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and stored().vitals(vitals[i])) or false
+      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and Stored.vitals(vitals[i])) or false
       bytes = bytes + (body and #body or 0)
     end
     if bytes > MAX_BYTES then break end
   end
   return picked
 end
+
+return {
+  MAX_BYTES = MAX_BYTES,
+  picks_all = picks_all,
+  pick_records = pick_records,
+}

@@ -3,23 +3,32 @@
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
+local Frame = require('frame')
+local Held = require('held')
+local State = require('state')
+local Stored = require('stored')
+
 local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 1048576, 50
 
--- What a step has found: id, and for jobs of a frame body and vitals. What it has cost.
-local L = { most = MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0 }
-
-local function is_spent()
-  return #L.ids >= L.most or L.entries >= MOST_ENTRIES or L.bytes >= MOST_BYTES
+-- Of a queue: listing, what a step has found: id, and for jobs of a frame body and vitals. What it has cost.
+local function start(queue, most)
+  queue.listing = { most = most or MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0, last_frame = {} }
 end
 
-local function list_job(id, body, vitals)
-  local n = #L.ids + 1
-  L.ids[n], L.bodies[n], L.vitals[n] = id, body or false, vitals or false
+local function is_spent(queue)
+  local listing = queue.listing
+  return #listing.ids >= listing.most or listing.entries >= MOST_ENTRIES or listing.bytes >= MOST_BYTES
+end
+
+local function list_job(queue, id, body, vitals)
+  local listing = queue.listing
+  local n = #listing.ids + 1
+  listing.ids[n], listing.bodies[n], listing.vitals[n] = id, body or false, vitals or false
   if body then
-    L.bytes = L.bytes + #body
+    listing.bytes = listing.bytes + #body
   elseif n % SAMPLE == 1 then
     -- records are read at the end: one in so many tells how large they are
-    L.bytes = L.bytes + SAMPLE * redis.call('HSTRLEN', base .. 'jobs', id)
+    listing.bytes = listing.bytes + SAMPLE * redis.call('HSTRLEN', queue.base .. 'jobs', id)
   end
 end
 
@@ -45,24 +54,25 @@ local function portion(walk, count)
 end
 
 -- The front list, in the direction of the walk. True when it is done.
-local function walk_front(walk)
-  local length = redis.call('LLEN', base .. 'front')
+local function walk_front(queue, walk)
+  local listing = queue.listing
+  local length = redis.call('LLEN', queue.base .. 'front')
   local jumped = math.min(walk.skip, math.max(length - walk.at, 0))
   walk.skip, walk.at = walk.skip - jumped, walk.at + jumped
   while walk.take > 0 and walk.at < length do
-    if is_spent() then return false end
-    local count = math.min(walk.take, length - walk.at, L.most - #L.ids, 2 * SAMPLE)
+    if is_spent(queue) then return false end
+    local count = math.min(walk.take, length - walk.at, listing.most - #listing.ids, 2 * SAMPLE)
     local from = walk.back and length - walk.at - count or walk.at
-    local ids = redis.call('LRANGE', base .. 'front', from, from + count - 1)
-    for i = 1, #ids do list_job(ids[walk.back and #ids - i + 1 or i]) end
+    local ids = redis.call('LRANGE', queue.base .. 'front', from, from + count - 1)
+    for i = 1, #ids do list_job(queue, ids[walk.back and #ids - i + 1 or i]) end
     walk.at, walk.take = walk.at + count, walk.take - count
   end
   return true
 end
 
 -- Ids of a frame that still wait, and which of them have a record.
-local function frame_ids(first, n)
-  local chars = S.holes > 0 and redis.call('HGET', base .. 'holes', whole(first))
+local function frame_ids(queue, first, n)
+  local chars = queue.holes > 0 and redis.call('HGET', queue.base .. 'holes', State.whole(first))
   local ids, own = {}, {}
   for i = 1, n do
     local char = chars and chars:sub(i, i)
@@ -74,29 +84,29 @@ local function frame_ids(first, n)
   return ids, own
 end
 
-local function walk_frame(walk, first, n, blob)
-  if walk.skip >= n and S.holes == 0 then
+local function walk_frame(queue, walk, first, n, blob)
+  if walk.skip >= n and queue.holes == 0 then
     walk.skip = walk.skip - n
     return
   end
-  local ids, own = frame_ids(first, n)
+  local ids, own = frame_ids(queue, first, n)
   local from, to = portion(walk, #ids)
   if not from then return end
   if walk.back then from, to = #ids - to + 1, #ids - from + 1 end
-  local body_of, bodies, brood = frame_bodies(blob), {}, brood_of(blob)
+  local body_of, bodies, brood = Frame.frame_bodies(blob), {}, Frame.brood_of(blob)
   for i = from, to do bodies[i] = not own[i] and body_of(ids[i] - first) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
-    list_job(id_in(brood and brood[1], ids[k]), bodies[k], bodies[k] and { pa = parent_in(brood, first, ids[k] - first) })
+    list_job(queue, Frame.id_in(brood and brood[1], ids[k]), bodies[k], bodies[k] and { pa = Frame.parent_in(brood, first, ids[k] - first) })
   end
 end
 
 -- Stale references are told from the others as long as the walk starts at the head.
-local function walk_references(walk, ids)
+local function walk_references(queue, walk, ids)
   local valid = ids
-  if S.gone > 0 and not walk.back then
+  if queue.gone > 0 and not walk.back then
     valid = {}
-    for i, count in ipairs(#ids > 0 and redis.call('HMGET', base .. 'gone', unpack(ids)) or {}) do
+    for i, count in ipairs(#ids > 0 and redis.call('HMGET', queue.base .. 'gone', unpack(ids)) or {}) do
       local id = ids[i]
       if tonumber(count or 0) > (walk.passed[id] or 0) then
         walk.passed[id] = (walk.passed[id] or 0) + 1
@@ -106,143 +116,143 @@ local function walk_references(walk, ids)
     end
   end
   local from, to = portion(walk, #valid)
-  for i = from or 1, from and to or 0 do list_job(valid[walk.back and #valid - i + 1 or i]) end
+  for i = from or 1, from and to or 0 do list_job(queue, valid[walk.back and #valid - i + 1 or i]) end
 end
 
 -- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
-local function walk_log(walk)
-  local after, count = '(' .. entry_id(S.cursor_ms, S.cursor_seq), 4
+local function walk_log(queue, walk)
+  local listing = queue.listing
+  local after, count = '(' .. State.entry_id(queue.cursor_ms, queue.cursor_seq), 4
   while walk.take > 0 do
-    if is_spent() then return false end
+    if is_spent(queue) then return false end
     local entries
     if walk.back then
-      entries = redis.call('XREVRANGE', base .. 'log', walk.ms and '(' .. entry_id(walk.ms, walk.seq) or '+', after, 'COUNT', count)
+      entries = redis.call('XREVRANGE', queue.base .. 'log', walk.ms and '(' .. State.entry_id(walk.ms, walk.seq) or '+', after, 'COUNT', count)
     else
-      local passed = walk.ms and (walk.ms > S.cursor_ms or (walk.ms == S.cursor_ms and walk.seq > S.cursor_seq))
-      entries = redis.call('XRANGE', base .. 'log', passed and '(' .. entry_id(walk.ms, walk.seq) or after, '+', 'COUNT', count)
+      local passed = walk.ms and (walk.ms > queue.cursor_ms or (walk.ms == queue.cursor_ms and walk.seq > queue.cursor_seq))
+      entries = redis.call('XRANGE', queue.base .. 'log', passed and '(' .. State.entry_id(walk.ms, walk.seq) or after, '+', 'COUNT', count)
     end
     if #entries == 0 then return true end
     local bytes = 0
     for _, entry in ipairs(entries) do
-      if walk.take == 0 or is_spent() then break end
+      if walk.take == 0 or is_spent(queue) then break end
       local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
       walk.ms, walk.seq = tonumber(ms), tonumber(seq)
       if entry[2][1] == 'f' and walk.seq >= 1 and walk.seq <= 64 then
-        walk_frame(walk, walk.ms, walk.seq, entry[2][2])
+        walk_frame(queue, walk, walk.ms, walk.seq, entry[2][2])
       else
-        walk_references(walk, stored().ids(entry[2][2]))
+        walk_references(queue, walk, Stored.ids(entry[2][2]))
       end
       bytes = bytes + #entry[2][2]
-      L.entries = L.entries + 1
+      listing.entries = listing.entries + 1
     end
-    L.bytes = L.bytes + bytes
+    listing.bytes = listing.bytes + bytes
     -- about half a MiB at a time
     count = math.max(math.min(math.floor(524288 * #entries / (bytes + 1)), 128), 1)
   end
   return true
 end
 
-local function walk_waiting(walk)
-  if walk.back then return walk_log(walk) and walk_front(walk) end
-  return walk_front(walk) and walk_log(walk)
+local function walk_waiting(queue, walk)
+  if walk.back then return walk_log(queue, walk) and walk_front(queue, walk) end
+  return walk_front(queue, walk) and walk_log(queue, walk)
 end
 
 -- A frame's blob; read once for jobs of one frame that follow each other.
-local last_frame = {}
-
-local function frame_at(first, n)
-  if last_frame.first ~= first then
-    last_frame = { first = first, blob = frame_blob(first, n) }
-    L.bytes, L.entries = L.bytes + #last_frame.blob, L.entries + 1
+local function frame_at(queue, first, n)
+  local listing = queue.listing
+  if listing.last_frame.first ~= first then
+    listing.last_frame = { first = first, blob = Frame.frame_blob(queue, first, n) }
+    listing.bytes, listing.entries = listing.bytes + #listing.last_frame.blob, listing.entries + 1
   end
-  return last_frame.blob
+  return listing.last_frame.blob
 end
 
 -- The jobs of a run that the walk gives.
-local function walk_run(walk, start, run, finished_on)
+local function walk_run(queue, walk, start, run, finished_on)
   local from, to = portion(walk, run[1])
   if not from then return end
   if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
-  local blob = frame_at(run[2], run[3])
-  local body_of, bodies, brood = frame_bodies(blob), {}, brood_of(blob)
-  local results = run[6] ~= '' and stored().list(run[6])
+  local blob = frame_at(queue, run[2], run[3])
+  local body_of, bodies, brood = Frame.frame_bodies(blob), {}, Frame.brood_of(blob)
+  local results = run[6] ~= '' and Stored.list(run[6])
   for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
     local result = results and results[k] ~= '' and results[k] or nil
-    list_job(id_in(run[7], start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
-      fo = finished_on, pa = parent_in(brood, run[2], start + k - 1 - run[2]) })
+    list_job(queue, Frame.id_in(run[7], start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
+      fo = finished_on, pa = Frame.parent_in(brood, run[2], start + k - 1 - run[2]) })
   end
 end
 
 -- Completed jobs. True when the walk is done. Where no run holds several jobs, ranks are positions.
-local function walk_completed(walk)
-  if walk.skip > 0 and redis.call('ZCARD', base .. 'completed') == S.completed then
+local function walk_completed(queue, walk)
+  local listing = queue.listing
+  if walk.skip > 0 and redis.call('ZCARD', queue.base .. 'completed') == queue.completed then
     walk.at, walk.skip = walk.at + walk.skip, 0
   end
   while walk.take > 0 do
-    if is_spent() then return false end
-    local page = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', base .. 'completed', walk.at, walk.at + 199, 'WITHSCORES')
+    if is_spent(queue) then return false end
+    local page = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. 'completed', walk.at, walk.at + 199, 'WITHSCORES')
     if #page == 0 then return true end
     local members = {}
     for i = 1, #page, 2 do members[#members + 1] = page[i] end
-    local runs = redis.call('HMGET', base .. 'runs', unpack(members))
+    local runs = redis.call('HMGET', queue.base .. 'runs', unpack(members))
     for i, member in ipairs(members) do
-      if walk.take == 0 or #L.ids >= L.most then break end
+      if walk.take == 0 or #listing.ids >= listing.most then break end
       local raw = runs[i]
       walk.at = walk.at + 1
       -- an array of six, of which the first is a small number
       local count = raw and raw:byte(2) or 0
-      local run = raw and walk.skip < count and stored().run(raw)
+      local run = raw and walk.skip < count and Stored.run(raw)
       if raw and walk.skip >= count then
         walk.skip = walk.skip - count
       elseif run then
-        walk_run(walk, tonumber(member), run, tonumber(page[2 * i]))
+        walk_run(queue, walk, tonumber(member), run, tonumber(page[2 * i]))
       elseif portion(walk, 1) then
-        list_job(member)
+        list_job(queue, member)
       end
-      L.bytes = L.bytes + (raw and #raw or 0)
+      listing.bytes = listing.bytes + (raw and #raw or 0)
     end
-    L.entries = L.entries + #members / 5
+    listing.entries = listing.entries + #members / 5
   end
   return true
 end
 
 -- Records in a sorted set, by position.
-local function walk_set(walk)
+local function walk_set(queue, walk)
+  local listing = queue.listing
   walk.at, walk.skip = walk.at + walk.skip, 0
   while walk.take > 0 do
-    if is_spent() then return false end
-    local count = math.min(walk.take, L.most - #L.ids, 2 * SAMPLE)
-    local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', base .. walk.state, walk.at, walk.at + count - 1)
+    if is_spent(queue) then return false end
+    local count = math.min(walk.take, listing.most - #listing.ids, 2 * SAMPLE)
+    local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. walk.state, walk.at, walk.at + count - 1)
     if #ids == 0 then return true end
-    for _, id in ipairs(ids) do list_job(id) end
+    for _, id in ipairs(ids) do list_job(queue, id) end
     walk.at, walk.take = walk.at + #ids, walk.take - #ids
   end
   return true
 end
 
--- @include lib/held
-
 -- Active jobs in the order they became active; jobs of one fetch by number: {started, number, id, first, n, take}, or without the last
 -- three for a record.
-local function active_jobs()
+local function active_jobs(queue)
   local jobs = {}
-  local takes = redis.call('HGETALL', base .. 'takes')
+  local takes = redis.call('HGETALL', queue.base .. 'takes')
   for i = 1, #takes, 2 do
-    local first, take = held_take(takes[i], takes[i + 1])
+    local first, take = Held.held_take(takes[i], takes[i + 1])
     local n = #take[2]
-    if n == 0 then n = held_frame(first, take) end
-    local brood = brood_in(take)
+    if n == 0 then n = Held.held_frame(queue, first, take) end
+    local brood = Frame.brood_in(take)
     for offset = 0, n - 1 do
       if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
-        jobs[#jobs + 1] = { take[1], first + offset, id_in(brood and brood[1], first + offset), first, n, take }
+        jobs[#jobs + 1] = { take[1], first + offset, Frame.id_in(brood and brood[1], first + offset), first, n, take }
       end
     end
   end
-  local records = redis.call('HGETALL', base .. 'active')
+  local records = redis.call('HGETALL', queue.base .. 'active')
   for i = 1, #records, 2 do
-    jobs[#jobs + 1] = { stored().active(records[i + 1])[1], number_of(records[i]), records[i] }
+    jobs[#jobs + 1] = { Stored.active(records[i + 1])[1], State.number_of(records[i]), records[i] }
   end
   table.sort(jobs, function(a, b)
     if a[1] ~= b[1] then return a[1] < b[1] end
@@ -252,23 +262,23 @@ local function active_jobs()
   return jobs
 end
 
-local function list_active(job)
+local function list_active(queue, job)
   local first, take = job[4], job[6]
   if not first then
-    list_job(job[3])
+    list_job(queue, job[3])
     return
   end
-  local body_of = frame_bodies(frame_at(first, job[5]))
-  list_job(job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil,
-    pa = parent_in(brood_in(take), first, job[2] - first) })
+  local body_of = Frame.frame_bodies(frame_at(queue, first, job[5]))
+  list_job(queue, job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil,
+    pa = Frame.parent_in(Frame.brood_in(take), first, job[2] - first) })
 end
 
-local function walk_active(walk)
-  local jobs = active_jobs()
+local function walk_active(queue, walk)
+  local jobs = active_jobs(queue)
   walk.at, walk.skip = walk.at + walk.skip, 0
   while walk.take > 0 and walk.at < #jobs do
-    if is_spent() then return false end
-    list_active(jobs[walk.back and #jobs - walk.at or walk.at + 1])
+    if is_spent(queue) then return false end
+    list_active(queue, jobs[walk.back and #jobs - walk.at or walk.at + 1])
     walk.at, walk.take = walk.at + 1, walk.take - 1
   end
   return true
@@ -276,30 +286,36 @@ end
 
 local SETS = { failed = true, delayed = true, prioritized = true, ['waiting-children'] = true }
 
-local function count_state(state)
-  if state == 'waiting' then return S.waiting end
-  if state == 'active' then return S.active end
-  if state == 'completed' then return S.completed end
-  return SETS[state] and redis.call('ZCARD', base .. state) or 0
+local function count_state(queue, state)
+  if state == 'waiting' then return queue.waiting end
+  if state == 'active' then return queue.active end
+  if state == 'completed' then return queue.completed end
+  return SETS[state] and redis.call('ZCARD', queue.base .. state) or 0
 end
 
 -- A walk over a state's jobs from rank start to stop, from the end that is nearer; nil when there are none.
-local function start_walk(type, start, stop, ascending)
+local function start_walk(queue, type, start, stop, ascending)
   local state = type == 'wait' and 'waiting' or type
-  local count = count_state(state)
+  local count = count_state(queue, state)
   local from, to = clamp_range(start, stop, count)
   if not from then return nil end
-  local is_far = (state == 'waiting' and S.gone == 0 or state == 'completed') and from > count - 1 - to
+  local is_far = (state == 'waiting' and queue.gone == 0 or state == 'completed') and from > count - 1 - to
   -- a stale reference is known by what stands before it
-  if state == 'waiting' and S.gone > 0 and not ascending then is_far = true end
+  if state == 'waiting' and queue.gone > 0 and not ascending then is_far = true end
   return { state = state, back = (not ascending) ~= is_far, turn = is_far, skip = is_far and count - 1 - to or from,
     take = to - from + 1, at = 0, passed = {} }
 end
 
 -- Goes on with a walk. True when it is done.
-local function go_on(walk)
-  if walk.state == 'waiting' then return walk_waiting(walk) end
-  if walk.state == 'completed' then return walk_completed(walk) end
-  if walk.state == 'active' then return walk_active(walk) end
-  return walk_set(walk)
+local function go_on(queue, walk)
+  if walk.state == 'waiting' then return walk_waiting(queue, walk) end
+  if walk.state == 'completed' then return walk_completed(queue, walk) end
+  if walk.state == 'active' then return walk_active(queue, walk) end
+  return walk_set(queue, walk)
 end
+
+return {
+  start = start,
+  start_walk = start_walk,
+  go_on = go_on,
+}

@@ -6,10 +6,16 @@
 --               its slots from multiples of every_ms
 -- An iteration to write is {id, slot, name, data, every_ms, priority, lifo, options, id_text}. options: the JSON text of its options, but for
 -- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot.
+local Delayed = require('delayed')
+local Events = require('events')
+local Line = require('line')
+local Priority = require('priority')
+local State = require('state')
+
 local COUNT_BYTES = 8
 
 local function iteration_id(scheduler, slot)
-  return 'repeat:' .. scheduler .. ':' .. whole(slot)
+  return 'repeat:' .. scheduler .. ':' .. State.whole(slot)
 end
 
 -- Count and fields of a stored scheduler; nil when it cannot be read.
@@ -34,42 +40,42 @@ local function next_slot(slot, every_ms, offset_ms, now_ms)
 end
 
 local function iteration_options(it, now_ms)
-  local slot = whole(it.slot)
-  return it.options .. '"timestamp":' .. whole(now_ms) .. ',"jobId":' .. it.id_text .. slot .. '","delay":'
-    .. whole(math.max(it.slot - now_ms, 0)) .. (it.every_ms == 0 and ',"prevMillis":' .. slot .. '}' or '}')
+  local slot = State.whole(it.slot)
+  return it.options .. '"timestamp":' .. State.whole(now_ms) .. ',"jobId":' .. it.id_text .. slot .. '","delay":'
+    .. State.whole(math.max(it.slot - now_ms, 0)) .. (it.every_ms == 0 and ',"prevMillis":' .. slot .. '}' or '}')
 end
 
 -- What iterations enter when their slot has come.
-local function enter_now(iterations)
+local function enter_now(queue, iterations)
   local ids, names, ranked, references, front = {}, {}, {}, {}, {}
   for i, it in ipairs(iterations) do
     ids[i], names[i] = it.id, it.name
     if it.priority ~= 0 then
-      append(ranked, it.priority * PRIORITY_STEP + next_place(), it.id)
+      Line.append(ranked, it.priority * Priority.PRIORITY_STEP + Priority.next_place(queue), it.id)
     elseif it.lifo then
       table.insert(front, 1, it.id)
     else
       references[#references + 1] = it.id
     end
   end
-  emit(2 * #ids, { 'B', ids, #ids, names, 'waiting' })
-  call_in_chunks('ZADD', base .. 'prioritized', ranked)
-  if #references > 0 then append_references(references) end
-  if #front > 0 then push_front(front) end
+  Events.emit(queue, 2 * #ids, { 'B', ids, #ids, names, 'waiting' })
+  Line.call_in_chunks('ZADD', queue.base .. 'prioritized', ranked)
+  if #references > 0 then Line.append_references(queue, references) end
+  if #front > 0 then Line.push_front(queue, front) end
 end
 
-local function enter_delayed(iterations)
+local function enter_delayed(queue, iterations)
   local ids, names, dues = {}, {}, {}
   for i, it in ipairs(iterations) do
     ids[i], names[i], dues[i] = it.id, it.name, it.slot
-    if it.priority ~= 0 then expect_priorities() end
+    if it.priority ~= 0 then Priority.expect_priorities(queue) end
   end
-  emit(2 * #ids, { 'B', ids, #ids, names, 'delayed', dues })
-  return delay_jobs(ids, dues)
+  Events.emit(queue, 2 * #ids, { 'B', ids, #ids, names, 'delayed', dues })
+  return Delayed.delay_jobs(queue, ids, dues)
 end
 
 -- Adds iterations, in order, and wakes who waits for them.
-local function add_iterations(iterations, now_ms)
+local function add_iterations(queue, iterations, now_ms)
   local fields, later, due = {}, {}, {}
   for i, it in ipairs(iterations) do
     fields[2 * i - 1] = it.id
@@ -77,9 +83,18 @@ local function add_iterations(iterations, now_ms)
     local list = it.slot > now_ms and later or due
     list[#list + 1] = it
   end
-  S.id = S.id + #iterations
-  call_in_chunks('HSET', base .. 'jobs', fields)
-  local sooner = #later > 0 and enter_delayed(later)
-  if #due > 0 then enter_now(due) end
-  if sooner or #due > 0 then wake() end
+  queue.id = queue.id + #iterations
+  Line.call_in_chunks('HSET', queue.base .. 'jobs', fields)
+  local sooner = #later > 0 and enter_delayed(queue, later)
+  if #due > 0 then enter_now(queue, due) end
+  if sooner or #due > 0 then Line.wake(queue) end
 end
+
+return {
+  COUNT_BYTES = COUNT_BYTES,
+  iteration_id = iteration_id,
+  read_scheduler = read_scheduler,
+  slot_after = slot_after,
+  next_slot = next_slot,
+  add_iterations = add_iterations,
+}

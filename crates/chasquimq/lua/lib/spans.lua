@@ -50,3 +50,13 @@ local function unfold_returned(of, parent, span)
   redis.call('HDEL', of .. 'returned:' .. parent, span)
   redis.call('HSET', of .. 'processed:' .. parent, unpack(pairs_in_span(span, values)))
 end
+
+return {
+  name_span = name_span,
+  read_span = read_span,
+  key_in_span = key_in_span,
+  keys_in_span = keys_in_span,
+  pairs_in_span = pairs_in_span,
+  unfold_pending = unfold_pending,
+  unfold_returned = unfold_returned,
+}

@@ -1,50 +1,83 @@
--- state: the queue's counters, one string of sixteen doubles read once and written once a script call.
--- Fields: id (last job number), cursor_ms and cursor_seq (last log entry that left the line), waiting, active and completed
--- (numbers of jobs), references (number of reference entries ever), event_ms and event_seq (last event), event_fresh
--- (events since the log was last marked, lib/trims), holes (waiting frames with a touched job), gone (stale references in the line),
--- max_events (cap of the event log, in events), place (lib/priority), flows (1: a job of this queue has had a parent or children),
--- max_length (lib/length; 0 = none).
-local S = {}
+-- state: a queue, as what runs in the server sees it: a table with its counters, which are read once and written once a call, and what the
+-- call has gathered of it. Every function takes the queue that it works on; a call that reaches several opens each of them (lib/visit).
+--   state  string of sixteen doubles: id (last job number), cursor_ms and cursor_seq (last log entry that left the line), waiting, active and
+--          completed (numbers of jobs), references (number of reference entries ever), event_ms and event_seq (last event), event_fresh
+--          (events since the log was last marked, lib/trims), holes (waiting frames with a touched job), gone (stale references in the
+--          line), max_events (cap of the event log, in events), place (lib/priority), flows (1: a job of this queue has had a parent or
+--          children), max_length (lib/length; 0 = none)
+--   memo:last-event  two doubles: event_ms and event_seq of a queue that was obliterated, kept a while: who listens waits for what comes behind it
+-- Also of a queue: base; raw (the state as it is stored); call, what all queues of a call share: home (the queue that it was sent to), queues
+-- (the others, by base), and what lib/parents and lib/records note; is_safe: the call has seen to it that it is not refused half-way.
 
--- @cold
+-- Tables whose lists are made when they are first asked for: most calls need few of them, and each that is made costs its making and its
+-- collection.
+local WITH_LISTS = {
+  __index = function(of, name)
+    local list = {}
+    of[name] = list
+    return list
+  end,
+}
+
+local FORMAT = '<dddddddddddddddd'
+
+local KINDS = { state = 'string', meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash', gone = 'hash',
+  jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset', ['waiting-children'] = 'zset',
+  completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string', stalled = 'string',
+  logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash',
+  ['metrics:failed'] = 'hash', ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }
+
 -- The number of a numbered job, for sorting; other ids come last. tonumber alone reads more than numbers, nan for one.
 local function number_of(id)
   return id:match('^%d+$') and tonumber(id) or math.huge
 end
 
 -- Ends the call: a key of the queue holds what is not of it.
-local function refuse_key(suffix, kind)
-  error({ err = 'WRONGTYPE Key ' .. base .. suffix .. ' holds a ' .. kind .. ', which is not of this queue' })
+local function refuse_key(queue, suffix, kind)
+  error({ err = 'WRONGTYPE Key ' .. queue.base .. suffix .. ' holds a ' .. kind .. ', which is not of this queue' })
 end
--- @warm
 
-local function load_state()
-  local raw = redis.call('GET', base .. 'state')
-  if raw then
-    S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
-      S.event_fresh, S.holes, S.gone, S.max_events, S.place, S.flows, S.max_length = struct.unpack('<dddddddddddddddd', raw)
-  else
-    -- a queue that is used for the first time: what lies under its names must not be somebody else's
-    for suffix, kind in pairs({ meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash',
-      gone = 'hash', jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset',
-      prioritized = 'zset', ['waiting-children'] = 'zset', completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string',
-      stalled = 'string', logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash',
-      ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }) do
-      local found = redis.call('TYPE', base .. suffix).ok
-      if found ~= 'none' and found ~= kind then
-        refuse_key(suffix, found)
-      end
-    end
-    S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active, S.completed, S.references, S.event_ms, S.event_seq,
-      S.event_fresh, S.holes, S.gone, S.max_events, S.place, S.flows, S.max_length = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10000, 0, 0, 0
+-- A queue that is used for the first time: what lies under its names must not be somebody else's.
+local function check_kinds(queue)
+  for suffix, kind in pairs(KINDS) do
+    local found = redis.call('TYPE', queue.base .. suffix).ok
+    if found ~= 'none' and found ~= kind then refuse_key(queue, suffix, found) end
   end
 end
 
-load_state()
+local function with_lists(of)
+  return setmetatable(of, WITH_LISTS)
+end
 
-local function save_state()
-  redis.call('SET', base .. 'state', struct.pack('<dddddddddddddddd', S.id, S.cursor_ms, S.cursor_seq, S.waiting, S.active,
-    S.completed, S.references, S.event_ms, S.event_seq, S.event_fresh, S.holes, S.gone, S.max_events, S.place, S.flows, S.max_length))
+-- call: that of the queue from which this one is reached; nil for the queue that the call was sent to. read: the state, if the caller
+-- has read it; false: there is none.
+local function open(base, call, read)
+  local queue = { base = base, call = call or false, raw = false, event_groups = {}, event_count = 0, id = 0, cursor_ms = 0, cursor_seq = 0,
+    waiting = 0, active = 0, completed = 0, references = 0, event_ms = 0, event_seq = 0, event_fresh = 0, holes = 0, gone = 0,
+    max_events = 10000, place = 0, flows = 0, max_length = 0 }
+  if not call then queue.call = with_lists({ home = queue, by_turn = false }) end
+  local raw = read
+  if raw == nil then raw = redis.call('GET', base .. 'state') end
+  if not raw then
+    check_kinds(queue)
+    local last = redis.call('GET', base .. 'memo:last-event')
+    if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end
+    return queue
+  end
+  queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references, queue.event_ms,
+    queue.event_seq, queue.event_fresh, queue.holes, queue.gone, queue.max_events, queue.place, queue.flows, queue.max_length =
+    struct.unpack(FORMAT, raw)
+  queue.raw = raw
+  return queue
+end
+
+local function save_state(queue)
+  local raw = struct.pack(FORMAT, queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references,
+    queue.event_ms, queue.event_seq, queue.event_fresh, queue.holes, queue.gone, queue.max_events, queue.place, queue.flows,
+    queue.max_length)
+  if raw == queue.raw then return end
+  redis.call('SET', queue.base .. 'state', raw)
+  queue.raw = raw
 end
 
 -- Lua prints large doubles in exponent form, which ids never have.
@@ -55,3 +88,13 @@ end
 local function entry_id(ms, seq)
   return string.format('%d-%d', ms, seq)
 end
+
+return {
+  number_of = number_of,
+  refuse_key = refuse_key,
+  with_lists = with_lists,
+  open = open,
+  save_state = save_state,
+  whole = whole,
+  entry_id = entry_id,
+}

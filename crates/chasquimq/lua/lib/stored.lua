@@ -1,7 +1,5 @@
--- stored: reads the MessagePack that lies under the queue's names. What is not of the form that scripts write raises nothing, which would
--- leave a script half done, and the queue for ever where it is: a job that cannot be read is failed by the worker that takes it.
--- Made at the first use: most calls read nothing of the kind, and each function that a call defines costs it time, and again for each
--- outer name that it uses. Hence what is on the way of every job reads by itself.
+-- stored: reads the MessagePack that lies under the queue's names. What is not of the form that we write raises nothing, which would
+-- leave a call half done, and the queue for ever where it is: a job that cannot be read is failed by the worker that takes it.
 --   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
 --   active(raw)            who holds a record: {started_ms, starts, owner, worker_name, claim}. What cannot be read is nobody's.
 --   run(raw)               lib/keep; nil when it cannot be read
@@ -10,86 +8,89 @@
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   start(vitals, active)  notes in a record's vitals when, how often and by whom it was started
 --   timestamp(blob, offset) the time with which a body or a frame starts
-local readers
+local Strays = require('strays')
 
-local function stored()
-  if readers then return readers end
-  local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
-    ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
-    nx = 'table' }
-  local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
-  local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
-  local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
-  local SPAN_KINDS = { 'number', 'number' }
-  local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
+local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
+  ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
+  nx = 'table' }
+local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
+local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
+local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
+local SPAN_KINDS = { 'number', 'number' }
+local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
 
-  local function are_kinds(list, kinds)
-    for i = 1, #kinds do
-      if type(list[i]) ~= kinds[i] then return false end
-    end
-    return true
+local function are_kinds(list, kinds)
+  for i = 1, #kinds do
+    if type(list[i]) ~= kinds[i] then return false end
   end
-
-  local function read_list(raw, kinds)
-    if not raw then return nil end
-    local ok, list = pcall(cmsgpack.unpack, raw)
-    return ok and type(list) == 'table' and are_kinds(list, kinds) and list or nil
-  end
-
-  local function is_vital(field, value)
-    local kind = VITAL_KINDS[field]
-    if not kind then return true end
-    if type(value) ~= kind then return false end
-    -- neither NaN nor infinite
-    if kind == 'number' then return value - value == 0 end
-    if field == 'pa' then
-      return are_kinds(value, PARENT_KINDS) and ((value[4] == nil and value[5] == nil) or are_kinds({ value[4], value[5] }, SPAN_KINDS))
-    end
-    return field ~= 'nx' or (are_kinds(value, NEXT_KINDS) and are_kinds(value[1], NEXT_ITEM_KINDS)
-      and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
-  end
-
-  readers = {}
-
-  function readers.vitals(raw)
-    local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
-    for field, value in pairs(vitals) do
-      if not is_vital(field, value) then return { df = 'could not be read: a job\'s vitals' } end
-    end
-    return vitals
-  end
-
-  function readers.active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '', 0 } end
-
-  function readers.run(raw)
-    local run = read_list(raw, RUN_KINDS)
-    local sound = run and run[1] >= 1 and run[1] <= 64 and run[2] >= 1 and run[2] < 2 ^ 53 and run[3] >= 1 and run[3] <= 64
-    if run and type(run[7]) ~= 'string' then run[7] = nil end
-    return sound and run or nil
-  end
-
-  function readers.list(raw) return read_list(raw, {}) or {} end
-  function readers.body(raw) return read_list(raw, BODY_KINDS) or { 0, '{}', '', '{}' } end
-
-  function readers.ids(blob)
-    local ids = read_list(blob, {}) or { 0 }
-    local sound = true
-    for i = 1, #ids do sound = sound and type(ids[i]) == 'string' end
-    if sound then return ids end
--- @include lib/strays
-    return readable_ids(blob)
-  end
-
-  function readers.start(vitals, active)
-    vitals.po, vitals.as = active[1], active[2]
-    -- a worker without a name leaves that of the one before
-    if active[4] ~= '' then vitals.pb = active[4] end
-  end
-
-  function readers.timestamp(blob, offset)
-    local ok, _, timestamp = pcall(cmsgpack.unpack_one, blob, offset)
-    return ok and type(timestamp) == 'number' and timestamp or 0
-  end
-
-  return readers
+  return true
 end
+
+local function read_list(raw, kinds)
+  if not raw then return nil end
+  local ok, list = pcall(cmsgpack.unpack, raw)
+  return ok and type(list) == 'table' and are_kinds(list, kinds) and list or nil
+end
+
+local function is_vital(field, value)
+  local kind = VITAL_KINDS[field]
+  if not kind then return true end
+  if type(value) ~= kind then return false end
+  -- neither NaN nor infinite
+  if kind == 'number' then return value - value == 0 end
+  if field == 'pa' then
+    return are_kinds(value, PARENT_KINDS) and ((value[4] == nil and value[5] == nil) or are_kinds({ value[4], value[5] }, SPAN_KINDS))
+  end
+  return field ~= 'nx' or (are_kinds(value, NEXT_KINDS) and are_kinds(value[1], NEXT_ITEM_KINDS)
+    and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
+end
+
+local function vitals(raw)
+  local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
+  for field, value in pairs(vitals) do
+    if not is_vital(field, value) then return { df = 'could not be read: a job\'s vitals' } end
+  end
+  return vitals
+end
+
+local function active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '', 0 } end
+
+local function run(raw)
+  local run = read_list(raw, RUN_KINDS)
+  local sound = run and run[1] >= 1 and run[1] <= 64 and run[2] >= 1 and run[2] < 2 ^ 53 and run[3] >= 1 and run[3] <= 64
+  if run and type(run[7]) ~= 'string' then run[7] = nil end
+  return sound and run or nil
+end
+
+local function list(raw) return read_list(raw, {}) or {} end
+local function body(raw) return read_list(raw, BODY_KINDS) or { 0, '{}', '', '{}' } end
+
+local function ids(blob)
+  local ids = read_list(blob, {}) or { 0 }
+  local sound = true
+  for i = 1, #ids do sound = sound and type(ids[i]) == 'string' end
+  if sound then return ids end
+  return Strays.readable_ids(blob)
+end
+
+local function start(vitals, active)
+  vitals.po, vitals.as = active[1], active[2]
+  -- a worker without a name leaves that of the one before
+  if active[4] ~= '' then vitals.pb = active[4] end
+end
+
+local function timestamp(blob, offset)
+  local ok, _, timestamp = pcall(cmsgpack.unpack_one, blob, offset)
+  return ok and type(timestamp) == 'number' and timestamp or 0
+end
+
+return {
+  vitals = vitals,
+  active = active,
+  run = run,
+  list = list,
+  body = body,
+  ids = ids,
+  start = start,
+  timestamp = timestamp,
+}

@@ -126,6 +126,7 @@ struct Shared {
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
     told_eviction: AtomicBool,
+    needs_scripts: AtomicBool,
     // what the latest server process calls itself, and how often it was another than the last
     run_id: Mutex<String>,
     servers: AtomicU64,
@@ -164,6 +165,7 @@ impl Connection {
                 connecting: tokio::sync::Mutex::new(()),
                 closed: watch::Sender::new(false),
                 told_eviction: AtomicBool::new(false),
+                needs_scripts: AtomicBool::new(false),
                 run_id: Mutex::default(),
                 servers: AtomicU64::new(0),
                 others: Mutex::default(),
@@ -361,6 +363,16 @@ impl Connection {
             (self.shared.listener)(ConnectionEvent::Lost);
             (self.shared.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
         }
+    }
+
+    /// Whether the server, or what it allows this user, knows no functions.
+    pub(super) fn needs_scripts(&self) -> bool {
+        self.shared.needs_scripts.load(Ordering::Relaxed)
+    }
+
+    /// From now on calls go as scripts.
+    pub(super) fn use_scripts(&self) {
+        self.shared.needs_scripts.store(true, Ordering::Relaxed);
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].

@@ -5,14 +5,16 @@ use redis::Value;
 use super::conn::Connection;
 use crate::error::{Error, Result};
 
-/// A Lua script of the engine.
+/// A transition of the engine (`lua/`): a function of its library in the server, or, where there are no functions, a script.
 #[derive(Debug)]
 pub struct Script {
     /// File name under `lua/`, without the suffix.
     pub name: &'static str,
-    /// The text that is sent.
+    /// Name of its function.
+    pub function: &'static str,
+    /// The text of its script.
     pub text: &'static str,
-    /// Its SHA-1.
+    /// The text's SHA-1.
     pub sha: &'static str,
 }
 
@@ -60,12 +62,30 @@ impl From<bool> for Arg<'_> {
     }
 }
 
+/// How often a library that somebody flushes is loaded again for one call, before the call goes as a script.
+const LOADS: usize = 3;
+
 impl Script {
-    /// Runs the script by its hash; a server that does not know it is sent the text, and keeps it.
-    /// The call is sent again when the connection breaks, so the script must bear being carried out twice.
+    /// Calls the function; a server that does not know the library is sent it, and keeps it. What cannot have it is sent the script.
+    /// The call is sent again when the connection breaks, so it must bear being carried out twice.
     /// # Errors
     /// As [`Connection::send`], and [`Error::NoScripts`].
     pub async fn run(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
+        for _ in 0..LOADS {
+            if connection.needs_scripts() {
+                break;
+            }
+            match self.send(connection, "FCALL", self.function, base, args).await {
+                Err(Error::Server(message)) if is_no_function(&message) => {
+                    if !load(connection).await? {
+                        break;
+                    }
+                }
+                Err(Error::NoScripts(_)) => connection.use_scripts(),
+                Err(Error::Server(message)) if is_denied(&message, "fcall") => connection.use_scripts(),
+                done => return done,
+            }
+        }
         match self.send(connection, "EVALSHA", self.sha, base, args).await {
             Err(Error::Server(message)) if message.starts_with("NOSCRIPT") => {
                 self.send(connection, "EVAL", self.text, base, args).await
@@ -99,12 +119,13 @@ impl Script {
         [STEP.sha, ADD_FRAMES.sha, ADD.sha].contains(&self.sha)
     }
 
-    /// The script as one command by its hash, for a connection of the caller's own.
-    pub fn packed(&self, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
+    /// The call as one command, for a connection of the caller's own. Any error may mean that [`Script::run`] is to be tried.
+    pub fn packed(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
+        let (how, name) = self.how(connection);
         let bytes: usize = args.iter().map(Arg::room).sum();
         let mut packed = Vec::with_capacity(bytes + base.len() + 128);
         push_line(&mut packed, b'*', 4 + args.len() as u64);
-        for part in ["EVALSHA", self.sha, "1", base] {
+        for part in [how, name, "1", base] {
             push_bulk(&mut packed, part.as_bytes());
         }
         for arg in args {
@@ -119,9 +140,17 @@ impl Script {
         packed
     }
 
-    /// The script as one command by its hash, for a pipeline.
-    pub fn by_hash(&self, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
-        self.command("EVALSHA", self.sha, base, args)
+    /// The call as one command, for a pipeline. Any error may mean that [`Script::run`] is to be tried.
+    pub fn by_name(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
+        let (how, name) = self.how(connection);
+        self.command(how, name, base, args)
+    }
+
+    fn how(&self, connection: &Connection) -> (&'static str, &'static str) {
+        match connection.needs_scripts() {
+            true => ("EVALSHA", self.sha),
+            false => ("FCALL", self.function),
+        }
     }
 
     fn command(&self, how: &str, script: &str, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
@@ -134,6 +163,35 @@ impl Script {
             };
         }
         command
+    }
+}
+
+fn is_no_function(message: &str) -> bool {
+    message.starts_with("ERR Function not found")
+}
+
+fn is_denied(message: &str, command: &str) -> bool {
+    message.starts_with("NOPERM") && message.contains(&format!("'{command}"))
+}
+
+/// Sends the server the library. False when it cannot have it: then calls go as scripts, this one at least.
+async fn load(connection: &Connection) -> Result<bool> {
+    match connection
+        .send_write(redis::cmd("FUNCTION").arg("LOAD").arg(LIBRARY))
+        .await
+    {
+        Ok(_) => Ok(true),
+        // another connection was faster
+        Err(Error::Server(message)) if message.starts_with("ERR Library") && message.ends_with("already exists") => {
+            Ok(true)
+        }
+        Err(Error::Server(message)) => {
+            if is_denied(&message, "function") || message.starts_with("ERR") {
+                connection.use_scripts();
+            }
+            Ok(false)
+        }
+        Err(other) => Err(other),
     }
 }
 
@@ -183,7 +241,11 @@ mod tests {
             Arg::from(""),
             Arg::from(blob.as_slice()),
         ];
-        let command = ADD.by_hash("{bull:q}:", &args).get_packed_command();
-        assert_eq!(ADD.packed("{bull:q}:", &args), command);
+        let connection = Connection::new(crate::server::ConnectOptions::default(), |_| {});
+        for _ in 0..2 {
+            let command = ADD.by_name(&connection, "{bull:q}:", &args).get_packed_command();
+            assert_eq!(ADD.packed(&connection, "{bull:q}:", &args), command);
+            connection.use_scripts();
+        }
     }
 }

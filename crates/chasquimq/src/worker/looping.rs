@@ -21,7 +21,7 @@ use super::{
     fetch::{Answer, Batch, Extra, Holdings},
     finish::{Defaults, Failure, Flush, Outcomes, Rejected},
     lane::WaitLane,
-    pace::Pace,
+    pace::{Pace, SHARE},
     portion,
     wait::{Behind, Pending, Waiter, Woken},
     Command, Message, Sink, WorkerOptions,
@@ -64,6 +64,8 @@ pub(super) struct Loop {
     holdings: Holdings,
     pace: Pace,
     flushes: Vec<Flush>,
+    /// When the first of them came.
+    ended_since: Option<Instant>,
     // what is to be told of a flush of which a part is recorded
     recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
@@ -131,6 +133,7 @@ impl Loop {
             holdings: Holdings::default(),
             pace: Pace::new(),
             flushes: Vec::new(),
+            ended_since: None,
             recorded: Default::default(),
             refused: Arc::default(),
             step_number: 0,
@@ -231,7 +234,27 @@ impl Loop {
 
     fn has_step_to_take(&self) -> bool {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        !self.flushes.is_empty() || (self.fetching && self.look_again && !steps)
+        let has_ends = !self.flushes.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
+        has_ends || (self.fetching && self.look_again && !steps)
+    }
+
+    /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
+    /// waits for the step.
+    fn shares_until(&self) -> Option<Instant> {
+        let ended: usize = self.flushes.iter().map(|flush| flush.completed.len()).sum();
+        let is_plain = |flush: &Flush| flush.others.is_empty() && !flush.completed.is_empty();
+        let is_waited_for = !self.fetching
+            || self.look_again
+            || self.room_changed
+            || self.caller.is_foreign()
+            || self.options.limiter.is_some()
+            || !self.closing.is_empty()
+            || !self.pausing.is_empty();
+        let is_busy = self.holdings.jobs() as usize >= ended + self.options.concurrency as usize;
+        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.pace.shares(ended) {
+            return None;
+        }
+        Some(self.ended_since? + SHARE)
     }
 
     fn hear(&mut self, command: Command) {
@@ -263,6 +286,9 @@ impl Loop {
             }
             Command::Finish(flush) => {
                 self.caller.says(flush.now_ms);
+                if self.flushes.is_empty() {
+                    self.ended_since = Some(Instant::now());
+                }
                 self.flushes.push(flush);
             }
             Command::Tick { now_ms } => {
@@ -294,7 +320,8 @@ impl Loop {
         let due = self.due.next().filter(|_| self.fetching && self.hungry && !steps);
         let renewal = self.next_renewal.filter(|_| self.holdings.jobs() > 0);
         let rested = self.limited_until.filter(|_| self.fetching);
-        [surplus, due, renewal, rested, self.next_scan]
+        let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
+        [surplus, due, renewal, rested, shared, self.next_scan]
             .into_iter()
             .flatten()
             .min()
@@ -488,7 +515,7 @@ impl Loop {
                 }
             };
             let next_asked = self.ask(&next, brought);
-            let command = STEP.by_hash(&self.keys.base, &self.step_args(&next_asked, &next));
+            let command = STEP.by_name(&self.connection, &self.keys.base, &self.step_args(&next_asked, &next));
             let connection = self.connection.clone();
             let mut answer = std::pin::pin!(async move { connection.send_write(&command).await });
             let early = poll_once(answer.as_mut()).await;
@@ -519,6 +546,7 @@ impl Loop {
         let has_other_work = !self.fetching
             || self.connection.servers() != self.servers
             || self.flushes.is_empty()
+            || self.shares_until().is_some()
             || self.caller.is_foreign()
             || self.options.limiter.is_some()
             || self.waiter.pending != Pending::Nothing
@@ -808,7 +836,11 @@ impl Loop {
             number: self.wait_number,
             want,
         };
-        let step = STEP.by_hash(&self.keys.base, &self.step_args(&asked, &Outcomes::none(0)));
+        let step = STEP.by_name(
+            &self.connection,
+            &self.keys.base,
+            &self.step_args(&asked, &Outcomes::none(0)),
+        );
         let lease = self.options.lock_renew_time.map(|time| time / 2);
         self.waiter.wait_and_step(time, behind, step, lease, &mut self.holdings);
     }

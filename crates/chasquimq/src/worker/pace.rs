@@ -15,6 +15,11 @@ const MOST: f64 = 2048.0;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Watches how fast jobs end.
+/// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
+pub(super) const SHARE: Duration = Duration::from_millis(2);
+/// So many share a step cheaply enough.
+const ENOUGH: usize = 6;
+
 #[derive(Debug)]
 pub(super) struct Pace {
     seen: u64,
@@ -85,6 +90,11 @@ impl Pace {
     }
 
     /// When surplus, if there is any, has waited too long.
+    /// Whether more may be expected to end soon that could share a step with these.
+    pub(super) fn shares(&self, ended: usize) -> bool {
+        ended < ENOUGH && self.seen >= SEEN_BEFORE_SURPLUS && self.per_ms * SHARE.as_secs_f64() * 1000.0 >= 1.0
+    }
+
     pub(super) fn patience_ends(&self) -> Instant {
         self.since + PATIENCE
     }
@@ -131,6 +141,23 @@ mod tests {
         }
         let (_, surplus) = pace.ask(0, 10);
         assert!(surplus > 300, "{surplus}");
+    }
+
+    #[test]
+    fn ends_wait_for_others_that_are_expected() {
+        let mut pace = Pace {
+            seen: 100,
+            per_ms: 1.0,
+            since: Instant::now(),
+            jobs: 0,
+            busy: Duration::ZERO,
+        };
+        assert!(pace.shares(1));
+        assert!(!pace.shares(6));
+        pace.per_ms = 0.2;
+        assert!(!pace.shares(1));
+        pace.forget();
+        assert!(!pace.shares(1));
     }
 
     #[test]

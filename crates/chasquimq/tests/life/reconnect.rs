@@ -57,7 +57,7 @@ async fn killed_connections_and_forgotten_scripts_disturb_nobody() {
     let mut killed = 0;
     for round in 1..=ROUNDS {
         if round % 2 == 0 {
-            world.server::<()>(&["SCRIPT", "FLUSH"]);
+            world.server::<()>(&["FUNCTION", "FLUSH"]);
         }
         world.add_plain(20).await;
         killed += kill_clients(&mut world, &name);

@@ -9,13 +9,16 @@ use std::{
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
 const VARIADIC: [(&str, &str); 5] = [
-    ("add", "ARGV[next_blob]"),
-    ("add_frames", "ARGV[at"),
-    ("add_flows", "ARGV[FIRST_BODY"),
-    ("step", "unpack(ARGV, 15)"),
-    ("step_job", "unpack(ARGV, 13)"),
+    ("add", "args[next_blob]"),
+    ("add_frames", "args[at"),
+    ("add_flows", "args[FIRST_BODY"),
+    ("step", "unpack(args, 15)"),
+    ("step_job", "unpack(args, 13)"),
 ];
-const MOST_PARAMETERS: usize = 5;
+const MOST_PARAMETERS: usize = 6;
+
+/// How a transition's function begins.
+const FUNCTION: &str = "\nreturn function(keys";
 
 struct File {
     name: String,
@@ -64,12 +67,16 @@ impl File {
         (names, more.is_some())
     }
 
-    /// The `local` lines right below the header.
+    /// The code of the function.
+    fn function(&self) -> &str {
+        let behind = self.text.split_once(FUNCTION).map_or("", |(_, code)| code);
+        behind.split_once('\n').map_or("", |(_, code)| code)
+    }
+
+    /// The `local` lines at its top.
     fn bindings(&self) -> String {
-        let code = self.text.lines().skip_while(|line| line.starts_with("--"));
-        code.take_while(|line| line.starts_with("local "))
-            .collect::<Vec<_>>()
-            .join("\n")
+        let bindings = self.function().lines().take_while(|line| line.starts_with("  local "));
+        bindings.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -169,16 +176,21 @@ fn arguments_are_those_of_the_header_bound_in_its_order() {
     for script in scripts() {
         let (promised, more) = script.promised();
         let bindings = script.bindings();
-        if indexes(&bindings, "KEYS") != [1] {
+        if indexes(&bindings, "keys") != [1] {
             wrong.push(format!("{}: the base is bound once", script.name));
         }
-        let used = indexes(&bindings, "ARGV");
+        let used = indexes(&bindings, "args");
         if used != (1..=promised.len()).collect::<Vec<_>>() {
             wrong.push(format!("{}: header {promised:?}, bound {used:?}", script.name));
         }
         let mut bound = Vec::new();
-        for line in bindings.lines().filter(|line| line.contains("ARGV[")) {
-            let names = line.trim_start_matches("local ").split(" = ").next().unwrap_or("");
+        for line in bindings.lines().filter(|line| line.contains("args[")) {
+            let names = line
+                .trim_start()
+                .trim_start_matches("local ")
+                .split(" = ")
+                .next()
+                .unwrap_or("");
             bound.extend(names.split(", ").map(str::to_owned));
         }
         if bound != promised {
@@ -198,18 +210,12 @@ fn arguments_are_those_of_the_header_bound_in_its_order() {
 fn inputs_are_read_in_the_first_lines_only() {
     let mut wrong = Vec::new();
     for script in scripts() {
-        let below = &script.text[script.header().join("\n").len() + 1 + script.bindings().len()..];
-        let mut below = below.to_owned();
+        let mut below = script.function()[script.bindings().len()..].to_owned();
         if let Some((_, read)) = VARIADIC.iter().find(|(name, _)| script.name == *name) {
             below = below.replace(read, "");
         }
-        if below.contains("KEYS[") || below.contains("ARGV[") {
-            wrong.push(format!("{}: KEYS or ARGV below the first lines", script.name));
-        }
-    }
-    for library in libraries() {
-        if library.text.contains("KEYS[") || library.text.contains("ARGV[") {
-            wrong.push(format!("lib/{}: KEYS or ARGV", library.name));
+        if below.contains("keys[1]") || below.contains("args[") {
+            wrong.push(format!("{}: keys or args below the first lines", script.name));
         }
     }
     nothing_wrong(wrong);
@@ -218,32 +224,14 @@ fn inputs_are_read_in_the_first_lines_only() {
 #[test]
 fn every_local_is_used() {
     let mut wrong = Vec::new();
-    let (scripts, libraries) = (scripts(), libraries());
-    let everything: String = scripts
-        .iter()
-        .chain(&libraries)
-        .flat_map(|file| file.lines())
-        .map(|line| bare(line) + "\n")
-        .collect();
-    for (file, is_library) in scripts
-        .iter()
-        .map(|file| (file, false))
-        .chain(libraries.iter().map(|file| (file, true)))
-    {
+    for file in scripts().iter().chain(&libraries()) {
         let lines: Vec<String> = file.lines().into_iter().map(bare).collect();
         for (at, line) in lines.iter().enumerate() {
-            // what a library declares at its top is for the scripts that include it
-            let is_shared = is_library && indent(line) == 0;
-            let scope: String = if is_shared {
-                everything.clone()
-            } else {
-                let rest = lines[at..].iter().enumerate();
-                let inside =
-                    rest.take_while(|(i, other)| *i == 0 || other.trim().is_empty() || indent(other) >= indent(line));
-                inside.map(|(_, other)| other.clone() + "\n").collect()
-            };
-            // every library uses the base
-            for name in declared(line).into_iter().filter(|name| name != "base") {
+            let rest = lines[at..].iter().enumerate();
+            let inside =
+                rest.take_while(|(i, other)| *i == 0 || other.trim().is_empty() || indent(other) >= indent(line));
+            let scope: String = inside.map(|(_, other)| other.clone() + "\n").collect();
+            for name in declared(line) {
                 if words(&scope).filter(|word| *word == name).count() < 2 {
                     wrong.push(format!("{}:{}: {name} is not used", file.name, at + 1));
                 }
@@ -251,6 +239,35 @@ fn every_local_is_used() {
         }
     }
     nothing_wrong(wrong);
+}
+
+#[test]
+fn what_a_module_gives_is_used_elsewhere() {
+    let (scripts, libraries) = (scripts(), libraries());
+    let everything: String = scripts
+        .iter()
+        .chain(&libraries)
+        .map(|file| file.text.as_str())
+        .collect();
+    let mut wrong = Vec::new();
+    for library in &libraries {
+        let given = library.text.rsplit_once("\nreturn {\n").map_or("", |(_, given)| given);
+        for name in given
+            .lines()
+            .filter_map(|line| line.trim().split_once(" = "))
+            .map(|(name, _)| name)
+        {
+            if !everything.contains(&format!("{}.{name}", alias(&library.name))) {
+                wrong.push(format!("lib/{}: nobody uses its {name}", library.name));
+            }
+        }
+    }
+    nothing_wrong(wrong);
+}
+
+/// What files that need a module call it.
+fn alias(module: &str) -> String {
+    module[..1].to_uppercase() + &module[1..]
 }
 
 /// Names that a line declares, parameters included.
@@ -299,7 +316,7 @@ fn functions_take_few_parameters() {
     for file in libraries() {
         for line in file.lines() {
             let parameters = parameters(&bare(line)).len();
-            // an event has an event, a job, where it was, and a field with its value: five
+            // a queue, and of an event: its name, a job, where it was, and a field with its value
             if parameters > MOST_PARAMETERS {
                 wrong.push(format!("lib/{}: {line}", file.name));
             }

@@ -68,7 +68,10 @@ fn everything_goes_in_steps() {
     }
     assert!(steps > 0);
     // leases and memories end by themselves, and workers still use them
-    assert_eq!(queue.probe.suffixes(), ["lease:w", "memo:c:0", "memo:u:1", "memo:w:s"]);
+    assert_eq!(
+        queue.probe.suffixes(),
+        ["lease:w", "memo:c:0", "memo:last-event", "memo:u:1", "memo:w:s"]
+    );
 }
 
 #[test]
@@ -81,11 +84,25 @@ fn an_obliterated_queue_starts_again() {
 }
 
 #[test]
+fn events_go_on_behind_the_last_one_of_before() {
+    let mut queue = full();
+    run!(queue, PAUSE, 1002, 1);
+    queue.skip_events();
+    while obliterate(&mut queue, 1000, 1) != Value::Int(0) {}
+    assert_ne!(queue.command("PTTL", "memo:last-event", &[]), Value::Int(-1));
+    // in the same millisecond, and by a clock that is slow
+    queue.add(1002, Plan::new().frame(1));
+    queue.events_are("[A 1 1 a]");
+    queue.add(700, Plan::new().frame(1));
+    queue.events_are("[A 2 1 a]");
+}
+
+#[test]
 fn a_queue_without_records_goes_at_once() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
     run!(queue, PAUSE, 1002, 1);
     assert_eq!(obliterate(&mut queue, 1, 0), Value::Int(0));
-    assert_eq!(queue.probe.suffixes(), ["memo:c:0"]);
+    assert_eq!(queue.probe.suffixes(), ["memo:c:0", "memo:last-event"]);
 }
 
 #[test]
@@ -114,7 +131,7 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
         steps += 1;
         assert!(steps < 100, "no end");
     }
-    assert_eq!(queue.probe.suffixes(), ["memo:f:0"]);
+    assert_eq!(queue.probe.suffixes(), ["memo:f:0", "memo:last-event"]);
     other.key_is("front", "x");
     other.key_is(
         "vitals",

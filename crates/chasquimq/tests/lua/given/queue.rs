@@ -1,10 +1,13 @@
 //! A queue in the hands of a script test: runs one script at a time, and shows the keys and events it left as text.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Once},
+    time::Duration,
+};
 
 use chasquimq::{
     pack::Packer,
-    server::script::{Script, ADD, ADD_FLOWS, LIST_JOBS, STEP},
+    server::script::{Script, ADD, ADD_FLOWS, LIBRARY, LIST_JOBS, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -28,6 +31,15 @@ macro_rules! run {
 }
 pub(crate) use run;
 
+static LOADED: Once = Once::new();
+
+fn load(connection: &mut redis::Connection) {
+    let loaded: redis::RedisResult<String> = redis::cmd("FUNCTION").arg("LOAD").arg(LIBRARY).query(connection);
+    if let Err(error) = loaded {
+        assert!(error.to_string().contains("already exists"), "{error}");
+    }
+}
+
 pub struct TestQueue {
     pub probe: Probe,
     told: (u64, u64),
@@ -36,8 +48,10 @@ pub struct TestQueue {
 
 impl TestQueue {
     pub fn fresh() -> Self {
+        let mut probe = Probe::fresh();
+        LOADED.call_once(|| load(&mut probe.connection));
         Self {
-            probe: Probe::fresh(),
+            probe,
             told: (0, 0),
             number: 0,
         }
@@ -50,10 +64,15 @@ impl TestQueue {
         queue
     }
 
-    // by its text, not its hash: another test may empty the server's script cache at any time
+    /// A call of the library's function; of the script where `CHASQUIMQ_TEST_SCRIPTS` is set: by its text, not its hash, as another test
+    /// may empty the server's script cache at any time.
     pub fn call(&self, script: &Script) -> redis::Cmd {
-        let mut call = redis::cmd("EVAL");
-        call.arg(script.text).arg(1).arg(&self.probe.keys.base);
+        let (how, what) = match std::env::var_os("CHASQUIMQ_TEST_SCRIPTS") {
+            Some(_) => ("EVAL", script.text),
+            None => ("FCALL", script.function),
+        };
+        let mut call = redis::cmd(how);
+        call.arg(what).arg(1).arg(&self.probe.keys.base);
         call
     }
 
