@@ -5,6 +5,12 @@ local function held_take(field, raw)
   return tonumber(field) or 0, read_take(raw) or { 0, '', '', '', 0 }
 end
 
+-- The claim of a take or of who holds a record, a whole number; ANY_CLAIM when it cannot be read.
+local function held_claim(held)
+  local claim = held[5]
+  return type(claim) == 'number' and claim % 1 == 0 and claim or ANY_CLAIM
+end
+
 -- Number of jobs and blob of one. Of a frame that is gone from the log the take knows how many jobs it had, unless it had all of them.
 local function held_frame(first, take)
   local entry = redis.call('XRANGE', base .. 'log', entry_id(first, 0), entry_id(first, REFERENCE_SEQ), 'COUNT', 1)[1]
