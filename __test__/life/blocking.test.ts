@@ -165,6 +165,19 @@ describe('calls that reach very many jobs', () => {
     },
   );
 
+  it('list and clean delayed jobs of 100 KB', { timeout: MINUTES }, async () => {
+    const data = 'd'.repeat(100_000);
+    for (let i = 0; i < 600; i += 50) {
+      await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'j', data, opts: { delay: 3_600_000 } })));
+    }
+    await watch();
+    expect((await queue.getJobs(['delayed'])).every((job) => job.data === data)).toBe(true);
+    expect(await queue.clean(0, 500, 'delayed')).toHaveLength(500);
+    await queue.promoteJobs();
+    expect((await queue.getJobs(['waiting'])).every((job) => job.data === data)).toBe(true);
+    expect(await queue.clean(0, 0, 'wait')).toHaveLength(100);
+  });
+
   it('list thousands of schedulers', { timeout: MINUTES }, async () => {
     const ids = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
     await Promise.all(ids.map((id) => queue.upsertJobScheduler(id, { every: 3_600_000 }, { name: 'x' })));

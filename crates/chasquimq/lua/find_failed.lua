@@ -2,11 +2,11 @@
 -- KEYS    base (also: failed jobs vitals traces)
 -- ARGV    filter (MessagePack, lib/pick), offset (failed jobs looked at before), skip (picked jobs to pass over), take (jobs to give)
 -- RETURNS {offset (-1 = done), skip left, jobs}; jobs as those of read_jobs
--- ERRORS  none      EVENTS none      COST O(500 jobs, or 4 MiB of them)
+-- ERRORS  none      EVENTS none      COST O(500 jobs, or 1 MiB of them)
 -- SOURCE  none: an extension
 local base = KEYS[1]
 local filter, offset, skip, take = cmsgpack.unpack(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local PAGE = 500
+local PAGE, TRACES = 500, { 'traces' }
 
 -- @include lib/stored
 -- @include lib/pick
@@ -18,7 +18,7 @@ end
 local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', bound(filter.before_ms, '+inf'), bound(filter.after_ms, '-inf'),
   'LIMIT', offset, PAGE)
 local picked, found = pick_records(filter, ids), {}
-local looked = 0
+local looked, bytes = 0, 0
 for i = 1, #picked do
   if take == 0 then break end
   looked = i
@@ -26,6 +26,11 @@ for i = 1, #picked do
     if skip > 0 then
       skip = skip - 1
     else
+      bytes = bytes + field_bytes(TRACES, ids[i])
+      if bytes > MAX_BYTES and #found > 0 then
+        looked = i - 1
+        break
+      end
       take = take - 1
       found[#found + 1] = ids[i]
     end

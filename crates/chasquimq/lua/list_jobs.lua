@@ -18,7 +18,7 @@ local ascending, ids_only, cursor = ARGV[4] == '1', ARGV[5] == '1', ARGV[6]
 -- @include lib/ranks
 
 -- ids are short
-if ids_only then L.most = 5000 end
+if ids_only then L.most, L.hashes = 5000, {} end
 
 local parts, states = {}, {}
 local index, walk = 1, nil

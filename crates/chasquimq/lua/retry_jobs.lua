@@ -77,11 +77,12 @@ local function move_failed(page)
   local ids, going = {}, {}
   for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
   local picked = (filter.names or filter.error ~= '') and pick_records(filter, ids)
-  for i = 1, picked and #picked or #ids do
+  local looked = picked and #picked or last_fitting({ 'vitals' }, ids, 1, 0)
+  for i = 1, looked do
     if not picked or picked[i] then going[#going + 1] = ids[i] end
   end
   move_records(going)
-  offset = offset + (picked and #picked or #ids) - #going
+  offset = offset + looked - #going
 end
 
 -- Runs and records may alternate, and move in order.

@@ -3,24 +3,33 @@
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
-local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 1048576, 50
+-- @include lib/fitting
+local MOST_JOBS, MOST_ENTRIES, PAGE = 1000, 1000, 100
+local OWN, RUNS = { 'jobs', 'vitals', 'traces' }, { 'runs' }
 
--- What a step has found: id, and for jobs of a frame body and vitals. What it has cost.
-local L = { most = MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0 }
+-- What a step has found: id, and for jobs of a frame body and vitals. What it has cost. Records are read at the end: hashes, in which each
+-- has its parts, tell what that will cost.
+local L = { most = MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0, hashes = OWN }
 
 local function is_spent()
-  return #L.ids >= L.most or L.entries >= MOST_ENTRIES or L.bytes >= MOST_BYTES
+  return #L.ids >= L.most or L.entries >= MOST_ENTRIES or L.bytes >= MAX_BYTES
 end
 
 local function list_job(id, body, vitals)
   local n = #L.ids + 1
   L.ids[n], L.bodies[n], L.vitals[n] = id, body or false, vitals or false
-  if body then
-    L.bytes = L.bytes + #body
-  elseif n % SAMPLE == 1 then
-    -- records are read at the end: one in so many tells how large they are
-    L.bytes = L.bytes + SAMPLE * redis.call('HSTRLEN', base .. 'jobs', id)
+  L.bytes = L.bytes + (body and #body or field_bytes(L.hashes, id))
+end
+
+-- Lists records until the step has enough. Gives how many.
+local function list_records(ids, from, to, turned)
+  local count = 0
+  for i = from, to do
+    if is_spent() then break end
+    list_job(ids[turned and from + to - i or i])
+    count = count + 1
   end
+  return count
 end
 
 -- Start and stop (from 0, negative from the end, both included) as Redis reads them, within a length. nil when empty.
@@ -51,11 +60,11 @@ local function walk_front(walk)
   walk.skip, walk.at = walk.skip - jumped, walk.at + jumped
   while walk.take > 0 and walk.at < length do
     if is_spent() then return false end
-    local count = math.min(walk.take, length - walk.at, L.most - #L.ids, 2 * SAMPLE)
+    local count = math.min(walk.take, length - walk.at, L.most - #L.ids, PAGE)
     local from = walk.back and length - walk.at - count or walk.at
     local ids = redis.call('LRANGE', base .. 'front', from, from + count - 1)
-    for i = 1, #ids do list_job(ids[walk.back and #ids - i + 1 or i]) end
-    walk.at, walk.take = walk.at + count, walk.take - count
+    local listed = list_records(ids, 1, #ids, walk.back)
+    walk.at, walk.take = walk.at + listed, walk.take - listed
   end
   return true
 end
@@ -91,22 +100,34 @@ local function walk_frame(walk, first, n, blob)
   end
 end
 
--- Stale references are told from the others as long as the walk starts at the head.
+-- Stale references are told from the others as long as the walk starts at the head. False: the step ended among them, and the next one
+-- begins with this entry again, of whose valid ones `walk.skip` were passed.
 local function walk_references(walk, ids)
-  local valid = ids
+  local valid, passed = ids, {}
   if S.gone > 0 and not walk.back then
     valid = {}
     for i, count in ipairs(#ids > 0 and redis.call('HMGET', base .. 'gone', unpack(ids)) or {}) do
       local id = ids[i]
-      if tonumber(count or 0) > (walk.passed[id] or 0) then
-        walk.passed[id] = (walk.passed[id] or 0) + 1
+      local before = passed[id] or walk.passed[id] or 0
+      if tonumber(count or 0) > before then
+        passed[id] = before + 1
       else
         valid[#valid + 1] = id
       end
     end
   end
+  local skipped = walk.skip
   local from, to = portion(walk, #valid)
-  for i = from or 1, from and to or 0 do list_job(valid[walk.back and #valid - i + 1 or i]) end
+  if from then
+    if walk.back then from, to = #valid - to + 1, #valid - from + 1 end
+    local listed = list_records(valid, from, to, walk.back)
+    if listed < to - from + 1 then
+      walk.skip, walk.take = skipped + listed, walk.take + to - from + 1 - listed
+      return false
+    end
+  end
+  for id, count in pairs(passed) do walk.passed[id] = count end
+  return true
 end
 
 -- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
@@ -126,12 +147,13 @@ local function walk_log(walk)
     for _, entry in ipairs(entries) do
       if walk.take == 0 or is_spent() then break end
       local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
-      walk.ms, walk.seq = tonumber(ms), tonumber(seq)
-      if entry[2][1] == 'f' and walk.seq >= 1 and walk.seq <= 64 then
-        walk_frame(walk, walk.ms, walk.seq, entry[2][2])
-      else
-        walk_references(walk, stored().ids(entry[2][2]))
+      ms, seq = tonumber(ms), tonumber(seq)
+      if entry[2][1] == 'f' and seq >= 1 and seq <= 64 then
+        walk_frame(walk, ms, seq, entry[2][2])
+      elseif not walk_references(walk, stored().ids(entry[2][2])) then
+        return false
       end
+      walk.ms, walk.seq = ms, seq
       bytes = bytes + #entry[2][2]
       L.entries = L.entries + 1
     end
@@ -186,10 +208,11 @@ local function walk_completed(walk)
     if #page == 0 then return true end
     local members = {}
     for i = 1, #page, 2 do members[#members + 1] = page[i] end
-    local runs = redis.call('HMGET', base .. 'runs', unpack(members))
-    for i, member in ipairs(members) do
-      if walk.take == 0 or #L.ids >= L.most then break end
-      local raw = runs[i]
+    local last = last_fitting(RUNS, members, 1, L.bytes)
+    local runs = redis.call('HMGET', base .. 'runs', unpack(members, 1, last))
+    for i = 1, last do
+      if walk.take == 0 or is_spent() then break end
+      local member, raw = members[i], runs[i]
       walk.at = walk.at + 1
       -- an array of six, of which the first is a small number
       local count = raw and raw:byte(2) or 0
@@ -203,7 +226,7 @@ local function walk_completed(walk)
       end
       L.bytes = L.bytes + (raw and #raw or 0)
     end
-    L.entries = L.entries + #members / 5
+    L.entries = L.entries + last / 5
   end
   return true
 end
@@ -213,11 +236,11 @@ local function walk_set(walk)
   walk.at, walk.skip = walk.at + walk.skip, 0
   while walk.take > 0 do
     if is_spent() then return false end
-    local count = math.min(walk.take, L.most - #L.ids, 2 * SAMPLE)
+    local count = math.min(walk.take, L.most - #L.ids, PAGE)
     local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', base .. walk.state, walk.at, walk.at + count - 1)
     if #ids == 0 then return true end
-    for _, id in ipairs(ids) do list_job(id) end
-    walk.at, walk.take = walk.at + #ids, walk.take - #ids
+    local listed = list_records(ids, 1, #ids)
+    walk.at, walk.take = walk.at + listed, walk.take - listed
   end
   return true
 end
