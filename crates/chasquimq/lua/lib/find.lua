@@ -48,14 +48,24 @@ local function frame_with(id)
   return seen.first, seen.n, seen.blob, number, seen.brood
 end
 
+-- The run that was found last: jobs of one run are often looked for one behind the other. What became of it meanwhile is told by what is
+-- stored.
+local seen_run = {}
+
 -- The kept run that holds a job of a frame: its first number and its contents, or nil.
 local function run_of(first, number)
+  local seen = seen_run
+  if seen.base == base and number >= seen.start and number < seen.start + seen.run[1]
+    and redis.call('HGET', base .. 'runs', whole(seen.start)) == seen.raw then return seen.start, seen.run end
   local fields = {}
   for candidate = number, first, -1 do fields[#fields + 1] = whole(candidate) end
   for i, raw in ipairs(redis.call('HMGET', base .. 'runs', unpack(fields))) do
     if raw then
       local start, run = number - i + 1, stored().run(raw)
-      if run and start + run[1] > number then return start, run end
+      if run and start + run[1] > number then
+        seen_run = { base = base, start = start, run = run, raw = raw }
+        return start, run
+      end
       return nil
     end
   end

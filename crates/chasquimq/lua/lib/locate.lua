@@ -2,9 +2,15 @@
 -- its own.
 -- @include lib/find
 
+-- What reads the bodies of the frame that was read last, from the last on: jobs of one frame are often read one behind the other.
+local reading = {}
+
 local function frame_body(job)
-  local body_of = frame_bodies(job.blob)
-  return body_of(job.offset)
+  if reading.blob ~= job.blob or job.offset < reading.offset then
+    reading = { blob = job.blob, body_of = frame_bodies(job.blob) }
+  end
+  reading.offset = job.offset
+  return reading.body_of(job.offset)
 end
 
 -- What a job's vitals would say if it had a record.
@@ -15,7 +21,10 @@ local function frame_vitals(job)
   end
   if not job.run then return { pa = pa } end
   local run, result = job.run, nil
-  if run[6] ~= '' then result = stored().list(run[6])[job.number - job.run_start + 1] end
+  if run[6] ~= '' then
+    run.results = run.results or stored().list(run[6])
+    result = run.results[job.number - job.run_start + 1]
+  end
   return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
     fo = tonumber(redis.call('ZSCORE', base .. 'completed', whole(job.run_start))), pa = pa }
 end
