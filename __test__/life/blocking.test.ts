@@ -178,6 +178,19 @@ describe('calls that reach very many jobs', () => {
     expect(await queue.clean(0, 0, 'wait')).toHaveLength(100);
   });
 
+  it('add many rows to logs, and read a great flow, without a call for each', { timeout: MINUTES }, async () => {
+    const { job } = await flows.add(parentOf(MANY));
+    await watch();
+    const before = await calls();
+    const tree = await flows.getFlow({ id: 'p', queueName: queue.name, maxChildren: MANY });
+    expect(tree.children).toHaveLength(MANY);
+    const read = await calls();
+    expect(read - before).toBeLessThan(MANY / 50);
+    const counts = await Promise.all(Array.from({ length: MANY }, (_, i) => job.log(`row ${i}`)));
+    expect(counts.every((count, i) => count === i + 1)).toBe(true);
+    expect((await calls()) - read).toBeLessThan(MANY / 100);
+  });
+
   it('list thousands of schedulers', { timeout: MINUTES }, async () => {
     const ids = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
     await Promise.all(ids.map((id) => queue.upsertJobScheduler(id, { every: 3_600_000 }, { name: 'x' })));

@@ -76,6 +76,7 @@ pub mod job;
 pub mod keys;
 mod large;
 mod listing;
+mod logs;
 pub mod lost;
 mod observe;
 pub mod options;

@@ -109,7 +109,7 @@ impl Lost {
                 id => packed.array(2).str(id).int(item.claim),
             };
         }
-        (count > 0).then(|| (packed.0, count, count == self.items.len()))
+        (count > 0).then_some((packed.0, count, count == self.items.len()))
     }
 
     /// Notes that the last parcel of so many was carried out, but for those `left`.

@@ -8,10 +8,11 @@ use std::{
 
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
-const VARIADIC: [(&str, &str); 5] = [
+const VARIADIC: [(&str, &str); 6] = [
     ("add", "ARGV[next_blob]"),
     ("add_frames", "ARGV[at"),
     ("add_flows", "ARGV[FIRST_BODY"),
+    ("log_job", "ARGV[at"),
     ("step", "unpack(ARGV, 15)"),
     ("step_job", "unpack(ARGV, 13)"),
 ];
