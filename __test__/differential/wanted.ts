@@ -82,6 +82,27 @@ export const WANTED: readonly Wanted[] = [
     applies: ({ path, bullmq, chasquimq }, { program }) =>
       path.endsWith('.delay') && bullmq === '"long"' && chasquimq === '"short"' && calls(program, 'promoteJobs'),
   },
+  {
+    row: 'Time (in "How it behaves")',
+    reason:
+      'events are dated by the clock of whoever writes them: a log that begins anew while one of the clocks is years behind begins before what its readers have read',
+    applies: ({ path }, { program }) =>
+      path.endsWith('.events') &&
+      calls(program, 'obliterate') &&
+      program.steps.some((step) => step.do === 'clock' && step.ms < 0),
+  },
+  {
+    row: 'A scheduler whose next iteration has the id of a job',
+    reason:
+      'one that was promoted before its time has run, or runs, under that id: BullMQ writes over it, and has one job in two states; where it has no other iteration to replace it refuses, and so it is here always',
+    applies: ({ path }, { program, bullmq, chasquimq }) => {
+      const refused = Object.entries(chasquimq.steps).some(
+        ([step, answer]) => /job ID already exists/.test(answer) && bullmq.steps[step] !== answer,
+      );
+      const scheduled = program.steps.flatMap((step) => (step.do === 'schedule' ? [step.job.key] : []));
+      return refused && (/^(steps|queues)\./.test(path) || scheduled.some((key) => path.startsWith(`jobs.${key}.`)));
+    },
+  },
 ];
 
 const calls = (program: Program, method: string): boolean =>
@@ -131,7 +152,8 @@ const throws = ({ script = [] }: JobPlan, what: readonly Thrown[]): boolean =>
   script.flat().some((action) => action.do === 'throw' && what.includes(action.what));
 
 export function plansOf(program: Program): JobPlan[] {
-  return program.steps.flatMap((step: Step) => (step.do === 'add' ? step.jobs.flatMap(plansBelow) : []));
+  const plansIn = (step: Step) => (step.do === 'add' ? step.jobs : step.do === 'schedule' ? [step.job] : []);
+  return program.steps.flatMap((step) => plansIn(step).flatMap(plansBelow));
 }
 
 function plansBelow(plan: JobPlan): JobPlan[] {
