@@ -47,5 +47,12 @@ export function iterationText(job: Job | undefined): string {
     ...others
   } = opts as Record<string, unknown>;
   const { every, pattern, limit, count } = (repeat ?? {}) as Record<string, unknown>;
-  return shown({ name, data, repeatJobKey, delay: span(delay ?? 0), others, repeat: { every, pattern, limit, count } });
+  return shown({
+    name,
+    data,
+    repeatJobKey,
+    delay: (delay ?? 0) > SOON_MS ? 'long' : 'short',
+    others,
+    repeat: { every, pattern, limit, count },
+  });
 }

@@ -20,6 +20,18 @@ interface Wanted {
 
 export const WANTED: readonly Wanted[] = [
   {
+    row: 'Errors of a worker',
+    reason: 'of a frozen job that throws what cannot be read, either fault is the one that is told',
+    applies: ({ path, bullmq, chasquimq }, { program }) => {
+      const told = /^(a TypeError of JavaScript|(stack|message|name) is not to be read)$/;
+      const [theirs, ours] = [bullmq, chasquimq].map((lines) => lines.split('\n').filter((line) => !told.test(line)));
+      const isSuch = (plan: JobPlan) =>
+        (plan.script ?? []).flat().some((action) => action.do === 'setOpts') &&
+        throws(plan, ['stackGetter', 'messageGetter', 'nameGetter']);
+      return path === 'workers.errors' && theirs.join('\n') === ours.join('\n') && plansOf(program).some(isSuch);
+    },
+  },
+  {
     row: 'A processor that has moved its job, and returns',
     reason:
       'BullMQ emits the error of a refused completion, and that of a failure (or retry) it then tries: numbers are not compared',
@@ -29,10 +41,11 @@ export const WANTED: readonly Wanted[] = [
   {
     row: '`throw undefined`, `throw null`',
     reason: 'the job fails here and stays active there; so it does with an error whose message is null',
-    applies: (difference, { program }) => {
+    applies: (difference, context) => {
+      const { program } = context;
       const concerned = plansAbout(difference, program);
       // in line one job's way is that of the others
-      const all = program.ordered || (concerned.length === 0 && consequence(difference));
+      const all = program.ordered || isUnforced(context) || (concerned.length === 0 && consequence(difference));
       const candidates = all ? plansOf(program) : concerned;
       return candidates.some((plan) => throws(plan, ['null', 'undefined', 'nullMessage']));
     },
@@ -94,12 +107,15 @@ export const WANTED: readonly Wanted[] = [
   {
     row: 'A scheduler whose next iteration has the id of a job',
     reason:
-      'one that was promoted before its time has run, or runs, under that id: BullMQ writes over it, and has one job in two states; where it has no other iteration to replace it refuses, and so it is here always',
-    applies: ({ path }, { program, bullmq, chasquimq }) => {
-      const refused = Object.entries(chasquimq.steps).some(
-        ([step, answer]) => /job ID already exists/.test(answer) && bullmq.steps[step] !== answer,
-      );
+      'one that was promoted before its time runs, or has run, under that id: BullMQ has one job in two states then; here it is refused while it runs, as in BullMQ where no other iteration is pending, and replaced once it has ended',
+    applies: ({ path, bullmq, chasquimq: ours }, { program, chasquimq, bullmq: theirs }) => {
       const scheduled = program.steps.flatMap((step) => (step.do === 'schedule' ? [step.job.key] : []));
+      if (scheduled.length === 0 || !calls(program, 'promoteJobs')) return false;
+      const ends = /"(completed|failed)":\d+/g;
+      if (/counts$|getJobCounts$/i.test(path) && bullmq.replace(ends, '') === ours.replace(ends, '')) return true;
+      const refused = Object.entries(chasquimq.steps).some(
+        ([step, answer]) => /job ID already exists/.test(answer) && theirs.steps[step] !== answer,
+      );
       return refused && (/^(steps|queues)\./.test(path) || scheduled.some((key) => path.startsWith(`jobs.${key}.`)));
     },
   },
@@ -137,6 +153,12 @@ const withoutReason = (text: string): string =>
 /** What tells of a job that took another way, without being the job's. */
 function consequence({ path }: Difference): boolean {
   return /\.errors$|\.counts$|^steps\./.test(path);
+}
+
+/** A job that stays active keeps its queue from being obliterated, with all that is in it. */
+function isUnforced({ bullmq, chasquimq }: Context): boolean {
+  const refused = (answer?: string) => answer?.includes('Cannot obliterate queue with active jobs');
+  return Object.entries(bullmq.steps).some(([step, answer]) => refused(answer) && !refused(chasquimq.steps[step]));
 }
 
 /** The plan of the job that this difference is about, and those of the jobs that added it. */
