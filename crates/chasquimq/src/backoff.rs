@@ -32,11 +32,11 @@ pub fn decide(
     };
     if delay_ms == -1.0 {
         Retry::Never
-    } else if delay_ms >= 1.0 || delay_ms < 0.0 {
+    } else if delay_ms.is_nan() || (0.0..1.0).contains(&delay_ms) {
+        Retry::Now
+    } else {
         // one that lies in the past is delayed, and due
         Retry::After(millis(delay_ms.max(0.0)))
-    } else {
-        Retry::Now
     }
 }
 
