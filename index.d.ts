@@ -81,8 +81,8 @@ export declare class NativeQueue {
   updateData(id: string, data: string): Promise<void>
   /** Replaces a job's progress. */
   updateProgress(id: string, progress: string): Promise<void>
-  /** Adds a row to a job's log. */
-  addLog(id: string, row: string, keepLogs: number): Promise<number>
+  /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
+  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
   /** Rows of a job's log. */
   getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
   /** Deletes a job's log, or all but its newest rows. */

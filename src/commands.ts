@@ -5,6 +5,7 @@ import type { Connection } from './connection.js';
 import { ConnectionClosedError } from './errors/connection-closed-error.js';
 import { errorFromNative, remade } from './errors/error-from-native.js';
 import { warnOfEviction } from './eviction.js';
+import { LogRows } from './log-rows.js';
 import {
   native,
   type NativeAddedFlows,
@@ -53,6 +54,11 @@ class Silence {
 
 export class Commands {
   readonly producer = new Producer(() => this.usable());
+  /** Rows are added behind the jobs of the same tick. */
+  readonly logRows = new LogRows(() => {
+    this.producer.flush();
+    return this.usable();
+  });
   private readonly readiness: Readiness;
   private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
@@ -74,13 +80,14 @@ export class Commands {
   }
 
   /**
-   * The connection, opened at the first use. Adds of this tick are sent before the command about to be given, so
+   * The connection, opened at the first use. Adds and log rows of this tick are sent before the command about to be given, so
    * commands take effect in the order of the calls.
    * @throws ConnectionClosedError after `close()`; an Error with ioredis's text when the connection is down and
    * commands are not to wait for it
    */
   get native(): NativeQueue {
     this.producer.flush();
+    this.logRows.flush();
     return this.usable();
   }
 
@@ -159,7 +166,10 @@ export class Commands {
 
   /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
   async close(): Promise<void> {
-    if (!this.ended) this.producer.flush();
+    if (!this.ended) {
+      this.producer.flush();
+      this.logRows.flush();
+    }
     this.ended ??= new ConnectionClosedError();
     const silence = new Silence(() => this.unanswered);
     const isClosed = await Promise.race([this.closeEngine().then(() => true), silence.fell]);

@@ -56,8 +56,8 @@ export async function askStrategy(
   // As in BullMQ a text is a number, too, and what is empty, NaN included, is no delay.
   const ms = delay ? Number(delay) : 0;
   if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);
-  // Only -1 has a meaning of its own: no further try.
-  failed.delay = ms === -1 ? -1 : Math.min(Math.max(0, ms), LONGEST_DELAY_MS);
+  // Only -1 has a meaning of its own: no further try. What else lies in the past is due.
+  failed.delay = Math.min(ms, LONGEST_DELAY_MS);
 }
 
 /** Why a job must not be run, though a worker has it: it has stalled, or was started, too often. */

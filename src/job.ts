@@ -629,7 +629,7 @@ export class Job<
    * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.native.addLog(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
+    return queue.commands.logRows.add(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */

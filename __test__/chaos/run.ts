@@ -27,8 +27,15 @@ import { Way } from './way.js';
 const QUEUE = 'chaos';
 /** Its slot is that of all keys of the queue. */
 const KEY = `{bull:${QUEUE}}:`;
-/** Concurrency of each worker. */
-const WORKERS = [1, 3, 20, 50];
+/** Each worker, by its concurrency and where its handlers run. */
+const WORKERS: Record<string, string | number>[] = [
+  { CONCURRENCY: 1 },
+  { CONCURRENCY: 3 },
+  { CONCURRENCY: 20 },
+  { CONCURRENCY: 50 },
+  { CONCURRENCY: 3, SANDBOX: 'process' },
+  { CONCURRENCY: 3, SANDBOX: 'thread' },
+];
 const PRODUCERS = 3;
 /** Mean time between two calls of a producer, of some ten jobs each. */
 const PAUSE_MS = 120;
@@ -108,9 +115,7 @@ class ChaosRun {
 
     const start = (role: Role, name: string, env: Record<string, string | number>) =>
       this.#start(role, name, servers, env);
-    const workers = await Promise.all(
-      WORKERS.map((concurrency, i) => start('worker', `w${i + 1}`, { CONCURRENCY: concurrency })),
-    );
+    const workers = await Promise.all(WORKERS.map((env, i) => start('worker', `w${i + 1}`, env)));
     const producers = await Promise.all(
       Array.from({ length: PRODUCERS }, (_, i) =>
         start('producer', `p${i + 1}`, { SEED: this.#random.next(1e9), PAUSE_MS }),

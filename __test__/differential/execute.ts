@@ -1,6 +1,16 @@
 /** Carries out one program on one library, and tells what was to be seen. */
 import type { EventEmitter } from 'node:events';
-import type { ConnectionOptions, FlowJob, FlowProducer, Job, JobNode, Queue, QueueEvents, Worker } from 'bullmq';
+import type {
+  ConnectionOptions,
+  FlowJob,
+  FlowProducer,
+  Job,
+  JobNode,
+  Queue,
+  QueueEvents,
+  RepeatOptions,
+  Worker,
+} from 'bullmq';
 import { fileURLToPath } from 'node:url';
 import type { Library } from '../support/libraries.js';
 import { sleep } from '../support/waiting.js';
@@ -9,6 +19,7 @@ import { fieldsOf, Observer } from './observe.js';
 import type { Action, JobPlan, Observation, Program, SeenJob, SeenWorker, Step, WorkerPlan } from './program.js';
 import { settle } from './settle.js';
 import { Clock } from './clock.js';
+import { isOfTime, iterationText, timeless } from './times.js';
 import { decode, messageOf, shown, UUID } from './values.js';
 
 const PROCESSOR = fileURLToPath(new URL('./processors/scripted.mjs', import.meta.url));
@@ -59,6 +70,7 @@ class World {
   readonly #handlers: Handlers;
   readonly #workers: Running[];
   readonly #jobs = new Map<string, Known>();
+  readonly #scheduled = new Set<string>();
   readonly #taken = new Map<string, { job: Job; token: string; worker: number }>();
   readonly #answers: Record<string, string> = {};
   readonly #flowErrors: string[] = [];
@@ -125,6 +137,8 @@ class World {
         return shown(await this.#workers[step.worker].worker?.resume());
       case 'add':
         return await this.#add(step);
+      case 'schedule':
+        return await this.#schedule(step);
       case 'clock':
         this.#clock.leap(step.ms);
         return undefined;
@@ -194,6 +208,13 @@ class World {
     else for (const { name, data, opts } of calls) added.push(await this.#queues[queue].add(name, data, opts));
     for (const { name, id = '' } of added) this.#jobs.set(name, { queue, id });
     return shown(this.#handlersAddTo(queue) ? added.length : added.slice(0, 5).map(({ id }) => id));
+  }
+
+  async #schedule({ queue, id, repeat, job }: Extract<Step, { do: 'schedule' }>): Promise<string> {
+    this.#scripts.set(job.key, job.script ?? []);
+    this.#scheduled.add(job.key);
+    const template = { name: job.key, data: this.#data(job, queue), opts: this.#opts(job) };
+    return iterationText(await this.#queues[queue].upsertJobScheduler(id, decode(repeat) as RepeatOptions, template));
   }
 
   /** A job with copies as so many jobs, whose scripts are known from then on. */
@@ -299,6 +320,7 @@ class World {
       this.#signals.forgetHeld();
       await sleep(5); // in the same millisecond BullMQ's event log begins with numbers that its readers have passed
     }
+    if (isOfTime(method)) return timeless(answer);
     if (!Array.isArray(answer)) return shown(answer);
     // ids of what was removed have no order; jobs have
     const jobs = answer.every((item) => typeof item === 'object');
@@ -388,6 +410,7 @@ class World {
   }
 
   async #seen(name: string): Promise<SeenJob> {
+    if (this.#scheduled.has(name)) return this.#seenOfScheduler(name);
     const { id = '', queue = -1 } = this.#jobs.get(name) ?? {};
     const job = await this.#queues[queue]?.getJob(id);
     const own = job?.name === name ? job : undefined;
@@ -400,6 +423,13 @@ class World {
       runs: this.#handlers.runs.get(name) ?? [],
       ...this.#observer.eventsOf(name),
     };
+  }
+
+  /** All iterations have one name, and the next one is told of while the last one runs. */
+  #seenOfScheduler(name: string): SeenJob {
+    const { events, workerEvents } = this.#observer.eventsOf(name);
+    const runs = this.#handlers.runs.get(name) ?? [];
+    return { id: 'any', state: 'any', fields: {}, runs, events: events.toSorted(), workerEvents };
   }
 
   #handlersAddTo(queue: number): boolean {

@@ -58,12 +58,13 @@ export class Draft {
   }
 }
 
-export function generate(seed: number): Program {
+/** @param only names of the scenes that it may consist of; empty: all */
+export function generate(seed: number, only: readonly string[] = []): Program {
   const random = new Random(seed);
   // neighbouring seeds begin alike
   for (let i = 0; i < 5; i++) random.next(2);
   const draft = new Draft(random);
-  for (const scene of draft.times(draft.oneOf([1, 1, 2, 3]), () => pick(draft))) {
+  for (const scene of draft.times(draft.oneOf([1, 1, 2, 3]), () => pick(draft, only))) {
     scene(draft);
     if (draft.ordered) break;
   }
@@ -71,12 +72,13 @@ export function generate(seed: number): Program {
   return { name: `seed ${seed}`, queues, workers, steps, ...(ordered && { ordered }) };
 }
 
-function pick(draft: Draft) {
-  const total = SCENES.reduce((sum, { weight }) => sum + weight, 0);
+function pick(draft: Draft, only: readonly string[]) {
+  const scenes = SCENES.filter(({ play }) => only.length === 0 || only.includes(play.name));
+  const total = scenes.reduce((sum, { weight }) => sum + weight, 0);
   let at = draft.random.next(total);
-  for (const { weight, play } of SCENES) {
+  for (const { weight, play } of scenes) {
     if (at < weight) return play;
     at -= weight;
   }
-  return SCENES[0].play;
+  return scenes[0].play;
 }

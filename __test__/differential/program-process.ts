@@ -1,7 +1,8 @@
 /** The process in which programs run on one library: takes a program by message, answers with what was seen. */
-import { Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
+import type { ConnectionOptions } from 'bullmq';
 import type { Library } from '../support/libraries.js';
-import { connection, unlinkContaining } from '../support/redis.js';
+import { connection, redisClient, unlinkContaining } from '../support/redis.js';
 import { execute } from './execute.js';
 import type { Program } from './program.js';
 import { messageOf } from './values.js';
@@ -18,15 +19,22 @@ process.on('uncaughtException', (error) => unhandled.push(`exception: ${messageO
 process.on('disconnect', () => process.exit());
 
 const lib = (await import(library)) as unknown as Library;
-const redis = new Redis(connection);
+const redis = redisClient();
+/** BullMQ takes a client of a cluster, and its queues of one program lie together by their prefix. */
+const shared =
+  library === 'bullmq' && connection.nodes
+    ? new Cluster(connection.nodes, { redisOptions: { maxRetriesPerRequest: null } })
+    : undefined;
 
 process.on('message', (task: Task) => void run(task));
 process.send?.('ready');
 
-async function run({ program, prefix }: Task): Promise<void> {
+async function run({ program, prefix: name }: Task): Promise<void> {
+  const prefix = connection.nodes ? `{${name}}` : name;
+  const place = (shared ?? { ...connection }) as ConnectionOptions;
   unhandled.length = 0;
   try {
-    const observation = await execute(program, { lib, connection: { ...connection }, prefix, unhandled });
+    const observation = await execute(program, { lib, connection: place, prefix, unhandled });
     process.send?.({ observation });
   } catch (error) {
     process.send?.({ failure: error instanceof Error ? (error.stack ?? error.message) : messageOf(error) });

@@ -73,6 +73,14 @@ export type Step =
       readonly how: 'one' | 'bulk' | 'flow';
       readonly jobs: readonly JobPlan[];
     }
+  /** Upserts a scheduler, whose jobs are of that plan. */
+  | {
+      readonly do: 'schedule';
+      readonly queue: number;
+      readonly id: string;
+      readonly repeat: Readonly<Record<string, Plain>>;
+      readonly job: JobPlan;
+    }
   /** `Date.now()` says another time. */
   | { readonly do: 'clock'; readonly ms: number }
   /** Until nothing changes any more but by further steps. */

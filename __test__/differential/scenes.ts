@@ -1,6 +1,7 @@
 /** Scenes of which programs consist. Each plays on queues of its own and ends when all is at rest. */
 import type { Draft } from './generate.js';
 import type { Action, JobPlan, Step } from './program.js';
+import { rates, scheduled, scheduledAnew } from './scenes-of-time.js';
 import { FAILURE_OPTIONS, job, jobOpts, sandboxJob, strategy } from './scripts.js';
 import type { Plain } from './values.js';
 
@@ -26,6 +27,9 @@ export const SCENES: readonly Scene[] = [
   { weight: 3, play: busy },
   { weight: 2, play: abandoned },
   { weight: 2, play: limited },
+  { weight: 3, play: rates },
+  { weight: 4, play: scheduled },
+  { weight: 2, play: scheduledAnew },
   { weight: 2, play: otherTimes },
   { weight: 1, play: sandboxed },
 ];

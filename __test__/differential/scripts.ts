@@ -173,8 +173,10 @@ function ending(draft: Draft, { timed, childQueue, alone }: Ways): Action {
 
 /** One child that may fail and the ways in which its parent takes that, and others that end well. */
 function children(draft: Draft): JobPlan[] {
-  const others = draft.times(draft.oneOf([0, 0, 1, 2]), () => ({ key: draft.key() }));
-  return [troublesome(draft), ...others];
+  const first = troublesome(draft);
+  // a parent that goes on at a failure may complete before its other children have ended, or try to and fail
+  if (first.opts?.continueParentOnFailure) return [first];
+  return [first, ...draft.times(draft.oneOf([0, 0, 1, 2]), () => ({ key: draft.key() }))];
 }
 
 export const FAILURE_OPTIONS = [

@@ -20,6 +20,18 @@ interface Wanted {
 
 export const WANTED: readonly Wanted[] = [
   {
+    row: 'Errors of a worker',
+    reason: 'of a frozen job that throws what cannot be read, either fault is the one that is told',
+    applies: ({ path, bullmq, chasquimq }, { program }) => {
+      const told = /^(a TypeError of JavaScript|(stack|message|name) is not to be read)$/;
+      const [theirs, ours] = [bullmq, chasquimq].map((lines) => lines.split('\n').filter((line) => !told.test(line)));
+      const isSuch = (plan: JobPlan) =>
+        (plan.script ?? []).flat().some((action) => action.do === 'setOpts') &&
+        throws(plan, ['stackGetter', 'messageGetter', 'nameGetter']);
+      return path === 'workers.errors' && theirs.join('\n') === ours.join('\n') && plansOf(program).some(isSuch);
+    },
+  },
+  {
     row: 'A processor that has moved its job, and returns',
     reason:
       'BullMQ emits the error of a refused completion, and that of a failure (or retry) it then tries: numbers are not compared',
@@ -29,10 +41,11 @@ export const WANTED: readonly Wanted[] = [
   {
     row: '`throw undefined`, `throw null`',
     reason: 'the job fails here and stays active there; so it does with an error whose message is null',
-    applies: (difference, { program }) => {
+    applies: (difference, context) => {
+      const { program } = context;
       const concerned = plansAbout(difference, program);
       // in line one job's way is that of the others
-      const all = program.ordered || (concerned.length === 0 && consequence(difference));
+      const all = program.ordered || isUnforced(context) || (concerned.length === 0 && consequence(difference));
       const candidates = all ? plansOf(program) : concerned;
       return candidates.some((plan) => throws(plan, ['null', 'undefined', 'nullMessage']));
     },
@@ -82,6 +95,30 @@ export const WANTED: readonly Wanted[] = [
     applies: ({ path, bullmq, chasquimq }, { program }) =>
       path.endsWith('.delay') && bullmq === '"long"' && chasquimq === '"short"' && calls(program, 'promoteJobs'),
   },
+  {
+    row: 'Time (in "How it behaves")',
+    reason:
+      'events are dated by the clock of whoever writes them: a log that begins anew while one of the clocks is years behind begins before what its readers have read',
+    applies: ({ path }, { program }) =>
+      path.endsWith('.events') &&
+      calls(program, 'obliterate') &&
+      program.steps.some((step) => step.do === 'clock' && step.ms < 0),
+  },
+  {
+    row: 'A scheduler whose next iteration has the id of a job',
+    reason:
+      'one that was promoted before its time runs, or has run, under that id: BullMQ has one job in two states then; here it is refused while it runs, as in BullMQ where no other iteration is pending, and replaced once it has ended',
+    applies: ({ path, bullmq, chasquimq: ours }, { program, chasquimq, bullmq: theirs }) => {
+      const scheduled = program.steps.flatMap((step) => (step.do === 'schedule' ? [step.job.key] : []));
+      if (scheduled.length === 0 || !calls(program, 'promoteJobs')) return false;
+      const ends = /"(completed|failed)":\d+/g;
+      if (/counts$|getJobCounts$/i.test(path) && bullmq.replace(ends, '') === ours.replace(ends, '')) return true;
+      const refused = Object.entries(chasquimq.steps).some(
+        ([step, answer]) => /job ID already exists/.test(answer) && theirs.steps[step] !== answer,
+      );
+      return refused && (/^(steps|queues)\./.test(path) || scheduled.some((key) => path.startsWith(`jobs.${key}.`)));
+    },
+  },
 ];
 
 const calls = (program: Program, method: string): boolean =>
@@ -118,6 +155,12 @@ function consequence({ path }: Difference): boolean {
   return /\.errors$|\.counts$|^steps\./.test(path);
 }
 
+/** A job that stays active keeps its queue from being obliterated, with all that is in it. */
+function isUnforced({ bullmq, chasquimq }: Context): boolean {
+  const refused = (answer?: string) => answer?.includes('Cannot obliterate queue with active jobs');
+  return Object.entries(bullmq.steps).some(([step, answer]) => refused(answer) && !refused(chasquimq.steps[step]));
+}
+
 /** The plan of the job that this difference is about, and those of the jobs that added it. */
 function plansAbout({ path }: Difference, program: Program): JobPlan[] {
   const [, name = ''] = /^jobs\.(.*)\.(?:fields\.)?\w+$/.exec(path) ?? [];
@@ -131,7 +174,8 @@ const throws = ({ script = [] }: JobPlan, what: readonly Thrown[]): boolean =>
   script.flat().some((action) => action.do === 'throw' && what.includes(action.what));
 
 export function plansOf(program: Program): JobPlan[] {
-  return program.steps.flatMap((step: Step) => (step.do === 'add' ? step.jobs.flatMap(plansBelow) : []));
+  const plansIn = (step: Step) => (step.do === 'add' ? step.jobs : step.do === 'schedule' ? [step.job] : []);
+  return program.steps.flatMap((step) => plansIn(step).flatMap(plansBelow));
 }
 
 function plansBelow(plan: JobPlan): JobPlan[] {

@@ -1,4 +1,5 @@
 // No call, however many jobs it reaches, keeps the server from all others for long: what is great goes in steps.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FlowJob } from 'bullmq';
 import type { Redis } from 'ioredis';
@@ -127,6 +128,67 @@ describe('calls that reach very many jobs', () => {
     expect(Object.keys(await job.getChildrenValues())).toHaveLength(count.processed ?? 0);
     const tree = await flows.getFlow({ id: 'p', queueName: queue.name, maxChildren: 5_000 });
     expect(tree.children).toHaveLength(3_001);
+  });
+
+  it.each(['in frames', 'with records'])(
+    'bring back the jobs of a worker that is gone, %s',
+    { timeout: MINUTES },
+    async (form) => {
+      const job = (i: number) => ({ name: 'j', data: i, opts: form === 'in frames' ? {} : { jobId: `j${i}` } });
+      for (let i = 0; i < MANY; i += 1_000) {
+        await queue.addBulk(Array.from({ length: 1_000 }, (_, k) => job(i + k)));
+      }
+      // the first process's jobs never end, and its lease is taken away
+      const forever = new Promise<never>(() => undefined);
+      const options = { connection: server.connection, skipStalledCheck: true };
+      const gone = new Worker(queue.name, () => forever, {
+        ...options,
+        concurrency: MANY,
+        lockRenewTime: 10 * MINUTES,
+      });
+      gone.on('error', () => undefined);
+      while ((await queue.getActiveCount()) < MANY) await sleep(20);
+      const order = await queue.getRanges(['active'], 0, -1, true);
+      for (const lease of await redis.keys(`*${queue.name}*lease:*`)) await redis.del(lease);
+      await watch();
+      const rescuer = new Worker(queue.name, null, { connection: server.connection, stalledInterval: 50 });
+      const stalled: string[] = [];
+      const all = new Promise<void>((resolve) => {
+        rescuer.on('stalled', (id: string) => stalled.push(id) === MANY && resolve());
+      });
+      await rescuer.startStalledCheckTimer();
+      await all;
+      expect(stalled).toEqual(order);
+      expect(await queue.getRanges(['waiting'], 0, -1, true)).toEqual(order);
+      await rescuer.close();
+      await gone.close(true);
+    },
+  );
+
+  it('list and clean delayed jobs of 100 KB', { timeout: MINUTES }, async () => {
+    const data = 'd'.repeat(100_000);
+    for (let i = 0; i < 600; i += 50) {
+      await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'j', data, opts: { delay: 3_600_000 } })));
+    }
+    await watch();
+    expect((await queue.getJobs(['delayed'])).every((job) => job.data === data)).toBe(true);
+    expect(await queue.clean(0, 500, 'delayed')).toHaveLength(500);
+    await queue.promoteJobs();
+    expect((await queue.getJobs(['waiting'])).every((job) => job.data === data)).toBe(true);
+    expect(await queue.clean(0, 0, 'wait')).toHaveLength(100);
+  });
+
+  it('add many rows to logs, and read a great flow, without a call for each', { timeout: MINUTES }, async () => {
+    const { job } = await flows.add(parentOf(MANY));
+    await watch();
+    const before = await calls();
+    const tree = await flows.getFlow({ id: 'p', queueName: queue.name, maxChildren: MANY });
+    expect(tree.children).toHaveLength(MANY);
+    const read = await calls();
+    expect(read - before).toBeLessThan(MANY / 50);
+    const counts = await Promise.all(Array.from({ length: MANY }, (_, i) => job.log(`row ${i}`)));
+    expect(counts.every((count, i) => count === i + 1)).toBe(true);
+    expect((await calls()) - read).toBeLessThan(MANY / 100);
   });
 
   it('list thousands of schedulers', { timeout: MINUTES }, async () => {

@@ -57,6 +57,35 @@ describe.each(libraries)('$name: job.log', ({ lib }) => {
     expect((await queue.getJobLogs('1')).logs).toEqual(['try 1', 'try 2', 'try 3']);
   });
 
+  it('of one tick are counted one by one, and what is missing fails alone', async () => {
+    const queue = stage.queue();
+    const [one, two] = await queue.addBulk([
+      { name: 'job', data: 1, opts: { keepLogs: 300 } },
+      { name: 'job', data: 2 },
+    ]);
+    const rows = Array.from({ length: 400 }, (_, i) => `row ${i}`);
+    const counts = rows.map((row) => one.log(row));
+    const others = Promise.all([two.log('a'), rejection(queue.addJobLog('gone', 'b')), two.log('c')]);
+    expect(await Promise.all(counts)).toEqual(rows.map((_, i) => Math.min(i + 1, 300)));
+    expect(await others).toEqual([1, expect.objectContaining({ message: expect.stringContaining('Missing key') }), 2]);
+    expect(await queue.getJobLogs('1')).toEqual({ logs: rows.slice(100), count: 300 });
+    expect((await queue.getJobLogs('2')).logs).toEqual(['a', 'c']);
+  });
+
+  it('come before what is called after them in the same tick', async () => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    const [first, , second] = await Promise.all([
+      job.log('one'),
+      job.clearLogs(),
+      job.log('two'),
+      job.updateProgress(5),
+    ]);
+    expect([first, second]).toEqual([1, 1]);
+    const [last] = await Promise.all([job.log('three'), job.remove()]);
+    expect(last).toBe(2);
+  });
+
   it('keeps the newest rows up to keepLogs', async () => {
     const queue = stage.queue();
     const job = await queue.add('job', {}, { keepLogs: 2 });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
-import { rejection } from '../support/waiting.js';
+import { EventLog, rejection } from '../support/waiting.js';
 
 const MINUTE = 60_000;
 /** 2031-05-06 07:08:09.123 UTC, 9,123 ms after a minute. */
@@ -288,6 +288,25 @@ describe.each(libraries)('$name: queue.upsertJobScheduler', ({ lib }) => {
       expect(await ids(queue, 'waiting', 'delayed')).toEqual([`repeat:s:${NOON}`]);
       expect((await queue.getJobScheduler('s'))?.pattern).toBeUndefined();
     });
+
+    it.each(['completed', 'failed'] as const)(
+      'runs again in a slot whose job was promoted and has %s',
+      async (state) => {
+        const queue = stage.queue();
+        const first = await queue.upsertJobScheduler('s', { pattern: '0 0 1 1 *' });
+        await queue.promoteJobs();
+        const worker = stage.worker(async () => {
+          if (state === 'failed') throw new Error('no');
+        });
+        await new EventLog(worker, [state]).get(state);
+        await worker.close();
+        expect((await queue.getJobScheduler('s'))?.iterationCount).toBe(2);
+        const again = await queue.upsertJobScheduler('s', { pattern: '0 0 1 1 *' }, { name: 'again' });
+        expect(again.id).toBe(first.id);
+        expect((await queue.getDelayed()).map(({ id, name }) => [id, name])).toEqual([[first.id, 'again']]);
+        expect(await queue.getJobScheduler('s')).toMatchObject({ iterationCount: 2, name: 'again' });
+      },
+    );
 
     it('is refused when a job of its id is there, and changes nothing', async () => {
       at(NOON);

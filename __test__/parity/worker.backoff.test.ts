@@ -137,6 +137,19 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
       expect(log.all('active')).toHaveLength(2);
     });
 
+    it.each([-5, -Infinity])('of %s delays a try that is due', async (delay) => {
+      const queue = stage.queue();
+      const log = stage.globalLog();
+      stage.worker(
+        fails,
+        settings(() => delay),
+      );
+      await queue.add('job', {}, { attempts: 2, backoff: { type: 'mine' } });
+      await log.get('failed');
+      const names = ['added', 'waiting', 'active', 'delayed', 'waiting', 'active', 'failed'];
+      expect(log.names.filter((name) => names.includes(name))).toEqual(names);
+    });
+
     it('of -1 retries no more', async () => {
       const queue = stage.queue();
       const log = stage.globalLog();

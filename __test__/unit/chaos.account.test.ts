@@ -64,6 +64,23 @@ describe('chaos.account', () => {
     });
   });
 
+  it('a parent that is to fail with its child fails without a run', () => {
+    const doomed = '9000 sent a doomed kept -';
+    const settled = (state: 'completed' | 'failed', text: string, lines: readonly string[] = []) => {
+      const entries = [doomed, '9100 acked a 7', ...lines].map((line): Entry => {
+        const [at, event = '', ...words] = line.split(' ');
+        return { at: Number(at), event, by: 'w1.0', words };
+      });
+      const recorded = [{ id: '7', state, text }];
+      const kept = [{ id: '7', key: 'a', state, text, attemptsMade: 1 }];
+      const evidence = { entries, faults: [], standstills: [], recorded, observed: recorded, kept, left: [] };
+      return settle(evidence).wrong.wrongRun.length;
+    };
+    expect(settled('failed', 'child bull:chaos:9 failed')).toBe(0);
+    expect(settled('completed', '1.x 0  a', ['9200 started a 7 0 - 1.x', '9201 ended a 1.x returned'])).toBe(1);
+    expect(settled('failed', 'child bull:chaos:9 failed', ['9200 started a 7 0 - 1.x'])).toBe(1);
+  });
+
   it('a job whose end nobody else had heard of ends again', () => {
     const told = [
       '9000 acked a 7',

@@ -54,12 +54,12 @@ async function takeSteps(job, token, run) {
 }
 
 /** Whether there was anything to move it for. */
-async function move(job, token, { to, ms }, { key, mark, worker }) {
+async function move(job, token, { to, ms }, { key, mark, limit }) {
   // the next run begins with the same step, which is nobody's fault
   if (job.data.byStarts || to === 'children') note('parting', `${key} ${mark}`);
   if (to === 'wait') await job.moveToWait(token);
   else if (to === 'delayed') await job.moveToDelayed(Date.now() + ms, token);
-  else if (to === 'limit') await worker.rateLimit(ms);
+  else if (to === 'limit') await limit(ms);
   else return job.moveToWaitingChildren(token);
   return true;
 }
@@ -79,6 +79,11 @@ async function addChildren({ job, queue }, children) {
 }
 
 async function checkChildren(job, key) {
+  const { ignored } = job.data;
+  if (ignored !== undefined) {
+    const failures = Object.values(await job.getIgnoredChildrenFailures());
+    if (failures.length !== ignored) note('wrong', `${key} ignores ${failures.length} children and not ${ignored}`);
+  }
   const { children = [], moves = [] } = job.data;
   const keys = [...children, ...moves.flatMap((step) => step.children?.map(({ data }) => data.key) ?? [])];
   if (keys.length === 0) return;

@@ -24,6 +24,10 @@ const kinds = {
   plain: () => ({}),
   child: () => ({}),
   parent: () => ({}),
+  // a parent that fails with a child, and never runs; one that starts when a child has failed, and one that does not mind
+  doomed: () => ({}),
+  hasty: () => ({}),
+  lenient: () => ({}),
   delayed: (random) => ({ opts: { delay: 20 + random(2_000) } }),
   prioritized: (random) => ({ opts: { priority: 1 + random(5) } }),
   'own-id': (_, key) => ({ opts: { jobId: key } }),

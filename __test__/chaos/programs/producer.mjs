@@ -48,6 +48,10 @@ const many = (kind, n) => Array.from({ length: n }, () => one(kind));
 function addFlow() {
   const [parent, children] = [one('parent'), many('child', 1 + random(4))];
   parent.data.children = children.map(({ data }) => data.key);
+  return addTree(parent, children);
+}
+
+function addTree(parent, children) {
   return call([parent, ...children], async () => {
     const node = await flows.add({
       ...parent,
@@ -56,6 +60,25 @@ function addFlow() {
     });
     return [node.job.id, ...node.children.map(({ job }) => job.id)];
   });
+}
+
+/** What a child's failure does to its parent. */
+const POLICIES = [
+  ['doomed', 'failParentOnFailure'],
+  ['hasty', 'continueParentOnFailure'],
+  ['lenient', 'ignoreDependencyOnFailure'],
+  ['lenient', 'removeDependencyOnFailure'],
+];
+
+/** A flow of whose children one or two fail for good. */
+function addFailingFlow() {
+  const [kind, policy] = POLICIES[random(POLICIES.length)];
+  const [parent, children, culprits] = [one(kind), many('child', random(3)), many('failing', 1 + random(2))];
+  for (const { opts } of culprits) opts[policy] = true;
+  // which of them have ended is a question of luck once it starts early
+  if (kind === 'lenient') parent.data.children = children.map(({ data }) => data.key);
+  if (policy === 'ignoreDependencyOnFailure') parent.data.ignored = culprits.length;
+  return addTree(parent, random(2) === 0 ? [...culprits, ...children] : [...children, ...culprits]);
 }
 
 function something() {
@@ -73,6 +96,7 @@ function something() {
   if (dice < 88) return many('family', 1 + random(3)).map(add);
   if (dice < 92) return addBulk(many('talking', 1 + random(5)));
   if (dice < 93) return add(one('limited'));
+  if (dice < 96) return addFailingFlow();
   return addFlow();
 }
 

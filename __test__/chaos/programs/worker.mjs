@@ -1,19 +1,20 @@
-// A worker of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS. Commands on stdin: `block <ms>` blocks
+// A worker of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX (process or thread: where its
+// handlers run; here by default). Commands on stdin: `block <ms>` blocks
 // the event loop, `clock <ms>` puts Date that far off (0 = the system's), `running` says which jobs' handlers run, `close` closes the worker.
-import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { Queue, Worker } from 'chasquimq';
-import { handle } from './handler.mjs';
-import { messageOf, note } from './ledger.mjs';
+import { messageOf, note, runningBy } from './ledger.mjs';
+import { runNoted } from './runs.mjs';
 
-const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS } = process.env;
+const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX } = process.env;
 const SystemDate = Date;
 
 const connection = JSON.parse(CONNECTION);
 /** To which handlers add children. The whole log of the run is read at its end. */
 const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } });
-const worker = new Worker(QUEUE, run, {
+const worker = new Worker(QUEUE, SANDBOX ? new URL('./sandboxed.mjs', import.meta.url) : run, {
   connection,
+  useWorkerThreads: SANDBOX === 'thread',
   name: NAME,
   concurrency: Number(CONCURRENCY),
   lockDuration: Number(LEASE_MS),
@@ -22,22 +23,13 @@ const worker = new Worker(QUEUE, run, {
   maxStalledCount: 1_000,
 });
 
-/** Ids of the jobs whose handlers run, once for each of them. */
+/** Ids of the jobs whose handlers run here, once for each of them. */
 const running = [];
 
 async function run(job, token) {
-  const { key = job.id, byStarts } = job.data;
-  // a job may run twice with one number when a master takes the first run along
-  const mark = `${job.attemptsStarted}.${randomBytes(4).toString('hex')}`;
-  note('started', `${key} ${job.id} ${job.attemptsMade} ${byStarts ? '-' : (job.data.step ?? 0)} ${mark}`);
   running.push(job.id);
   try {
-    const result = await handle(job, token, { job, key, mark, queue, worker });
-    note('ended', `${key} ${mark} returned`);
-    return result;
-  } catch (error) {
-    note('ended', `${key} ${mark} threw ${error?.name}`);
-    throw error;
+    return await runNoted(job, token, { queue, limit: (ms) => worker.rateLimit(ms) });
   } finally {
     running.splice(running.indexOf(job.id), 1);
   }
@@ -71,7 +63,7 @@ createInterface(process.stdin).on('line', async (line) => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(ms));
     console.log('unblocked');
   } else if (command === 'clock') setClock(Number(ms));
-  else if (command === 'running') console.log(`running ${JSON.stringify(running)}`);
+  else if (command === 'running') console.log(`running ${JSON.stringify(SANDBOX ? runningBy() : running)}`);
   else if (command === 'close') {
     await worker.close();
     await queue.close();

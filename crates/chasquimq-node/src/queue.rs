@@ -453,11 +453,29 @@ impl NativeQueue {
         self.runtime()?.promise(env, work, |()| Output::Nothing)
     }
 
-    /// Adds a row to a job's log.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn add_log<'env>(&self, env: &'env Env, id: String, row: String, keep_logs: u32) -> Result<Object<'env>> {
+    /// Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job.
+    #[napi(ts_return_type = "Promise<number[]>")]
+    pub fn add_logs<'env>(
+        &self,
+        env: &'env Env,
+        ids: Vec<String>,
+        rows: Vec<String>,
+        keep_logs: Uint32Array,
+    ) -> Result<Object<'env>> {
         let queue = self.queue.clone();
-        self.count(env, async move { queue.log(&id, &row, keep_logs).await })
+        let keep_logs = keep_logs.to_vec();
+        let work = async move {
+            let rows: Vec<(&str, &str, u32)> = ids
+                .iter()
+                .zip(&rows)
+                .zip(&keep_logs)
+                .map(|((id, row), keep)| (id.as_str(), row.as_str(), *keep))
+                .collect();
+            queue.log_rows(&rows).await
+        };
+        self.runtime()?.promise(env, work, |counts| {
+            Output::Numbers(counts.into_iter().map(|count| count as f64).collect())
+        })
     }
 
     /// Rows of a job's log.

@@ -2,15 +2,18 @@
 -- KEYS    base (also: failed jobs vitals traces)
 -- ARGV    filter (MessagePack, lib/pick), offset (failed jobs looked at before), skip (picked jobs to pass over), take (jobs to give)
 -- RETURNS {offset (-1 = done), skip left, jobs}; jobs as those of read_jobs
--- ERRORS  none      EVENTS none      COST O(500 jobs, or 4 MiB of them)
+-- ERRORS  none      EVENTS none      COST O(500 jobs, or 1 MiB of them)
 -- SOURCE  none: an extension
 -- FLAGS   no-writes
+local Fitting = require('fitting')
 local Pick = require('pick')
 
 return function(keys, args)
   local base = keys[1]
   local filter, offset, skip, take = cmsgpack.unpack(args[1]), tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
-  local PAGE = 500
+  local PAGE, TRACES = 500, { 'traces' }
+  -- its state is not needed
+  local queue = { base = base }
 
   local function bound(ms, otherwise)
     return ms >= 0 and string.format('%d', ms) or otherwise
@@ -18,8 +21,8 @@ return function(keys, args)
 
   local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', bound(filter.before_ms, '+inf'), bound(filter.after_ms, '-inf'),
     'LIMIT', offset, PAGE)
-  local picked, found = Pick.pick_records({ base = base }, filter, ids), {}
-  local looked = 0
+  local picked, found = Pick.pick_records(queue, filter, ids), {}
+  local looked, bytes = 0, 0
   for i = 1, #picked do
     if take == 0 then break end
     looked = i
@@ -27,6 +30,11 @@ return function(keys, args)
       if skip > 0 then
         skip = skip - 1
       else
+        bytes = bytes + Fitting.field_bytes(queue, TRACES, ids[i])
+        if bytes > Fitting.MAX_BYTES and #found > 0 then
+          looked = i - 1
+          break
+        end
         take = take - 1
         found[#found + 1] = ids[i]
       end

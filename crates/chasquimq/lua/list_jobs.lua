@@ -20,8 +20,7 @@ return function(keys, args)
 
   local queue = State.open(base)
 
-  -- ids are short
-  Ranks.start(queue, ids_only and 5000 or nil)
+  Ranks.start(queue, ids_only)
   local listing = queue.listing
 
   local parts, states = {}, {}

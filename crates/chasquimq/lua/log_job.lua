@@ -1,9 +1,9 @@
--- log_job: any state -> the same state. Adds a row to a job's log.
+-- log_job: any state -> the same state. Adds rows to the logs of jobs.
 -- KEYS    base (also: state jobs vitals active log takes frames runs holes completed failed delayed prioritized
 --         waiting-children logged logs:<id>)
--- ARGV    id, row, keep (newest rows kept; 0 = all)
--- RETURNS rows now stored | -1
--- ERRORS  -1 missing job      EVENTS none      COST O(1), O(log n + frame) for a job of a frame
+-- ARGV    then id, row, keep (newest rows kept; 0 = all), ... three a row
+-- RETURNS {rows of that job now stored | -1, ...}, one a row
+-- ERRORS  -1 missing job      EVENTS none      COST O(rows), O(log n + frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#log
 local Find = require('find')
 local Locate = require('locate')
@@ -11,21 +11,50 @@ local State = require('state')
 
 return function(keys, args)
   local base = keys[1]
-  local id, row, keep = args[1], args[2], tonumber(args[3])
 
-  -- a job that has a record, as after its first row, needs nothing of what gives it one
-  if redis.call('HEXISTS', base .. 'jobs', id) == 0 then
+  -- jobs that have a record, as after their first row, need nothing of what gives them one
+  local seen, bare, gone = {}, {}, {}
+  for at = 1, #args, 3 do
+    local id = args[at]
+    if not seen[id] then
+      seen[id] = true
+      if redis.call('HEXISTS', base .. 'jobs', id) == 0 then bare[#bare + 1] = id end
+    end
+  end
+  if #bare > 0 then
     local queue = State.open(base)
-    local job = Find.locate(queue, id)
-    if not job then return -1 end
-    Locate.detach(queue, job)
-    State.save_state(queue)
+    for _, id in ipairs(bare) do
+      local job = Find.locate(queue, id)
+      if job then Locate.detach(queue, job) else gone[id] = true end
+    end
+    if #bare > 1 or not gone[bare[1]] then State.save_state(queue) end
   end
-  local rows = redis.call('RPUSH', base .. 'logs:' .. id, row)
-  if rows == 1 then redis.call('SADD', base .. 'logged', id) end
-  if keep > 0 and rows > keep then
-    redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1)
-    rows = keep
+
+  local counts = {}
+
+  -- Rows that follow each other in one log. Each is answered as if it came alone.
+  local function add_rows(id, rows, keep)
+    local stored_rows = redis.call('RPUSH', base .. 'logs:' .. id, unpack(rows))
+    local before = stored_rows - #rows
+    if before == 0 then redis.call('SADD', base .. 'logged', id) end
+    if keep > 0 and stored_rows > keep then redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1) end
+    for i = 1, #rows do counts[#counts + 1] = keep > 0 and math.min(before + i, keep) or before + i end
   end
-  return rows
+
+  local at = 1
+  while at <= #args do
+    local id, keep = args[at], args[at + 2]
+    if gone[id] then
+      counts[#counts + 1] = -1
+      at = at + 3
+    else
+      local rows = {}
+      while args[at] == id and args[at + 2] == keep do
+        rows[#rows + 1] = args[at + 1]
+        at = at + 3
+      end
+      add_rows(id, rows, tonumber(keep))
+    end
+  end
+  return counts
 end

@@ -8,6 +8,7 @@
 -- SOURCE  BullMQ 6.7 Queue#retryJobs
 -- FLAGS   allow-oom
 local Events = require('events')
+local Fitting = require('fitting')
 local Frame = require('frame')
 local Keep = require('keep')
 local Large = require('large')
@@ -77,11 +78,12 @@ return function(keys, args)
     local ids, going = {}, {}
     for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
     local picked = (filter.names or filter.error ~= '') and Pick.pick_records(queue, filter, ids)
-    for i = 1, picked and #picked or #ids do
+    local looked = picked and #picked or Fitting.last_fitting(queue, { 'vitals' }, ids, 1, 0)
+    for i = 1, looked do
       if not picked or picked[i] then going[#going + 1] = ids[i] end
     end
     move_records(going)
-    offset = offset + (picked and #picked or #ids) - #going
+    offset = offset + looked - #going
   end
 
   -- Runs and records may alternate, and move in order.

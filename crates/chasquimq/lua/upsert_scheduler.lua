@@ -41,13 +41,21 @@ return function(keys, args)
 
   local replaced = replaceable()
 
+  -- The job that has the id of a pattern's next iteration, if it has ended and a later one is pending: it was promoted, and ran before its time.
+  local function ran_early()
+    local found = replaced and every_ms == 0 and next_ms ~= latest and Find.locate(queue, Schedulers.iteration_id(id, next_ms))
+    return found and (found.state == 'completed' or found.state == 'failed') and found or nil
+  end
+
+  local early = ran_early()
+
   local function first_slot()
     if start_ms > 0 then return math.max(start_ms, now_ms) end
     return offset_ms > 0 and Schedulers.slot_after(now_ms, every_ms, offset_ms) or now_ms
   end
 
   local function is_taken(slot)
-    if replaced and slot == latest then return false end
+    if (replaced and slot == latest) or (early and slot == next_ms) then return false end
     return redis.call('HEXISTS', base .. 'jobs', Schedulers.iteration_id(id, slot)) == 1
   end
 
@@ -72,6 +80,7 @@ return function(keys, args)
       Locate.leave_line(queue, found)
     else
       redis.call('ZREM', base .. found.state, found.id)
+      if found.state == 'completed' then queue.completed = queue.completed - 1 end
     end
     Records.drop_records(queue, { found.id })
   end
@@ -79,6 +88,7 @@ return function(keys, args)
   local slot = free_slot()
   if slot < 0 then return slot end
   if replaced then take_out(replaced) end
+  if early then take_out(early) end
   -- What is not said again goes by the iteration whose place is taken.
   if offset_ms < 0 then offset_ms = replaced and before and before[6] or (every_ms > 0 and slot % every_ms or 0) end
   record[5], record[6] = every_ms, offset_ms

@@ -32,10 +32,11 @@ pub fn decide(
     };
     if delay_ms == -1.0 {
         Retry::Never
-    } else if delay_ms >= 1.0 {
-        Retry::After(millis(delay_ms))
-    } else {
+    } else if delay_ms.is_nan() || (0.0..1.0).contains(&delay_ms) {
         Retry::Now
+    } else {
+        // one that lies in the past is delayed, and due
+        Retry::After(millis(delay_ms.max(0.0)))
     }
 }
 
@@ -104,8 +105,11 @@ mod tests {
         for endless in [f64::INFINITY, 1e300, 2f64.powi(64)] {
             assert_eq!(decide(&options, 1, false, Some(endless), 0.5), Retry::After(LONGEST_MS));
         }
-        for none in [f64::NAN, f64::NEG_INFINITY, -5.0] {
+        for none in [f64::NAN, 0.0] {
             assert_eq!(decide(&options, 1, false, Some(none), 0.5), Retry::Now);
+        }
+        for past in [f64::NEG_INFINITY, -5.0] {
+            assert_eq!(decide(&options, 1, false, Some(past), 0.5), Retry::After(0));
         }
     }
 

@@ -219,7 +219,7 @@ impl Queue {
     }
 
     /// A job with its children and theirs, `depth` levels with its own; about `most` children of each kind. Each node comes behind its
-    /// parent; children in the order of [`ChildKind::ALL`]. Two calls a queue and level.
+    /// parent; children in the order of [`ChildKind::ALL`]. A call for 200 jobs, and for a thousand children of a parent.
     /// # Errors
     /// As [`Queue::job`].
     pub async fn tree(&self, keys: Keys, id: &str, depth: u32, most: u32) -> Result<Vec<TreeNode>> {
@@ -230,7 +230,8 @@ impl Queue {
             if below == 0 {
                 break;
             }
-            level.retain(|at| nodes[*at].job.is_some());
+            // of most nothing needs to be asked
+            level.retain(|at| nodes[*at].job.as_ref().is_some_and(|job| job.vitals.children.is_some()));
             level = self.add_children(&mut nodes, &level, most).await?;
             if level.is_empty() {
                 break;

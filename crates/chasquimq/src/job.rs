@@ -60,6 +60,9 @@ pub struct Vitals {
     /// What waits for it.
     #[serde(rename = "pa")]
     pub parent: Option<Parent>,
+    /// It has, or had, children.
+    #[serde(rename = "ch")]
+    pub children: Option<serde::de::IgnoredAny>,
     /// Bytes of its data, when they lie apart (`lua/lib/large.lua`).
     #[serde(rename = "ld")]
     pub large_data: Option<u64>,

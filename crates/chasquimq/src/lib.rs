@@ -59,7 +59,7 @@
 //! ```
 //! # Reading order
 //! [`producer`] (1. add), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), `listing` (by rank), `dependencies` (children and trees), `bulk` (many jobs at once), `removal` (great families), `schedulers`, [`events`], and `lua/` beside them.
+//! [`queue`] (everything by id), `listing` (by rank), [`lost`] (jobs that nobody runs), `dependencies` (children and trees), `bulk` (many jobs at once), `removal` (great families), `schedulers`, [`events`], and `lua/` beside them.
 
 pub mod backoff;
 mod bulk;
@@ -76,6 +76,8 @@ pub mod job;
 pub mod keys;
 mod large;
 mod listing;
+mod logs;
+pub mod lost;
 mod observe;
 pub mod options;
 pub mod pack;

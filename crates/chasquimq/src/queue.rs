@@ -19,8 +19,8 @@ use crate::{
         reply::{int, Reply},
         script::{
             Arg, Script, AMEND_JOB, CHANGE_PRIORITY, CONFIGURE, COUNT_JOBS, COUNT_PRIORITIES, JOB_STATE, LIMIT_LEFT,
-            LOG_JOB, MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, PUBLISH_EVENT, READ_JOBS, REMOVE_DEDUP_KEY,
-            RETRY_JOB, SET_LIMIT,
+            MOVE_ACTIVE, MOVE_DELAYED, OBLITERATE, PAUSE, PUBLISH_EVENT, READ_JOBS, REMOVE_DEDUP_KEY, RETRY_JOB,
+            SET_LIMIT,
         },
     },
 };
@@ -252,10 +252,10 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
-        let args = [Arg::from(id), Arg::from(row), Arg::Int(i64::from(keep))];
-        self.coded(&LOG_JOB, &args, id, "", "addLog")
-            .await
-            .map(|rows| rows as u64)
+        match self.log_rows(&[(id, row, keep)]).await?.first() {
+            Some(code) if *code < 0 => Err(Error::from_code(*code, id, "", "addLog")),
+            rows => Ok(rows.map_or(0, |rows| *rows as u64)),
+        }
     }
 
     /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.

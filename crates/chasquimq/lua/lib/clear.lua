@@ -3,6 +3,7 @@
 -- be looked at), offset (of them, those that stay), ms and seq (last log entry done), skip (references of the next entry that stay),
 -- passed (stale references in entries that stay, by id), and what was there when the first step was taken: last_id (number), last_ms
 -- and last_seq (log entry). What comes later stays: a number above last_id, a log entry behind the last one.
+local Fitting = require('fitting')
 local Frame = require('frame')
 local Keep = require('keep')
 local Line = require('line')
@@ -230,7 +231,7 @@ end
 local function clear_log(queue, cursor, filter, room)
   local cleared = queue.cleared
   local last = State.entry_id(cursor.last_ms, cursor.last_seq)
-  while cleared.looked < room and cleared.effort < EFFORT and cleared.bytes < Pick.MAX_BYTES do
+  while cleared.looked < room and cleared.effort < EFFORT and cleared.bytes < Fitting.MAX_BYTES do
     local entries = redis.call('XRANGE', queue.base .. 'log', '(' .. State.entry_id(cursor.ms, cursor.seq), last, 'COUNT', ENTRIES)
     for _, entry in ipairs(entries) do
       if cleared.looked >= room or cleared.effort >= EFFORT then return end

@@ -12,7 +12,7 @@ local function describe(queue, job, out)
   end
   out[#out + 1] = job.id
   out[#out + 1] = job.state
-  out[#out + 1] = job.body or Locate.frame_body(job)
+  out[#out + 1] = job.body or Locate.frame_body(queue, job)
   out[#out + 1] = cmsgpack.pack(vitals)
   out[#out + 1] = job.record and redis.call('HGET', queue.base .. 'traces', job.id) or ''
 end

@@ -50,14 +50,21 @@ local function frame_with(queue, id)
   return seen.first, seen.n, seen.blob, number, seen.brood
 end
 
--- The kept run that holds a job of a frame: its first number and its contents, or nil.
+-- The kept run that holds a job of a frame: its first number and its contents, or nil. seen_run of the queue: the one that was found last, as
+-- jobs of one run are often looked for one behind the other; what became of it meanwhile is told by what is stored.
 local function run_of(queue, first, number)
+  local seen = queue.seen_run
+  if seen and number >= seen.start and number < seen.start + seen.run[1]
+    and redis.call('HGET', queue.base .. 'runs', State.whole(seen.start)) == seen.raw then return seen.start, seen.run end
   local fields = {}
   for candidate = number, first, -1 do fields[#fields + 1] = State.whole(candidate) end
   for i, raw in ipairs(redis.call('HMGET', queue.base .. 'runs', unpack(fields))) do
     if raw then
       local start, run = number - i + 1, Stored.run(raw)
-      if run and start + run[1] > number then return start, run end
+      if run and start + run[1] > number then
+        queue.seen_run = { start = start, run = run, raw = raw }
+        return start, run
+      end
       return nil
     end
   end

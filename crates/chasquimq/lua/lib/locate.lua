@@ -6,9 +6,15 @@ local Keep = require('keep')
 local State = require('state')
 local Stored = require('stored')
 
-local function frame_body(job)
-  local body_of = Frame.frame_bodies(job.blob)
-  return body_of(job.offset)
+-- reading of the queue: what gives the bodies of the frame that was read last, as jobs of one frame are often read one behind the other.
+local function frame_body(queue, job)
+  local reading = queue.reading
+  if not reading or reading.blob ~= job.blob or job.offset < reading.offset then
+    reading = { blob = job.blob, body_of = Frame.frame_bodies(job.blob) }
+    queue.reading = reading
+  end
+  reading.offset = job.offset
+  return reading.body_of(job.offset)
 end
 
 -- What a job's vitals would say if it had a record.
@@ -19,7 +25,10 @@ local function frame_vitals(queue, job)
   end
   if not job.run then return { pa = pa } end
   local run, result = job.run, nil
-  if run[6] ~= '' then result = Stored.list(run[6])[job.number - job.run_start + 1] end
+  if run[6] ~= '' then
+    run.results = run.results or Stored.list(run[6])
+    result = run.results[job.number - job.run_start + 1]
+  end
   return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
     fo = tonumber(redis.call('ZSCORE', queue.base .. 'completed', State.whole(job.run_start))), pa = pa }
 end
@@ -56,7 +65,7 @@ local function detach(queue, job)
     return Stored.vitals(redis.call('HGET', queue.base .. 'vitals', job.id))
   end
   local vitals = frame_vitals(queue, job)
-  job.body = frame_body(job)
+  job.body = frame_body(queue, job)
   redis.call('HSET', queue.base .. 'jobs', job.id, job.body)
   if job.state == 'waiting' then
     mark_hole(queue, job, 'r')

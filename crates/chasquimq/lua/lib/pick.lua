@@ -1,9 +1,8 @@
--- pick: which of many records an operation is about, by age, name or error. A step reads no more than MAX_BYTES of them.
+-- pick: which of many records an operation is about, by age, name or error. A step reads no more of them than lib/fitting says.
 -- A filter is {after_ms, before_ms, names, error}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
 -- the failed reason, '' = any.
+local Fitting = require('fitting')
 local Stored = require('stored')
-
-local MAX_BYTES = 1048576
 
 -- The time by which a job's age counts, from its record: last finish, last start, or creation.
 local function reference_time(body, vitals)
@@ -28,28 +27,22 @@ end
 
 -- Says of each of these records whether it is picked, in order, for as many as may be read: {true, false, ...}.
 local function pick_records(queue, filter, ids)
-  local picked, bytes = {}, 0
+  local picked = {}
   if picks_all(filter) then
     for i = 1, #ids do picked[i] = true end
     return picked
   end
-  local has_vitals = redis.call('EXISTS', queue.base .. 'vitals') == 1
-  for from = 1, #ids, 100 do
-    local to = math.min(from + 99, #ids)
-    local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(ids, from, to))
-    local vitals = has_vitals and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to)) or {}
-    for i = 1, to - from + 1 do
-      local body = bodies[i]
-      picked[from + i - 1] = body and is_picked(filter, body, vitals[i] and Stored.vitals(vitals[i])) or false
-      bytes = bytes + (body and #body or 0)
-    end
-    if bytes > MAX_BYTES then break end
+  if #ids == 0 then return picked end
+  local last = Fitting.last_fitting(queue, { 'jobs', 'vitals' }, ids, 1, 0)
+  local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(ids, 1, last))
+  local vitals = Fitting.has_hash(queue, 'vitals') and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, 1, last)) or {}
+  for i = 1, last do
+    picked[i] = bodies[i] and is_picked(filter, bodies[i], vitals[i] and Stored.vitals(vitals[i])) or false
   end
   return picked
 end
 
 return {
-  MAX_BYTES = MAX_BYTES,
   picks_all = picks_all,
   pick_records = pick_records,
 }

@@ -3,33 +3,44 @@
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
+local Fitting = require('fitting')
 local Frame = require('frame')
 local Held = require('held')
 local State = require('state')
 local Stored = require('stored')
 
-local MOST_JOBS, MOST_ENTRIES, MOST_BYTES, SAMPLE = 1000, 1000, 1048576, 50
+local MOST_JOBS, MOST_ENTRIES, PAGE = 1000, 1000, 100
+local OWN, RUNS = { 'jobs', 'vitals', 'traces' }, { 'runs' }
 
--- Of a queue: listing, what a step has found: id, and for jobs of a frame body and vitals. What it has cost.
-local function start(queue, most)
-  queue.listing = { most = most or MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0, last_frame = {} }
+-- Of a queue: listing, what a step has found: id, and for jobs of a frame body and vitals. What it has cost. Records are read at the end: hashes,
+-- in which each has its parts, tell what that will cost.
+local function start(queue, ids_only)
+  -- ids are short
+  queue.listing = { most = ids_only and 5000 or MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0,
+    hashes = ids_only and {} or OWN, last_frame = {} }
 end
 
 local function is_spent(queue)
   local listing = queue.listing
-  return #listing.ids >= listing.most or listing.entries >= MOST_ENTRIES or listing.bytes >= MOST_BYTES
+  return #listing.ids >= listing.most or listing.entries >= MOST_ENTRIES or listing.bytes >= Fitting.MAX_BYTES
 end
 
 local function list_job(queue, id, body, vitals)
   local listing = queue.listing
   local n = #listing.ids + 1
   listing.ids[n], listing.bodies[n], listing.vitals[n] = id, body or false, vitals or false
-  if body then
-    listing.bytes = listing.bytes + #body
-  elseif n % SAMPLE == 1 then
-    -- records are read at the end: one in so many tells how large they are
-    listing.bytes = listing.bytes + SAMPLE * redis.call('HSTRLEN', queue.base .. 'jobs', id)
+  listing.bytes = listing.bytes + (body and #body or Fitting.field_bytes(queue, listing.hashes, id))
+end
+
+-- Lists records until the step has enough. Gives how many.
+local function list_records(queue, ids, from, to, turned)
+  local count = 0
+  for i = from, to do
+    if is_spent(queue) then break end
+    list_job(queue, ids[turned and from + to - i or i])
+    count = count + 1
   end
+  return count
 end
 
 -- Start and stop (from 0, negative from the end, both included) as Redis reads them, within a length. nil when empty.
@@ -61,11 +72,11 @@ local function walk_front(queue, walk)
   walk.skip, walk.at = walk.skip - jumped, walk.at + jumped
   while walk.take > 0 and walk.at < length do
     if is_spent(queue) then return false end
-    local count = math.min(walk.take, length - walk.at, listing.most - #listing.ids, 2 * SAMPLE)
+    local count = math.min(walk.take, length - walk.at, listing.most - #listing.ids, PAGE)
     local from = walk.back and length - walk.at - count or walk.at
     local ids = redis.call('LRANGE', queue.base .. 'front', from, from + count - 1)
-    for i = 1, #ids do list_job(queue, ids[walk.back and #ids - i + 1 or i]) end
-    walk.at, walk.take = walk.at + count, walk.take - count
+    local listed = list_records(queue, ids, 1, #ids, walk.back)
+    walk.at, walk.take = walk.at + listed, walk.take - listed
   end
   return true
 end
@@ -101,22 +112,34 @@ local function walk_frame(queue, walk, first, n, blob)
   end
 end
 
--- Stale references are told from the others as long as the walk starts at the head.
+-- Stale references are told from the others as long as the walk starts at the head. False: the step ended among them, and the next one
+-- begins with this entry again, of whose valid ones `walk.skip` were passed.
 local function walk_references(queue, walk, ids)
-  local valid = ids
+  local valid, passed = ids, {}
   if queue.gone > 0 and not walk.back then
     valid = {}
     for i, count in ipairs(#ids > 0 and redis.call('HMGET', queue.base .. 'gone', unpack(ids)) or {}) do
       local id = ids[i]
-      if tonumber(count or 0) > (walk.passed[id] or 0) then
-        walk.passed[id] = (walk.passed[id] or 0) + 1
+      local before = passed[id] or walk.passed[id] or 0
+      if tonumber(count or 0) > before then
+        passed[id] = before + 1
       else
         valid[#valid + 1] = id
       end
     end
   end
+  local skipped = walk.skip
   local from, to = portion(walk, #valid)
-  for i = from or 1, from and to or 0 do list_job(queue, valid[walk.back and #valid - i + 1 or i]) end
+  if from then
+    if walk.back then from, to = #valid - to + 1, #valid - from + 1 end
+    local listed = list_records(queue, valid, from, to, walk.back)
+    if listed < to - from + 1 then
+      walk.skip, walk.take = skipped + listed, walk.take + to - from + 1 - listed
+      return false
+    end
+  end
+  for id, count in pairs(passed) do walk.passed[id] = count end
+  return true
 end
 
 -- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
@@ -137,12 +160,13 @@ local function walk_log(queue, walk)
     for _, entry in ipairs(entries) do
       if walk.take == 0 or is_spent(queue) then break end
       local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
-      walk.ms, walk.seq = tonumber(ms), tonumber(seq)
-      if entry[2][1] == 'f' and walk.seq >= 1 and walk.seq <= 64 then
-        walk_frame(queue, walk, walk.ms, walk.seq, entry[2][2])
-      else
-        walk_references(queue, walk, Stored.ids(entry[2][2]))
+      ms, seq = tonumber(ms), tonumber(seq)
+      if entry[2][1] == 'f' and seq >= 1 and seq <= 64 then
+        walk_frame(queue, walk, ms, seq, entry[2][2])
+      elseif not walk_references(queue, walk, Stored.ids(entry[2][2])) then
+        return false
       end
+      walk.ms, walk.seq = ms, seq
       bytes = bytes + #entry[2][2]
       listing.entries = listing.entries + 1
     end
@@ -197,10 +221,11 @@ local function walk_completed(queue, walk)
     if #page == 0 then return true end
     local members = {}
     for i = 1, #page, 2 do members[#members + 1] = page[i] end
-    local runs = redis.call('HMGET', queue.base .. 'runs', unpack(members))
-    for i, member in ipairs(members) do
-      if walk.take == 0 or #listing.ids >= listing.most then break end
-      local raw = runs[i]
+    local last = Fitting.last_fitting(queue, RUNS, members, 1, listing.bytes)
+    local runs = redis.call('HMGET', queue.base .. 'runs', unpack(members, 1, last))
+    for i = 1, last do
+      if walk.take == 0 or is_spent(queue) then break end
+      local member, raw = members[i], runs[i]
       walk.at = walk.at + 1
       -- an array of six, of which the first is a small number
       local count = raw and raw:byte(2) or 0
@@ -214,7 +239,7 @@ local function walk_completed(queue, walk)
       end
       listing.bytes = listing.bytes + (raw and #raw or 0)
     end
-    listing.entries = listing.entries + #members / 5
+    listing.entries = listing.entries + last / 5
   end
   return true
 end
@@ -225,11 +250,11 @@ local function walk_set(queue, walk)
   walk.at, walk.skip = walk.at + walk.skip, 0
   while walk.take > 0 do
     if is_spent(queue) then return false end
-    local count = math.min(walk.take, listing.most - #listing.ids, 2 * SAMPLE)
+    local count = math.min(walk.take, listing.most - #listing.ids, PAGE)
     local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. walk.state, walk.at, walk.at + count - 1)
     if #ids == 0 then return true end
-    for _, id in ipairs(ids) do list_job(queue, id) end
-    walk.at, walk.take = walk.at + #ids, walk.take - #ids
+    local listed = list_records(queue, ids, 1, #ids)
+    walk.at, walk.take = walk.at + listed, walk.take - listed
   end
   return true
 end

@@ -31,12 +31,11 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     large::{self, Large},
-    pack::Packer,
+    lost::Search,
     server::{
         conn::Connection,
-        once::Lanes,
         reply::Reply,
-        script::{Arg, DISOWN, RELEASE, RESCUE, STEP},
+        script::{Arg, RELEASE, STEP},
     },
 };
 
@@ -89,7 +88,6 @@ pub(super) struct Loop {
     next_scan: Option<Instant>,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
-    memos: Lanes,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
     // a lane to use from the next wait on
@@ -150,7 +148,6 @@ impl Loop {
             next_renewal: None,
             next_scan: None,
             servers: 0,
-            memos: Lanes::default(),
             room_changed: false,
             next_lane: None,
             pausing: Vec::new(),
@@ -400,29 +397,30 @@ impl Loop {
             return;
         };
         self.next_scan = Some(Instant::now() + interval);
-        let args = [
-            Arg::Int(system_now_ms() as i64),
-            Arg::Int(interval.as_millis() as i64),
-            Arg::Int(i64::from(self.options.max_stalled_count)),
-        ];
-        let brought_back = async {
-            let reply = RESCUE.run(&self.connection, &self.keys.base, &args).await?;
-            Reply::new("the answer to rescue", reply)?.texts()
-        };
         // what this scan brings back wakes this worker as well, and is `stalled` before it is active
         self.waiter.hold_back(true);
-        match brought_back.await {
-            Ok(ids) if ids.is_empty() => {}
-            Ok(stalled) => {
-                self.look_again = true;
-                (self.sink)(Message {
-                    stalled,
-                    ..Message::default()
-                });
-            }
-            Err(error) => self.report(error),
-        }
+        let search = Search {
+            interval_ms: interval.as_millis() as i64,
+            owner: "",
+            is_held: &|_, _| false,
+            max_stalled: self.options.max_stalled_count,
+        };
+        let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
+        self.look_again |= !stalled.is_empty();
+        self.tell_stalled(stalled, done);
         self.waiter.hold_back(false);
+    }
+
+    fn tell_stalled(&mut self, stalled: Vec<String>, done: Result<()>) {
+        if !stalled.is_empty() {
+            (self.sink)(Message {
+                stalled,
+                ..Message::default()
+            });
+        }
+        if let Err(error) = done {
+            self.report(error);
+        }
     }
 
     async fn break_off(&mut self) {
@@ -437,30 +435,19 @@ impl Loop {
             // what that took is held, too
             self.break_off().await;
         }
-        let ids = self.holdings.ids();
-        let mut held = Packer::default();
-        held.array(2 * ids.len());
-        for (id, claim) in &ids {
-            held.str(id).int(*claim as i64);
+        let mut held: HashMap<String, Vec<i64>> = HashMap::new();
+        for (id, claim) in self.holdings.ids() {
+            held.entry(id).or_default().push(claim as i64);
         }
-        let args = [
-            Arg::from(self.options.id.as_str()),
-            Arg::Int(i64::from(self.options.max_stalled_count)),
-            Arg::from(held.0.as_slice()),
-        ];
-        let (memos, base) = (&self.memos, &self.keys.base);
-        let brought_back = memos.run(&self.connection, base, &DISOWN, system_now_ms(), &args).await;
-        match brought_back.and_then(|reply| Reply::new("the answer to disown", reply)?.texts()) {
-            Ok(stalled) if stalled.is_empty() => {}
-            Ok(stalled) => {
-                self.look_again = self.fetching;
-                (self.sink)(Message {
-                    stalled,
-                    ..Message::default()
-                });
-            }
-            Err(error) => self.report(error),
-        }
+        let search = Search {
+            interval_ms: 0,
+            owner: &self.options.id,
+            is_held: &|id, claim| held.get(id).is_some_and(|claims| claims.contains(&claim)),
+            max_stalled: self.options.max_stalled_count,
+        };
+        let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
+        self.look_again |= self.fetching && !stalled.is_empty();
+        self.tell_stalled(stalled, done);
     }
 
     async fn step(&mut self) {

@@ -110,6 +110,28 @@ fn many_records_go_in_steps_and_young_ones_stay() {
 }
 
 #[test]
+fn large_records_are_looked_at_a_few_at_a_time() {
+    let mut plan = Plan::new();
+    for number in 0..60 {
+        plan = plan.delayed(&format!("x{number}"), 3000 + number);
+    }
+    let mut queue = TestQueue::with(plan);
+    let data = format!("\"{}\"", "d".repeat(200_000));
+    for number in 20..60 {
+        let mut body = chasquimq::pack::Packer::default();
+        body.array(4).int(7).str("{}").str("a").str(&data);
+        let mut set = redis::cmd("HSET");
+        set.arg(queue.probe.keys.key("jobs"))
+            .arg(format!("x{number}"))
+            .arg(body.0);
+        queue.carry_out_unchecked(&set);
+    }
+    let (ids, steps) = clean(&mut queue, "a", "delayed", 2000);
+    assert_eq!(ids.len(), 60);
+    assert!((8..=12).contains(&steps), "{steps} steps");
+}
+
+#[test]
 fn what_comes_between_two_steps_stays() {
     let mut old = Plan::new();
     for number in 0..4500 {

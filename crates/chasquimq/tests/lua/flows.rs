@@ -151,7 +151,7 @@ impl Pair {
         self.queues[at].end_leases_of_nobody();
         self.queues[at].command("DEL", "stalled", &[]);
         let now_ms = self.now_ms;
-        run!(self.queues[at], RESCUE, now_ms, 1, 1);
+        self.queues[at].rescue(now_ms, 1, 1);
     }
 
     /// Some of what BullMQ does to many jobs at once.

@@ -1,5 +1,7 @@
 //! Gives jobs by state and rank.
 
+use chasquimq::pack::Packer;
+
 use super::read_jobs::{by_ids, full};
 use crate::given::{
     plan::Plan,
@@ -203,4 +205,80 @@ fn many_completed_jobs_are_read_in_steps_from_either_end() {
     expected.sort_by_key(|id| id.parse::<u64>().expect("a number"));
     assert_eq!(sorted, expected);
     every_range(&mut queue, "completed", &ended);
+}
+
+/// Makes the bodies of records as long as a body can be; or what is known of their failures.
+fn swell(queue: &mut TestQueue, hash: &str, ids: &[String], bytes: usize) {
+    let mut set = redis::cmd("HSET");
+    set.arg(queue.probe.keys.key(hash));
+    for id in ids {
+        let mut value = Packer::default();
+        match hash {
+            "jobs" => {
+                let data = format!("\"{}\"", "d".repeat(bytes));
+                value.array(4).int(7).str("{}").str("a").str(&data);
+            }
+            _ => drop(value.map(1).str("fr").str(&"f".repeat(bytes))),
+        }
+        set.arg(id).arg(value.0);
+    }
+    queue.carry_out_unchecked(&set);
+}
+
+#[test]
+fn large_records_are_read_a_few_at_a_time() {
+    let all: Vec<String> = (0..60).map(|i| format!("r{i:02}")).collect();
+    let (small, large) = all.split_at(30);
+    // those of one entry of the log, of a set, and of the front list
+    for state in ["waiting", "delayed", "front"] {
+        for hash in ["jobs", "vitals"] {
+            let mut plan = Plan::new();
+            for id in &all {
+                plan = match state {
+                    "front" => plan.front(&all[59 - all.iter().position(|other| other == id).expect("an id")]),
+                    _ => plan.delayed(id, 2000),
+                };
+            }
+            let mut queue = TestQueue::with(plan);
+            if state == "waiting" {
+                assert_eq!(run!(queue, PROMOTE_JOBS, 1010, 100), "[60 0]");
+            }
+            // small ones before large ones tell nothing of these
+            swell(&mut queue, "jobs", small, 10);
+            swell(&mut queue, hash, large, 200_000);
+            let listed = if state == "front" { "waiting" } else { state };
+            for ascending in [true, false] {
+                let (jobs, steps) = queue.list(&[listed], 0, -1, ascending, false);
+                assert!((5..=8).contains(&steps), "{state} {hash}: {steps} steps");
+                let mut found: Vec<String> = jobs.iter().map(|job| show_reply(&job[0])).collect();
+                if !ascending {
+                    found.reverse();
+                }
+                assert_eq!(found, all, "{state} {hash} {ascending}");
+                assert_eq!(queue.list(&[listed], 0, -1, ascending, true).1, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stale_reference_stays_stale_however_a_step_ends() {
+    let mut plan = Plan::new();
+    let all: Vec<String> = (0..20).map(|i| format!("r{i:02}")).collect();
+    for id in &all {
+        plan = plan.delayed(id, 2000);
+    }
+    let mut queue = TestQueue::with(plan);
+    run!(queue, PROMOTE_JOBS, 1010, 100);
+    // it leaves its place in line, and comes back behind the others
+    run!(queue, CHANGE_PRIORITY, "r01", 5, 0);
+    run!(queue, CHANGE_PRIORITY, "r01", 0, 0);
+    swell(&mut queue, "jobs", &all, 200_000);
+    let (order, _) = queue.list(&["waiting"], 0, -1, true, true);
+    let order: Vec<String> = order.iter().map(|job| show_reply(&job[0])).collect();
+    let (jobs, steps) = queue.list(&["waiting"], 0, -1, true, false);
+    assert!(steps > 2, "{steps}");
+    let found: Vec<String> = jobs.iter().map(|job| show_reply(&job[0])).collect();
+    assert_eq!(found, order);
+    assert_eq!(found.len(), 20);
 }

@@ -15,9 +15,10 @@ mod configure;
 mod count_jobs;
 mod count_priorities;
 mod cut_child;
-mod disown;
+
 mod extend_locks;
 mod find_failed;
+mod find_lost;
 mod flows;
 mod job_state;
 mod limit_left;

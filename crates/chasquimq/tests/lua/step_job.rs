@@ -246,7 +246,7 @@ fn the_token_0_ends_anybodys_job_and_a_workers_lease_stays() {
 fn what_was_taken_by_hand_is_rescued_when_its_lease_is_over() {
     let mut queue = held();
     queue.end_lease("t#c.1.1");
-    assert_eq!(run!(queue, RESCUE, 1020, 60_000, 1), "[x]");
+    assert_eq!(queue.rescue(1020, 60_000, 1), "[x]");
     queue.key_is("takes", "2=[1000 '' t#c.1.2 bob]");
 }
 

@@ -115,6 +115,23 @@ fn a_taken_id_refuses_a_time_of_the_caller() {
 }
 
 #[test]
+fn a_slot_whose_job_was_promoted_and_has_ended_is_used_again() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(1500));
+    run!(queue, PROMOTE_JOBS, 1010, 10);
+    queue.step(Step::by("w").at(1020).want(1));
+    queue.upsert(1030, &Upsert::of("s").next(2500));
+    // while it runs it is refused
+    assert_eq!(queue.upsert(1040, &Upsert::of("s").next(1500)), "-10");
+    queue.step(Step::by("w").at(1050).done_record("repeat:s:1500", "1"));
+    assert_eq!(queue.upsert(1060, &Upsert::of("s").next(1500)), "[1500 440]");
+    queue.key_is("delayed", "repeat:s:1500@1500+0");
+    queue.key_is("completed", "(none)");
+    queue.key_is("schedulers", "s@1500");
+    assert_eq!(run!(queue, COUNT_JOBS), "[0 0 0 0 1 0 0]");
+}
+
+#[test]
 fn taken_slots_are_passed_over_up_to_a_limit() {
     let mut plan = Plan::new();
     for n in 0..32 {

@@ -2,7 +2,7 @@
 
 use chasquimq::server::script::{
     ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_HELD, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
-    REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RESCUE, RETRY_JOB, STEP,
+    REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RETRY_JOB, STEP,
 };
 
 use super::play::Play;
@@ -133,9 +133,7 @@ impl Play {
         self.try_call(STEP.name, what, &call);
         self.queue.end_lease(owner);
         self.queue.command("DEL", "stalled", &[]);
-        self.run(&RESCUE, what, |call| {
-            call.arg(at + 2).arg(60_000).arg(1);
-        });
+        self.rescue(what, at + 2);
     }
 
     fn manage_families(&mut self, what: &str, ids: &[&str]) {

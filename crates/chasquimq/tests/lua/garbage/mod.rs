@@ -6,7 +6,7 @@ mod play;
 
 use chasquimq::server::script::{
     ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_JOBS, LOG_JOB, MOVE_DELAYED,
-    PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RESCUE, RETRY_JOB, RETRY_JOBS, STEP,
+    PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
 };
 
 use self::play::Play;
@@ -51,9 +51,7 @@ impl Play {
             self.try_call(STEP.name, what, &call);
             self.queue.end_lease(owner);
             self.queue.command("DEL", "stalled", &[]);
-            self.run(&RESCUE, what, |call| {
-                call.arg(7000).arg(60_000).arg(1);
-            });
+            self.rescue(what, 7000);
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::server::script::Script;
+use chasquimq::{
+    lost::Lost,
+    server::script::{Script, FIND_LOST, RESCUE},
+};
 use redis::{Cmd, Value};
 
 use crate::{given::queue::TestQueue, model::random::Random};
@@ -189,9 +192,28 @@ impl Play {
         self.try_call(script.name, what, &call);
     }
 
-    pub(super) fn try_call(&mut self, script: &str, what: &str, call: &Cmd) {
-        if let Err(error) = call.query::<Value>(&mut self.queue.probe.connection) {
+    pub(super) fn try_call(&mut self, script: &str, what: &str, call: &Cmd) -> Value {
+        let reply = call.query(&mut self.queue.probe.connection);
+        reply.unwrap_or_else(|error| {
             self.raised.push(format!("{script} with {what}: {error}"));
+            Value::Nil
+        })
+    }
+
+    /// Looks for jobs whose worker is gone, and brings back what is found first.
+    pub(super) fn rescue(&mut self, what: &str, now_ms: u64) {
+        let mut call = self.queue.call(&FIND_LOST);
+        call.arg(0).arg("").arg("");
+        let found = self.try_call(FIND_LOST.name, what, &call);
+        let mut lost = Lost::default();
+        // what raised is noted
+        if lost.take_in(found, &|_, _| false).is_err() {
+            return;
+        }
+        if let Some((items, _, is_last)) = lost.parcel() {
+            self.run(&RESCUE, what, |call| {
+                call.arg(now_ms).arg(1).arg("").arg(items).arg(u8::from(is_last));
+            });
         }
     }
 }

@@ -6,8 +6,9 @@ use std::{
 };
 
 use chasquimq::{
+    lost::Lost,
     pack::Packer,
-    server::script::{Script, ADD, ADD_FLOWS, LIBRARY, LIST_JOBS, STEP},
+    server::script::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_JOBS, RESCUE, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -163,6 +164,54 @@ impl TestQueue {
     }
 
     /// Jobs by state and rank, five values each or their ids alone, and the number of steps that took.
+    /// The scan that a worker makes once an interval. Gives the ids of those brought back.
+    pub fn rescue(&mut self, now_ms: u64, interval_ms: u64, max_stalled: u64) -> String {
+        let ids = self.bring_back(now_ms, interval_ms, "", &[], max_stalled);
+        self.probe.checked();
+        format!("[{}]", ids.join(" "))
+    }
+
+    /// As a worker does it that tells what it holds, each with its claim. Nothing is checked.
+    pub fn bring_back(
+        &mut self,
+        now_ms: u64,
+        interval_ms: u64,
+        owner: &str,
+        held: &[(&str, i64)],
+        max_stalled: u64,
+    ) -> Vec<String> {
+        let mut lost = self.find_lost(interval_ms, owner, held);
+        let mut parcels = Vec::new();
+        while let Some((items, count, is_last)) = lost.parcel() {
+            let mut call = self.call(&RESCUE);
+            call.arg(now_ms).arg(max_stalled).arg(owner);
+            call.arg(items).arg(u8::from(is_last));
+            let (left, ids): (usize, Vec<String>) =
+                redis::from_redis_value(self.carry_out_unchecked(&call)).expect("left and ids");
+            lost.done(count, left);
+            parcels.push(ids);
+        }
+        parcels.reverse();
+        parcels.concat()
+    }
+
+    /// What a scan finds, but for what is held.
+    pub fn find_lost(&mut self, mut interval_ms: u64, owner: &str, held: &[(&str, i64)]) -> Lost {
+        let (mut lost, mut cursor) = (Lost::default(), String::new());
+        loop {
+            let mut call = self.call(&FIND_LOST);
+            call.arg(interval_ms).arg(owner).arg(cursor);
+            let found = self.carry_out_unchecked(&call);
+            cursor = lost
+                .take_in(found, &|id, claim| held.contains(&(id, claim)))
+                .expect("found");
+            interval_ms = 0;
+            if cursor.is_empty() {
+                return lost;
+            }
+        }
+    }
+
     pub fn list(
         &mut self,
         types: &[&str],

@@ -46,7 +46,7 @@ impl Drive {
             _ => {
                 self.note(format!("log {id}"));
                 let reply = run!(self.queue, LOG_JOB, &id, "row", 1);
-                self.same(&reply, if exists { "1" } else { "-1" });
+                self.same(&reply, if exists { "[1]" } else { "[-1]" });
             }
         }
     }

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::{
-    pack::Packer,
-    server::script::{DISOWN, OBLITERATE, RESCUE},
-    unique_id,
-};
+use chasquimq::server::script::OBLITERATE;
 use redis::Value;
 
 use super::{
@@ -163,10 +159,7 @@ impl Drive {
         self.note("rescue".to_owned());
         self.queue.command("DEL", "stalled", &[]);
         let lost = self.model.lost();
-        let mut call = self.queue.call(&RESCUE);
-        call.arg(self.model.now_ms).arg(60_000).arg(1);
-        let reply = self.queue.carry_out_unchecked(&call);
-        let order: Vec<String> = redis::from_redis_value(reply).expect("ids");
+        let order = self.queue.bring_back(self.model.now_ms, 60_000, "", &[], 1);
         self.same(&format!("{order:?}"), &format!("{lost:?}"));
         self.model.rescue(&lost, 1);
     }
@@ -177,24 +170,15 @@ impl Drive {
         self.note(format!("{owner} disowns"));
         let random = &mut self.random;
         let (held, lost): (Vec<_>, Vec<_>) = self.model.held_by(owner).into_iter().partition(|_| random.once_in(2));
-        let mut packed = Packer::default();
-        packed.array(2 * (held.len() + lost.len()));
         // that a job was held before does not keep it
-        for id in &lost {
-            packed.str(id).int(1);
-        }
+        let mut claims: Vec<(&str, i64)> = lost.iter().map(|id| (id.as_str(), 1)).collect();
         for id in &held {
-            let claim = match self.model.state(id) {
-                Some(State::Active { claim, .. }) => *claim as i64,
+            match self.model.state(id) {
+                Some(State::Active { claim, .. }) => claims.push((id, *claim as i64)),
                 state => panic!("{id} is {state:?}"),
-            };
-            packed.str(id).int(claim);
+            }
         }
-        let mut call = self.queue.call(&DISOWN);
-        call.arg(self.model.now_ms).arg(unique_id()).arg(0).arg(1);
-        call.arg(owner).arg(1).arg(packed.0);
-        let reply = self.queue.carry_out_unchecked(&call);
-        let order: Vec<String> = redis::from_redis_value(reply).expect("ids");
+        let order = self.queue.bring_back(self.model.now_ms, 0, owner, &claims, 1);
         self.same(&format!("{order:?}"), &format!("{lost:?}"));
         self.model.rescue(&lost, 1);
     }

@@ -11,7 +11,7 @@ fn rescued() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
     queue.step(Step::by("w").want(4));
     queue.end_lease("w");
-    assert_eq!(run!(queue, RESCUE, 1001, 60_000, 1), "[1 2 3 x]");
+    assert_eq!(queue.rescue(1001, 60_000, 1), "[1 2 3 x]");
     queue.skip_events();
     queue
 }

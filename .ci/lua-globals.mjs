@@ -1,0 +1,24 @@
+// No file of lua/ uses a global but what the build gives it, nor makes one: a name that is not declared would be found when it is run.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import luaparse from 'luaparse';
+import { isEntry, main, root, Stop } from './step.mjs';
+
+const FOLDER = join(root, 'crates', 'chasquimq', 'lua');
+
+export function checkLuaGlobals() {
+  const build = readFileSync(join(root, 'crates', 'chasquimq', 'build.rs'), 'utf8');
+  const names = /const GLOBALS: &str =\s*"([^"]*)"/.exec(build)?.[1];
+  if (!names) throw new Stop('build.rs has no GLOBALS any more');
+  const known = new Set(['require', ...names.split(',')]);
+  const files = readdirSync(FOLDER, { recursive: true }).filter((name) => name.endsWith('.lua'));
+  const unknown = files.flatMap((name) => {
+    const file = join(FOLDER, name);
+    const { globals } = luaparse.parse(readFileSync(file, 'utf8'), { luaVersion: '5.1', scope: true, locations: true });
+    const strange = globals.filter((global) => !known.has(global.name));
+    return strange.map(({ name, loc }) => `${relative(root, file)}:${loc.start.line}: ${name} is not declared`);
+  });
+  if (files.length === 0 || unknown.length > 0) throw new Stop(['globals in lua/:', ...unknown].join('\n'));
+}
+
+if (isEntry(import.meta.url)) await main(checkLuaGlobals);

@@ -1,0 +1,180 @@
+//! Active jobs that nobody runs go back to the head of the line: found in steps, put in order here, and brought back in parcels, so that the
+//! server works on each for a few milliseconds however many there are.
+
+use redis::Value;
+
+use crate::{
+    error::Result,
+    frame::{id_in, MAX_JOBS},
+    keys::Keys,
+    pack::Packer,
+    server::{
+        conn::Connection,
+        reply::Reply,
+        script::{Arg, FIND_LOST, RESCUE},
+    },
+};
+
+/// Jobs that one call brings back, about.
+const PARCEL: usize = 256;
+
+/// What is lost.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Item {
+    started_ms: i64,
+    // its number; what has none comes last
+    number: u64,
+    // of a record; empty: the job of a frame, or all of it
+    id: String,
+    first: i64,
+    offset: i64,
+    claim: i64,
+}
+
+/// The jobs of a scan, as `find_lost` gives them.
+#[derive(Debug, Default)]
+pub struct Lost {
+    items: Vec<Item>,
+    sorted: bool,
+}
+
+impl Lost {
+    /// Reads what a step found, but for what `is_held` under a claim. Gives where the next step goes on; empty: there is none.
+    /// # Errors
+    /// [`crate::Error::Malformed`] if it is no answer of `find_lost`.
+    pub fn take_in(&mut self, reply: Value, is_held: &(dyn Fn(&str, i64) -> bool + Sync)) -> Result<String> {
+        let mut reply = Reply::new("the answer to find_lost", reply)?;
+        let cursor = reply.text()?;
+        let mut frames = reply.array()?;
+        while !frames.is_empty() {
+            let (first, chars, started_ms) = (frames.int()?, frames.bytes()?, frames.int()?);
+            let (claim, ids) = (frames.int()?, frames.text()?);
+            let ids = Some(ids.as_str()).filter(|ids| !ids.is_empty());
+            let item = |offset: i64| Item {
+                started_ms,
+                number: first.saturating_add(offset.max(0)) as u64,
+                id: String::new(),
+                first,
+                offset,
+                claim,
+            };
+            let is_lost = |at: &usize| {
+                chars[*at] == b'1' && !is_held(&id_in(ids, (first as u64).saturating_add(*at as u64)), claim)
+            };
+            let lost: Vec<usize> = (0..chars.len()).filter(is_lost).collect();
+            if lost.len() == chars.len() {
+                self.items.push(item(-1));
+            } else {
+                self.items.extend(lost.into_iter().map(|at| item(at as i64)));
+            }
+        }
+        let mut records = reply.array()?;
+        while !records.is_empty() {
+            let (id, started_ms, claim) = (records.text()?, records.int()?, records.int()?);
+            if !is_held(&id, claim) {
+                self.items.push(Item {
+                    started_ms,
+                    number: number_of(&id),
+                    id,
+                    first: 0,
+                    offset: 0,
+                    claim,
+                });
+            }
+        }
+        self.sorted = false;
+        Ok(cursor)
+    }
+
+    /// Packs those that come last, and tells how many these are and whether there are no others. None: nothing is left.
+    pub fn parcel(&mut self) -> Option<(Vec<u8>, usize, bool)> {
+        if !self.sorted {
+            // a step may find again what one before it found
+            self.items.sort_unstable();
+            self.items.dedup();
+            self.sorted = true;
+        }
+        let mut jobs = 0;
+        let fits = |item: &&Item| {
+            jobs += if item.offset < 0 { MAX_JOBS } else { 1 };
+            jobs <= PARCEL
+        };
+        let count = self.items.iter().rev().take_while(fits).count();
+        let items = &self.items[self.items.len() - count..];
+        let mut packed = Packer::default();
+        packed.array(count);
+        for item in items {
+            match item.id.as_str() {
+                "" => packed.array(3).int(item.first).int(item.offset).int(item.claim),
+                id => packed.array(2).str(id).int(item.claim),
+            };
+        }
+        (count > 0).then_some((packed.0, count, count == self.items.len()))
+    }
+
+    /// Notes that the last parcel of so many was carried out, but for those `left`.
+    pub fn done(&mut self, count: usize, left: usize) {
+        self.items.truncate(self.items.len() - count + left.min(count));
+    }
+}
+
+/// A number for sorting; other ids come last.
+fn number_of(id: &str) -> u64 {
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| id.parse().ok()).flatten().unwrap_or(u64::MAX)
+}
+
+/// Which jobs are lost.
+pub(crate) struct Search<'a> {
+    /// There is one scan an interval for the whole queue; 0: whenever it is asked for.
+    pub interval_ms: i64,
+    /// Those of this worker; empty: of all whose lease ran out.
+    pub owner: &'a str,
+    /// Those of a worker that it holds are not.
+    pub is_held: &'a (dyn Fn(&str, i64) -> bool + Sync),
+    pub max_stalled: u32,
+}
+
+impl Search<'_> {
+    /// Brings them back. Gives their ids in the order of the line, with what broke the search off.
+    pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
+        let mut parcels = Vec::new();
+        let done = self.take_steps(connection, keys, now_ms, &mut parcels).await;
+        parcels.reverse();
+        (parcels.concat(), done)
+    }
+
+    async fn take_steps(
+        &self,
+        connection: &Connection,
+        keys: &Keys,
+        now_ms: u64,
+        parcels: &mut Vec<Vec<String>>,
+    ) -> Result<()> {
+        let (mut lost, mut cursor, mut interval_ms) = (Lost::default(), String::new(), self.interval_ms);
+        loop {
+            let args = [Arg::Int(interval_ms), Arg::from(self.owner), Arg::from(cursor.as_str())];
+            let found = FIND_LOST.run(connection, &keys.base, &args).await?;
+            cursor = lost.take_in(found, self.is_held)?;
+            interval_ms = 0;
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        while let Some((items, count, is_last)) = lost.parcel() {
+            let args = [
+                Arg::Int(now_ms as i64),
+                Arg::Int(i64::from(self.max_stalled)),
+                Arg::from(self.owner),
+                Arg::from(items.as_slice()),
+                Arg::from(is_last),
+            ];
+            let reply = RESCUE.run(connection, &keys.base, &args).await?;
+            let mut reply = Reply::new("the answer to rescue", reply)?;
+            let left = reply.int()?.unsigned_abs() as usize;
+            parcels.push(reply.array()?.texts()?);
+            lost.done(count, left);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! active jobs whose worker is gone, or that a worker does not hold, found a step at a time
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+    step::{at, Step},
+};
+
+/// `dead` holds the frame 1..4, of which 2 has completed, and the record x; `alive` holds 6.
+fn queue() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(4).record("x").frame(1));
+    queue.step(Step::by("dead").want(5));
+    queue.step(Step::by("alive").want(1));
+    queue.step(Step::by("dead").at(1010).done(1, 4, 1, 1));
+    queue
+}
+
+#[test]
+fn whoever_has_no_lease_is_gone() {
+    let mut queue = queue();
+    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [] []]");
+    queue.end_lease("dead");
+    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [1 1k11 1000 4 ''] [x 1000 4]]");
+}
+
+#[test]
+fn of_a_worker_everything_is_told_and_how_many_jobs_a_frame_has() {
+    let mut queue = queue();
+    let all_of_dead = "['' [1 1k11 1000 4 ''] [x 1000 4]]";
+    assert_eq!(run!(queue, FIND_LOST, 0, "dead", ""), all_of_dead);
+    assert_eq!(run!(queue, FIND_LOST, 0, "alive", ""), "['' [6 1 1000 6 ''] []]");
+    queue.end_lease("alive");
+    // nobody asks which of them
+    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [6 '' 1000 6 ''] []]");
+}
+
+#[test]
+fn one_scan_an_interval_is_begun() {
+    let mut queue = queue();
+    queue.end_lease("dead");
+    let lost = "['' [1 1k11 1000 4 ''] [x 1000 4]]";
+    assert_eq!(run!(queue, FIND_LOST, 60_000, "", ""), lost);
+    assert_eq!(run!(queue, FIND_LOST, 60_000, "", ""), "['' [] []]");
+    // it goes on, whatever the mark says
+    assert_eq!(run!(queue, FIND_LOST, 0, "", "t0"), lost);
+    assert_eq!(run!(queue, FIND_LOST, 0, "", "a0"), "['' [] [x 1000 4]]");
+}
+
+#[test]
+fn many_are_found_in_steps() {
+    let mut plan = Plan::new();
+    for _ in 0..3_000 {
+        plan = plan.record("");
+    }
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").want(3_000));
+    queue.end_lease("w");
+    let reply = run!(queue, FIND_LOST, 0, "", "");
+    assert!(reply.starts_with("[a") && reply.len() < 40_000, "{}", reply.len());
+    let mut lost = queue.find_lost(0, "", &[]);
+    let mut count = 0;
+    while let Some((_, some, _)) = lost.parcel() {
+        count += some;
+        lost.done(some, 0);
+    }
+    assert_eq!(count, 3_000);
+}
+
+#[test]
+fn what_is_held_is_not_lost_and_of_another_claim_is() {
+    let mut queue = queue();
+    let nothing = queue
+        .find_lost(0, "dead", &[("1", 4), ("3", 4), ("4", 4), ("x", 4)])
+        .parcel();
+    assert_eq!(nothing, None);
+    let mut one = queue.find_lost(0, "dead", &[("1", 4), ("3", 2), ("4", 4), ("x", 4)]);
+    assert_eq!(
+        one.parcel().map(|(_, count, is_last)| (count, is_last)),
+        Some((1, true))
+    );
+    queue.step(Step::by("dead").at(1020).back(&at(1, 4, 0), false));
+}
