@@ -96,15 +96,6 @@ export const WANTED: readonly Wanted[] = [
       path.endsWith('.delay') && bullmq === '"long"' && chasquimq === '"short"' && calls(program, 'promoteJobs'),
   },
   {
-    row: 'Time (in "How it behaves")',
-    reason:
-      'events are dated by the clock of whoever writes them: a log that begins anew while one of the clocks is years behind begins before what its readers have read',
-    applies: ({ path }, { program }) =>
-      path.endsWith('.events') &&
-      calls(program, 'obliterate') &&
-      program.steps.some((step) => step.do === 'clock' && step.ms < 0),
-  },
-  {
     row: 'A scheduler whose next iteration has the id of a job',
     reason:
       'one that was promoted before its time runs, or has run, under that id: BullMQ has one job in two states then; here it is refused while it runs, as in BullMQ where no other iteration is pending, and replaced once it has ended',
