@@ -2,8 +2,8 @@
  * Rows of jobs' logs. Those of one tick travel to the engine together, in the order of the calls: a round trip and a promise of the engine's
  * for each of them cost several times what the server does.
  */
-import { errorFromNative } from './errors/error-from-native.js';
-import type { NativeQueue } from './native.js';
+import { rejectedWith } from './errors/error-from-native.js';
+import type { NativeError, NativeQueue } from './native.js';
 import { ErrorCode } from './types/error-code.js';
 
 // Taken at load, so that a user's fake timers do not hold up rows.
@@ -13,7 +13,8 @@ interface Batch {
   readonly ids: string[];
   readonly rows: string[];
   readonly keeps: number[];
-  readonly callers: { readonly resolve: (count: number) => void; readonly reject: (error: unknown) => void }[];
+  /** Settle what `add` gave. */
+  readonly callers: ((count: number | Promise<never>) => void)[];
 }
 
 export class LogRows {
@@ -31,12 +32,12 @@ export class LogRows {
    * @returns the number of rows now kept
    */
   add(id: string, row: string, keep: number): Promise<number> {
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       const batch = (this.batch ??= this.begin());
       batch.ids.push(id);
       batch.rows.push(row);
       batch.keeps.push(keep);
-      batch.callers.push({ resolve, reject });
+      batch.callers.push(resolve);
     });
   }
 
@@ -65,15 +66,13 @@ export class LogRows {
   private async send({ ids, rows, keeps, callers }: Batch): Promise<void> {
     try {
       const counts = await this.native().addLogs(ids, rows, Uint32Array.from(keeps));
-      callers.forEach((caller, i) => {
-        if (counts[i] >= 0) caller.resolve(counts[i]);
-        else
-          caller.reject(
-            errorFromNative({ message: `Missing key for job ${ids[i]}. addLog`, number: ErrorCode.JobNotExist }),
-          );
-      });
+      callers.forEach((settle, i) => settle(counts[i] >= 0 ? counts[i] : rejectedWith(missing(ids[i]))));
     } catch (error) {
-      for (const { reject } of callers) reject(error);
+      for (const settle of callers) settle(rejectedWith(error as Error));
     }
   }
+}
+
+function missing(id: string): NativeError {
+  return { message: `Missing key for job ${id}. addLog`, number: ErrorCode.JobNotExist };
 }

@@ -163,6 +163,14 @@ function checkRun({ key, kind, ends, runs }: JobAccount, wrongRun: string[]): vo
       );
     return;
   }
+  // it started because a child failed, and ended before the others
+  if (
+    kind === 'hasty' &&
+    end.state === 'failed' &&
+    end.text.endsWith('has pending dependencies. moveToFinished') &&
+    runs.size > 0
+  )
+    return;
   const mark = end.text.split(' ').at(-2) ?? '';
   const run = runs.get(mark);
   const last = Math.max(...[...runs.keys()].map(numberOf));
