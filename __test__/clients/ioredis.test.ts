@@ -1,4 +1,4 @@
-// Clients of each major of ioredis, in the ways that programs pass them on (bullmq-surface.md 14).
+// Clients of each major of ioredis, in the ways that programs pass them on.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Redis } from 'ioredis';
 import type { ConnectionOptions } from 'bullmq';

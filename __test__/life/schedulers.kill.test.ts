@@ -1,4 +1,4 @@
-// What follows a scheduler's job is made exactly once, whoever takes the job and dies (bullmq-surface.md 10.4).
+// What follows a scheduler's job is made exactly once, whoever takes the job and dies.
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

@@ -1,4 +1,4 @@
-// Checks when schedulers run next: our wrapper against cron-parser alone, and against what bullmq exports (bullmq-surface.md 10.6).
+// Checks when schedulers run next: our wrapper against cron-parser alone, and against what bullmq exports.
 import { CronExpressionParser } from 'cron-parser';
 import * as bullmq from 'bullmq';
 import { afterEach, describe, expect, it, vi } from 'vitest';

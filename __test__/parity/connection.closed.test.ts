@@ -1,4 +1,4 @@
-// Pins what is left of each class after close() (bullmq-surface.md 2, 3).
+// Pins what is left of each class after close().
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { closedPort, connection } from '../support/redis.js';

@@ -1,4 +1,4 @@
-// Pins the warning about a server that deletes keys when it runs full (bullmq-surface.md 14).
+// Pins the warning about a server that deletes keys when it runs full.
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { OwnServer } from '../support/own-server.js';

@@ -1,4 +1,4 @@
-// Pins what happens without a server, with a wrong password, and when a connection breaks (bullmq-surface.md 2.1, 14).
+// Pins what happens without a server, with a wrong password, and when a connection breaks.
 import { createServer, type AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// Pins the forms of the connection option and who closes what (bullmq-surface.md 14).
+// Pins the forms of the connection option and who closes what.
 import type { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from 'bullmq';

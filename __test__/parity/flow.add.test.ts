@@ -1,4 +1,4 @@
-// Pins FlowProducer#add: what comes back, what is stored, and the order of processing (bullmq-surface.md 11.1, 11.2, 11.4).
+// Pins FlowProducer#add: what comes back, what is stored, and the order of processing.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins FlowProducer#addBulk (bullmq-surface.md 11.2).
+// Pins FlowProducer#addBulk.
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins drain, clean, obliterate and promoteJobs where there are flows (bullmq-surface.md 11.7).
+// Pins drain, clean, obliterate and promoteJobs where there are flows.
 import { describe, expect, it } from 'vitest';
 import type { JobsOptions } from 'bullmq';
 import { endChildren, familyOf } from '../support/flows.js';

@@ -1,5 +1,4 @@
-// Pins how children and their results are read: getDependencies with and without options, counts, Queue#getDependencies
-// (bullmq-surface.md 2.3, 11.4, 11.5).
+// Pins how children and their results are read: getDependencies with and without options, counts, Queue#getDependencies.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

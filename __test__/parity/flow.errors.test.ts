@@ -1,4 +1,4 @@
-// Pins what FlowProducer refuses, and that nothing is added then (bullmq-surface.md 2.6, 2.9, 11.2).
+// Pins what FlowProducer refuses, and that nothing is added then.
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins the events that flows bring about, in the queues they happen in (bullmq-surface.md 4.2, 4.4, 5.3).
+// Pins the events that flows bring about, in the queues they happen in.
 import { describe, expect, it } from 'vitest';
 import type { JobsOptions } from 'bullmq';
 import { familyOf } from '../support/flows.js';

@@ -1,4 +1,4 @@
-// Pins what becomes of a parent whose child fails, by the child's option (bullmq-surface.md 11.3).
+// Pins what becomes of a parent whose child fails, by the child's option.
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobsOptions } from 'bullmq';
 import { endChildren, familyOf } from '../support/flows.js';

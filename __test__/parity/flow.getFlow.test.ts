@@ -1,4 +1,4 @@
-// Pins FlowProducer#getFlow (bullmq-surface.md 11.2).
+// Pins FlowProducer#getFlow.
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobNode } from 'bullmq';
 import { libraries } from '../support/libraries.js';

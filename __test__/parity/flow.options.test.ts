@@ -1,4 +1,4 @@
-// Pins options of parents and children: delays, priorities, deduplication, defaults, retention, order (bullmq-surface.md 11.2, 11.3).
+// Pins options of parents and children: delays, priorities, deduplication, defaults, retention, order.
 import { describe, expect, it } from 'vitest';
 import type { FlowJob, Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

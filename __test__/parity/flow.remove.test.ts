@@ -1,4 +1,4 @@
-// Pins what removing a parent, a child or its dependency does to the rest of the flow (bullmq-surface.md 11.3, 11.6).
+// Pins what removing a parent, a child or its dependency does to the rest of the flow.
 import { describe, expect, it } from 'vitest';
 import type { JobsOptions } from 'bullmq';
 import { endChildren, familyOf, towerOf } from '../support/flows.js';

@@ -1,4 +1,4 @@
-// Pins what retrying children and parents does to the flow (bullmq-surface.md 11.3).
+// Pins what retrying children and parents does to the flow.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { endChildren, familyOf } from '../support/flows.js';

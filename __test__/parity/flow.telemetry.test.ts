@@ -1,4 +1,4 @@
-// Pins the spans of FlowProducer, and the context that its jobs carry (bullmq-surface.md 13.3).
+// Pins the spans of FlowProducer, and the context that its jobs carry.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins Job#removeChildDependency, and what a parent does that continued (bullmq-surface.md 2.6, 11.6).
+// Pins Job#removeChildDependency, and what a parent does that continued.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Job#moveToWaitingChildren and the steps built on it: children added at run time (bullmq-surface.md 2.6, 11.5).
+// Pins Job#moveToWaitingChildren and the steps built on it: children added at run time.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

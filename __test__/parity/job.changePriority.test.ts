@@ -1,4 +1,4 @@
-// Pins Job#changePriority in each state (bullmq-surface.md 2.6, 4.2, 6.2).
+// Pins Job#changePriority in each state.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

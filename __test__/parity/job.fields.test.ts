@@ -1,4 +1,4 @@
-// Pins the members of a Job and its JSON forms over its life, and Job.fromId (bullmq-surface.md 2.5, 2.6).
+// Pins the members of a Job and its JSON forms over its life, and Job.fromId.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

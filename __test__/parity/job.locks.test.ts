@@ -1,4 +1,4 @@
-// Pins who may end, move or hold a job: tokens and locks (bullmq-surface.md 2.11, 9.1).
+// Pins who may end, move or hold a job: tokens and locks.
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import { UnrecoverableError } from 'bullmq';

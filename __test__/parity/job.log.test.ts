@@ -1,4 +1,4 @@
-// Pins Job#log, clearLogs, keepLogs and Queue#getJobLogs (bullmq-surface.md 2.3, 2.6, 13.2).
+// Pins Job#log, clearLogs, keepLogs and Queue#getJobLogs.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

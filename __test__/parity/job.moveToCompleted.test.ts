@@ -1,4 +1,4 @@
-// Pins how a job that was taken by hand completes, and what comes next (bullmq-surface.md 9.4).
+// Pins how a job that was taken by hand completes, and what comes next.
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

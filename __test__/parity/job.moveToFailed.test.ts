@@ -1,4 +1,4 @@
-// Pins how a try of a job that was taken by hand fails (bullmq-surface.md 4.3, 9.4).
+// Pins how a try of a job that was taken by hand fails.
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker, WorkerOptions } from 'bullmq';
 import { UnrecoverableError } from 'bullmq';

@@ -1,5 +1,5 @@
 // Pins what moves one job by hand: promote, changeDelay, moveToDelayed, moveToWait, retry; in every state, and with a
-// priority (bullmq-surface.md 2.6, 4.2, 6.2).
+// priority.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

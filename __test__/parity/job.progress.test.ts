@@ -1,4 +1,4 @@
-// Pins Job#updateProgress and Job#updateData (bullmq-surface.md 2.6, 5.1, 5.2, 5.3). What a progress may be: payload.data.
+// Pins Job#updateProgress and Job#updateData. What a progress may be: payload.data.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Job#remove in every state, and what it refuses (bullmq-surface.md 2.6, 4.2, 5.1).
+// Pins Job#remove in every state, and what it refuses.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

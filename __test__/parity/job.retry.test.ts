@@ -1,4 +1,4 @@
-// Pins Job#retry from failed and completed, and what it refuses (bullmq-surface.md 2.6, 4.2).
+// Pins Job#retry from failed and completed, and what it refuses.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue, Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';

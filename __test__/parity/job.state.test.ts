@@ -1,4 +1,4 @@
-// Pins Job#getState and the is methods in every state of a plain job (bullmq-surface.md 2.6, 4.1).
+// Pins Job#getState and the is methods in every state of a plain job.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Job#waitUntilFinished: success, failure, time-out, jobs that are done or gone (bullmq-surface.md 2.6, 8).
+// Pins Job#waitUntilFinished: success, failure, time-out, jobs that are done or gone.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';

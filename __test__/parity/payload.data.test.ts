@@ -1,4 +1,4 @@
-// Pins what of a job's data, name and progress survives the way to a worker and back: JSON, exactly (bullmq-surface.md 2.5, 19.5).
+// Pins what of a job's data, name and progress survives the way to a worker and back: JSON, exactly.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins that data and return values of megabytes are what they were, whatever becomes of the job (bullmq-surface.md 2.5, 4.3).
+// Pins that data and return values of megabytes are what they were, whatever becomes of the job.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

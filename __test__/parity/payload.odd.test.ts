@@ -1,5 +1,5 @@
 // Pins texts that a wire can lose: lone surrogates, NUL, names of prototypes, very long and very deep ones, as a job's name, id, error,
-// log row, result and options (bullmq-surface.md 2.5).
+// log row, result and options.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

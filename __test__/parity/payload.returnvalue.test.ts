@@ -1,4 +1,4 @@
-// Pins how a return value reaches listeners, getJob, QueueEvents and waitUntilFinished (bullmq-surface.md 2.5, 4.3, 5.3).
+// Pins how a return value reaches listeners, getJob, QueueEvents and waitUntilFinished.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

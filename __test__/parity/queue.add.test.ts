@@ -1,4 +1,4 @@
-// Pins Queue#add and Queue#addBulk: ids, duplicates, the Job they return (bullmq-surface.md 2.2, 2.5, 7.1, 7.2).
+// Pins Queue#add and Queue#addBulk: ids, duplicates, the Job they return.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

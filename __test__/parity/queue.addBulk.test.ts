@@ -1,4 +1,4 @@
-// Pins Queue#addBulk: order, options of their own, validation of all before anything is sent (bullmq-surface.md 2.2).
+// Pins Queue#addBulk: order, options of their own, validation of all before anything is sent.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Queue#clean for every state: which jobs go, in which order they are told, and the events (bullmq-surface.md 2.2).
+// Pins Queue#clean for every state: which jobs go, in which order they are told, and the events.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { towerOf } from '../support/flows.js';

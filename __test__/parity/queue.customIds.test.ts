@@ -1,4 +1,4 @@
-// Pins ids of the caller's: what an add does while a job of its id exists, in each state (bullmq-surface.md 7.1, 7.2).
+// Pins ids of the caller's: what an add does while a job of its id exists, in each state.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { story } from '../support/deduplication.js';

@@ -1,4 +1,4 @@
-// Pins keepLastIfActive: the latest add while the owner is active runs after it (bullmq-surface.md 7.3, 4.4).
+// Pins keepLastIfActive: the latest add while the owner is active runs after it.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { by, deduplications, story } from '../support/deduplication.js';

@@ -1,4 +1,4 @@
-// Pins who owns a deduplication id, and when it is free again (bullmq-surface.md 7.3).
+// Pins who owns a deduplication id, and when it is free again.
 import { describe, expect, it } from 'vitest';
 import type { JobsOptions, Queue } from 'bullmq';
 import { by } from '../support/deduplication.js';

@@ -1,4 +1,4 @@
-// Pins what an add does to an owner that is still delayed: replace it, or move its time (bullmq-surface.md 7.3).
+// Pins what an add does to an owner that is still delayed: replace it, or move its time.
 import { describe, expect, it } from 'vitest';
 import type { DeduplicationOptions } from 'bullmq';
 import { by, deduplications, story } from '../support/deduplication.js';

@@ -1,4 +1,4 @@
-// Pins deduplication without a time: which adds are discarded, what they return, what is told (bullmq-surface.md 7.3).
+// Pins deduplication without a time: which adds are discarded, what they return, what is told.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { by, deduplications, story } from '../support/deduplication.js';

@@ -1,4 +1,4 @@
-// Pins deduplication for a time, fixed (throttle) and extended by each add (debounce) (bullmq-surface.md 7.3).
+// Pins deduplication for a time, fixed (throttle) and extended by each add (debounce).
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { by, deduplications } from '../support/deduplication.js';

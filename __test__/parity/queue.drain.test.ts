@@ -1,4 +1,4 @@
-// Pins Queue#drain: what goes, what stays, and that nobody is told (bullmq-surface.md 2.2).
+// Pins Queue#drain: what goes, what stays, and that nobody is told.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins Queue#getWorkers, #getWorkersCount and #getQueueEvents (bullmq-surface.md 2.3).
+// Pins Queue#getWorkers, #getWorkersCount and #getQueueEvents.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { redisClient, server } from '../support/redis.js';

@@ -1,4 +1,4 @@
-// Pins the ranges and orders of Queue#getJobs, #getRanges and the getters named after states (bullmq-surface.md 2.3).
+// Pins the ranges and orders of Queue#getJobs, #getRanges and the getters named after states.
 import { describe, expect, it } from 'vitest';
 import type { JobType, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Queue#getJob and Queue#getJobCounts in every state of a plain job (bullmq-surface.md 2.3, 4.1).
+// Pins Queue#getJob and Queue#getJobCounts in every state of a plain job.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';

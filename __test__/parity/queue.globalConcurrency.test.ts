@@ -1,4 +1,4 @@
-// Pins the global concurrency: how many jobs of a queue are active at once, over all workers (bullmq-surface.md 6.5).
+// Pins the global concurrency: how many jobs of a queue are active at once, over all workers.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

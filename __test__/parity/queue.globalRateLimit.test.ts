@@ -1,4 +1,4 @@
-// Pins the rate limit of a whole queue, and which of it and a worker's own holds (bullmq-surface.md 6.3).
+// Pins the rate limit of a whole queue, and which of it and a worker's own holds.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

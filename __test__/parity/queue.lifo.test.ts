@@ -1,4 +1,4 @@
-// Pins the job option lifo (bullmq-surface.md 3.1, 6.2).
+// Pins the job option lifo.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

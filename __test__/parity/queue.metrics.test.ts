@@ -1,4 +1,4 @@
-// Pins Queue#getMetrics and the worker option `metrics` (bullmq-surface.md 13.4).
+// Pins Queue#getMetrics and the worker option `metrics`.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Queue, Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';

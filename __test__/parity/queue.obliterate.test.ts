@@ -1,4 +1,4 @@
-// Pins Queue#obliterate: what goes, what refuses, what starts anew (bullmq-surface.md 2.2, 7.1).
+// Pins Queue#obliterate: what goes, what refuses, what starts anew.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { connection, keysContaining, redisClient } from '../support/redis.js';

@@ -1,4 +1,4 @@
-// Pins jobs with a priority: their state, order, counts, events and errors (bullmq-surface.md 2.5, 3.1, 4, 6.1).
+// Pins jobs with a priority: their state, order, counts, events and errors.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Queue#exportPrometheusMetrics and #recordJobCountsMetric (bullmq-surface.md 13.4, 13.5).
+// Pins Queue#exportPrometheusMetrics and #recordJobCountsMetric.
 import { describe, expect, it } from 'vitest';
 import type { QueueOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

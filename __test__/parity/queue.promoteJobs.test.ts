@@ -1,4 +1,4 @@
-// Pins Queue#promoteJobs: order, events, and what becomes of a delay (bullmq-surface.md 2.2, 4.2).
+// Pins Queue#promoteJobs: order, events, and what becomes of a delay.
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

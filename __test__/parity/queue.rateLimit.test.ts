@@ -1,4 +1,4 @@
-// Pins rate limits set by hand: queue.rateLimit, RateLimitError, and what is left of a window (bullmq-surface.md 2.3, 6.4).
+// Pins rate limits set by hand: queue.rateLimit, RateLimitError, and what is left of a window.
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Queue#retryJobs: order, counters, time limit and events (bullmq-surface.md 2.2, 4.2).
+// Pins Queue#retryJobs: order, counters, time limit and events.
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

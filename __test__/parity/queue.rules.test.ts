@@ -1,4 +1,4 @@
-// Pins what Queue and Queue#add refuse, with which text, and that nothing is stored then (bullmq-surface.md 2.1, 2.2, 2.6).
+// Pins what Queue and Queue#add refuse, with which text, and that nothing is stored then.
 import { describe, expect, it } from 'vitest';
 import type { JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

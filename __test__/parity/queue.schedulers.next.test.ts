@@ -1,4 +1,4 @@
-// Pins what follows a scheduler's job that a worker has taken: when, how often, and what of it (bullmq-surface.md 10.4).
+// Pins what follows a scheduler's job that a worker has taken: when, how often, and what of it.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

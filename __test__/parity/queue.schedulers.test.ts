@@ -1,4 +1,4 @@
-// Pins the getters and the removal of job schedulers, and what protects their jobs (bullmq-surface.md 10.5).
+// Pins the getters and the removal of job schedulers, and what protects their jobs.
 import { describe, expect, it, vi, afterEach } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins Queue#upsertJobScheduler: what it stores, and when the first and the upserted iterations run (bullmq-surface.md 10.1-10.3).
+// Pins Queue#upsertJobScheduler: what it stores, and when the first and the upserted iterations run.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins Queue#trimEvents (bullmq-surface.md 2.2).
+// Pins Queue#trimEvents.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins the global events: names, payloads, ids, order, and where a reader starts (bullmq-surface.md 2.7, 4.2, 5.3).
+// Pins the global events: names, payloads, ids, order, and where a reader starts.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

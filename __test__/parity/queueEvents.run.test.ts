@@ -1,4 +1,4 @@
-// Pins when a QueueEvents reads: run, autorun, close, listeners that throw (bullmq-surface.md 2.1, 2.7, 3.5).
+// Pins when a QueueEvents reads: run, autorun, close, listeners that throw.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Pins events of the user's own: QueueEventsProducer.publishEvent (bullmq-surface.md 2.8).
+// Pins events of the user's own: QueueEventsProducer.publishEvent.
 import { describe, expect, it } from 'vitest';
 import type { QueueEventsProducer } from 'bullmq';
 import { libraries } from '../support/libraries.js';

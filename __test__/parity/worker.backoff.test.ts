@@ -1,4 +1,4 @@
-// Pins the delay between tries: fixed, exponential, jitter, a strategy of one's own (bullmq-surface.md 3.4, 4.3).
+// Pins the delay between tries: fixed, exponential, jitter, a strategy of one's own.
 import { describe, expect, it } from 'vitest';
 import type { BackoffStrategy, Job, JobsOptions, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins cancelling: the signal of a processor, cancelJob and cancelAllJobs (bullmq-surface.md 13.1).
+// Pins cancelling: the signal of a processor, cancelJob and cancelAllJobs.
 import { describe, expect, it } from 'vitest';
 import type { Job, Processor, Worker, WorkerOptions } from 'bullmq';
 import { UnrecoverableError } from 'bullmq';

@@ -1,4 +1,4 @@
-// Pins Worker#close and close(true), and a closed Queue (bullmq-surface.md 2.1, 2.4, 14).
+// Pins Worker#close and close(true), and a closed Queue.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins how many jobs one worker runs at once, and changes of that while it runs (bullmq-surface.md 2.4, 6.6).
+// Pins how many jobs one worker runs at once, and changes of that while it runs.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins delayed jobs: when they are due, in which order they start, what tells of them (bullmq-surface.md 3.3, 4.2, 6.1).
+// Pins delayed jobs: when they are due, in which order they start, what tells of them.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,5 +1,4 @@
-// Pins by what an error is known that a processor throws to say what became of its job: its class, or its name
-// (bullmq-surface.md 5.4).
+// Pins by what an error is known that a processor throws to say what became of its job: its class, or its name.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins the events of a Worker object and their order (bullmq-surface.md 2.1, 2.4, 5.2).
+// Pins the events of a Worker object and their order.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

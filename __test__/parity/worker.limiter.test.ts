@@ -1,4 +1,4 @@
-// Pins a worker's own limiter: how many jobs may start in a window, over all workers (bullmq-surface.md 6.3).
+// Pins a worker's own limiter: how many jobs may start in a window, over all workers.
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Job, Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,5 +1,4 @@
-// Pins what the worker options about locks and scans do: skipLockRenewal, lockRenewTime, skipStalledCheck, stalledInterval
-// (bullmq-surface.md 3.2, 9.2, 9.3).
+// Pins what the worker options about locks and scans do: skipLockRenewal, lockRenewTime, skipStalledCheck, stalledInterval.
 import { describe, expect, it } from 'vitest';
 import type { Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins jobs that are taken and run by hand: getNextJob, processJob, nextJobFromJobData (bullmq-surface.md 9.4).
+// Pins jobs that are taken and run by hand: getNextJob, processJob, nextJobFromJobData.
 import { describe, expect, it } from 'vitest';
 import type { Job, Processor, Worker, WorkerOptions } from 'bullmq';
 import { DelayedError, RateLimitError, WaitingError } from 'bullmq';

@@ -1,5 +1,5 @@
 // Pins what becomes of numbers that are odd: texts, fractions, and what is endless, as the delay of a job or of its next try, as
-// its number of tries, and as what is kept of it (bullmq-surface.md 2.10, 3.4).
+// its number of tries, and as what is kept of it.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions, Queue, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins the checks of the Worker constructor, their order and texts, and the options it fills in (bullmq-surface.md 2.4, 3.2).
+// Pins the checks of the Worker constructor, their order and texts, and the options it fills in.
 import { describe, expect, it } from 'vitest';
 import type { WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins pause and resume of one Worker object (bullmq-surface.md 2.4, 6.2).
+// Pins pause and resume of one Worker object.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

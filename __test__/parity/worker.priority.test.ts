@@ -1,5 +1,4 @@
-// Pins what workers do with jobs that have a priority when they pause, close, meet limits and share a queue
-// (bullmq-surface.md 4.2, 6.1, 6.2, 9).
+// Pins what workers do with jobs that have a priority when they pause, close, meet limits and share a queue.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins how a Worker takes, runs and finishes jobs: order, concurrency, counts seen on the way (bullmq-surface.md 2.4, 6.1, 6.6).
+// Pins how a Worker takes, runs and finishes jobs: order, concurrency, counts seen on the way.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

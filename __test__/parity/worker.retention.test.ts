@@ -1,4 +1,4 @@
-// Pins removeOnComplete and removeOnFail: every form, whose rule wins, what goes with a job (bullmq-surface.md 8).
+// Pins removeOnComplete and removeOnFail: every form, whose rule wins, what goes with a job.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Job, JobsOptions, Queue, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

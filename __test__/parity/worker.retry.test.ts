@@ -1,4 +1,4 @@
-// Pins what a failing try does: attempts, records, events, what ends retrying (bullmq-surface.md 4.2, 4.3, 5.3).
+// Pins what a failing try does: attempts, records, events, what ends retrying.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { libraries } from '../support/libraries.js';

@@ -1,4 +1,4 @@
-// Pins what a processor that is a file may ask of its job: the answers, and what it is told without one (bullmq-surface.md 12).
+// Pins what a processor that is a file may ask of its job: the answers, and what it is told without one.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker } from 'bullmq';

@@ -1,4 +1,4 @@
-// Pins cancelling jobs whose processors are files, also before their child is there (bullmq-surface.md 12, 13.1).
+// Pins cancelling jobs whose processors are files, also before their child is there.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Job, Worker } from 'bullmq';

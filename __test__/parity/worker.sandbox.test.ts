@@ -1,4 +1,4 @@
-// Pins processors that are files: what they get and may call, and how their children live and die (bullmq-surface.md 12).
+// Pins processors that are files: what they get and may call, and how their children live and die.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

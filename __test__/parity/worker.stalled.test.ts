@@ -1,4 +1,4 @@
-// Pins recovery of jobs whose worker is gone, and their failure when that happens too often (bullmq-surface.md 4.2, 9.3).
+// Pins recovery of jobs whose worker is gone, and their failure when that happens too often.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';

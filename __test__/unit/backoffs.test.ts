@@ -1,4 +1,4 @@
-// Pins the arithmetic of backoff (bullmq-surface.md 2.10, 3.4).
+// Pins the arithmetic of backoff.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Backoffs } from '../../src/backoffs.js';
 import type { BackoffOptions } from '../../src/options/job.js';

@@ -1,4 +1,4 @@
-// Pins how `connection` is read (bullmq-surface.md 14).
+// Pins how `connection` is read.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readConnection, type ConnectionUse } from '../../src/connection.js';
 import { NotSupportedError } from '../../src/errors/not-supported-error.js';

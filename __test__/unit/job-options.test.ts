@@ -1,4 +1,4 @@
-// Pins the checks of job options, their order, and their text (bullmq-surface.md 2.6, 3.3).
+// Pins the checks of job options, their order, and their text.
 import { describe, expect, it } from 'vitest';
 import { normaliseOptions, OptionsChecker, optionsFromText } from '../../src/job-options.js';
 import type { JobsOptions } from '../../src/options/job.js';

@@ -1,4 +1,4 @@
-// Pins what a Job shows of what it holds (bullmq-surface.md 2.5).
+// Pins what a Job shows of what it holds.
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Job } from '../../src/job.js';

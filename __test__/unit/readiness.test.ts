@@ -1,4 +1,4 @@
-// Pins who decides that a connection will not come (bullmq-surface.md 2.1, 14).
+// Pins who decides that a connection will not come.
 import { describe, expect, it, vi } from 'vitest';
 import { Readiness } from '../../src/readiness.js';
 
