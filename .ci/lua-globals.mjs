@@ -1,12 +1,13 @@
 // No file of lua/ uses a global but what the build gives it, nor makes one: a name that is not declared would be found when it is run.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import luaparse from 'luaparse';
 import { isEntry, main, root, Stop } from './step.mjs';
 
 const FOLDER = join(root, 'crates', 'chasquimq', 'lua');
 
-export function checkLuaGlobals() {
+export async function checkLuaGlobals() {
+  // on a fresh clone it is installed by now
+  const { default: luaparse } = await import('luaparse');
   const build = readFileSync(join(root, 'crates', 'chasquimq', 'build.rs'), 'utf8');
   const names = /const GLOBALS: &str =\s*"([^"]*)"/.exec(build)?.[1];
   if (!names) throw new Stop('build.rs has no GLOBALS any more');
