@@ -614,7 +614,7 @@ local function write_finish(queue)
   if rawget(finishing, 'front') then Priority.enter_front(queue, finishing.front, finishing.places) end
 end
 
--- Applies the outcomes. W: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code, claim} or {0, id, code, claim} of
+-- Applies the outcomes. step: owner, lease_ms, now_ms, keeps. Gives {frame_first, offset, code, claim} or {0, id, code, claim} of
 -- each one refused.
 local function finish(queue, outcomes, step)
   start(queue)

@@ -1,4 +1,4 @@
-//! The scripts, and their only runner.
+//! What runs in the server, and its only caller.
 
 use redis::Value;
 
@@ -20,7 +20,7 @@ pub struct Script {
 
 include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
 
-/// One argument of a script.
+/// One argument of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum Arg<'a> {
     /// Bytes as they are.
