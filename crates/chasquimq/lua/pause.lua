@@ -6,6 +6,7 @@
 -- SOURCE  BullMQ 6.7 Queue#pause, #resume
 -- FLAGS   allow-oom
 local Events = require('events')
+local Limit = require('limit')
 local Line = require('line')
 local State = require('state')
 
@@ -16,6 +17,7 @@ return function(keys, args)
   local queue = State.open(base)
 
   if paused == '1' then
+    Limit.settings_change(queue)
     redis.call('HSET', base .. 'meta', 'paused', 1)
     Events.emit(queue, 1, { 'E', 'paused' })
   else

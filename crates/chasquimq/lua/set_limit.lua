@@ -4,6 +4,7 @@
 -- RETURNS number of settings, or windows, that came or went
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake); the length is ours
+local Limit = require('limit')
 local Line = require('line')
 local State = require('state')
 
@@ -25,6 +26,7 @@ return function(keys, args)
     redis.call('UNLINK', base .. 'open')
     return 1
   end
+  if value ~= '' and what ~= 'window' then Limit.settings_change(queue) end
   local was_limited, changed = redis.call('EXISTS', base .. 'limiter') == 1, nil
   if what == 'window' then
     changed = redis.call('DEL', base .. 'limiter')

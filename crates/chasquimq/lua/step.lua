@@ -2,11 +2,12 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
---         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, outcomes (MessagePack, lib/finish),
---         keeps (MessagePack, lib/finish), offset_us (the caller's clock minus the server's, or less: what is fetched starts when this is
---         carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of this worker), limiter_ms (a
---         window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), then the large results (lib/finish)
+-- ARGV    asked (MessagePack values, one behind the other:
+--         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+--         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
+--         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
+--         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
+--         (lib/finish), keeps (lib/finish)), then the large results (lib/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us, limited_ms (no job starts here for
 --         so long), claim (of what was taken)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -19,13 +20,6 @@ local Limit = require('limit')
 local Line = require('line')
 local Memo = require('memo')
 local Turn = require('turn')
-
--- An array; most steps have no outcomes.
-local NONE, EMPTY = {}, '\144'
-
-local function unpack_some(packed)
-  return packed == EMPTY and NONE or cmsgpack.unpack(packed)
-end
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(queue, known, owner, claim, server_us)
@@ -59,11 +53,11 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, owner, slot, number, lease_ms, worker_name = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
-  local want, surplus, max_bytes = tonumber(args[7]), tonumber(args[8]), tonumber(args[9])
-  local outcomes, keeps, offset_us = unpack_some(args[10]), unpack_some(args[11]), tonumber(args[12])
-  local limiter_max, limiter_ms, leaves_due = tonumber(args[13]), tonumber(args[14]), args[15] == '1'
-  local large_results = #args > 15 and { unpack(args, 16) }
+  local asked = args[1]
+  local large_results = #args > 1 and { unpack(args, 2) }
+
+  local now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
+    keeps = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (lib/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
@@ -85,7 +79,7 @@ return function(keys, args)
 
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim,
     lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes, limiter_max = limiter_max, limiter_ms = limiter_ms,
-    leaves_due = leaves_due, large_results = large_results }
+    leaves_due = leaves_due == 1, large_results = large_results }
   local rejected, due, gated, limited_ms = Turn.turn(queue, outcomes, want, surplus, step)
 
   Memo.remember(base, owner, slot, number, { rejected, queue.fetched.ids, due or -1, gated, step.now_ms, limited_ms })

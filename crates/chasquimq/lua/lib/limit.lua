@@ -3,16 +3,28 @@
 -- by the server's clock. Workers that sleep until it ends wait for the marker in `open`: that a limit was lifted before.
 local State = require('state')
 
--- The queue's settings, in one call. A worker's own limiter: starts a window (0 = no limit), ms of a window (0 = as the queue says).
+-- The queue's settings, of which most have none. A worker's own limiter: starts a window (0 = no limit), ms of a window (0 = as the queue says).
 local function load_limits(queue, limiter_max, limiter_ms)
-  local limits = {}
-  queue.limits = limits
-  local settings = redis.call('HMGET', queue.base .. 'meta', 'paused', 'concurrency', 'max', 'duration')
-  limits.paused = settings[1]
-  limits.concurrency = tonumber(settings[2]) or math.huge
-  -- the queue's number of starts comes before the worker's, but the worker's window before the queue's
-  limits.max = tonumber(settings[3]) or (limiter_max > 0 and limiter_max)
-  limits.duration_ms = limiter_ms > 0 and limiter_ms or math.abs(tonumber(settings[4]) or 0)
+  local paused, concurrency, max, duration_ms
+  if queue.unlimited == 0 then
+    local settings = redis.call('HMGET', queue.base .. 'meta', 'paused', 'concurrency', 'max', 'duration')
+    paused, concurrency, max, duration_ms = settings[1], settings[2], settings[3], settings[4]
+    if not (paused or concurrency or max) then queue.unlimited = 1 end
+  end
+  queue.limits = {
+    paused = paused,
+    concurrency = tonumber(concurrency) or math.huge,
+    -- the queue's number of starts comes before the worker's, but the worker's window before the queue's
+    max = tonumber(max) or (limiter_max > 0 and limiter_max),
+    duration_ms = limiter_ms > 0 and limiter_ms or math.abs(tonumber(duration_ms) or 0),
+  }
+end
+
+-- The settings are about to limit starts: they are read from now on.
+local function settings_change(queue)
+  if queue.unlimited == 0 then return end
+  queue.unlimited = 0
+  State.save_state(queue)
 end
 
 -- Jobs that may become active beside those that are.
@@ -50,6 +62,7 @@ end
 
 return {
   load_limits = load_limits,
+  settings_change = settings_change,
   free_places = free_places,
   window_left = window_left,
   rest_of_window = rest_of_window,

@@ -32,6 +32,7 @@ use crate::{
     keys::Keys,
     large::{self, Large},
     lost::Search,
+    pack::Packer,
     server::{
         conn::Connection,
         reply::Reply,
@@ -47,6 +48,8 @@ const MAX_BYTES: i64 = 4 * 1024 * 1024;
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
+/// What a step asks for has about so many bytes, without outcomes.
+const STEP_BYTES: usize = 160;
 /// For a step's time: the moment at which it is carried out.
 const CARRIED_OUT: i64 = -1;
 /// Pause before a step that the server refused is tried again.
@@ -502,7 +505,8 @@ impl Loop {
                 }
             };
             let next_asked = self.ask(&next, brought);
-            let command = STEP.by_name(&self.connection, &self.keys.base, &self.step_args(&next_asked, &next));
+            let packed = self.pack_step(&next_asked, &next);
+            let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
             let connection = self.connection.clone();
             let mut answer = std::pin::pin!(async move { connection.send_write(&command).await });
             let early = poll_once(answer.as_mut()).await;
@@ -568,7 +572,8 @@ impl Loop {
 
     /// Sends a step until the server takes it.
     async fn send_step(&self, asked: &Asked, outcomes: &Outcomes) -> Result<Value> {
-        let args = self.step_args(asked, outcomes);
+        let packed = self.pack_step(asked, outcomes);
+        let args = step_args(&packed, outcomes);
         loop {
             match STEP.run(&self.connection, &self.keys.base, &args).await {
                 Ok(reply) => {
@@ -589,27 +594,27 @@ impl Loop {
         }
     }
 
-    fn step_args<'a>(&'a self, asked: &Asked, outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
+    /// What a step asks for, as `lua/step.lua` reads it.
+    fn pack_step(&self, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
         let limiter = self.options.limiter;
-        let mut args = vec![
-            Arg::Int(asked.now_ms),
-            Arg::from(self.options.id.as_str()),
-            Arg::from(asked.slot),
-            Arg::Int(asked.number),
-            Arg::Int(self.options.lock_duration.as_millis() as i64),
-            Arg::from(self.options.name.as_str()),
-            Arg::Int(asked.want),
-            Arg::Int(asked.surplus),
-            Arg::Int(MAX_BYTES),
-            Arg::from(outcomes.blob.as_slice()),
-            Arg::from(outcomes.keeps.as_slice()),
-            Arg::Int(self.caller.offset_us()),
-            Arg::Int(limiter.map_or(0, |limiter| limiter.max as i64)),
-            Arg::Int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
-            Arg::Int(i64::from(asked.leaves_due)),
-        ];
-        args.extend(outcomes.large_results());
-        args
+        let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
+        packed
+            .int(asked.now_ms)
+            .str(&self.options.id)
+            .str(asked.slot)
+            .int(asked.number)
+            .int(self.options.lock_duration.as_millis() as i64)
+            .str(&self.options.name)
+            .int(asked.want)
+            .int(asked.surplus)
+            .int(MAX_BYTES)
+            .int(self.caller.offset_us())
+            .int(limiter.map_or(0, |limiter| limiter.max as i64))
+            .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
+            .int(i64::from(asked.leaves_due));
+        packed.0.extend_from_slice(&outcomes.blob);
+        packed.0.extend_from_slice(&outcomes.keeps);
+        packed.0
     }
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
@@ -823,11 +828,8 @@ impl Loop {
             number: self.wait_number,
             want,
         };
-        let step = STEP.by_name(
-            &self.connection,
-            &self.keys.base,
-            &self.step_args(&asked, &Outcomes::none(0)),
-        );
+        let packed = self.pack_step(&asked, &Outcomes::none(0));
+        let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         let lease = self.options.lock_renew_time.map(|time| time / 2);
         self.waiter.wait_and_step(time, behind, step, lease, &mut self.holdings);
     }
@@ -946,6 +948,12 @@ impl Loop {
             });
         }
     }
+}
+
+fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
+    let mut args = vec![Arg::from(packed)];
+    args.extend(outcomes.large_results());
+    args
 }
 
 /// Starts a future. Gives its output if it is there at once.

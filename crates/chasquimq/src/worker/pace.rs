@@ -14,12 +14,16 @@ const MOST: f64 = 2048.0;
 /// Surplus that has not started after this is given back.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Watches how fast jobs end.
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
-pub(super) const SHARE: Duration = Duration::from_millis(2);
+pub(super) const SHARE: Duration = Duration::from_millis(8);
 /// So many share a step cheaply enough.
-const ENOUGH: usize = 6;
+const ENOUGH: usize = 8;
+/// Ends that are worth waiting for.
+const LEAST_EXPECTED: f64 = 1.0;
+/// Jobs a ms beyond which as many end during a step's own way as share one cheaply.
+const FAST: f64 = 10.0;
 
+/// Watches how fast jobs end.
 #[derive(Debug)]
 pub(super) struct Pace {
     seen: u64,
@@ -85,16 +89,31 @@ impl Pace {
         if self.seen < SEEN_BEFORE_SURPLUS {
             return (want, 0);
         }
-        let most = f64::from(concurrency) + (self.per_ms * WINDOW_MS).min(MOST);
+        let most = f64::from(concurrency) + self.surplus();
         (want, (most as u32).saturating_sub(held.max(concurrency)))
     }
 
-    /// When surplus, if there is any, has waited too long.
-    /// Whether more may be expected to end soon that could share a step with these.
-    pub(super) fn shares(&self, ended: usize) -> bool {
-        ended < ENOUGH && self.seen >= SEEN_BEFORE_SURPLUS && self.per_ms * SHARE.as_secs_f64() * 1000.0 >= 1.0
+    /// While ends wait for others, no slot is idle: twice as much as ends in that time, but no more than that is good for.
+    fn surplus(&self) -> f64 {
+        let shared = if self.is_worth_sharing() { 2.0 * self.expected() } else { 0.0 };
+        (self.per_ms * WINDOW_MS).max(shared.min(2.0 * ENOUGH as f64)).min(MOST)
     }
 
+    /// Ends in the time for which those that ended may wait.
+    fn expected(&self) -> f64 {
+        self.per_ms * SHARE.as_secs_f64() * 1000.0
+    }
+
+    /// Whether more may be expected to end soon that could share a step with these.
+    pub(super) fn shares(&self, ended: usize) -> bool {
+        ended < ENOUGH && self.seen >= SEEN_BEFORE_SURPLUS && self.is_worth_sharing()
+    }
+
+    fn is_worth_sharing(&self) -> bool {
+        self.expected() >= LEAST_EXPECTED && self.per_ms < FAST
+    }
+
+    /// When surplus, if there is any, has waited too long.
     pub(super) fn patience_ends(&self) -> Instant {
         self.since + PATIENCE
     }
@@ -153,9 +172,11 @@ mod tests {
             busy: Duration::ZERO,
         };
         assert!(pace.shares(1));
-        assert!(!pace.shares(6));
-        pace.per_ms = 0.2;
-        assert!(!pace.shares(1));
+        assert!(!pace.shares(ENOUGH));
+        for rare_or_fast in [0.1, 100.0] {
+            pace.per_ms = rare_or_fast;
+            assert!(!pace.shares(1));
+        }
         pace.forget();
         assert!(!pace.shares(1));
     }
@@ -164,7 +185,7 @@ mod tests {
     fn long_handlers_earn_none() {
         let pace = Pace {
             seen: 100,
-            per_ms: 0.1,
+            per_ms: 0.09,
             since: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,

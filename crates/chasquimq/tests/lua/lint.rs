@@ -13,7 +13,7 @@ const VARIADIC: [(&str, &str); 6] = [
     ("add_frames", "args[at"),
     ("add_flows", "args[FIRST_BODY"),
     ("log_job", "args[at"),
-    ("step", "unpack(args, 15)"),
+    ("step", "unpack(args, 2)"),
     ("step_job", "unpack(args, 13)"),
 ];
 const MOST_PARAMETERS: usize = 6;

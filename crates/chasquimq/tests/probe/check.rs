@@ -20,6 +20,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     families(snapshot, &frames, qualified_name, &mut wrong);
     schedulers(snapshot, &mut wrong);
     large(snapshot, &mut wrong);
+    settings(snapshot, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {
         Ok(())
@@ -41,6 +42,14 @@ impl Wrong {
         self.unless(stored == counted, || {
             format!("{what}: stored {stored:?}, counted {counted:?}")
         });
+    }
+}
+
+/// Settings that limit starts are not overlooked.
+fn settings(snapshot: &Snapshot, wrong: &mut Wrong) {
+    if snapshot.state("unlimited") == 1 {
+        let limits = ["paused", "concurrency", "max"].map(|name| snapshot.hash("meta").contains_key(name));
+        wrong.unless(limits == [false; 3], || format!("unlimited, with {limits:?}"));
     }
 }
 

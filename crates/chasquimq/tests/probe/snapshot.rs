@@ -14,7 +14,7 @@ pub const REFERENCE_SEQ: u64 = 1 << 40;
 pub const FIRST_PLACE: i64 = 1 << 24;
 
 /// Fields of the state string, in order (`lua/lib/state.lua`).
-pub const STATE_FIELDS: [&str; 16] = [
+pub const STATE_FIELDS: [&str; 17] = [
     "id",
     "cursor_ms",
     "cursor_seq",
@@ -31,6 +31,7 @@ pub const STATE_FIELDS: [&str; 16] = [
     "place",
     "flows",
     "max_length",
+    "unlimited",
 ];
 
 const HASHES: [&str; 12] = [

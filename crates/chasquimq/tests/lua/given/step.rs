@@ -384,22 +384,20 @@ impl Step {
 
     pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
         let (outcomes, keeps) = self.packed();
-        call.arg(self.now_ms)
-            .arg(&self.owner)
-            .arg(self.slot)
-            .arg(self.number.unwrap_or(next_number))
-            .arg(60_000)
-            .arg(&self.name)
-            .arg(self.want)
-            .arg(self.surplus)
-            .arg(self.max_bytes)
-            .arg(outcomes)
-            .arg(keeps)
-            .arg(self.offset_us)
-            .arg(self.limiter.0)
-            .arg(self.limiter.1)
-            .arg(u8::from(self.leaves_due))
-            .arg(&self.large_results);
+        let mut packed = Packer::default();
+        packed.int(self.now_ms).str(&self.owner).str(self.slot);
+        packed.int(self.number.unwrap_or(next_number) as i64);
+        packed.int(60_000).str(&self.name);
+        packed
+            .int(self.want)
+            .int(self.surplus as i64)
+            .int(self.max_bytes as i64);
+        packed.int(self.offset_us);
+        packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
+        packed.int(i64::from(self.leaves_due));
+        packed.0.extend_from_slice(&outcomes);
+        packed.0.extend_from_slice(&keeps);
+        call.arg(packed.0).arg(&self.large_results);
     }
 }
 
