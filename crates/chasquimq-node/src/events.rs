@@ -14,7 +14,7 @@ use napi_derive::napi;
 use tokio::sync::Semaphore;
 
 use crate::{
-    convert::NativeConnection,
+    connection::NativeConnection,
     error::NativeError,
     runtime::{Output, Runtime},
     sink::Sink,

@@ -84,12 +84,12 @@ pub enum Output {
     Metrics(crate::queue::NativeMetrics),
     Clients(Vec<Fields>),
     Fields(Fields),
-    Children(Vec<crate::dependencies::NativeChildren>),
-    ChildRange(Box<crate::dependencies::NativeChildRange>),
-    Tree(Vec<crate::dependencies::NativeTreeNode>),
-    Stepped(Box<crate::hand::NativeHandStepped>),
-    AddedFlows(crate::flows::NativeAddedFlows),
-    Schedulers(Vec<crate::schedulers::NativeScheduler>),
+    Children(Vec<crate::queue::children::NativeChildren>),
+    ChildRange(Box<crate::queue::children::NativeChildRange>),
+    Tree(Vec<crate::queue::children::NativeTreeNode>),
+    Stepped(Box<crate::queue::manual::NativeHandStepped>),
+    AddedFlows(crate::queue::flows::NativeAddedFlows),
+    Schedulers(Vec<crate::queue::schedulers::NativeScheduler>),
 }
 
 impl napi::bindgen_prelude::ToNapiValue for Output {
@@ -115,12 +115,14 @@ impl napi::bindgen_prelude::ToNapiValue for Output {
                 Output::Metrics(metrics) => crate::queue::NativeMetrics::to_napi_value(env, metrics),
                 Output::Clients(clients) => <Vec<Fields>>::to_napi_value(env, clients),
                 Output::Fields(fields) => Fields::to_napi_value(env, fields),
-                Output::Children(pages) => <Vec<crate::dependencies::NativeChildren>>::to_napi_value(env, pages),
-                Output::ChildRange(range) => crate::dependencies::NativeChildRange::to_napi_value(env, *range),
-                Output::Tree(nodes) => <Vec<crate::dependencies::NativeTreeNode>>::to_napi_value(env, nodes),
-                Output::AddedFlows(added) => crate::flows::NativeAddedFlows::to_napi_value(env, added),
-                Output::Schedulers(found) => <Vec<crate::schedulers::NativeScheduler>>::to_napi_value(env, found),
-                Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
+                Output::Children(pages) => <Vec<crate::queue::children::NativeChildren>>::to_napi_value(env, pages),
+                Output::ChildRange(range) => crate::queue::children::NativeChildRange::to_napi_value(env, *range),
+                Output::Tree(nodes) => <Vec<crate::queue::children::NativeTreeNode>>::to_napi_value(env, nodes),
+                Output::AddedFlows(added) => crate::queue::flows::NativeAddedFlows::to_napi_value(env, added),
+                Output::Schedulers(found) => {
+                    <Vec<crate::queue::schedulers::NativeScheduler>>::to_napi_value(env, found)
+                }
+                Output::Stepped(stepped) => crate::queue::manual::NativeHandStepped::to_napi_value(env, *stepped),
             }
         }
     }

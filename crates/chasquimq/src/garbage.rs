@@ -4,10 +4,12 @@
 use crate::{
     error::{Error, Result},
     events::count_events,
-    frame::{bodies_in_frame, prioritized_body, record_body, Frame, FrameBuilder, MAX_JOBS},
-    job::{Body, Vitals},
-    options::JobOptions,
-    pack::{Packer, Reader},
+    job::{
+        frame::{bodies_in_frame, prioritized_body, record_body, Frame, FrameBuilder, MAX_JOBS},
+        msgpack::{Packer, Reader},
+        options::JobOptions,
+        Body, Vitals,
+    },
 };
 
 const CHANGES: u64 = 4_000;

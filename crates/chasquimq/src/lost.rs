@@ -5,13 +5,15 @@ use redis::Value;
 
 use crate::{
     error::Result,
-    frame::{id_in, MAX_JOBS},
+    job::{
+        frame::{id_in, MAX_JOBS},
+        msgpack::Packer,
+    },
     keys::Keys,
-    pack::Packer,
-    server::{
-        conn::Connection,
+    redis::{
+        connection::Connection,
+        library::{Arg, FIND_LOST, RESCUE},
         reply::Reply,
-        script::{Arg, FIND_LOST, RESCUE},
     },
 };
 

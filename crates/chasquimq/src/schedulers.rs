@@ -5,12 +5,14 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    options::JobOptions,
-    pack::{Packer, Reader},
+    job::{
+        msgpack::{Packer, Reader},
+        options::JobOptions,
+    },
     queue::Queue,
-    server::{
+    redis::{
+        library::{Arg, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
         reply::{int, Reply},
-        script::{Arg, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
     },
 };
 

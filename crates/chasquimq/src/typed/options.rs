@@ -6,7 +6,7 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 
 use crate::{
     error::{Error, Result},
-    options::{Backoff, Deduplication, JobOptions, Keep},
+    job::options::{Backoff, Deduplication, JobOptions, Keep},
 };
 
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.

@@ -6,16 +6,13 @@ use serde::{de::DeserializeOwned, Serialize};
 
 use super::{job::to_json, options::AddOptions};
 use crate::{
-    bulk::Pick,
+    add::producer::{Batch, NewJob},
     clock::system_now_ms,
     error::{Error, Result},
-    job::Job,
+    job::{options::JobOptions, Job},
     keys::Keys,
-    listing::JobRange,
-    options::JobOptions,
-    producer::{Batch, NewJob},
-    queue::{Counts, Queue, RetryOptions},
-    server::conn::ConnectOptions,
+    queue::{bulk::Pick, lists::JobRange, Counts, Queue, RetryOptions},
+    redis::connection::ConnectOptions,
     worker::RateLimit,
 };
 

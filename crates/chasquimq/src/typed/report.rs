@@ -163,8 +163,8 @@ mod tests {
     use super::*;
     use crate::{
         error::Error,
+        job::options::JobOptions,
         job::Vitals,
-        options::JobOptions,
         worker::{Batch, BatchJob, Extra, FailureState},
     };
 

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock::system_now_ms,
     queue::Queue,
-    server::conn::ConnectionEvent,
+    redis::connection::ConnectionEvent,
     worker::{Message, RateLimit, Worker},
 };
 

@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     queue::Queue,
-    server::conn::ConnectOptions,
+    redis::connection::ConnectOptions,
     worker::{FailureState, RateLimit, Worker, WorkerOptions},
 };
 

@@ -15,16 +15,18 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    job::Job,
+    job::{
+        large,
+        msgpack::Packer,
+        options::{JobOptions, Keep},
+        Job,
+    },
     keys::Keys,
-    large,
-    options::{JobOptions, Keep},
-    pack::Packer,
     queue::{read_job, Queue},
-    server::{
-        conn::Connection,
+    redis::{
+        connection::Connection,
+        library::{Arg, EXTEND_LOCKS, STEP_JOB},
         reply::Reply,
-        script::{Arg, EXTEND_LOCKS, STEP_JOB},
     },
 };
 

@@ -29,13 +29,13 @@ use super::{
 use crate::{
     clock::{system_now_ms, system_now_us},
     error::{Error, Result},
+    job::large::{self, Large},
     keys::Keys,
-    large::{self, Large},
     lost::Search,
-    server::{
-        conn::Connection,
+    redis::{
+        connection::Connection,
+        library::{Arg, RELEASE, STEP},
         reply::Reply,
-        script::{Arg, RELEASE, STEP},
     },
 };
 

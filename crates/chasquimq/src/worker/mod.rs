@@ -37,9 +37,9 @@ pub use lane::WaitLane;
 use crate::{
     error::{Error, Result},
     id::unique_id,
+    job::options::Keep,
     keys::Keys,
-    options::Keep,
-    server::conn::{ConnectOptions, Connection, ConnectionEvent},
+    redis::connection::{ConnectOptions, Connection, ConnectionEvent},
 };
 
 /// How long a graceful close waits for a server that is out of reach.

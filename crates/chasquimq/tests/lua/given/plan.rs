@@ -2,7 +2,7 @@
 
 use chasquimq::{
     frame::{prioritized_body, record_body, FrameBuilder},
-    pack::Packer,
+    msgpack::Packer,
     Deduplication,
 };
 

@@ -2,7 +2,7 @@
 
 use chasquimq::{
     frame::{child_id, record_body},
-    pack::Packer,
+    msgpack::Packer,
 };
 
 use super::{

@@ -1,0 +1,3 @@
+//! 1. new -> waiting | prioritized | delayed.
+
+pub mod producer;

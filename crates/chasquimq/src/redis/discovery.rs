@@ -1,0 +1,455 @@
+//! Where the server is: sentinels know where the master is, nodes of a cluster know who serves a slot. They are asked before each
+//! connection, so that what is known is never older than it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redis::{Cmd, RedisError, Value};
+use tokio::task::JoinSet;
+
+use super::{
+    connection::{in_time, open_link, ConnectOptions, TlsOptions},
+    link::Link,
+};
+use crate::{
+    error::{Error, Result},
+    keys::slot_of,
+};
+
+// who is slow to answer is overtaken by the next one
+const HEAD_START: Duration = Duration::from_millis(100);
+
+/// Host name or address, and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Who is asked where the server is.
+#[derive(Debug, Clone)]
+pub struct Discovery {
+    /// Whom to ask; others are learnt from them.
+    pub nodes: Vec<Address>,
+    /// Addresses as they are told, and as they are from here.
+    pub nat: Vec<(Address, Address)>,
+    /// What they know.
+    pub kind: DiscoveryKind,
+}
+
+/// What the nodes of a [`Discovery`] know.
+#[derive(Debug, Clone)]
+pub enum DiscoveryKind {
+    /// They are sentinels: where the master is.
+    Sentinel(SentinelOptions),
+    /// They are nodes of a cluster: who serves this slot. Whoever uses the connection for a queue chooses it.
+    Cluster {
+        /// 0 to 16383.
+        slot: u16,
+    },
+}
+
+/// How to ask sentinels.
+#[derive(Debug, Clone, Default)]
+pub struct SentinelOptions {
+    /// Name of the master.
+    pub master: String,
+    /// ACL user of the sentinels.
+    pub username: Option<String>,
+    /// Password of the sentinels.
+    pub password: Option<String>,
+    /// TLS of the sentinels, if wanted.
+    pub tls: Option<TlsOptions>,
+    /// Do not ask them which other sentinels there are.
+    pub only_these: bool,
+}
+
+/// What a node answers: where the server is, and which nodes may be asked next time.
+struct Answer {
+    server: Address,
+    nodes: Vec<Address>,
+}
+
+/// Finds the server, again and again.
+#[derive(Debug, Default)]
+pub(super) struct Finder {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    nodes: Vec<Address>,
+    // who is asked first; what came of its answer is why
+    first: usize,
+    // the server that the last one pointed to
+    moved: Option<Address>,
+}
+
+impl Finder {
+    /// Where to connect to.
+    /// # Errors
+    /// [`Error::Connection`] when nobody answers, [`Error::Server`] when nobody knows.
+    pub(super) async fn find(&self, options: &Arc<ConnectOptions>) -> Result<Arc<ConnectOptions>> {
+        let Some(discovery) = &options.discovery else {
+            return Ok(options.clone());
+        };
+        let at = |address: Address| Arc::new(options.at(address));
+        if let Some(moved) = self.known().moved.take() {
+            return Ok(at(moved));
+        }
+        let answer = ask_any(options, discovery, self.nodes(discovery)).await?;
+        self.known().nodes = answer.nodes;
+        Ok(at(answer.server))
+    }
+
+    /// The server that was found was not what is looked for: somebody else is asked first.
+    pub(super) fn distrust(&self) {
+        let mut known = self.known();
+        known.first = known.first.wrapping_add(1);
+    }
+
+    /// A server has pointed to another one.
+    pub(super) fn follow(&self, error: &RedisError, server: &ConnectOptions, discovery: &Discovery) {
+        let Some((told, _)) = error.redirect_node() else { return };
+        let Some((host, port)) = told.rsplit_once(':') else {
+            return;
+        };
+        self.known().moved = port.parse().ok().map(|port| discovery.seen(host, port, &server.host));
+    }
+
+    /// Whom to ask, in order: those that were given, and those that were learnt.
+    fn nodes(&self, discovery: &Discovery) -> Vec<Address> {
+        let known = self.known();
+        let mut nodes = discovery.nodes.clone();
+        nodes.extend(
+            known
+                .nodes
+                .iter()
+                .filter(|node| !discovery.nodes.contains(node))
+                .cloned(),
+        );
+        let first = known.first % nodes.len().max(1);
+        nodes.rotate_left(first);
+        nodes
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectOptions {
+    /// The same for a queue whose keys start with this: in a cluster, it leads to who serves them.
+    pub(crate) fn for_keys(mut self, base: &str) -> Self {
+        if let Some(DiscoveryKind::Cluster { slot }) = self.discovery.as_mut().map(|discovery| &mut discovery.kind) {
+            *slot = slot_of(base);
+        }
+        self
+    }
+
+    /// The slot it leads to, in a cluster.
+    pub(super) fn slot(&self) -> Option<u16> {
+        match self.discovery.as_ref()?.kind {
+            DiscoveryKind::Cluster { slot } => Some(slot),
+            DiscoveryKind::Sentinel(_) => None,
+        }
+    }
+
+    pub(super) fn wants_master(&self) -> bool {
+        let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
+        matches!(kind, Some(DiscoveryKind::Sentinel(_)))
+    }
+
+    /// The server at this address.
+    fn at(&self, Address { host, port }: Address) -> Self {
+        Self {
+            host,
+            port,
+            path: None,
+            discovery: None,
+            ..self.clone()
+        }
+    }
+
+    /// The node at this address, to be asked.
+    fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
+        let node = Self {
+            db: 0,
+            client_name: None,
+            ..self.at(address)
+        };
+        match kind {
+            DiscoveryKind::Cluster { .. } => node,
+            DiscoveryKind::Sentinel(sentinel) => Self {
+                username: sentinel.username.clone(),
+                password: sentinel.password.clone(),
+                tls: sentinel.tls.clone(),
+                ..node
+            },
+        }
+    }
+}
+
+impl Discovery {
+    /// An address that was told by `teller`, as it is from here.
+    fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
+        // a node that does not know its own address means the one it was asked at
+        let unknown = host.is_empty() || host == "?";
+        let told = Address {
+            host: if unknown { teller } else { host }.to_owned(),
+            port,
+        };
+        let outside = self.nat.iter().find(|(inside, _)| *inside == told);
+        outside.map_or(told, |(_, outside)| outside.clone())
+    }
+}
+
+/// The first answer of those that know.
+async fn ask_any(options: &ConnectOptions, discovery: &Discovery, nodes: Vec<Address>) -> Result<Answer> {
+    let discovery = Arc::new(discovery.clone());
+    let mut asking = JoinSet::new();
+    for (place, address) in nodes.into_iter().enumerate() {
+        let node = Arc::new(options.of_node(address, &discovery.kind));
+        let discovery = discovery.clone();
+        asking.spawn(async move {
+            tokio::time::sleep(HEAD_START * place as u32).await;
+            ask(&node, &discovery).await
+        });
+    }
+    let mut last = Error::Invalid("there is nobody to ask where the server is".to_owned());
+    while let Some(asked) = asking.join_next().await {
+        match asked {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => last = error,
+            Err(_) => {}
+        }
+    }
+    Err(match last {
+        Error::Connection { message, code } => {
+            let nobody = match discovery.kind {
+                DiscoveryKind::Sentinel(_) => "All sentinels are unreachable",
+                DiscoveryKind::Cluster { .. } => "All nodes of the cluster are unreachable",
+            };
+            let message = format!("{nobody}. Last error: {message}");
+            Error::Connection { message, code }
+        }
+        other => other,
+    })
+}
+
+async fn ask(node: &Arc<ConnectOptions>, discovery: &Discovery) -> Result<Answer> {
+    match &discovery.kind {
+        DiscoveryKind::Sentinel(sentinel) => {
+            let (master, sentinels) = in_time(node, ask_sentinel(node, sentinel)).await?;
+            read_sentinel(discovery, sentinel, node, &master, &sentinels)
+        }
+        DiscoveryKind::Cluster { slot } => {
+            let slots = in_time(node, ask_node(node)).await?;
+            read_cluster(discovery, *slot, node, &slots)
+        }
+    }
+}
+
+async fn ask_sentinel(node: &Arc<ConnectOptions>, options: &SentinelOptions) -> redis::RedisResult<(Value, Value)> {
+    let link = open_link(node).await?;
+    let master = link.ask(&sentinel("GET-MASTER-ADDR-BY-NAME", options)).await?;
+    let others = match options.only_these {
+        true => Value::Nil,
+        // one may ask for the master and not be allowed this
+        false => link.ask(&sentinel("SENTINELS", options)).await.unwrap_or(Value::Nil),
+    };
+    Ok((master, others))
+}
+
+fn sentinel(what: &str, options: &SentinelOptions) -> Cmd {
+    let mut command = redis::cmd("SENTINEL");
+    command.arg(what).arg(&options.master);
+    command
+}
+
+async fn ask_node(node: &Arc<ConnectOptions>) -> redis::RedisResult<Value> {
+    let link: Link = open_link(node).await?;
+    link.ask(redis::cmd("CLUSTER").arg("SLOTS")).await
+}
+
+fn read_sentinel(
+    discovery: &Discovery,
+    options: &SentinelOptions,
+    node: &ConnectOptions,
+    master: &Value,
+    sentinels: &Value,
+) -> Result<Answer> {
+    let server = items(master)
+        .and_then(|address| address_of(address.first()?, address.get(1)?, discovery, node))
+        .ok_or_else(|| {
+            let (sentinel, name) = (place(node), &options.master);
+            Error::Server(format!("The sentinel {sentinel} knows no master named {name}"))
+        })?;
+    let mut nodes = vec![place(node)];
+    for fields in items(sentinels).unwrap_or_default() {
+        let field = |name: &str| {
+            let pairs = items(fields)?.chunks_exact(2);
+            pairs.filter(|pair| text(&pair[0]) == name).map(|pair| &pair[1]).next()
+        };
+        if let (Some(host), Some(port)) = (field("ip"), field("port")) {
+            nodes.extend(address_of(host, port, discovery, node));
+        }
+    }
+    Ok(Answer { server, nodes })
+}
+
+fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: &Value) -> Result<Answer> {
+    let (mut server, mut nodes) = (None, Vec::new());
+    for range in items(slots).unwrap_or_default() {
+        let Some([first, last, serving @ ..]) = items(range) else {
+            continue;
+        };
+        let in_range = number(first).zip(number(last));
+        let is_wanted = in_range.is_some_and(|(first, last)| (first..=last).contains(&slot));
+        let serving = serving.iter().filter_map(|told| {
+            let told = items(told)?;
+            address_of(told.first()?, told.get(1)?, discovery, node)
+        });
+        // the master is told first
+        for (place, address) in serving.enumerate() {
+            if is_wanted && place == 0 {
+                server = Some(address.clone());
+            }
+            if !nodes.contains(&address) {
+                nodes.push(address);
+            }
+        }
+    }
+    let server = server.ok_or_else(|| Error::Server(format!("CLUSTERDOWN Hash slot {slot} is not served")))?;
+    Ok(Answer { server, nodes })
+}
+
+fn place(options: &ConnectOptions) -> Address {
+    Address {
+        host: options.host.clone(),
+        port: options.port,
+    }
+}
+
+fn address_of(host: &Value, port: &Value, discovery: &Discovery, teller: &ConnectOptions) -> Option<Address> {
+    Some(discovery.seen(&text(host), number(port)?, &teller.host))
+}
+
+fn items(value: &Value) -> Option<&[Value]> {
+    match value {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+fn number(value: &Value) -> Option<u16> {
+    match value {
+        Value::Int(number) => u16::try_from(*number).ok(),
+        other => text(other).parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn at(host: &str, port: u16) -> Address {
+        let host = host.to_owned();
+        Address { host, port }
+    }
+
+    fn discovery(nat: Vec<(Address, Address)>, kind: DiscoveryKind) -> Discovery {
+        let nodes = vec![at("seed", 1)];
+        Discovery { nodes, nat, kind }
+    }
+
+    fn node() -> ConnectOptions {
+        ConnectOptions::default().at(at("seed", 1))
+    }
+
+    fn serving(first: i64, last: i64, nodes: &[(&str, i64)]) -> Value {
+        let nodes = nodes
+            .iter()
+            .map(|(host, port)| Value::Array(vec![bulk(host), Value::Int(*port), bulk("id")]));
+        Value::Array([Value::Int(first), Value::Int(last)].into_iter().chain(nodes).collect())
+    }
+
+    #[test]
+    fn a_slot_is_served_by_the_master_of_its_range() {
+        let slots = Value::Array(vec![
+            serving(0, 99, &[("a", 1), ("b", 2)]),
+            serving(100, 16_383, &[("", 3), ("d", 4)]),
+        ]);
+        let nat = vec![(at("d", 4), at("outside", 44))];
+        let found = |slot| {
+            read_cluster(
+                &discovery(nat.clone(), DiscoveryKind::Cluster { slot }),
+                slot,
+                &node(),
+                &slots,
+            )
+        };
+        assert_eq!(found(99).expect("a server").server, at("a", 1));
+        // the second does not know its own address
+        let answer = found(100).expect("a server");
+        assert_eq!(answer.server, at("seed", 3));
+        assert_eq!(answer.nodes, [at("a", 1), at("b", 2), at("seed", 3), at("outside", 44)]);
+        let none = Value::Array(vec![serving(0, 99, &[("a", 1)])]);
+        let kind = DiscoveryKind::Cluster { slot: 100 };
+        assert!(read_cluster(&discovery(Vec::new(), kind), 100, &node(), &none).is_err());
+    }
+
+    #[test]
+    fn a_sentinel_tells_the_master_and_other_sentinels() {
+        let options = SentinelOptions {
+            master: "mymaster".to_owned(),
+            ..SentinelOptions::default()
+        };
+        let discovery = discovery(Vec::new(), DiscoveryKind::Sentinel(options.clone()));
+        let master = Value::Array(vec![bulk("m"), bulk("7000")]);
+        let other = ["name", "x", "ip", "s2", "port", "26380"].map(bulk).to_vec();
+        let sentinels = Value::Array(vec![Value::Array(other)]);
+        let answer = read_sentinel(&discovery, &options, &node(), &master, &sentinels).expect("a master");
+        assert_eq!(answer.server, at("m", 7000));
+        assert_eq!(answer.nodes, [at("seed", 1), at("s2", 26_380)]);
+        let unknown = read_sentinel(&discovery, &options, &node(), &Value::Nil, &Value::Nil);
+        let told = unknown.err().map(|error| error.to_string());
+        assert_eq!(
+            told.as_deref(),
+            Some("The sentinel seed:1 knows no master named mymaster")
+        );
+    }
+
+    #[test]
+    fn who_was_wrong_is_asked_last() {
+        let finder = Finder::default();
+        let discovery = discovery(Vec::new(), DiscoveryKind::Cluster { slot: 0 });
+        finder.known().nodes = vec![at("seed", 1), at("b", 2), at("c", 3)];
+        assert_eq!(finder.nodes(&discovery), [at("seed", 1), at("b", 2), at("c", 3)]);
+        finder.distrust();
+        assert_eq!(finder.nodes(&discovery), [at("b", 2), at("c", 3), at("seed", 1)]);
+    }
+}
