@@ -81,11 +81,12 @@ pub mod typed;
 pub mod worker;
 
 pub use self::redis::{
-    connection::{ConnectOptions, Connection, ConnectionEvent, TlsOptions},
-    discovery::{Address, Discovery, DiscoveryKind, SentinelOptions},
+    connection::Connection,
+    options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions},
+    session::ConnectionEvent,
 };
-pub use add::producer::{Added, Batch as AddBatch, NewJob, Producer};
-pub use clock::system_now_ms;
+pub use add::{AddBatch, Added, NewJob, Producer};
+pub use clock::{millis, system_now_ms, LONGEST_MS};
 pub use error::{Error, Result};
 pub use events::{Event, EventMessage, EventReader};
 pub use flows::{
@@ -94,16 +95,20 @@ pub use flows::{
 };
 pub use id::unique_id;
 pub use job::{
-    frame, msgpack,
-    options::{self, Backoff, Deduplication, JobOptions, Keep},
-    Body, Job, Parent, Policy, Vitals,
+    deduplication::Deduplication,
+    frame,
+    keep::Keep,
+    msgpack,
+    options::{Backoff, JobOptions},
+    record, Body, Job, Parent, Policy, Vitals,
 };
 pub use keys::Keys;
 pub use queue::{
     bulk::Pick,
+    by_id::RetryOptions,
     lists::JobRange,
-    metrics::{Client, Metrics},
-    Counts, Queue, RetryOptions,
+    metrics::{Client, Counts, Metrics},
+    Queue,
 };
 pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
 pub use typed::{

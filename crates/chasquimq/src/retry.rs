@@ -1,6 +1,9 @@
 //! Whether and when a failed job is tried again. Pure: time and chance come in as arguments.
 
-use crate::job::options::{millis, Backoff, JobOptions};
+use crate::{
+    clock::millis,
+    job::options::{Backoff, JobOptions},
+};
 
 /// What becomes of a job whose try failed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,7 +12,7 @@ pub enum Retry {
     Never,
     /// Tried again at once.
     Now,
-    /// Tried again after this many milliseconds, at most [`crate::job::options::LONGEST_MS`].
+    /// Tried again after this many milliseconds, at most [`crate::clock::LONGEST_MS`].
     After(u64),
 }
 
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_endless_is_long() {
-        use crate::job::options::LONGEST_MS;
+        use crate::clock::LONGEST_MS;
         let options = options(r#"{"attempts":5000,"backoff":{"type":"exponential","delay":"200"}}"#);
         assert_eq!(decide(&options, 1, false, None, 0.5), Retry::After(200));
         assert_eq!(decide(&options, 2000, false, None, 0.5), Retry::After(LONGEST_MS));

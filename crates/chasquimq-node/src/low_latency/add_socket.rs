@@ -1,35 +1,34 @@
-//! The short way for adds: the command is written to its socket on JavaScript's own thread, which watches the socket for the answer.
-//! Measured one add at a time, the two thread changes it saves cost more than Redis itself.
-//! A lane that breaks hands everything it was not answered to the engine's connection, which sends it again.
+//! A socket for adds: written to on JavaScript's own thread, whose event loop polls it for the answers.
 
-use std::{cell::RefCell, collections::VecDeque, os::fd::RawFd, rc::Rc};
+use std::cell::RefCell;
+use std::{collections::VecDeque, os::fd::RawFd, rc::Rc};
 
 use chasquimq::{
-    add::producer::{read_added, Call},
+    add::{read_added, Call},
     redis::direct::DirectSocket,
     Added, Error,
 };
 use napi::Env;
 
-use crate::low_latency::{
-    poll::{Events, Watch, Watched},
+use super::{
+    poll::{Events, PollHandle, Polled},
     spin::Spin,
 };
 
 /// Calls and what they were answered.
 pub type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
 
-/// Whoever owns a lane: told on JavaScript's thread, and free to use or close the lane meanwhile.
-pub trait LaneOwner {
+/// What hears of a socket's calls, on JavaScript's thread; it may use or close the socket meanwhile.
+pub trait SocketOwner {
     /// Calls were answered.
     fn answered(&self, env: Env, answers: Answers);
-    /// The lane is of no use any more, and these calls were not answered.
+    /// The socket is of no use any more, and these calls were not answered.
     fn broken(&self, calls: Vec<(u32, Call)>);
 }
 
-/// An open lane. All of it happens on JavaScript's thread.
-pub struct Lane {
-    watch: Watch,
+/// An open socket. All of it happens on JavaScript's thread.
+pub struct AddSocket {
+    poll: PollHandle,
     calls: Rc<Calls>,
 }
 
@@ -38,7 +37,7 @@ struct Calls {
     fd: RawFd,
     state: RefCell<State>,
     spin: Option<Spin>,
-    owner: Rc<dyn LaneOwner>,
+    owner: Rc<dyn SocketOwner>,
 }
 
 struct State {
@@ -47,9 +46,9 @@ struct State {
     waiting: VecDeque<(u32, Call)>,
 }
 
-impl Lane {
-    /// Puts a socket in the care of this thread's event loop. `None` when the loop cannot take it. `queue` is as users see it.
-    pub fn open(env: Env, queue: String, socket: DirectSocket, owner: Rc<dyn LaneOwner>) -> Option<Self> {
+impl AddSocket {
+    /// Has this thread's event loop poll a socket. `None` when it cannot. `queue` is as users see it.
+    pub fn open(env: Env, queue: String, socket: DirectSocket, owner: Rc<dyn SocketOwner>) -> Option<Self> {
         let calls = Rc::new(Calls {
             fd: socket.fd(),
             state: RefCell::new(State {
@@ -60,11 +59,11 @@ impl Lane {
             spin: Spin::open(env),
             owner,
         });
-        let Some(watch) = Watch::open(env, calls.clone()) else {
+        let Some(poll) = PollHandle::open(env, calls.clone()) else {
             calls.spin.iter().for_each(Spin::close);
             return None;
         };
-        Some(Self { watch, calls })
+        Some(Self { poll, calls })
     }
 
     /// Sends a call.
@@ -79,7 +78,7 @@ impl Lane {
                 Ok(())
             }
             Ok(false) => {
-                self.watch.watch(Events {
+                self.poll.poll_for(Events {
                     read: true,
                     write: true,
                 });
@@ -91,22 +90,22 @@ impl Lane {
 
     /// Closes the socket and gives back what was not answered.
     pub fn close(self) -> Vec<(u32, Call)> {
-        self.watch.close();
+        self.poll.close();
         self.calls.spin.iter().for_each(Spin::close);
         self.calls.state.borrow_mut().waiting.drain(..).collect()
     }
 }
 
-impl Watched for Calls {
+impl Polled for Calls {
     fn fd(&self) -> RawFd {
         self.fd
     }
 
-    fn ready(&self, env: Env, watch: &Watch, events: Events) {
+    fn ready(&self, env: Env, poll: &PollHandle, events: Events) {
         let mut answers = Vec::new();
         let unanswered = {
             let mut state = self.state.borrow_mut();
-            let alive = state.turn(watch, events, &mut answers);
+            let alive = state.exchange(poll, events, &mut answers);
             if state.waiting.is_empty() {
                 self.spin.iter().for_each(Spin::end);
             }
@@ -122,11 +121,11 @@ impl Watched for Calls {
 }
 
 impl State {
-    /// Sends what is left and reads what came. False when the lane is of no use any more.
-    fn turn(&mut self, watch: &Watch, events: Events, answers: &mut Answers) -> bool {
+    /// Sends what is left and reads what came. False when the socket is of no use any more.
+    fn exchange(&mut self, poll: &PollHandle, events: Events, answers: &mut Answers) -> bool {
         if events.write {
             match self.socket.flush() {
-                Ok(true) => watch.watch(Events {
+                Ok(true) => poll.poll_for(Events {
                     read: true,
                     write: false,
                 }),

@@ -1,4 +1,5 @@
-//! A worker's waits on JavaScript's thread, which reads there what became active and runs it. See the engine's `WaitLane`.
+//! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. See the engine's
+//! `WaitLane`.
 
 use std::{
     os::fd::RawFd,
@@ -11,90 +12,48 @@ use std::{
 
 use chasquimq::worker::{Batch, BatchJob, Message, WaitLane};
 use napi::{
-    bindgen_prelude::{Function, FunctionRef, JsValue, ToNapiValue},
+    bindgen_prelude::{Function, ToNapiValue},
     sys, Env, Result,
 };
 
+use super::{
+    callbacks::Callbacks,
+    js_cell::JsCell,
+    poll::{Events, PollHandle, Polled},
+};
 use crate::{
-    connection::units_of,
-    low_latency::{
-        js_cell::JsCell,
-        poll::{call_back, Events, Watch, Watched},
-    },
     sink::Sink,
-    worker::{to_message, OneJob, WorkerMessage},
+    text::units_of,
+    worker::{
+        job_shortcut::JobShortcut,
+        messages::{to_message, OneJob, WorkerMessage},
+    },
 };
 
-/// The waits of one worker, and the messages that its jobs must not overtake.
-pub struct Waits {
+/// The wait of one worker, and the messages that its jobs must not overtake.
+pub struct IdleWait {
     slot: JsCell<Slot>,
     unread: AtomicUsize,
 }
 
 struct Slot {
-    watch: Option<Watch>,
+    poll: Option<PollHandle>,
     sink: Option<Sink<Message, WorkerMessage>>,
-    // let go at the close: they hold on to everything the functions know, this worker included
-    functions: Option<(FunctionRef<WorkerMessage, ()>, FunctionRef<OneJob, ()>)>,
+    // let go at the close
+    callbacks: Option<Callbacks<WorkerMessage, OneJob>>,
 }
 
-impl Waits {
+impl IdleWait {
     /// `on_message` is what the sink calls, too.
     pub fn new(on_message: &Function<'_, WorkerMessage, ()>, on_job: &Function<'_, OneJob, ()>) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             slot: JsCell::new(Slot {
-                watch: None,
+                poll: None,
                 sink: None,
-                functions: Some((on_message.create_ref()?, on_job.create_ref()?)),
+                callbacks: Some(Callbacks::new(on_message, on_job)?),
             }),
             unread: AtomicUsize::new(0),
         }))
-    }
-
-    /// The way messages take; jobs take it as well while some are under way.
-    pub fn use_sink(&self, sink: Sink<Message, WorkerMessage>) {
-        self.slot.with(|slot| slot.sink = Some(sink));
-    }
-
-    /// A message goes to JavaScript by the sink.
-    pub fn sending(&self) {
-        self.unread.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// It is there.
-    pub fn received(&self) {
-        self.unread.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Watches a lane instead of the one before. False when that cannot be.
-    pub fn watch(self: &Arc<Self>, env: Env, lane: WaitLane) -> bool {
-        let watched = Rc::new(WatchedLane {
-            lane,
-            waits: Arc::downgrade(self),
-        });
-        self.slot
-            .with(|slot| {
-                if slot.functions.is_none() {
-                    return false;
-                }
-                if let Some(old) = slot.watch.take() {
-                    old.close();
-                }
-                slot.watch = Watch::open(env, watched);
-                slot.watch.is_some()
-            })
-            .unwrap_or(false)
-    }
-
-    /// Watches no more, and runs nothing more.
-    pub fn close(&self) {
-        self.slot.with(|slot| {
-            slot.functions = None;
-            slot.sink = None;
-            if let Some(watch) = slot.watch.take() {
-                watch.close();
-            }
-        });
     }
 
     fn run(&self, env: Env, jobs: Batch) {
@@ -105,29 +64,58 @@ impl Waits {
             }
             return;
         }
-        let functions = self.slot.with(|slot| {
-            let (on_message, on_job) = slot.functions.as_ref()?;
-            Some((
-                on_message.borrow_back(&env).ok()?.raw(),
-                on_job.borrow_back(&env).ok()?.raw(),
-            ))
-        });
-        let Some(Some((on_message, on_job))) = functions else {
-            return;
-        };
-        // SAFETY: the event loop called, so this is JavaScript's thread, inside a handle scope
+        let callbacks = self.slot.with(|slot| slot.callbacks.as_ref()?.borrow(env));
+        let Some(Some(callbacks)) = callbacks else { return };
+        // SAFETY: the event loop called, so this is JavaScript's thread, in the handle scope of the poll handle
         unsafe {
-            // a message costs several times what its parts do
-            if let ([job], [], []) = (jobs.jobs.as_slice(), jobs.extras.as_slice(), jobs.siblings.as_slice()) {
-                if let Ok(arguments) = to_arguments(env, &jobs, job) {
-                    call_back(env.raw(), on_job, &arguments);
-                    return;
-                }
-            }
-            if let Ok(message) = WorkerMessage::to_napi_value(env.raw(), to_message(message_of(jobs))) {
-                call_back(env.raw(), on_message, &[message]);
+            match (jobs.jobs.as_slice(), jobs.extras.as_slice(), jobs.siblings.as_slice()) {
+                ([job], [], []) => callbacks.one(to_arguments(env, &jobs, job)),
+                _ => callbacks.message(to_message(message_of(jobs))),
             }
         }
+    }
+}
+
+impl JobShortcut for IdleWait {
+    fn use_sink(&self, sink: Sink<Message, WorkerMessage>) {
+        self.slot.with(|slot| slot.sink = Some(sink));
+    }
+
+    fn sending(&self) {
+        self.unread.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn received(&self) {
+        self.unread.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn watch(self: Arc<Self>, env: Env, lane: WaitLane) -> bool {
+        let polled = Rc::new(PolledLane {
+            lane,
+            wait: Arc::downgrade(&self),
+        });
+        self.slot
+            .with(|slot| {
+                if slot.callbacks.is_none() {
+                    return false;
+                }
+                if let Some(old) = slot.poll.take() {
+                    old.close();
+                }
+                slot.poll = PollHandle::open(env, polled);
+                slot.poll.is_some()
+            })
+            .unwrap_or(false)
+    }
+
+    fn close(&self) {
+        self.slot.with(|slot| {
+            slot.callbacks = None;
+            slot.sink = None;
+            if let Some(poll) = slot.poll.take() {
+                poll.close();
+            }
+        });
     }
 }
 
@@ -160,31 +148,31 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
     }
 }
 
-struct WatchedLane {
+struct PolledLane {
     lane: WaitLane,
-    waits: Weak<Waits>,
+    wait: Weak<IdleWait>,
 }
 
-impl Watched for WatchedLane {
+impl Polled for PolledLane {
     fn fd(&self) -> RawFd {
         self.lane.fd()
     }
 
-    fn ready(&self, env: Env, watch: &Watch, _: Events) {
-        let waits = self.waits.upgrade();
+    fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
+        let wait = self.wait.upgrade();
         let usable = self.lane.ready(|jobs| {
-            if let Some(waits) = &waits {
-                waits.run(env, jobs);
+            if let Some(wait) = &wait {
+                wait.run(env, jobs);
             }
         });
         if !usable {
-            watch.close();
+            poll.close();
         }
     }
 }
 
 // nobody reads what comes any more
-impl Drop for WatchedLane {
+impl Drop for PolledLane {
     fn drop(&mut self) {
         self.lane.close();
     }

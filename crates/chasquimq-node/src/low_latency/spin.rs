@@ -12,7 +12,7 @@ use std::{
 
 use napi::Env;
 
-use crate::low_latency::uv::{Handle, Kind, Uv};
+use super::uv::{Handle, Kind, Uv};
 
 /// Longest time awake for one answer. On a virtual machine whose idle cores halt, an answer takes some 150 us awake, and 260 us asleep.
 const LIMIT: Duration = Duration::from_micros(200);

@@ -1,49 +1,41 @@
-//! A queue's adds: packed on JavaScript's thread, sent by the lane where there is one, else by the engine, answered in batches.
+//! A queue's adds: packed on JavaScript's thread, sent by the engine, answered in batches.
 
 use std::{
     collections::HashMap,
-    rc::Rc,
     sync::{
         atomic::{AtomicU64, Ordering},
         Arc, Mutex, Weak,
     },
 };
 
-use chasquimq::{add::producer::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
-use napi::{
-    bindgen_prelude::{FnArgs, Function, FunctionRef, JsValue, ToNapiValue},
-    Env, Result,
-};
+use chasquimq::{add::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
+use napi::{bindgen_prelude::Function, Env, Result};
 use tokio::sync::Notify;
 
-#[cfg(unix)]
-use crate::low_latency::{
-    add_socket::{Lane, LaneOwner},
-    js_cell::JsCell,
-    poll::call_back,
-};
-use crate::{
-    connection::Pieces,
-    error::NativeError,
-    queue::{NativeAdded, NativeAddedException, QueueMessage},
-    sink::Sink,
-};
+use super::messages::{to_added_message, QueueMessage};
+use crate::{error::NativeError, sink::Sink, text::Pieces};
 
 const CACHED_OPTIONS: usize = 1024;
 
-/// What a queue tells JavaScript.
-pub enum ToJs {
-    Added,
-    Connection(ConnectionEvent),
-    #[cfg(unix)]
-    Direct(Box<chasquimq::redis::direct::DirectSocket>),
-    #[cfg(unix)]
-    CloseLane,
+/// A faster way for adds than the engine's connection. All of it happens on JavaScript's thread.
+pub trait AddShortcut: Send + Sync {
+    /// Sends a call, and sees to its answer; gives back what is to go by the engine.
+    fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call>;
+    /// Leaves what was not answered to the engine.
+    fn close(&self, adds: &Arc<Adds>);
 }
 
-type Answers = Vec<(u32, chasquimq::Result<Added>)>;
-/// Request number and first id.
-pub type OneAdded = FnArgs<(u32, f64)>;
+/// What a queue tells JavaScript's thread.
+pub enum ToJs {
+    /// Adds were answered.
+    Added,
+    /// Something happened to the connection.
+    Connection(ConnectionEvent),
+    /// Work that only this thread may do.
+    Run(Box<dyn FnOnce(Env) + Send>),
+    /// The shortcut is to close.
+    CloseShortcut,
+}
 
 /// The adds of one queue.
 pub struct Adds {
@@ -51,14 +43,13 @@ pub struct Adds {
     sink: Sink<ToJs, QueueMessage>,
     // let go at the close: it holds the engine's files open
     engine: Mutex<Option<tokio::runtime::Handle>>,
-    answers: Mutex<Answers>,
+    answers: Mutex<Vec<(u32, chasquimq::Result<Added>)>>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
-    // adds that were not answered, by either way, and by the engine's; a close waits for the first
     pending: Pending,
-    #[cfg(unix)]
-    lane: JsCell<LaneSlot>,
+    shortcut: Option<Box<dyn AddShortcut>>,
 }
 
+/// Adds that were not answered: all of them, for which a close waits, and those of the engine's.
 #[derive(Default)]
 struct Pending {
     all: AtomicU64,
@@ -89,14 +80,6 @@ impl Pending {
     }
 }
 
-#[cfg(unix)]
-struct LaneSlot {
-    lane: Option<Lane>,
-    wanted: bool,
-    // let go at the close: they hold on to everything the functions know, this queue included
-    functions: Option<(FunctionRef<QueueMessage, ()>, FunctionRef<OneAdded, ()>)>,
-}
-
 /// A call under way that a close waits for.
 pub struct Hold(Arc<Adds>);
 
@@ -107,21 +90,14 @@ impl Drop for Hold {
 }
 
 impl Adds {
-    /// Keeps a close waiting until it is dropped.
-    pub fn hold(self: &Arc<Self>) -> Hold {
-        self.pending.begin();
-        Hold(self.clone())
-    }
-
     /// `make` makes the queue, which reports through the sink.
     pub fn new(
         env: &Env,
         on_message: &Function<'_, QueueMessage, ()>,
-        on_added: &Function<'_, OneAdded, ()>,
+        shortcut: Option<Box<dyn AddShortcut>>,
         engine: tokio::runtime::Handle,
         make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
     ) -> Result<Arc<Self>> {
-        let functions = (on_message.create_ref()?, on_added.create_ref()?);
         let env = *env;
         let mut made = Ok(());
         let adds = Arc::new_cyclic(|adds: &Weak<Self>| {
@@ -140,23 +116,24 @@ impl Adds {
                 answers: Mutex::default(),
                 options: Mutex::default(),
                 pending: Pending::default(),
-                #[cfg(unix)]
-                lane: JsCell::new(LaneSlot {
-                    lane: None,
-                    wanted: true,
-                    functions: Some(functions),
-                }),
+                shortcut,
             }
         });
         made.map(|()| adds)
     }
 
     /// The queue.
-    pub fn queue(&self) -> Arc<Queue> {
-        self.queue.clone()
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
     }
 
-    /// Adds a job; the answer comes as a message, or as a call of the second function.
+    /// Keeps a close waiting until it is dropped.
+    pub fn hold(self: &Arc<Self>) -> Hold {
+        self.pending.begin();
+        Hold(self.clone())
+    }
+
+    /// Adds a job; the answer comes as a message, or as plain values.
     pub fn add_one(self: &Arc<Self>, request: u32, now_ms: u64, name: &str, data: &str, opts: Option<&str>) {
         let batch = self.parse_options(opts.unwrap_or("{}")).map(|options| {
             AddBatch::one(
@@ -183,7 +160,11 @@ impl Adds {
             Err(error) => return self.answer(request, Err(error)),
         };
         let call = self.queue.producer().begin(batch);
-        if let Some(call) = self.send_by_lane(request, call) {
+        let left = match &self.shortcut {
+            Some(shortcut) => shortcut.send(self, request, call),
+            None => Some(call),
+        };
+        if let Some(call) = left {
             self.send_by_engine(vec![(request, call)]);
         }
     }
@@ -221,8 +202,11 @@ impl Adds {
     }
 
     /// Sends calls one after the other over the engine's connection, in the order they were made.
-    fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+    pub fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
         let count = calls.len() as u64;
+        if count == 0 {
+            return;
+        }
         self.pending.engine.fetch_add(count, Ordering::AcqRel);
         let adds = self.clone();
         let Some(engine) = self.engine() else {
@@ -242,7 +226,13 @@ impl Adds {
         });
     }
 
-    fn engine(&self) -> Option<tokio::runtime::Handle> {
+    /// Whether the engine has adds that were not answered.
+    pub fn is_engine_busy(&self) -> bool {
+        self.pending.engine.load(Ordering::Acquire) > 0
+    }
+
+    /// Where the engine's tasks run; `None` once closed.
+    pub fn engine(&self) -> Option<tokio::runtime::Handle> {
         self.engine.lock().ok().and_then(|engine| engine.clone())
     }
 
@@ -264,6 +254,16 @@ impl Adds {
         self.pending.end(1);
     }
 
+    /// Notes that a shortcut's calls were answered.
+    pub fn answered(&self, count: u64) {
+        self.pending.end(count);
+    }
+
+    /// Has JavaScript's thread do something, unless it is closed.
+    pub fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) {
+        self.sink.send(ToJs::Run(work));
+    }
+
     /// Waits for adds under way, then closes.
     pub async fn finish(&self) {
         if self.queue.is_connected() {
@@ -271,8 +271,7 @@ impl Adds {
             self.queue.forget_adds().await;
         }
         self.queue.close();
-        #[cfg(unix)]
-        self.sink.send(ToJs::CloseLane);
+        self.sink.send(ToJs::CloseShortcut);
         self.sink.close();
         self.let_engine_go();
     }
@@ -280,214 +279,30 @@ impl Adds {
     /// Closes at once; on JavaScript's thread.
     pub fn stop(self: &Arc<Self>) {
         self.queue.close();
-        #[cfg(unix)]
-        self.close_lane();
+        self.close_shortcut();
         self.sink.close();
         self.let_engine_go();
     }
 
+    fn close_shortcut(self: &Arc<Self>) {
+        if let Some(shortcut) = &self.shortcut {
+            shortcut.close(self);
+        }
+    }
+
     fn tell(self: &Arc<Self>, env: Env, message: ToJs) -> QueueMessage {
+        let mut told = QueueMessage::default();
         match message {
             ToJs::Added => {
                 let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
-                to_added_message(answers.unwrap_or_default())
+                return to_added_message(answers.unwrap_or_default());
             }
-            ToJs::Connection(ConnectionEvent::Failed(error)) => QueueMessage {
-                error: Some(NativeError::from(&error)),
-                ..QueueMessage::default()
-            },
-            ToJs::Connection(ConnectionEvent::Lost) => QueueMessage {
-                closed: Some(true),
-                ..QueueMessage::default()
-            },
-            ToJs::Connection(ConnectionEvent::Evicts(policy)) => QueueMessage {
-                eviction: Some(policy),
-                ..QueueMessage::default()
-            },
-            #[cfg(unix)]
-            ToJs::Direct(socket) => {
-                self.take_lane(env, *socket);
-                QueueMessage::default()
-            }
-            #[cfg(unix)]
-            ToJs::CloseLane => {
-                self.close_lane();
-                QueueMessage::default()
-            }
+            ToJs::Connection(ConnectionEvent::Failed(error)) => told.error = Some(NativeError::from(&error)),
+            ToJs::Connection(ConnectionEvent::Lost) => told.closed = Some(true),
+            ToJs::Connection(ConnectionEvent::Evicts(policy)) => told.eviction = Some(policy),
+            ToJs::Run(work) => work(env),
+            ToJs::CloseShortcut => self.close_shortcut(),
         }
-    }
-}
-
-#[cfg(not(unix))]
-impl Adds {
-    fn send_by_lane(self: &Arc<Self>, _request: u32, call: Call) -> Option<Call> {
-        Some(call)
-    }
-}
-
-#[cfg(unix)]
-impl Adds {
-    /// Sends a call by the lane; gives it back if there is no lane, or adds before it are still under way in the engine.
-    fn send_by_lane(self: &Arc<Self>, request: u32, call: Call) -> Option<Call> {
-        let engine_is_busy = self.pending.engine.load(Ordering::Acquire) > 0;
-        let mut call = Some(call);
-        let failed = self.lane.with(|slot| {
-            let Some(lane) = &slot.lane else {
-                if std::mem::take(&mut slot.wanted) {
-                    self.open_lane();
-                }
-                return Ok(());
-            };
-            if engine_is_busy {
-                return Ok(());
-            }
-            match call.take() {
-                Some(call) => {
-                    let command = self.queue.producer().command(&call);
-                    lane.send(request, call, &command)
-                }
-                None => Ok(()),
-            }
-        });
-        if let Some(Err(calls)) = failed {
-            self.lose_lane(calls);
-        }
-        call
-    }
-
-    fn open_lane(self: &Arc<Self>) {
-        let adds = self.clone();
-        let Some(engine) = self.engine() else { return };
-        engine.spawn(async move {
-            // without a lane, adds go by the engine; its connection reports what is wrong
-            if let Ok(Some(socket)) = adds.queue.open_direct().await {
-                adds.sink.send(ToJs::Direct(Box::new(socket)));
-            }
-        });
-    }
-
-    fn take_lane(self: &Arc<Self>, env: Env, socket: chasquimq::redis::direct::DirectSocket) {
-        if self.queue.is_closed() {
-            return;
-        }
-        let owner = Rc::new(Owner(Arc::downgrade(self)));
-        let lane = Lane::open(env, self.queue.keys().qualified_name.clone(), socket, owner);
-        self.lane.with(|slot| slot.lane = lane);
-    }
-
-    fn close_lane(self: &Arc<Self>) {
-        let lane = self.lane.with(|slot| {
-            slot.wanted = false;
-            slot.functions = None;
-            slot.lane.take()
-        });
-        if let Some(Some(lane)) = lane {
-            let calls = lane.close();
-            if !calls.is_empty() {
-                self.send_by_engine(calls);
-            }
-        }
-    }
-
-    /// The lane broke: what it was asked goes by the engine, and the next add asks for another.
-    fn lose_lane(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
-        let lane = self.lane.with(|slot| {
-            slot.wanted = true;
-            slot.lane.take()
-        });
-        if let Some(Some(lane)) = lane {
-            lane.close();
-        }
-        if !calls.is_empty() {
-            self.send_by_engine(calls);
-        }
-    }
-}
-
-#[cfg(unix)]
-struct Owner(Weak<Adds>);
-
-#[cfg(unix)]
-impl LaneOwner for Owner {
-    fn answered(&self, env: Env, answers: crate::low_latency::add_socket::Answers) {
-        let Some(adds) = self.0.upgrade() else { return };
-        let count = answers.len() as u64;
-        let answers: Answers = answers
-            .into_iter()
-            .map(|(request, call, added)| {
-                adds.queue.producer().end(&call, &added);
-                (request, added)
-            })
-            .collect();
-        adds.pending.end(count);
-        let functions = adds.lane.with(|slot| {
-            let (on_message, on_added) = slot.functions.as_ref()?;
-            Some((
-                on_message.borrow_back(&env).ok()?.raw(),
-                on_added.borrow_back(&env).ok()?.raw(),
-            ))
-        });
-        let Some(Some((on_message, on_added))) = functions else {
-            return;
-        };
-        // SAFETY: libuv called, so this is JavaScript's thread; the lane opened a handle scope
-        unsafe {
-            // a message costs several times what numbers do
-            if let [(request, Ok(Added { first, exceptions }))] = answers.as_slice() {
-                if exceptions.is_empty() {
-                    let arguments = [
-                        u32::to_napi_value(env.raw(), *request),
-                        f64::to_napi_value(env.raw(), *first as f64),
-                    ];
-                    if let [Ok(request), Ok(first)] = arguments {
-                        call_back(env.raw(), on_added, &[request, first]);
-                    }
-                    return;
-                }
-            }
-            if let Ok(message) = QueueMessage::to_napi_value(env.raw(), to_added_message(answers)) {
-                call_back(env.raw(), on_message, &[message]);
-            }
-        }
-    }
-
-    fn broken(&self, calls: Vec<(u32, Call)>) {
-        if let Some(adds) = self.0.upgrade() {
-            adds.lose_lane(calls);
-        }
-    }
-}
-
-fn to_added_message(answers: Answers) -> QueueMessage {
-    let added = answers.into_iter().map(|(request, added)| to_added(request, added));
-    QueueMessage {
-        added: Some(added.collect()),
-        ..QueueMessage::default()
-    }
-}
-
-fn to_added(request: u32, added: chasquimq::Result<Added>) -> NativeAdded {
-    match added {
-        Ok(added) => NativeAdded {
-            request,
-            first: added.first as f64,
-            exceptions: (!added.exceptions.is_empty()).then(|| {
-                let exceptions = added.exceptions.into_iter();
-                exceptions
-                    .map(|(index, id)| NativeAddedException {
-                        index: index as u32,
-                        id: Some(id),
-                        error: None,
-                    })
-                    .collect()
-            }),
-            error: None,
-        },
-        Err(error) => NativeAdded {
-            request,
-            first: 0.0,
-            exceptions: None,
-            error: Some(NativeError::from(&error)),
-        },
+        told
     }
 }

@@ -4,9 +4,9 @@ use chasquimq::{ChildKind, ChildPage, ChildRange, Children, Extent, Keys, TreeNo
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use crate::{
-    queue::{NativeJob, NativeQueue},
-    runtime::Output,
+use super::{
+    job::{to_jobs, NativeJob},
+    NativeQueue,
 };
 
 /// Which children of a job are asked for.
@@ -57,10 +57,9 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<Array<NativeChildren>>")]
     pub fn get_children<'env>(&self, env: &'env Env, id: String, pages: Vec<NativeChildPage>) -> Result<Object<'env>> {
         let pages = pages.iter().map(to_page).collect::<Result<Vec<_>>>()?;
-        let queue = self.queue.clone();
-        let work = async move { queue.children_pages(&id, &pages).await };
-        self.runtime()?.promise(env, work, |pages| {
-            Output::Children(pages.into_iter().map(NativeChildren::from).collect())
+        self.call(env, async move |queue| {
+            let found = queue.children_pages(&id, &pages).await?;
+            Ok(found.into_iter().map(NativeChildren::from).collect::<Vec<_>>())
         })
     }
 
@@ -75,14 +74,10 @@ impl NativeQueue {
         end: f64,
     ) -> Result<Object<'env>> {
         let kind = to_kind(&kind)?;
-        let queue = self.queue.clone();
-        let work = async move {
-            queue
-                .children_range(&id, kind, start.max(0.0) as usize, end as i64)
-                .await
-        };
-        self.runtime()?
-            .promise(env, work, |range| Output::ChildRange(Box::new(range.into())))
+        self.call(env, async move |queue| {
+            let range = queue.children_range(&id, kind, start.max(0.0) as usize, end as i64);
+            Ok(NativeChildRange::from(range.await?))
+        })
     }
 
     /// A job of any queue, with its children and theirs.
@@ -96,11 +91,10 @@ impl NativeQueue {
         depth: f64,
         most: f64,
     ) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
         let keys = Keys::new(&prefix, &name);
-        let work = async move { queue.tree(keys, &id, depth as u32, most as u32).await };
-        self.runtime()?.promise(env, work, |nodes| {
-            Output::Tree(nodes.into_iter().map(NativeTreeNode::from).collect())
+        self.call(env, async move |queue| {
+            let nodes = queue.tree(keys, &id, depth as u32, most as u32).await?;
+            Ok(nodes.into_iter().map(NativeTreeNode::from).collect::<Vec<_>>())
         })
     }
 }
@@ -134,7 +128,7 @@ impl From<ChildRange> for NativeChildRange {
     fn from(range: ChildRange) -> Self {
         Self {
             values: range.values,
-            jobs: range.jobs.into_iter().map(NativeJob::from).collect(),
+            jobs: to_jobs(range.jobs),
             total: range.total as f64,
         }
     }

@@ -7,12 +7,8 @@ use napi::{
 };
 use napi_derive::napi;
 
-use crate::{
-    connection::Pieces,
-    error::NativeError,
-    queue::{NativeAddedException, NativeQueue},
-    runtime::Output,
-};
+use super::{messages::NativeAddedException, NativeQueue};
+use crate::{error::NativeError, text::Pieces};
 
 /// Numbers a job of a flow takes in `NativeFlows.layout`.
 const STRIDE: usize = 7;
@@ -63,13 +59,11 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<NativeAddedFlows>")]
     pub fn add_flows<'env>(&self, env: &'env Env, now: f64, flows: NativeFlows) -> Result<Object<'env>> {
         let packed = pack(now as u64, &flows);
-        let (queue, hold) = (self.queue.clone(), self.adds.hold());
-        let work = async move {
+        let hold = self.adds.hold();
+        self.call(env, async move |queue| {
             let _hold = hold;
-            queue.add_flows(&packed?).await
-        };
-        self.runtime()?
-            .promise(env, work, |added| Output::AddedFlows(added.into()))
+            Ok(NativeAddedFlows::from(queue.add_flows(&packed?).await?))
+        })
     }
 
     /// Parks an active job until its children have ended; false when it waits for none, or not for that one.
@@ -82,25 +76,25 @@ impl NativeQueue {
         child: String,
         now: f64,
     ) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.move_to_waiting_children(now as u64, &id, &token, &child).await };
-        self.runtime()?.promise(env, work, Output::Flag)
+        self.call(env, async move |queue| {
+            queue.move_to_waiting_children(now as u64, &id, &token, &child).await
+        })
     }
 
     /// Removes what a job waits for.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn remove_pending_children<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.remove_pending_children(now as u64, &id).await };
-        self.runtime()?.promise(env, work, |()| Output::Nothing)
+        self.call(env, async move |queue| {
+            queue.remove_pending_children(now as u64, &id).await
+        })
     }
 
     /// Lets a job's parent not wait for it any more; false when it did not.
     #[napi(ts_return_type = "Promise<boolean>")]
     pub fn cut_child<'env>(&self, env: &'env Env, id: String, parent_key: String, now: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.cut_child(now as u64, &id, &parent_key).await };
-        self.runtime()?.promise(env, work, Output::Flag)
+        self.call(env, async move |queue| {
+            queue.cut_child(now as u64, &id, &parent_key).await
+        })
     }
 }
 

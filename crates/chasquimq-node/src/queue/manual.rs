@@ -3,18 +3,15 @@
 use std::time::Duration;
 
 use chasquimq::{
-    options::millis,
+    millis,
     worker::{Ending, Failure, FailureState, HandEnd, HandStep, HandStepped},
     Error, JobOptions, Keep, RateLimit,
 };
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use crate::{
-    queue::{NativeJob, NativeQueue},
-    runtime::Output,
-    worker::NativeRateLimit,
-};
+use super::{job::NativeJob, NativeQueue};
+use crate::worker::options::NativeRateLimit;
 
 /// A step by hand.
 #[napi(object)]
@@ -112,19 +109,18 @@ impl NativeQueue {
     /// Ends a job by hand, or takes one, or both.
     #[napi(ts_return_type = "Promise<NativeHandStepped>")]
     pub fn step_by_hand<'env>(&self, env: &'env Env, step: NativeHandStep) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.step_by_hand(to_step(step)?).await };
-        self.runtime()?
-            .promise(env, work, |stepped| Output::Stepped(Box::new(to_stepped(stepped))))
+        self.call(env, async move |queue| {
+            Ok(to_stepped(queue.step_by_hand(to_step(step)?).await?))
+        })
     }
 
     /// Extends locks; gives the ids of jobs whose tokens do not hold them.
     #[napi(ts_return_type = "Promise<Array<string>>")]
     pub fn extend_locks<'env>(&self, env: &'env Env, locks: Vec<NativeLock>, duration: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
         let locks: Vec<(String, String)> = locks.into_iter().map(|lock| (lock.id, lock.token)).collect();
-        let work = async move { queue.extend_locks(&locks, millis(duration)).await };
-        self.runtime()?.promise(env, work, Output::Texts)
+        self.call(env, async move |queue| {
+            queue.extend_locks(&locks, millis(duration)).await
+        })
     }
 }
 

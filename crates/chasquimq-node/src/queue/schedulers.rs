@@ -1,10 +1,10 @@
 //! Commands about job schedulers.
 
-use chasquimq::{options::millis, Following, Scheduler, Upsert};
+use chasquimq::{millis, Following, Scheduler, Upsert};
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use crate::{queue::NativeQueue, runtime::Output};
+use super::NativeQueue;
 
 /// A scheduler, as it is to be. JSON texts where BullMQ has values.
 #[napi(object)]
@@ -80,13 +80,9 @@ impl From<Scheduler> for NativeScheduler {
     }
 }
 
-#[napi]
-impl NativeQueue {
-    /// Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms.
-    #[napi(ts_return_type = "Promise<Array<number>>")]
-    pub fn upsert_scheduler<'env>(&self, env: &'env Env, upsert: NativeUpsert, now: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let upsert = Upsert {
+impl From<NativeUpsert> for Upsert {
+    fn from(upsert: NativeUpsert) -> Self {
+        Self {
             id: upsert.id,
             name: upsert.name,
             data: upsert.data,
@@ -97,65 +93,71 @@ impl NativeQueue {
             next_ms: millis(upsert.next),
             offset_ms: upsert.offset.map(millis),
             start_ms: millis(upsert.start),
-        };
-        let work = async move { queue.upsert_scheduler(now as u64, &upsert).await };
-        self.runtime()?.promise(env, work, |(slot, delay)| {
-            Output::Numbers(vec![slot as f64, delay as f64])
+        }
+    }
+}
+
+impl From<NativeFollowing> for Following {
+    fn from(following: NativeFollowing) -> Self {
+        Self {
+            scheduler: following.scheduler,
+            slot: following.slot as u64,
+            next_ms: millis(following.next),
+            options: following.opts,
+        }
+    }
+}
+
+fn to_schedulers(found: impl IntoIterator<Item = Scheduler>) -> Vec<NativeScheduler> {
+    found.into_iter().map(NativeScheduler::from).collect()
+}
+
+#[napi]
+impl NativeQueue {
+    /// Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms.
+    #[napi(ts_return_type = "Promise<Array<number>>")]
+    pub fn upsert_scheduler<'env>(&self, env: &'env Env, upsert: NativeUpsert, now: f64) -> Result<Object<'env>> {
+        let upsert = Upsert::from(upsert);
+        self.call(env, async move |queue| {
+            let (slot, delay) = queue.upsert_scheduler(now as u64, &upsert).await?;
+            Ok(vec![slot as f64, delay as f64])
         })
     }
 
     /// Makes what follows iterations that were taken; gives the time of each, 0 for nothing.
     #[napi(ts_return_type = "Promise<Array<number>>")]
     pub fn next_iterations<'env>(&self, env: &'env Env, taken: Vec<NativeFollowing>, now: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let taken: Vec<Following> = taken
-            .into_iter()
-            .map(|following| Following {
-                scheduler: following.scheduler,
-                slot: following.slot as u64,
-                next_ms: millis(following.next),
-                options: following.opts,
-            })
-            .collect();
-        let work = async move { queue.next_iterations(now as u64, &taken).await };
-        self.runtime()?.promise(env, work, |slots| {
-            Output::Numbers(slots.into_iter().map(|slot| slot as f64).collect())
+        let taken: Vec<Following> = taken.into_iter().map(Following::from).collect();
+        self.call(env, async move |queue| {
+            let slots = queue.next_iterations(now as u64, &taken).await?;
+            Ok(slots.into_iter().map(|slot| slot as f64).collect::<Vec<_>>())
         })
     }
 
     /// Removes a scheduler; false when there is none.
     #[napi(ts_return_type = "Promise<boolean>")]
     pub fn remove_scheduler<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.remove_scheduler(now as u64, &id).await };
-        self.runtime()?.promise(env, work, Output::Flag)
+        self.call(env, async move |queue| queue.remove_scheduler(now as u64, &id).await)
     }
 
     /// One scheduler, or none.
     #[napi(ts_return_type = "Promise<Array<NativeScheduler>>")]
     pub fn get_scheduler<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.scheduler(&id).await };
-        self.runtime()?.promise(env, work, |found| {
-            Output::Schedulers(found.into_iter().map(NativeScheduler::from).collect())
-        })
+        self.call(env, async move |queue| Ok(to_schedulers(queue.scheduler(&id).await?)))
     }
 
     /// Schedulers by the time of their latest iteration.
     #[napi(ts_return_type = "Promise<Array<NativeScheduler>>")]
     pub fn get_schedulers<'env>(&self, env: &'env Env, start: f64, end: f64, asc: bool) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.schedulers(start as i64, end as i64, asc).await };
-        self.runtime()?.promise(env, work, |found| {
-            Output::Schedulers(found.into_iter().map(NativeScheduler::from).collect())
+        self.call(env, async move |queue| {
+            let found = queue.schedulers(start as i64, end as i64, asc).await?;
+            Ok(to_schedulers(found))
         })
     }
 
     /// Number of schedulers.
     #[napi(ts_return_type = "Promise<number>")]
     pub fn count_schedulers<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let queue = self.queue.clone();
-        let work = async move { queue.count_schedulers().await };
-        self.runtime()?.promise(env, work, |count| Output::Number(count as f64))
+        self.call(env, async move |queue| Ok(queue.count_schedulers().await? as f64))
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     error::Result,
-    job::{large, msgpack::Packer, Job},
+    job::{large, msgpack::Packer, read_job, Job},
     keys::Keys,
-    queue::{read_job, Queue},
+    queue::Queue,
     redis::{
         library::{Arg, READ_DEPENDENCIES, READ_JOBS},
         reply::Reply,

@@ -1,14 +1,11 @@
 //! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/lib/frame.lua`.
 
-use std::borrow::Cow;
-
-use crate::{
-    error::Result,
-    job::{
-        msgpack::{Item, Packer, Reader},
-        Parent, Policy,
-    },
+use super::{
+    msgpack::{Packer, Reader},
+    record::record_body,
+    siblings::Brood,
 };
+use crate::error::Result;
 
 /// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
 pub const MAX_JOBS: usize = 64;
@@ -88,73 +85,6 @@ pub fn single_frame(timestamp: u64, options: &str, name: &str, data: &str) -> Ve
     packer.0
 }
 
-/// What a frame of children begins with: what its jobs are called, and whose they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brood<'a> {
-    /// What their ids begin with; their numbers follow ([`child_id`]).
-    pub ids: &'a str,
-    /// What the keys of their parents' queue start with.
-    pub base: &'a str,
-    /// What their failure does to their parents.
-    pub policy: Policy,
-    /// Ids of the parents, and how many children each of them has here, in order.
-    pub parents: Vec<(&'a str, u32)>,
-}
-
-impl<'a> Brood<'a> {
-    /// Writes it in front of a frame.
-    pub fn pack(&self, frame: &[u8]) -> Vec<u8> {
-        let mut packer = Packer::with_capacity(128 + 40 * self.parents.len() + frame.len());
-        packer.array(5).str(self.ids).str(self.base).str(self.policy.letter());
-        packer.column(self.parents.iter().map(|(id, _)| *id), false);
-        packer.array(self.parents.len());
-        for (_, count) in &self.parents {
-            packer.int(i64::from(*count));
-        }
-        packer.0.extend_from_slice(frame);
-        packer.0
-    }
-
-    /// The parents, and how many children each has here.
-    pub(crate) fn into_parents(self) -> impl Iterator<Item = (Parent, u32)> + use<'a> {
-        let Self {
-            base, policy, parents, ..
-        } = self;
-        parents.into_iter().map(move |(id, children)| {
-            let parent = Parent {
-                base: base.to_owned(),
-                id: id.to_owned(),
-                policy,
-                span: None,
-                span_len: None,
-            };
-            (parent, children)
-        })
-    }
-
-    /// Reads that of a frame of children; `None` and nothing is read when its jobs have no parents.
-    fn read(frame: &mut Reader<'a>) -> Result<Option<Self>> {
-        let mut ahead = *frame;
-        let Item::Array(_) = ahead.item()? else {
-            return Ok(None);
-        };
-        let (ids, base, policy) = (ahead.str()?, ahead.str()?, Policy::of(ahead.str()?));
-        let ids_of_parents = (0..ahead.array()?).map(|_| ahead.str()).collect::<Result<Vec<_>>>()?;
-        ahead.array()?;
-        let parents = ids_of_parents
-            .into_iter()
-            .map(|id| Ok((id, ahead.int()? as u32)))
-            .collect::<Result<_>>()?;
-        *frame = ahead;
-        Ok(Some(Self {
-            ids,
-            base,
-            policy,
-            parents,
-        }))
-    }
-}
-
 /// The id of the child of this number: a UUID, if `ids` is the front of one.
 pub fn child_id(ids: &str, number: u64) -> String {
     format!("{ids}{number:012x}")
@@ -216,52 +146,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A record's body: everything about a job that was known when it was added.
-pub fn record_body(timestamp: u64, options: &str, name: &str, data: &str) -> Vec<u8> {
-    body(4, timestamp, options, name, data).0
-}
-
-/// The body of a record with a priority. The scripts read it there (`lua/lib/priority.lua`).
-pub fn prioritized_body(timestamp: u64, options: &str, name: &str, data: &str, priority: i64) -> Vec<u8> {
-    let mut packer = body(5, timestamp, options, name, data);
-    packer.int(priority);
-    packer.0
-}
-
-fn body(values: usize, timestamp: u64, options: &str, name: &str, data: &str) -> Packer {
-    let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 32);
-    packer.array(values).int(timestamp as i64);
-    match only_delay(options) {
-        Some(delay_ms) => packer.int(delay_ms),
-        None => packer.str(options),
-    };
-    packer.str(name).str(data);
-    packer
-}
-
-const ONLY_DELAY: &str = "{\"delay\":";
-
-/// The delay of options that name nothing else. They are stored as that number: most delayed jobs have no other option.
-fn only_delay(options: &str) -> Option<i64> {
-    let digits = options.strip_prefix(ONLY_DELAY)?.strip_suffix('}')?;
-    // as JSON.stringify writes it, so that the text comes back as it was
-    let is_plain = digits.len() <= 15 && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_plain.then(|| digits.parse().ok()).flatten()
-}
-
-/// Options of a record, JSON text.
-/// # Errors
-/// [`crate::Error::Malformed`] when there are none.
-pub(crate) fn body_options<'a>(body: &mut Reader<'a>) -> Result<Cow<'a, str>> {
-    match body.item()? {
-        Item::Number(delay_ms) => Ok(format!("{ONLY_DELAY}{}}}", delay_ms as i64).into()),
-        Item::Bytes(text) => std::str::from_utf8(text)
-            .map(Cow::from)
-            .map_err(|error| crate::Error::malformed("a job's options", error)),
-        other => Err(crate::Error::malformed("a job's options", format_args!("{other:?}"))),
-    }
-}
-
 /// The body of one job of a frame; see [`bodies_in_frame`].
 pub fn body_in_frame(blob: &[u8], offset: usize) -> Vec<u8> {
     bodies_in_frame(blob, &[offset]).remove(0)
@@ -319,7 +203,7 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Body;
+    use crate::job::{parent::Policy, record::Body};
 
     #[test]
     fn a_frame_gives_back_its_jobs() {
@@ -385,27 +269,6 @@ mod tests {
         builder.push("a", "1");
         builder.push("a", "2");
         assert_eq!(builder.finish().1, ["a"]);
-    }
-
-    #[test]
-    fn options_come_back_as_they_were() {
-        for options in [
-            "{}",
-            r#"{"delay":5}"#,
-            r#"{"delay":3600000}"#,
-            r#"{"delay":5.5}"#,
-            r#"{"delay":-5}"#,
-            r#"{"delay":007}"#,
-            r#"{"delay":}"#,
-            r#"{"delay":1,"attempts":2}"#,
-            r#"{"delay":1234567890123456789}"#,
-        ] {
-            let body = record_body(7, options, "a", "1");
-            let mut reader = Reader::new(&body);
-            reader.array().expect("array");
-            reader.int().expect("timestamp");
-            assert_eq!(body_options(&mut reader).expect("options"), options);
-        }
     }
 
     #[test]

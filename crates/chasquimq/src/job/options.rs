@@ -3,24 +3,13 @@
 use serde::{de::IgnoredAny, Deserialize};
 use serde_json::Value;
 
-use crate::job::{msgpack::Packer, Policy};
-
-/// Longest delay, and latest time, in ms: the greatest number to which JavaScript and Lua count without a gap, 285,000 years.
-///
-/// What is longer, infinite say, is taken for it, and never overflows: a job that was to wait for ever must not start at once.
-/// The scores of delayed jobs (`lua/lib/delayed.lua`) are 4096 times as large, and doubles, too. Past the year 2039 they have
-/// fewer bits left for the order within one millisecond, and the time itself stays exact.
-pub const LONGEST_MS: u64 = (1 << 53) - 1;
-
-/// A number of milliseconds, or a time, as JavaScript has it: below 0 and NaN are 0.
-pub fn millis(ms: f64) -> u64 {
-    (ms as u64).min(LONGEST_MS)
-}
-
-/// When a job is due, epoch ms.
-pub(crate) fn due_ms(timestamp: u64, delay_ms: u64) -> u64 {
-    timestamp.min(LONGEST_MS) + delay_ms.min(LONGEST_MS)
-}
+use super::{
+    deduplication::Deduplication,
+    json::{is_truthy, number},
+    keep::Keep,
+    parent::Policy,
+};
+use crate::clock::millis;
 
 /// Options of a job that the engine acts on. The text itself is stored with the job, untouched.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -201,15 +190,6 @@ fn delay_alone(text: &str) -> Option<u64> {
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-/// A number, or a text that is one, as JavaScript takes it; anything else says nothing.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
-        _ => None,
-    }
-}
-
 /// Pause between two tries. Source: BullMQ `BackoffOptions`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backoff {
@@ -239,164 +219,10 @@ impl Backoff {
     }
 }
 
-/// Which adds yield to a job that exists: while a job owns the id, others of that id are not added.
-///
-/// Without a `ttl_ms` the job owns the id until it has finished for good or is removed; with one until the time is over or it is
-/// removed. Source: BullMQ `DeduplicationOptions`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Deduplication {
-    /// What jobs are compared by.
-    pub id: String,
-    /// Milliseconds for which the id is owned, on the server's clock; 0 = until the job has finished.
-    pub ttl_ms: u64,
-    /// An add that yields starts the time anew.
-    pub extend: bool,
-    /// An owner that is still delayed is removed, and the new job added.
-    pub replace: bool,
-    /// An owner that is still delayed becomes due when the new job would have been. Not with `replace`.
-    pub reschedule: bool,
-    /// What is added while the owner is active is kept, the latest only, and added when the owner has finished. There is no
-    /// `ttl_ms` then.
-    pub keep_last_if_active: bool,
-}
-
-impl Deduplication {
-    // a server takes no expiry beyond its own clock's range
-    const MAX_TTL_MS: f64 = 9e15;
-
-    /// Until the job has finished for good, or is removed.
-    pub fn of(id: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            ..Self::default()
-        }
-    }
-
-    /// As `lua/lib/dedup.lua` takes it.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
-        packer.array(6).str(&self.id).int(self.ttl_ms as i64);
-        for flag in [self.extend, self.replace, self.reschedule, self.keep_last_if_active] {
-            packer.int(i64::from(flag));
-        }
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        let flag = |name: &str| value.get(name).is_some_and(is_truthy);
-        let id = match value.get("id")? {
-            Value::String(id) => id.clone(),
-            Value::Number(id) => id.to_string(),
-            _ => return None,
-        };
-        let keep_last_if_active = flag("keepLastIfActive");
-        let ttl_ms = value.get("ttl").and_then(Value::as_f64).unwrap_or(0.0);
-        Some(Self {
-            id,
-            ttl_ms: if keep_last_if_active {
-                0
-            } else {
-                ttl_ms.clamp(0.0, Self::MAX_TTL_MS) as u64
-            },
-            extend: flag("extend"),
-            replace: flag("replace"),
-            reschedule: flag("reschedule"),
-            keep_last_if_active,
-        })
-    }
-}
-
-/// As JavaScript sees a value where it wants a truth value.
-fn is_truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(flag) => *flag,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(_) | Value::Object(_) => true,
-    }
-}
-
-/// Retention of finished jobs. Source: BullMQ `KeepJobs`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Keep {
-    /// Newest jobs kept; -1 = all, 0 = none.
-    pub count: i64,
-    /// Seconds a job is kept; -1 = for ever.
-    pub age: f64,
-    /// Jobs removed by age at most, per finished job.
-    pub limit: u32,
-}
-
-impl Keep {
-    /// Keeps everything.
-    pub const ALL: Keep = Keep {
-        count: -1,
-        age: -1.0,
-        limit: 1000,
-    };
-    /// Keeps nothing.
-    pub const NONE: Keep = Keep {
-        count: 0,
-        age: -1.0,
-        limit: 1000,
-    };
-
-    /// Reads the JSON text of a retention; what is none keeps everything.
-    pub fn from_text(text: &str) -> Self {
-        serde_json::from_str(text).map_or(Keep::ALL, |value| Keep::from_json(&value))
-    }
-
-    /// Reads a boolean, a number or a `{ count, age, limit }` object, in which fractions count for nothing and texts may be numbers.
-    pub fn from_json(value: &Value) -> Self {
-        match value {
-            Value::Bool(true) => Keep::NONE,
-            Value::Number(_) | Value::String(_) => Keep {
-                count: number(value).map_or(-1, to_count),
-                ..Keep::ALL
-            },
-            Value::Object(map) => Keep {
-                count: map.get("count").and_then(number).map_or(-1, to_count),
-                // below 0 it is over before it began: none is kept
-                age: map.get("age").and_then(number).map_or(-1.0, |age| age.max(0.0)),
-                limit: map.get("limit").and_then(number).map_or(1000, |limit| limit as u32),
-            },
-            _ => Keep::ALL,
-        }
-    }
-}
-
-/// A number of jobs to keep; below 0 all.
-fn to_count(count: f64) -> i64 {
-    (count.max(-1.0) as i64).min(LONGEST_MS as i64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn retention_takes_every_number() {
-        let keep = |text: &str| Keep::from_json(&serde_json::from_str(text).expect("json"));
-        assert_eq!(keep("1.5").count, 1);
-        assert_eq!(keep("1e300").count, LONGEST_MS as i64);
-        assert_eq!(keep(r#""3""#).count, 3);
-        assert_eq!(keep(r#""x""#), Keep::ALL);
-        assert_eq!(
-            keep(r#"{"count":"2","age":"7.5"}"#),
-            Keep {
-                count: 2,
-                age: 7.5,
-                limit: 1000
-            }
-        );
-        assert_eq!(
-            keep(r#"{"count":-1e300,"age":-5,"limit":9007199254740992}"#),
-            Keep {
-                count: -1,
-                age: 0.0,
-                limit: u32::MAX
-            }
-        );
-    }
+    use crate::clock::{due_ms, LONGEST_MS};
 
     #[test]
     fn times_and_delays_have_an_end() {
@@ -430,23 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn retention_takes_every_form() {
-        let keep = |text: &str| Keep::from_json(&serde_json::from_str(text).expect("json"));
-        assert_eq!(keep("true"), Keep::NONE);
-        assert_eq!(keep("false"), Keep::ALL);
-        assert_eq!(keep("3").count, 3);
-        assert_eq!(keep("-7"), Keep::ALL);
-        assert_eq!(
-            keep(r#"{"age":7,"limit":2}"#),
-            Keep {
-                count: -1,
-                age: 7.0,
-                limit: 2
-            }
-        );
-    }
-
-    #[test]
     fn a_delay_alone_is_read_as_any_options_are() {
         for text in [r#"{"delay":0}"#, r#"{"delay":5}"#, r#"{"delay":999999999999999}"#] {
             let padded = text.replace(':', ": ");
@@ -470,30 +279,6 @@ mod tests {
         assert!(!plain(r#"{"deduplication":{"id":"a"}}"#));
         assert!(!plain(r#"{"priority":1}"#));
         assert!(!plain(r#"{"lifo":true}"#));
-    }
-
-    #[test]
-    fn a_deduplication_takes_what_javascript_takes() {
-        let parse = |text: &str| {
-            JobOptions::parse(&format!(r#"{{"deduplication":{text}}}"#)).map(|options| options.deduplication)
-        };
-        assert_eq!(
-            parse(r#"{"id":5,"ttl":-3}"#).expect("options"),
-            Some(Deduplication::of("5"))
-        );
-        let all = parse(r#"{"id":"a","ttl":7,"extend":1,"replace":true,"reschedule":0}"#).expect("options");
-        let expected = Deduplication {
-            ttl_ms: 7,
-            extend: true,
-            replace: true,
-            ..Deduplication::of("a")
-        };
-        assert_eq!(all, Some(expected));
-        let last = parse(r#"{"id":"a","ttl":7,"keepLastIfActive":true}"#).expect("options");
-        assert_eq!(
-            last.map(|last| (last.ttl_ms, last.keep_last_if_active)),
-            Some((0, true))
-        );
     }
 
     #[test]

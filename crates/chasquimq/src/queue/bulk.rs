@@ -3,19 +3,19 @@
 
 use std::collections::HashSet;
 
+use redis::Value;
+
 use crate::{
-    error::Result,
-    id::unique_id,
-    job::{large, msgpack::Packer, Job},
-    queue::{pack_map, read_job, Queue},
+    error::{Error, Result},
+    job::{large, msgpack::Packer, read_job, Job},
+    queue::Queue,
     redis::{
-        library::{Arg, Script, CLEAN_JOBS, FIND_FAILED, PROMOTE_JOBS, RETRY_JOBS},
+        exactly_once::Steps,
+        library::{Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
         reply::Reply,
     },
 };
 
-/// How long the server remembers the last step of a call that is over: a copy of it may still be under way on a connection that broke.
-const FORGET_AFTER_MS: u64 = 60_000;
 /// A `room` that is never used up.
 const NO_LIMIT: u64 = 1 << 53;
 
@@ -44,55 +44,19 @@ impl Pick {
     fn packed(&self) -> Vec<u8> {
         let time = |ms: Option<u64>| ms.map_or(-1, |ms| ms as i64);
         let mut packer = Packer::default();
-        pack_map(&mut packer, if self.names.is_empty() { 3 } else { 4 });
+        packer.map(if self.names.is_empty() { 3 } else { 4 });
         packer.str("before_ms").int(time(self.before_ms));
         packer.str("after_ms").int(time(self.after_ms));
         packer.str("error").str(&self.error);
         if !self.names.is_empty() {
             packer.str("names");
-            let _ = rmp::encode::write_map_len(&mut packer.0, self.names.len() as u32);
+            packer.map(self.names.len());
             for name in &self.names {
                 packer.str(name);
                 packer.0.push(0xc3);
             }
         }
         packer.0
-    }
-}
-
-/// A call's steps, numbered, so that one that is sent again is not carried out twice.
-struct Steps<'a> {
-    queue: &'a Queue,
-    client: String,
-    number: i64,
-}
-
-impl<'a> Steps<'a> {
-    fn new(queue: &'a Queue) -> Self {
-        Self {
-            queue,
-            client: unique_id(),
-            number: 0,
-        }
-    }
-
-    async fn take(&mut self, script: &Script, now_ms: u64, rest: &[Arg<'_>]) -> Result<Reply> {
-        self.number += 1;
-        let mut args = vec![
-            Arg::Int(now_ms as i64),
-            Arg::from(self.client.as_str()),
-            Arg::Int(self.number),
-        ];
-        args.extend_from_slice(rest);
-        Reply::new("the answer to a step", self.queue.run(script, &args).await?)
-    }
-
-    async fn end(self) {
-        let mut pipeline = redis::pipe();
-        let key = self.queue.keys().key(&format!("memo:{}:b", self.client));
-        pipeline.cmd("PEXPIRE").arg(key).arg(FORGET_AFTER_MS);
-        // the server forgets by itself in an hour
-        let _ = self.queue.connection().send_pipeline_once(&pipeline, 1).await;
     }
 }
 
@@ -120,6 +84,11 @@ impl Queue {
         self.clear(now_ms, state, pick, limit, true).await
     }
 
+    async fn step(&self, steps: &mut Steps, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Reply> {
+        let reply = steps.run(self.connection(), &self.keys().base, script, now_ms, args);
+        Reply::new("the answer to a step", reply.await?)
+    }
+
     /// As [`Queue::clean`], without events and ids: gives none.
     async fn clear(
         &self,
@@ -129,7 +98,7 @@ impl Queue {
         limit: Option<u64>,
         told: bool,
     ) -> Result<Vec<String>> {
-        let (filter, mut steps) = (pick.packed(), Steps::new(self));
+        let (filter, mut steps) = (pick.packed(), Steps::default());
         let (mut ids, mut cursor, mut untold) = (Vec::new(), Vec::new(), if told { 0 } else { -1 });
         let mut room = limit.unwrap_or(NO_LIMIT);
         loop {
@@ -140,14 +109,14 @@ impl Queue {
                 Arg::from(cursor.as_slice()),
                 Arg::Int(untold),
             ];
-            let mut reply = steps.take(&CLEAN_JOBS, now_ms, &args).await?;
+            let mut reply = self.step(&mut steps, &CLEAN_JOBS, now_ms, &args).await?;
             ids.extend(reply.array()?.texts()?);
             reply.int()?;
             room = room.saturating_sub(reply.int()? as u64);
             cursor = reply.bytes()?;
             untold = reply.int()?;
             if cursor.is_empty() {
-                steps.end().await;
+                steps.end(self.connection(), self.keys()).await;
                 return Ok(ids);
             }
         }
@@ -172,7 +141,7 @@ impl Queue {
         }
         // what fails again meanwhile stays failed
         let filter = pick.by(now_ms).packed();
-        let (mut moved, mut offset, mut steps) = (0, 0, Steps::new(self));
+        let (mut moved, mut offset, mut steps) = (0, 0, Steps::default());
         loop {
             let args = [
                 Arg::from(state),
@@ -181,11 +150,11 @@ impl Queue {
                 Arg::Int(offset),
                 Arg::from(reset),
             ];
-            let mut reply = steps.take(&RETRY_JOBS, now_ms, &args).await?;
+            let mut reply = self.step(&mut steps, &RETRY_JOBS, now_ms, &args).await?;
             moved += reply.int()? as u64;
             offset = reply.int()?;
             if reply.int()? == 1 || moved >= limit {
-                steps.end().await;
+                steps.end(self.connection(), self.keys()).await;
                 return Ok(moved);
             }
         }
@@ -265,6 +234,39 @@ impl Queue {
             left = Some(still);
             if promoted == 0 || still <= 0 {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Pauses the queue, then deletes all of it, in one step, or in steps of `count` (1,000 at most) jobs that ran or have a log.
+    /// # Errors
+    /// [`Error::ActiveJobs`] unless `force`; [`Error::NotPaused`] when somebody resumes the queue meanwhile.
+    pub async fn obliterate(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
+        self.pause(now_ms, true).await?;
+        self.obliterate_paused(now_ms, force, count).await
+    }
+
+    /// The same of a queue that is paused.
+    /// # Errors
+    /// As [`Queue::obliterate`].
+    pub async fn obliterate_paused(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
+        let mut cursor = b"0".to_vec();
+        loop {
+            let args = [
+                Arg::Int(now_ms as i64),
+                Arg::Int(i64::from(count.max(1))),
+                Arg::from(force),
+                Arg::from(cursor.as_slice()),
+            ];
+            match self.run(&OBLITERATE, &args).await? {
+                Value::Int(0) => {
+                    self.producer().forget().await;
+                    return Ok(());
+                }
+                Value::Int(-1) => return Err(Error::NotPaused),
+                Value::Int(-2) => return Err(Error::ActiveJobs),
+                Value::BulkString(next) => cursor = next,
+                other => return Err(Error::malformed("the answer to obliterate", format_args!("{other:?}"))),
             }
         }
     }

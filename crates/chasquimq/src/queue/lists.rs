@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::{
     error::Result,
-    job::{large, msgpack::Packer, Job},
-    queue::{read_job, Queue},
+    job::{large, msgpack::Packer, read_job, Job},
+    queue::Queue,
     redis::{
         library::{Arg, LIST_JOBS},
         reply::Reply,

@@ -8,11 +8,11 @@ use std::{
 };
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     queue::Queue,
     redis::{
         library::{Arg, LOG_JOB},
-        reply::Reply,
+        reply::{int, Reply},
     },
 };
 
@@ -23,6 +23,51 @@ const MOST_BYTES: usize = 262_144;
 type Row<'a> = (&'a str, &'a str, u32);
 
 impl Queue {
+    /// Adds a row to a job's log and keeps the newest `keep` rows (0 = all). Answers the number of rows.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
+        match self.log_rows(&[(id, row, keep)]).await?.first() {
+            Some(code) if *code < 0 => Err(Error::from_code(*code, id, "", "addLog")),
+            rows => Ok(rows.map_or(0, |rows| *rows as u64)),
+        }
+    }
+
+    /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn logs(&self, id: &str, start: i64, stop: i64, ascending: bool) -> Result<(Vec<String>, u64)> {
+        let key = self.keys().key(&format!("logs:{id}"));
+        let (from, to) = if ascending {
+            (start, stop)
+        } else {
+            (-(stop + 1), -(start + 1))
+        };
+        let mut range = redis::cmd("LRANGE");
+        range.arg(&key).arg(from).arg(to);
+        let mut rows = Reply::new("a job's log", self.connection().send(&range).await?)?.texts()?;
+        if !ascending {
+            rows.reverse();
+        }
+        let mut len = redis::cmd("LLEN");
+        len.arg(&key);
+        let count = int("a job's log", &self.connection().send(&len).await?)?;
+        Ok((rows, count as u64))
+    }
+
+    /// Deletes a job's log, or all but its newest `keep` rows.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn clear_logs(&self, id: &str, keep: u32) -> Result<()> {
+        let key = self.keys().key(&format!("logs:{id}"));
+        let mut command = redis::cmd(if keep > 0 { "LTRIM" } else { "DEL" });
+        command.arg(&key);
+        if keep > 0 {
+            command.arg(-i64::from(keep)).arg(-1);
+        }
+        self.connection().send(&command).await.map(drop)
+    }
+
     /// Adds rows to the logs of jobs, in this order. Answers the number of rows behind each; -1: there is no such job.
     /// # Errors
     /// As [`crate::Connection::send`]; some of them may have been added.

@@ -3,10 +3,14 @@
 use redis::{cmd, Value};
 
 use crate::{
-    error::Result,
-    events::count_events,
+    error::{Error, Result},
+    events::unpack::count_events,
+    job::msgpack::Packer,
     queue::Queue,
-    redis::reply::{int, Reply},
+    redis::{
+        library::{Arg, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
+        reply::{int, Reply},
+    },
 };
 
 /// Finished jobs a minute.
@@ -27,7 +31,102 @@ pub struct Metrics {
 /// A client of the server, as `CLIENT LIST` describes it.
 pub type Client = Vec<(String, String)>;
 
+/// Numbers of jobs by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// In line, priorities apart.
+    pub waiting: u64,
+    /// Held by workers.
+    pub active: u64,
+    /// Completed and kept.
+    pub completed: u64,
+    /// Failed and kept.
+    pub failed: u64,
+    /// Not due yet.
+    pub delayed: u64,
+    /// In line, with a priority.
+    pub prioritized: u64,
+    /// Parents whose children are not done.
+    pub waiting_children: u64,
+}
+
+impl Counts {
+    /// The number for a state in BullMQ's words; 0 for `paused` and `repeat`, which are states no more.
+    pub fn of(&self, state: &str) -> Option<u64> {
+        Some(match state {
+            "waiting" | "wait" => self.waiting,
+            "active" => self.active,
+            "completed" => self.completed,
+            "failed" => self.failed,
+            "delayed" => self.delayed,
+            "prioritized" => self.prioritized,
+            "waiting-children" => self.waiting_children,
+            "paused" | "repeat" => 0,
+            _ => return None,
+        })
+    }
+}
+
 impl Queue {
+    /// Numbers of jobs by state.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn counts(&self) -> Result<Counts> {
+        let mut reply = Reply::new("the answer to count_jobs", self.run(&COUNT_JOBS, &[]).await?)?;
+        let mut next = || reply.int().map(|count| count as u64);
+        Ok(Counts {
+            waiting: next()?,
+            active: next()?,
+            completed: next()?,
+            failed: next()?,
+            delayed: next()?,
+            prioritized: next()?,
+            waiting_children: next()?,
+        })
+    }
+
+    /// Numbers of jobs in line with each of these priorities; 0: without one.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn counts_per_priority(&self, priorities: &[f64]) -> Result<Vec<u64>> {
+        let mut packed = Packer::default();
+        packed.array(priorities.len());
+        for priority in priorities {
+            packed.float(*priority);
+        }
+        let reply = self.run(&COUNT_PRIORITIES, &[Arg::from(packed.0.as_slice())]).await?;
+        let mut reply = Reply::new("the answer to count_priorities", reply)?;
+        let mut counts = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            counts.push(reply.int()? as u64);
+        }
+        Ok(counts)
+    }
+
+    /// The server's answer to `INFO`.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn server_info(&self) -> Result<String> {
+        match self.connection().send(&cmd("INFO")).await? {
+            Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Value::VerbatimString { text, .. } => Ok(text),
+            other => Err(Error::malformed("the answer to INFO", format_args!("{other:?}"))),
+        }
+    }
+
+    /// Tells an event of the caller's own, with its fields, names and values in turn. The log is then kept at about `max_events`.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn publish_event(&self, now_ms: u64, name: &str, fields: &[String], max_events: u64) -> Result<()> {
+        let mut event = Packer::default();
+        event.array(2 + fields.len()).str("E").str(name);
+        for text in fields {
+            event.str(text);
+        }
+        let args = [Arg::from(event.0.as_slice()), Arg::Int(max_events as i64)];
+        self.run_once(&PUBLISH_EVENT, now_ms, &args).await.map(drop)
+    }
+
     /// What workers with [`crate::WorkerOptions::metrics_minutes`] counted of a finished state (`completed` or `failed`): minutes `start`
     /// to `stop`, 0 is the newest, negative from the oldest. Three reads.
     /// # Errors
@@ -38,7 +137,7 @@ impl Queue {
         let mut known = cmd("HMGET");
         known.arg(&key).arg("count").arg("prevTS").arg("prevCount");
         let mut known = Reply::new("a queue's metrics", self.connection().send(&known).await?)?;
-        let mut next = || Ok::<_, crate::Error>(known.opt_text()?.and_then(|text| text.parse().ok()).unwrap_or(0));
+        let mut next = || Ok::<_, Error>(known.opt_text()?.and_then(|text| text.parse().ok()).unwrap_or(0));
         let (count, prev_ms, prev_count) = (next()?, next()?, next()?);
         let mut range = cmd("LRANGE");
         range.arg(&data).arg(start).arg(stop);

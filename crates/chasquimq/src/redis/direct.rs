@@ -15,7 +15,8 @@ use std::{
 use redis::{Cmd, Value};
 
 use super::{
-    connection::{login, set_name, ConnectOptions},
+    login::{login, set_name},
+    options::ConnectOptions,
     stream::keep_alive,
 };
 use crate::error::{Error, Result};

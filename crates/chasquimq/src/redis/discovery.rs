@@ -2,7 +2,6 @@
 //! connection, so that what is known is never older than it.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -11,72 +10,17 @@ use redis::{Cmd, RedisError, Value};
 use tokio::task::JoinSet;
 
 use super::{
-    connection::{in_time, open_link, ConnectOptions, TlsOptions},
     link::Link,
+    login::{in_time, open_link},
+    options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions},
 };
-use crate::{
-    error::{Error, Result},
-    keys::slot_of,
-};
+use crate::error::{Error, Result};
 
 // who is slow to answer is overtaken by the next one
 const HEAD_START: Duration = Duration::from_millis(100);
 
-/// Host name or address, and port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    /// Host name or address.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.host, self.port)
-    }
-}
-
-/// Who is asked where the server is.
-#[derive(Debug, Clone)]
-pub struct Discovery {
-    /// Whom to ask; others are learnt from them.
-    pub nodes: Vec<Address>,
-    /// Addresses as they are told, and as they are from here.
-    pub nat: Vec<(Address, Address)>,
-    /// What they know.
-    pub kind: DiscoveryKind,
-}
-
-/// What the nodes of a [`Discovery`] know.
-#[derive(Debug, Clone)]
-pub enum DiscoveryKind {
-    /// They are sentinels: where the master is.
-    Sentinel(SentinelOptions),
-    /// They are nodes of a cluster: who serves this slot. Whoever uses the connection for a queue chooses it.
-    Cluster {
-        /// 0 to 16383.
-        slot: u16,
-    },
-}
-
-/// How to ask sentinels.
-#[derive(Debug, Clone, Default)]
-pub struct SentinelOptions {
-    /// Name of the master.
-    pub master: String,
-    /// ACL user of the sentinels.
-    pub username: Option<String>,
-    /// Password of the sentinels.
-    pub password: Option<String>,
-    /// TLS of the sentinels, if wanted.
-    pub tls: Option<TlsOptions>,
-    /// Do not ask them which other sentinels there are.
-    pub only_these: bool,
-}
-
 /// What a node answers: where the server is, and which nodes may be asked next time.
-struct Answer {
+struct Found {
     server: Address,
     nodes: Vec<Address>,
 }
@@ -149,74 +93,8 @@ impl Finder {
     }
 }
 
-impl ConnectOptions {
-    /// The same for a queue whose keys start with this: in a cluster, it leads to who serves them.
-    pub(crate) fn for_keys(mut self, base: &str) -> Self {
-        if let Some(DiscoveryKind::Cluster { slot }) = self.discovery.as_mut().map(|discovery| &mut discovery.kind) {
-            *slot = slot_of(base);
-        }
-        self
-    }
-
-    /// The slot it leads to, in a cluster.
-    pub(super) fn slot(&self) -> Option<u16> {
-        match self.discovery.as_ref()?.kind {
-            DiscoveryKind::Cluster { slot } => Some(slot),
-            DiscoveryKind::Sentinel(_) => None,
-        }
-    }
-
-    pub(super) fn wants_master(&self) -> bool {
-        let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
-        matches!(kind, Some(DiscoveryKind::Sentinel(_)))
-    }
-
-    /// The server at this address.
-    fn at(&self, Address { host, port }: Address) -> Self {
-        Self {
-            host,
-            port,
-            path: None,
-            discovery: None,
-            ..self.clone()
-        }
-    }
-
-    /// The node at this address, to be asked.
-    fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
-        let node = Self {
-            db: 0,
-            client_name: None,
-            ..self.at(address)
-        };
-        match kind {
-            DiscoveryKind::Cluster { .. } => node,
-            DiscoveryKind::Sentinel(sentinel) => Self {
-                username: sentinel.username.clone(),
-                password: sentinel.password.clone(),
-                tls: sentinel.tls.clone(),
-                ..node
-            },
-        }
-    }
-}
-
-impl Discovery {
-    /// An address that was told by `teller`, as it is from here.
-    fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
-        // a node that does not know its own address means the one it was asked at
-        let unknown = host.is_empty() || host == "?";
-        let told = Address {
-            host: if unknown { teller } else { host }.to_owned(),
-            port,
-        };
-        let outside = self.nat.iter().find(|(inside, _)| *inside == told);
-        outside.map_or(told, |(_, outside)| outside.clone())
-    }
-}
-
 /// The first answer of those that know.
-async fn ask_any(options: &ConnectOptions, discovery: &Discovery, nodes: Vec<Address>) -> Result<Answer> {
+async fn ask_any(options: &ConnectOptions, discovery: &Discovery, nodes: Vec<Address>) -> Result<Found> {
     let discovery = Arc::new(discovery.clone());
     let mut asking = JoinSet::new();
     for (place, address) in nodes.into_iter().enumerate() {
@@ -248,7 +126,7 @@ async fn ask_any(options: &ConnectOptions, discovery: &Discovery, nodes: Vec<Add
     })
 }
 
-async fn ask(node: &Arc<ConnectOptions>, discovery: &Discovery) -> Result<Answer> {
+async fn ask(node: &Arc<ConnectOptions>, discovery: &Discovery) -> Result<Found> {
     match &discovery.kind {
         DiscoveryKind::Sentinel(sentinel) => {
             let (master, sentinels) = in_time(node, ask_sentinel(node, sentinel)).await?;
@@ -289,7 +167,7 @@ fn read_sentinel(
     node: &ConnectOptions,
     master: &Value,
     sentinels: &Value,
-) -> Result<Answer> {
+) -> Result<Found> {
     let server = items(master)
         .and_then(|address| address_of(address.first()?, address.get(1)?, discovery, node))
         .ok_or_else(|| {
@@ -306,10 +184,10 @@ fn read_sentinel(
             nodes.extend(address_of(host, port, discovery, node));
         }
     }
-    Ok(Answer { server, nodes })
+    Ok(Found { server, nodes })
 }
 
-fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: &Value) -> Result<Answer> {
+fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: &Value) -> Result<Found> {
     let (mut server, mut nodes) = (None, Vec::new());
     for range in items(slots).unwrap_or_default() {
         let Some([first, last, serving @ ..]) = items(range) else {
@@ -332,7 +210,7 @@ fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: 
         }
     }
     let server = server.ok_or_else(|| Error::Server(format!("CLUSTERDOWN Hash slot {slot} is not served")))?;
-    Ok(Answer { server, nodes })
+    Ok(Found { server, nodes })
 }
 
 fn place(options: &ConnectOptions) -> Address {

@@ -1,4 +1,5 @@
-//! Calls of scripts that are carried out once, however often they are sent (`lua/lib/memo.lua`).
+//! Calls that the server carries out once, however often they are sent: it remembers what it answered to the last call in each slot of a
+//! client (`lua/lib/memo.lua`).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,27 +9,67 @@ use super::{
     connection::Connection,
     library::{Arg, Script},
 };
-use crate::{error::Result, id::unique_id};
+use crate::{error::Result, id::unique_id, keys::Keys};
 
-/// Memos for calls that are under way at the same time. A lane is used for one call at a time.
-#[derive(Debug)]
-pub(crate) struct Lanes {
-    client: String,
-    // the lanes nobody uses, each with the number of its last call; and how many lanes there are
-    free: Mutex<(Vec<(u32, u64)>, u32)>,
+/// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
+const FORGET_AFTER_MS: u64 = 60_000;
+
+/// What the server knows a call by. A slot is used for one call at a time, and each call there has a higher number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    slot: u32,
+    number: u64,
 }
 
-impl Default for Lanes {
+/// The calls of one client, many of which may be under way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    client: String,
+    // the last call in each free slot, and how many slots there are
+    slots: Mutex<(Vec<Ticket>, u32)>,
+}
+
+impl Default for Calls {
     fn default() -> Self {
         Self {
             client: unique_id(),
-            free: Mutex::default(),
+            slots: Mutex::default(),
         }
     }
 }
 
-impl Lanes {
-    /// Runs a script whose arguments begin with the caller's clock (epoch ms), and the client, lane and number of the call.
+impl Calls {
+    /// Numbers a call.
+    pub(crate) fn begin(&self) -> Ticket {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ticket { slot, number } = slots.0.pop().unwrap_or_else(|| {
+            slots.1 += 1;
+            Ticket {
+                slot: slots.1 - 1,
+                number: 0,
+            }
+        });
+        Ticket {
+            slot,
+            number: number + 1,
+        }
+    }
+
+    /// Lets a call's slot be used again. Not for one whose answer was lost for good: it may still come.
+    pub(crate) fn end(&self, ticket: Ticket) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.0.push(ticket);
+    }
+
+    /// What a call's arguments begin with: the caller's clock, and the ticket. `room` is for those that follow.
+    pub(crate) fn args(&self, now_ms: u64, ticket: Ticket, room: usize) -> Vec<Arg<'_>> {
+        let mut args = Vec::with_capacity(4 + room);
+        args.extend([Arg::Int(now_ms as i64), Arg::from(self.client.as_str())]);
+        args.extend([Arg::Int(i64::from(ticket.slot)), Arg::Int(ticket.number as i64)]);
+        args
+    }
+
+    /// Numbers a call and sends it until it is answered.
     /// # Errors
     /// As [`Connection::send`].
     pub(crate) async fn run(
@@ -39,32 +80,71 @@ impl Lanes {
         now_ms: u64,
         args: &[Arg<'_>],
     ) -> Result<Value> {
-        let (lane, last) = self.take();
-        let number = last + 1;
-        let mut all = Vec::with_capacity(4 + args.len());
-        all.extend([Arg::Int(now_ms as i64), Arg::from(self.client.as_str())]);
-        all.extend([Arg::Int(i64::from(lane)), Arg::Int(number as i64)]);
+        let ticket = self.begin();
+        let mut all = self.args(now_ms, ticket, args.len());
         all.extend_from_slice(args);
         let reply = script.run(connection, base, &all).await;
-        // a call whose answer was lost for good may still come: its lane is left to it
         if !matches!(&reply, Err(error) if error.is_connection()) {
-            self.give_back(lane, number);
+            self.end(ticket);
         }
         reply
     }
 
-    /// A free lane, and the number of its last call.
-    fn take(&self) -> (u32, u64) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.pop().unwrap_or_else(|| {
-            free.1 += 1;
-            (free.1, 0)
-        })
+    /// Lets the server forget in a minute instead of an hour. Call it when no call is under way.
+    pub(crate) async fn forget(&self, connection: &Connection, keys: &Keys) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner).1;
+        if slots > 0 && connection.is_connected() {
+            forget(connection, (0..slots).map(|slot| keys.memo(&self.client, slot))).await;
+        }
+    }
+}
+
+/// The steps of one long call, each made when the one before it was answered.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    client: String,
+    number: i64,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self {
+            client: unique_id(),
+            number: 0,
+        }
+    }
+}
+
+impl Steps {
+    /// Makes the next step.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub(crate) async fn run(
+        &mut self,
+        connection: &Connection,
+        base: &str,
+        script: &Script,
+        now_ms: u64,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        self.number += 1;
+        let mut all = vec![Arg::Int(now_ms as i64), Arg::from(self.client.as_str())];
+        all.push(Arg::Int(self.number));
+        all.extend_from_slice(args);
+        script.run(connection, base, &all).await
     }
 
-    /// The call of this number was answered.
-    fn give_back(&self, lane: u32, number: u64) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push((lane, number));
+    /// As [`Calls::forget`].
+    pub(crate) async fn end(self, connection: &Connection, keys: &Keys) {
+        forget(connection, std::iter::once(keys.memo(&self.client, "b"))).await;
     }
+}
+
+async fn forget(connection: &Connection, memos: impl ExactSizeIterator<Item = String>) {
+    let (mut pipeline, count) = (redis::pipe(), memos.len());
+    for memo in memos {
+        pipeline.cmd("PEXPIRE").arg(memo).arg(FORGET_AFTER_MS);
+    }
+    // the server forgets by itself in an hour
+    let _ = connection.send_pipeline_once(&pipeline, count).await;
 }

@@ -241,7 +241,7 @@ mod tests {
             Arg::from(""),
             Arg::from(blob.as_slice()),
         ];
-        let connection = Connection::new(crate::redis::connection::ConnectOptions::default(), |_| {});
+        let connection = Connection::new(crate::redis::options::ConnectOptions::default(), |_| {});
         for _ in 0..2 {
             let command = ADD.by_name(&connection, "{bull:q}:", &args).get_packed_command();
             assert_eq!(ADD.packed(&connection, "{bull:q}:", &args), command);

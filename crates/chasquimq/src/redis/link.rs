@@ -17,7 +17,7 @@ use redis::{
 use tokio::{sync::watch, task::AbortHandle};
 
 use super::{
-    connection::ConnectOptions,
+    options::ConnectOptions,
     stream::{self, Stream},
 };
 

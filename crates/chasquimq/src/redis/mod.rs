@@ -3,9 +3,13 @@
 pub mod connection;
 #[cfg(unix)]
 pub mod direct;
-pub mod discovery;
+mod discovery;
 pub(crate) mod exactly_once;
+mod failure;
 pub mod library;
 mod link;
+mod login;
+pub mod options;
 pub mod reply;
+pub(crate) mod session;
 mod stream;

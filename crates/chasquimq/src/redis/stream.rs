@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::connection::{ConnectOptions, TlsOptions};
+use super::options::{ConnectOptions, TlsOptions};
 
 /// What a connection reads and writes.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -6,7 +6,11 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 
 use crate::{
     error::{Error, Result},
-    job::options::{Backoff, Deduplication, JobOptions, Keep},
+    job::{
+        deduplication::Deduplication,
+        keep::Keep,
+        options::{Backoff, JobOptions},
+    },
 };
 
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.

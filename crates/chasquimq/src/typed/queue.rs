@@ -6,13 +6,13 @@ use serde::{de::DeserializeOwned, Serialize};
 
 use super::{job::to_json, options::AddOptions};
 use crate::{
-    add::producer::{Batch, NewJob},
+    add::{AddBatch, NewJob},
     clock::system_now_ms,
     error::{Error, Result},
     job::{options::JobOptions, Job},
     keys::Keys,
-    queue::{bulk::Pick, lists::JobRange, Counts, Queue, RetryOptions},
-    redis::connection::ConnectOptions,
+    queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, metrics::Counts, Queue},
+    redis::options::ConnectOptions,
     worker::RateLimit,
 };
 
@@ -230,7 +230,7 @@ impl<T: Serialize> TypedQueue<T> {
             data: &texts[i],
             options: &options[options_of[i]],
         });
-        let added = self.queue.add(Batch::pack(system_now_ms(), new)).await?;
+        let added = self.queue.add(AddBatch::pack(system_now_ms(), new)).await?;
         let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
         for (at, id) in added.exceptions {
             ids[at] = id;

@@ -163,8 +163,7 @@ mod tests {
     use super::*;
     use crate::{
         error::Error,
-        job::options::JobOptions,
-        job::Vitals,
+        job::{options::JobOptions, Vitals},
         worker::{Batch, BatchJob, Extra, FailureState},
     };
 

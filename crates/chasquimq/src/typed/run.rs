@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock::system_now_ms,
     queue::Queue,
-    redis::connection::ConnectionEvent,
+    redis::session::ConnectionEvent,
     worker::{Message, RateLimit, Worker},
 };
 

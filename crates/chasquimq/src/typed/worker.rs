@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     queue::Queue,
-    redis::connection::ConnectOptions,
+    redis::options::ConnectOptions,
     worker::{FailureState, RateLimit, Worker, WorkerOptions},
 };
 

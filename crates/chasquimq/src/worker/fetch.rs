@@ -10,9 +10,10 @@ use redis::Value;
 use crate::{
     error::{Error, Result},
     job::{
-        frame::{id_in, Brood, Frame, MAX_JOBS},
+        frame::{id_in, Frame, MAX_JOBS},
         msgpack::{Item, Reader},
         options::JobOptions,
+        siblings::Brood,
         Body, Vitals,
     },
     redis::reply::Reply,

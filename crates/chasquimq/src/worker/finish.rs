@@ -8,8 +8,9 @@ use crate::{
     id::random_unit,
     job::{
         frame::{bodies_in_frame, body_in_frame, id_in},
+        keep::Keep,
         msgpack::Packer,
-        options::{JobOptions, Keep},
+        options::JobOptions,
     },
     redis::{library::Arg, reply::Reply},
     retry::{self, Retry},

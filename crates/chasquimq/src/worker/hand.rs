@@ -15,14 +15,9 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    job::{
-        large,
-        msgpack::Packer,
-        options::{JobOptions, Keep},
-        Job,
-    },
+    job::{keep::Keep, large, msgpack::Packer, options::JobOptions, read_job, Job},
     keys::Keys,
-    queue::{read_job, Queue},
+    queue::Queue,
     redis::{
         connection::Connection,
         library::{Arg, EXTEND_LOCKS, STEP_JOB},

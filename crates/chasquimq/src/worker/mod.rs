@@ -37,9 +37,9 @@ pub use lane::WaitLane;
 use crate::{
     error::{Error, Result},
     id::unique_id,
-    job::options::Keep,
+    job::keep::Keep,
     keys::Keys,
-    redis::connection::{ConnectOptions, Connection, ConnectionEvent},
+    redis::{connection::Connection, options::ConnectOptions, session::ConnectionEvent},
 };
 
 /// How long a graceful close waits for a server that is out of reach.

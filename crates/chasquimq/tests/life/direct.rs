@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use chasquimq::{
-    add::producer::{read_added, Call},
+    add::{read_added, Call},
     redis::direct::DirectSocket,
     system_now_ms, AddBatch, JobOptions, NewJob, Queue,
 };

@@ -1,0 +1,207 @@
+//! One job by its id: looking at it, and changing it.
+
+use redis::Value;
+
+use super::Queue;
+use crate::{
+    clock::{due_ms, LONGEST_MS},
+    error::{Error, Result},
+    job::{
+        frame::MAX_BYTES,
+        large::{self, Large},
+        msgpack::Packer,
+        read_job, Job, Vitals,
+    },
+    redis::{
+        library::{
+            Arg, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
+            RETRY_JOB,
+        },
+        reply::{int, Reply},
+    },
+};
+
+/// How a finished job is put back in line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryOptions {
+    /// At the head.
+    pub front: bool,
+    /// Its tries are counted from 0 again.
+    pub reset_attempts_made: bool,
+    /// Its starts are counted from 0 again.
+    pub reset_attempts_started: bool,
+}
+
+impl Queue {
+    /// One job, or `None`.
+    /// # Errors
+    /// [`Error::Malformed`] when what is stored is not a job.
+    pub async fn job(&self, id: &str) -> Result<Option<Job>> {
+        let mut ids = Packer::default();
+        ids.array(1).str(id);
+        let reply = self.run(&READ_JOBS, &[Arg::from(ids.0.as_slice())]).await?;
+        let mut reply = Reply::new("the answer to read_jobs", reply)?;
+        if reply.is_empty() {
+            return Ok(None);
+        }
+        match read_job(&mut reply)? {
+            Some(job) => large::complete(self.connection(), self.keys(), job).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A job's state; `unknown` if there is no such job.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn state(&self, id: &str) -> Result<String> {
+        self.read_state(id).await?.text()
+    }
+
+    async fn read_state(&self, id: &str) -> Result<Reply> {
+        Reply::new("the answer to job_state", self.run(&JOB_STATE, &[Arg::from(id)]).await?)
+    }
+
+    /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn outcome(&self, id: &str) -> Result<(String, String)> {
+        let mut reply = self.read_state(id).await?;
+        let (state, mut ended) = (reply.text()?, reply.text()?);
+        if !reply.is_empty() {
+            let vitals = Vitals {
+                large_result: Some(0),
+                ..Vitals::default()
+            };
+            let large = Large::read(self.connection(), self.keys(), id, &vitals).await?;
+            ended = large.result.unwrap_or(ended);
+        }
+        Ok((state, ended))
+    }
+
+    /// Replaces a job's data (JSON text).
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_data(&self, now_ms: u64, id: &str, data: &str) -> Result<()> {
+        let what = if data.len() > MAX_BYTES { "large" } else { "data" };
+        self.amend(now_ms, id, what, data, "updateData").await
+    }
+
+    /// Replaces a job's progress (JSON text), and tells it as an event.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_progress(&self, now_ms: u64, id: &str, progress: &str) -> Result<()> {
+        self.amend(now_ms, id, "progress", progress, "updateProgress").await
+    }
+
+    async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(what),
+            Arg::from(value),
+        ];
+        self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
+    }
+
+    /// Id of the job that owns a deduplication id.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn deduplication_owner(&self, dedup_id: &str) -> Result<Option<String>> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keys().key(&format!("de:{dedup_id}")));
+        let reply = Value::Array(vec![self.connection().send(&get).await?]);
+        Reply::new("the answer to GET", reply)?.opt_text()
+    }
+
+    /// Frees a deduplication id: whoever owns it, or only if the job `owner` does. False when it was free, or another's. What was kept
+    /// to be added after the owner still is.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
+        let args = [Arg::from(dedup_id), Arg::from(owner.unwrap_or(""))];
+        let reply = self.run(&REMOVE_DEDUP_KEY, &args).await?;
+        Ok(int("the answer to remove_dedup_key", &reply)? == 1)
+    }
+
+    /// Puts a finished job back in line. `state` is the one it must be in.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(state),
+            Arg::from(retry.front),
+            Arg::from(retry.reset_attempts_made),
+            Arg::from(retry.reset_attempts_started),
+        ];
+        self.coded(&RETRY_JOB, &args, id, state, "reprocessJob").await.map(drop)
+    }
+
+    /// Makes a delayed job wait at once.
+    /// # Errors
+    /// [`Error::NotInState`], also when there is no such job.
+    pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
+        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int(0)];
+        match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
+            Err(Error::JobMissing { job, command }) => Err(Error::NotInState {
+                job,
+                state: "delayed".into(),
+                command,
+            }),
+            done => done.map(drop),
+        }
+    }
+
+    /// Changes when a delayed job is due: `delay_ms` from now.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::Int(due_ms(now_ms, delay_ms) as i64),
+        ];
+        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
+            .await
+            .map(drop)
+    }
+
+    /// Gives a job another priority (0 = none). One in line goes behind those of its new priority, or before them with `lifo`.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
+        let args = [Arg::from(id), Arg::Int(priority), Arg::from(lifo)];
+        self.coded(&CHANGE_PRIORITY, &args, id, "", "changePriority")
+            .await
+            .map(drop)
+    }
+
+    /// Moves an active job to delayed until `due_ms`. The token `0` moves anybody's.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
+    pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
+        self.move_active(now_ms, id, due_ms.clamp(1, 2 * LONGEST_MS), token, "moveToDelayed")
+            .await
+            .map(drop)
+    }
+
+    /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.
+    /// # Errors
+    /// As [`Queue::move_to_delayed`].
+    pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<u64> {
+        self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
+    }
+
+    async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
+        let args = [
+            Arg::Int(now_ms as i64),
+            Arg::from(id),
+            Arg::from(token),
+            Arg::Int(due_ms as i64),
+        ];
+        self.coded(&MOVE_ACTIVE, &args, id, "active", command)
+            .await
+            .map(|ms| ms as u64)
+    }
+}
