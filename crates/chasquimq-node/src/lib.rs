@@ -2,6 +2,7 @@
 //!
 //! Reading order: `queue` and `worker`, the plain way of adds and jobs; `low_latency`, the fast one, behind a seam of two traits.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
 #![cfg_attr(
     not(all(unix, feature = "low-latency")),
     allow(dead_code, reason = "only a shortcut uses it")

@@ -62,6 +62,8 @@
 //! [`queue`] (by id, by rank, many at once), [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`](self::redis)
 //! (the server), and `lua/` beside them.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
 pub mod add;
 mod clock;
 pub mod error;

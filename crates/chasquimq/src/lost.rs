@@ -12,7 +12,7 @@ use crate::{
     keys::Keys,
     redis::{
         connection::Connection,
-        library::{Arg, FIND_LOST, RESCUE},
+        library::{args, FIND_LOST, RESCUE},
         reply::Reply,
     },
 };
@@ -155,7 +155,7 @@ impl Search<'_> {
     ) -> Result<()> {
         let (mut lost, mut cursor, mut interval_ms) = (Lost::default(), String::new(), self.interval_ms);
         loop {
-            let args = [Arg::Int(interval_ms), Arg::from(self.owner), Arg::from(cursor.as_str())];
+            let args = args![interval_ms, self.owner, cursor.as_str()];
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
             cursor = lost.take_in(found, self.is_held)?;
             interval_ms = 0;
@@ -164,12 +164,12 @@ impl Search<'_> {
             }
         }
         while let Some((items, count, is_last)) = lost.parcel() {
-            let args = [
-                Arg::Int(now_ms as i64),
-                Arg::Int(i64::from(self.max_stalled)),
-                Arg::from(self.owner),
-                Arg::from(items.as_slice()),
-                Arg::from(is_last),
+            let args = args![
+                now_ms,
+                i64::from(self.max_stalled),
+                self.owner,
+                items.as_slice(),
+                is_last
             ];
             let reply = RESCUE.run(connection, &keys.base, &args).await?;
             let mut reply = Reply::new("the answer to rescue", reply)?;

@@ -11,7 +11,7 @@ use crate::{
     },
     queue::Queue,
     redis::{
-        library::{Arg, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
+        library::{args, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
         reply::{int, Reply},
     },
 };
@@ -100,12 +100,7 @@ impl Queue {
         record.str(&upsert.template).str(&upsert.repeat);
         job.array(4);
         pack_job(&mut job, &upsert.id, &upsert.options)?;
-        let args = [
-            Arg::from(upsert.id.as_str()),
-            Arg::from(schedule.0.as_slice()),
-            Arg::from(record.0.as_slice()),
-            Arg::from(job.0.as_slice()),
-        ];
+        let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
             value => {
@@ -127,7 +122,7 @@ impl Queue {
             packed.int(following.next_ms as i64);
             pack_job(&mut packed, &following.scheduler, &following.options)?;
         }
-        let args = [Arg::Int(now_ms as i64), Arg::from(packed.0.as_slice())];
+        let args = args![now_ms, &packed];
         let mut reply = Reply::new(
             "the answer to next_iterations",
             self.run(&NEXT_ITERATIONS, &args).await?,
@@ -140,10 +135,8 @@ impl Queue {
     }
 
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
+        let args = args![now_ms, id];
         let reply = self.run(&REMOVE_SCHEDULER, &args).await?;
         Ok(int("the answer to remove_scheduler", &reply)? == 1)
     }
@@ -157,8 +150,6 @@ impl Queue {
 
     /// Schedulers by the slot of their latest iteration, the last first unless `ascending`; ranks as those of `ZRANGE`. Those that go or
     /// come while the call reads the next 500 may be there or not.
-    /// # Errors
-    /// As [`Queue::scheduler`].
     pub async fn schedulers(&self, start: i64, stop: i64, ascending: bool) -> Result<Vec<Scheduler>> {
         let mut command = redis::cmd(if ascending { "ZRANGE" } else { "ZREVRANGE" });
         command.arg(self.keys().key("schedulers")).arg(start).arg(stop);
@@ -177,7 +168,7 @@ impl Queue {
         for id in ids {
             packed.str(id);
         }
-        let reply = self.run(&LIST_SCHEDULERS, &[Arg::from(packed.0.as_slice())]).await?;
+        let reply = self.run(&LIST_SCHEDULERS, &args![&packed]).await?;
         let mut reply = Reply::new("the answer to list_schedulers", reply)?;
         let mut found = Vec::with_capacity(reply.len() / 3);
         while !reply.is_empty() {
@@ -188,8 +179,6 @@ impl Queue {
     }
 
     /// Number of schedulers.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn count_schedulers(&self) -> Result<u64> {
         let mut command = redis::cmd("ZCARD");
         command.arg(self.keys().key("schedulers"));

@@ -7,7 +7,7 @@ use crate::{
         frame::{single_frame, FrameBuilder, MAX_BYTES},
         msgpack::Packer,
         options::JobOptions,
-        record::{prioritized_body, record_body},
+        record::body_of,
     },
 };
 
@@ -111,11 +111,7 @@ impl<'a> BatchBuilder<'a> {
         }
         self.close_frame();
         let data = if is_large { "" } else { job.data };
-        self.blobs.push(if options.priority == 0 {
-            record_body(timestamp, &options.text, job.name, data)
-        } else {
-            prioritized_body(timestamp, &options.text, job.name, data, options.priority)
-        });
+        self.blobs.push(body_of(timestamp, options, job.name, data));
         if is_large {
             self.blobs.push(job.data.into());
         }

@@ -8,7 +8,7 @@ use crate::{
     keys::Keys,
     queue::Queue,
     redis::{
-        library::{Arg, READ_DEPENDENCIES, READ_JOBS},
+        library::{args, READ_DEPENDENCIES, READ_JOBS},
         reply::Reply,
     },
 };
@@ -142,8 +142,6 @@ pub(crate) fn split(key: &str, parts: usize) -> Option<(Keys, String)> {
 
 impl Queue {
     /// Pages of a job's children.
-    /// # Errors
-    /// As [`crate::Connection::send`].
     pub async fn children_pages(&self, id: &str, pages: &[ChildPage]) -> Result<Vec<Children>> {
         let mut found = self.pages_of(self.keys(), &[id], pages).await?;
         for (page, children) in pages.iter().zip(&mut found) {
@@ -190,8 +188,6 @@ impl Queue {
     }
 
     /// A job's children of one kind by rank, which is of no order; `stop` is included, -1 is the last.
-    /// # Errors
-    /// As [`Queue::job`].
     pub async fn children_range(&self, id: &str, kind: ChildKind, start: usize, stop: i64) -> Result<ChildRange> {
         let whole = ChildPage {
             kind,
@@ -218,8 +214,6 @@ impl Queue {
 
     /// A job with its children and theirs, `depth` levels with its own; about `most` children of each kind. Each node comes behind its
     /// parent; children in the order of [`ChildKind::ALL`]. A call for 200 jobs, and for a thousand children of a parent.
-    /// # Errors
-    /// As [`Queue::job`].
     pub async fn tree(&self, keys: Keys, id: &str, depth: u32, most: u32) -> Result<Vec<TreeNode>> {
         let mut nodes = vec![TreeNode::new((keys, id.to_owned()), None)];
         let mut level = vec![0];
@@ -292,7 +286,7 @@ impl Queue {
         for group in by_queue(nodes, wanted) {
             for some in group.chunks(JOBS_A_CALL) {
                 let ids = pack_texts(some.iter().map(|at| nodes[*at].id.as_str()));
-                let args = [Arg::from(ids.0.as_slice())];
+                let args = args![&ids];
                 let keys = &nodes[some[0]].keys;
                 let connection = self.connection().for_keys(&keys.base);
                 let reply = READ_JOBS.run(&connection, &keys.base, &args).await?;
@@ -324,7 +318,7 @@ impl Queue {
             };
             wanted.str(page.kind.key()).int(page.cursor as i64).int(count);
         }
-        let args = [Arg::from(ids.0.as_slice()), Arg::from(wanted.0.as_slice())];
+        let args = args![&ids, &wanted];
         let connection = self.connection().for_keys(&keys.base);
         let reply = READ_DEPENDENCIES.run(&connection, &keys.base, &args).await?;
         let mut reply = Reply::new("the answer to read_dependencies", reply)?;

@@ -6,13 +6,7 @@ use super::node::{FlowNode, NodeParent};
 use crate::{
     clock::due_ms,
     id::unique_uuid_front,
-    job::{
-        frame::FrameBuilder,
-        msgpack::Packer,
-        options::JobOptions,
-        record::{prioritized_body, record_body},
-        siblings::Brood,
-    },
+    job::{frame::FrameBuilder, msgpack::Packer, options::JobOptions, record::body_of, siblings::Brood},
     keys::Keys,
 };
 
@@ -87,13 +81,8 @@ impl<'a> PlanBuilder<'a> {
         let (NodeParent::Node(parent), options) = (node.parent, node.options) else {
             return false;
         };
-        let is_plain = node.id.is_empty()
-            && !self.has_children[index]
-            && !self.may_be_refused[index]
-            && options.delay_ms == 0
-            && !options.lifo
-            && options.priority == 0
-            && options.deduplication.is_none();
+        let is_plain =
+            node.id.is_empty() && !self.has_children[index] && !self.may_be_refused[index] && options.just_waits();
         if !is_plain {
             return false;
         }
@@ -169,23 +158,14 @@ impl<'a> PlanBuilder<'a> {
         self.place_of.push(self.places.len() - 1);
         let options = node.options;
         let timestamp = options.timestamp.unwrap_or(self.now_ms);
-        self.bodies.push(if options.priority == 0 {
-            record_body(timestamp, &options.text, node.name, node.data)
-        } else {
-            prioritized_body(timestamp, &options.text, node.name, node.data, options.priority)
-        });
+        self.bodies.push(body_of(timestamp, options, node.name, node.data));
         // what is said of the failure of a job without a parent says nothing
         let policy = match node.parent {
             NodeParent::None => "",
             _ => options.on_failure.letter(),
         };
-        let is_like_others = !node.is_given
-            && policy.is_empty()
-            && options.delay_ms == 0
-            && !options.lifo
-            && options.priority == 0
-            && options.deduplication.is_none()
-            && !matches!(node.parent, NodeParent::Job(..));
+        let is_like_others =
+            !node.is_given && policy.is_empty() && options.just_waits() && !matches!(node.parent, NodeParent::Job(..));
         if is_like_others {
             return;
         }

@@ -22,8 +22,6 @@ const MAX_READ: u64 = 4 * 1024 * 1024;
 
 impl Large {
     /// Reads what lies apart of the job of this id, as its vitals say.
-    /// # Errors
-    /// As [`Connection::send`].
     pub(crate) async fn read(connection: &Connection, keys: &Keys, id: &str, vitals: &Vitals) -> Result<Self> {
         let mut read = Self::read_all(connection, keys, &[(id, vitals)]).await?;
         Ok(read.pop().unwrap_or_default())
@@ -55,8 +53,6 @@ pub(crate) fn missing() -> String {
 }
 
 /// Completes a job as a script gives it; `None` when it is gone by now.
-/// # Errors
-/// As [`Connection::send`].
 pub(crate) async fn complete(connection: &Connection, keys: &Keys, job: Job) -> Result<Option<Job>> {
     if !job.vitals.has_large() {
         return Ok(Some(job));
@@ -84,8 +80,6 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
 }
 
 /// Completes jobs, as many at a time as one read may bring.
-/// # Errors
-/// As [`complete`].
 pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
     if !jobs.iter().any(|job| job.vitals.has_large()) {
         return Ok(jobs);

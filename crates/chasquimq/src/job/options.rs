@@ -153,9 +153,14 @@ impl JobOptions {
         }
     }
 
-    /// True for a job that can lie in a frame: no id of its own, due at once, at the end of the line, without a priority.
+    /// True for a job that can lie in a frame: one without an id of its own that just waits.
     pub fn is_plain(&self) -> bool {
-        self.job_id.is_none() && self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
+        self.job_id.is_none() && self.just_waits()
+    }
+
+    /// True for a job that goes to the end of the waiting list at once, without a priority, and yields to no other.
+    pub(crate) fn just_waits(&self) -> bool {
+        self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
     }
 }
 

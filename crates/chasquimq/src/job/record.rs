@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::msgpack::{Item, Packer, Reader};
+use super::{
+    msgpack::{Item, Packer, Reader},
+    options::JobOptions,
+};
 use crate::error::{Error, Result};
 
 /// Body of a record.
@@ -49,6 +52,14 @@ impl Body {
 /// A record's body: everything about a job that was known when it was added.
 pub fn record_body(timestamp: u64, options: &str, name: &str, data: &str) -> Vec<u8> {
     body(4, timestamp, options, name, data).0
+}
+
+/// The body of a record with these options.
+pub(crate) fn body_of(timestamp: u64, options: &JobOptions, name: &str, data: &str) -> Vec<u8> {
+    match options.priority {
+        0 => record_body(timestamp, &options.text, name, data),
+        priority => prioritized_body(timestamp, &options.text, name, data, priority),
+    }
 }
 
 /// The body of a record with a priority. The scripts read it there (`lua/lib/priority.lua`).

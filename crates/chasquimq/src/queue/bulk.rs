@@ -11,7 +11,7 @@ use crate::{
     queue::Queue,
     redis::{
         exactly_once::Steps,
-        library::{Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
+        library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
         reply::Reply,
     },
 };
@@ -102,13 +102,7 @@ impl Queue {
         let (mut ids, mut cursor, mut untold) = (Vec::new(), Vec::new(), if told { 0 } else { -1 });
         let mut room = limit.unwrap_or(NO_LIMIT);
         loop {
-            let args = [
-                Arg::from(state),
-                Arg::from(filter.as_slice()),
-                Arg::Int(room as i64),
-                Arg::from(cursor.as_slice()),
-                Arg::Int(untold),
-            ];
+            let args = args![state, filter.as_slice(), room, cursor.as_slice(), untold];
             let mut reply = self.step(&mut steps, &CLEAN_JOBS, now_ms, &args).await?;
             ids.extend(reply.array()?.texts()?);
             reply.int()?;
@@ -143,13 +137,7 @@ impl Queue {
         let filter = pick.by(now_ms).packed();
         let (mut moved, mut offset, mut steps) = (0, 0, Steps::default());
         loop {
-            let args = [
-                Arg::from(state),
-                Arg::from(filter.as_slice()),
-                Arg::Int(count.clamp(1, limit - moved) as i64),
-                Arg::Int(offset),
-                Arg::from(reset),
-            ];
+            let args = args![state, filter.as_slice(), count.clamp(1, limit - moved), offset, reset];
             let mut reply = self.step(&mut steps, &RETRY_JOBS, now_ms, &args).await?;
             moved += reply.int()? as u64;
             offset = reply.int()?;
@@ -161,8 +149,6 @@ impl Queue {
     }
 
     /// Failed jobs that `pick` names, the latest first: `take` of them behind the first `skip`. A step for 500 failed jobs.
-    /// # Errors
-    /// As [`Queue::job`].
     pub async fn find_failed(&self, now_ms: u64, pick: &Pick, skip: u64, take: u64) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
         let mut seen = HashSet::new();
@@ -179,8 +165,6 @@ impl Queue {
     }
 
     /// Number of failed jobs that `pick` names. A step for 500 failed jobs.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn count_failed(&self, now_ms: u64, pick: &Pick) -> Result<u64> {
         let left = self.walk_failed(now_ms, pick, NO_LIMIT, NO_LIMIT, |_| Ok(())).await?;
         Ok(NO_LIMIT - left)
@@ -199,12 +183,7 @@ impl Queue {
         let filter = pick.by(now_ms).packed();
         let mut offset = 0;
         loop {
-            let args = [
-                Arg::from(filter.as_slice()),
-                Arg::Int(offset),
-                Arg::Int(skip as i64),
-                Arg::Int(take as i64),
-            ];
+            let args = args![filter.as_slice(), offset, skip, take];
             let mut reply = Reply::new("the answer to find_failed", self.run(&FIND_FAILED, &args).await?)?;
             offset = reply.int()?;
             skip = reply.int()? as u64;
@@ -226,7 +205,7 @@ impl Queue {
         let mut left = None;
         loop {
             // a step that is sent again promotes the next jobs, which is what the call is for
-            let args = [Arg::Int(now_ms as i64), Arg::Int(count.clamp(1, 500) as i64)];
+            let args = args![now_ms, count.clamp(1, 500)];
             let mut reply = Reply::new("the answer to promote_jobs", self.run(&PROMOTE_JOBS, &args).await?)?;
             let (promoted, delayed) = (reply.int()?, reply.int()?);
             // what is delayed meanwhile does not keep the call going
@@ -247,17 +226,10 @@ impl Queue {
     }
 
     /// The same of a queue that is paused.
-    /// # Errors
-    /// As [`Queue::obliterate`].
     pub async fn obliterate_paused(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let args = [
-                Arg::Int(now_ms as i64),
-                Arg::Int(i64::from(count.max(1))),
-                Arg::from(force),
-                Arg::from(cursor.as_slice()),
-            ];
+            let args = args![now_ms, i64::from(count.max(1)), force, cursor.as_slice()];
             match self.run(&OBLITERATE, &args).await? {
                 Value::Int(0) => {
                     self.producer().forget().await;

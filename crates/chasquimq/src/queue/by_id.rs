@@ -14,7 +14,7 @@ use crate::{
     },
     redis::{
         library::{
-            Arg, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
+            args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
             RETRY_JOB,
         },
         reply::{int, Reply},
@@ -39,7 +39,7 @@ impl Queue {
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
         let mut ids = Packer::default();
         ids.array(1).str(id);
-        let reply = self.run(&READ_JOBS, &[Arg::from(ids.0.as_slice())]).await?;
+        let reply = self.run(&READ_JOBS, &args![&ids]).await?;
         let mut reply = Reply::new("the answer to read_jobs", reply)?;
         if reply.is_empty() {
             return Ok(None);
@@ -51,19 +51,15 @@ impl Queue {
     }
 
     /// A job's state; `unknown` if there is no such job.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn state(&self, id: &str) -> Result<String> {
         self.read_state(id).await?.text()
     }
 
     async fn read_state(&self, id: &str) -> Result<Reply> {
-        Reply::new("the answer to job_state", self.run(&JOB_STATE, &[Arg::from(id)]).await?)
+        Reply::new("the answer to job_state", self.run(&JOB_STATE, &args![id]).await?)
     }
 
     /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn outcome(&self, id: &str) -> Result<(String, String)> {
         let mut reply = self.read_state(id).await?;
         let (state, mut ended) = (reply.text()?, reply.text()?);
@@ -94,18 +90,11 @@ impl Queue {
     }
 
     async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(id),
-            Arg::from(what),
-            Arg::from(value),
-        ];
+        let args = args![now_ms, id, what, value];
         self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
     }
 
     /// Id of the job that owns a deduplication id.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn deduplication_owner(&self, dedup_id: &str) -> Result<Option<String>> {
         let mut get = redis::cmd("GET");
         get.arg(self.keys().key(&format!("de:{dedup_id}")));
@@ -115,10 +104,8 @@ impl Queue {
 
     /// Frees a deduplication id: whoever owns it, or only if the job `owner` does. False when it was free, or another's. What was kept
     /// to be added after the owner still is.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
-        let args = [Arg::from(dedup_id), Arg::from(owner.unwrap_or(""))];
+        let args = args![dedup_id, owner.unwrap_or("")];
         let reply = self.run(&REMOVE_DEDUP_KEY, &args).await?;
         Ok(int("the answer to remove_dedup_key", &reply)? == 1)
     }
@@ -127,13 +114,13 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(id),
-            Arg::from(state),
-            Arg::from(retry.front),
-            Arg::from(retry.reset_attempts_made),
-            Arg::from(retry.reset_attempts_started),
+        let args = args![
+            now_ms,
+            id,
+            state,
+            retry.front,
+            retry.reset_attempts_made,
+            retry.reset_attempts_started
         ];
         self.coded(&RETRY_JOB, &args, id, state, "reprocessJob").await.map(drop)
     }
@@ -142,7 +129,7 @@ impl Queue {
     /// # Errors
     /// [`Error::NotInState`], also when there is no such job.
     pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::Int(0)];
+        let args = args![now_ms, id, 0_i64];
         match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
             Err(Error::JobMissing { job, command }) => Err(Error::NotInState {
                 job,
@@ -157,11 +144,7 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(id),
-            Arg::Int(due_ms(now_ms, delay_ms) as i64),
-        ];
+        let args = args![now_ms, id, due_ms(now_ms, delay_ms)];
         self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
             .await
             .map(drop)
@@ -171,7 +154,7 @@ impl Queue {
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
-        let args = [Arg::from(id), Arg::Int(priority), Arg::from(lifo)];
+        let args = args![id, priority, lifo];
         self.coded(&CHANGE_PRIORITY, &args, id, "", "changePriority")
             .await
             .map(drop)
@@ -187,19 +170,12 @@ impl Queue {
     }
 
     /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.
-    /// # Errors
-    /// As [`Queue::move_to_delayed`].
     pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<u64> {
         self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
     }
 
     async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(id),
-            Arg::from(token),
-            Arg::Int(due_ms as i64),
-        ];
+        let args = args![now_ms, id, token, due_ms];
         self.coded(&MOVE_ACTIVE, &args, id, "active", command)
             .await
             .map(|ms| ms as u64)

@@ -7,7 +7,7 @@ use crate::{
     job::{large, msgpack::Packer, read_job, Job},
     queue::Queue,
     redis::{
-        library::{Arg, LIST_JOBS},
+        library::{args, LIST_JOBS},
         reply::Reply,
     },
 };
@@ -38,8 +38,6 @@ impl Queue {
     }
 
     /// As [`Queue::jobs`], only their ids.
-    /// # Errors
-    /// As [`Queue::jobs`].
     pub async fn job_ids(&self, range: &JobRange) -> Result<Vec<String>> {
         let mut seen = HashSet::new();
         let mut ids = self.list(range, true, |reply| reply.text().map(Some)).await?;
@@ -61,13 +59,13 @@ impl Queue {
         let mut found: Vec<(bool, Vec<T>)> = range.types.iter().map(|_| (false, Vec::new())).collect();
         let mut cursor = Vec::new();
         loop {
-            let args = [
-                Arg::from(types.0.as_slice()),
-                Arg::Int(range.start),
-                Arg::Int(range.stop),
-                Arg::from(range.ascending),
-                Arg::from(ids_only),
-                Arg::from(cursor.as_slice()),
+            let args = args![
+                &types,
+                range.start,
+                range.stop,
+                range.ascending,
+                ids_only,
+                cursor.as_slice()
             ];
             let mut reply = Reply::new("the answer to list_jobs", self.run(&LIST_JOBS, &args).await?)?;
             cursor = reply.bytes()?;

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     queue::Queue,
     redis::{
-        library::{Arg, LOG_JOB},
+        library::{args, Arg, LOG_JOB},
         reply::{int, Reply},
     },
 };
@@ -34,8 +34,6 @@ impl Queue {
     }
 
     /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn logs(&self, id: &str, start: i64, stop: i64, ascending: bool) -> Result<(Vec<String>, u64)> {
         let key = self.keys().key(&format!("logs:{id}"));
         let (from, to) = if ascending {
@@ -56,8 +54,6 @@ impl Queue {
     }
 
     /// Deletes a job's log, or all but its newest `keep` rows.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn clear_logs(&self, id: &str, keep: u32) -> Result<()> {
         let key = self.keys().key(&format!("logs:{id}"));
         let mut command = redis::cmd(if keep > 0 { "LTRIM" } else { "DEL" });
@@ -91,7 +87,7 @@ impl Queue {
     async fn log_some(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
         let args: Vec<Arg<'_>> = rows
             .iter()
-            .flat_map(|(id, row, keep)| [Arg::from(*id), Arg::from(*row), Arg::Int(i64::from(*keep))])
+            .flat_map(|(id, row, keep)| args![*id, *row, i64::from(*keep)])
             .collect();
         let mut reply = Reply::new("the answer to log_job", self.run(&LOG_JOB, &args).await?)?;
         rows.iter().map(|_| reply.int()).collect()

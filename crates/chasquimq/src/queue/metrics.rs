@@ -8,7 +8,7 @@ use crate::{
     job::msgpack::Packer,
     queue::Queue,
     redis::{
-        library::{Arg, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
+        library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
         reply::{int, Reply},
     },
 };
@@ -69,8 +69,6 @@ impl Counts {
 
 impl Queue {
     /// Numbers of jobs by state.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn counts(&self) -> Result<Counts> {
         let mut reply = Reply::new("the answer to count_jobs", self.run(&COUNT_JOBS, &[]).await?)?;
         let mut next = || reply.int().map(|count| count as u64);
@@ -86,15 +84,13 @@ impl Queue {
     }
 
     /// Numbers of jobs in line with each of these priorities; 0: without one.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn counts_per_priority(&self, priorities: &[f64]) -> Result<Vec<u64>> {
         let mut packed = Packer::default();
         packed.array(priorities.len());
         for priority in priorities {
             packed.float(*priority);
         }
-        let reply = self.run(&COUNT_PRIORITIES, &[Arg::from(packed.0.as_slice())]).await?;
+        let reply = self.run(&COUNT_PRIORITIES, &args![&packed]).await?;
         let mut reply = Reply::new("the answer to count_priorities", reply)?;
         let mut counts = Vec::with_capacity(reply.len());
         while !reply.is_empty() {
@@ -104,8 +100,6 @@ impl Queue {
     }
 
     /// The server's answer to `INFO`.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn server_info(&self) -> Result<String> {
         match self.connection().send(&cmd("INFO")).await? {
             Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -115,22 +109,18 @@ impl Queue {
     }
 
     /// Tells an event of the caller's own, with its fields, names and values in turn. The log is then kept at about `max_events`.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn publish_event(&self, now_ms: u64, name: &str, fields: &[String], max_events: u64) -> Result<()> {
         let mut event = Packer::default();
         event.array(2 + fields.len()).str("E").str(name);
         for text in fields {
             event.str(text);
         }
-        let args = [Arg::from(event.0.as_slice()), Arg::Int(max_events as i64)];
+        let args = args![&event, max_events];
         self.run_once(&PUBLISH_EVENT, now_ms, &args).await.map(drop)
     }
 
     /// What workers with [`crate::WorkerOptions::metrics_minutes`] counted of a finished state (`completed` or `failed`): minutes `start`
     /// to `stop`, 0 is the newest, negative from the oldest. Three reads.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn metrics(&self, state: &str, start: i64, stop: i64) -> Result<Metrics> {
         let key = self.keys().key(&format!("metrics:{state}"));
         let data = format!("{key}:data");
@@ -168,8 +158,6 @@ impl Queue {
     }
 
     /// Readers of this queue's events that are connected to the server.
-    /// # Errors
-    /// As [`Queue::worker_clients`].
     pub async fn event_clients(&self) -> Result<Vec<Client>> {
         let name = self.keys().events_client();
         self.clients(|found| found == name).await
@@ -194,8 +182,6 @@ impl Queue {
 
     /// Removes the oldest events until about `most` are left; those of one entry stay together. Answers how many went. Reads the log,
     /// 100 entries at a time.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn trim_events(&self, most: u64) -> Result<u64> {
         let key = self.keys().key("events");
         let (mut entries, mut total, mut after) = (Vec::new(), 0, "-".to_owned());
@@ -238,8 +224,6 @@ impl Queue {
     }
 
     /// Number of jobs that are delayed and due before `due_ms`.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn delayed_before(&self, due_ms: u64) -> Result<u64> {
         let mut count = cmd("ZCOUNT");
         count

@@ -1,4 +1,6 @@
 //! A queue seen from outside its workers. Workers never need this.
+//!
+//! Every command may fail as [`Connection::send`] does; what else may be wrong stands beside the command.
 
 pub mod bulk;
 pub mod by_id;

@@ -11,7 +11,7 @@ use crate::{
     keys::qualified_name,
     queue::Queue,
     redis::{
-        library::{Arg, LIST_HELD, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
+        library::{args, LIST_HELD, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
         reply::{int, Reply},
     },
 };
@@ -67,15 +67,13 @@ impl Queue {
     }
 
     async fn remove_at_once(&self, now_ms: u64, id: &str, children: bool) -> Result<i64> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id), Arg::from(children)];
+        let args = args![now_ms, id, children];
         self.coded(&REMOVE_JOB, &args, id, "", "removeJob").await
     }
 
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed. More than 100 go in steps.
-    /// # Errors
-    /// As [`crate::Connection::send`].
     pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
+        let args = args![now_ms, id];
         let reply = self.run(&REMOVE_CHILDREN, &args).await?;
         if int("the answer to remove_children", &reply)? == TOO_MANY {
             let family = self.family(id, false).await?;
@@ -117,12 +115,7 @@ impl Queue {
         let (mut kind, mut cursor) = (1, b"0".to_vec());
         let mut seen = HashSet::new();
         while kind != 0 {
-            let args = [
-                Arg::from(id.as_str()),
-                Arg::from(ended),
-                Arg::Int(kind),
-                Arg::from(cursor.as_slice()),
-            ];
+            let args = args![id.as_str(), ended, kind, cursor.as_slice()];
             let reply = LIST_KIN.run(&connection, &base, &args).await?;
             let mut reply = Reply::new("the answer to list_kin", reply)?;
             (kind, cursor) = (reply.int()?, reply.bytes()?);
@@ -198,7 +191,7 @@ impl Queue {
         let connection = self.connection().for_keys(base);
         let (mut part, mut cursor, mut ids) = ("takes".to_owned(), b"0".to_vec(), Vec::new());
         while !part.is_empty() {
-            let args = [Arg::from(part.as_str()), Arg::from(cursor.as_slice())];
+            let args = args![part.as_str(), cursor.as_slice()];
             let reply = LIST_HELD.run(&connection, base, &args).await?;
             let mut reply = Reply::new("the answer to list_held", reply)?;
             (part, cursor) = (reply.text()?, reply.bytes()?);
@@ -239,11 +232,7 @@ impl Queue {
             let (base, id) = family.place(kin.parent).unwrap_or(&family.head);
             packed.str(base).str(id).str(&kin.key);
         }
-        let args = [
-            Arg::Int(now_ms as i64),
-            Arg::from(ended),
-            Arg::from(packed.0.as_slice()),
-        ];
+        let args = args![now_ms, ended, &packed];
         let reply = self.run(&REMOVE_KIN, &args).await?;
         let mut reply = Reply::new("the answer to remove_kin", reply)?;
         for at in step {

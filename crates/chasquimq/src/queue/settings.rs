@@ -6,41 +6,31 @@ use super::Queue;
 use crate::{
     error::{Error, Result},
     redis::{
-        library::{Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
+        library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
         reply::{int, Reply},
     },
 };
 
 impl Queue {
     /// Sets or clears the flag that stops every worker's fetching.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn pause(&self, now_ms: u64, paused: bool) -> Result<()> {
-        self.run(&PAUSE, &[Arg::Int(now_ms as i64), Arg::from(paused)])
-            .await
-            .map(drop)
+        self.run(&PAUSE, &args![now_ms, paused]).await.map(drop)
     }
 
     /// Sets how many jobs may be active at once, over all workers; `None` = any number. Numbers are texts, kept as they are. Answers how
     /// many settings came or went.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn limit_concurrency(&self, jobs: Option<&str>) -> Result<u64> {
         self.set_limit("concurrency", jobs, "").await
     }
 
     /// Sets how many jobs may start in a window of `duration_ms`, over all workers; `None` = any number. Otherwise as
     /// [`Queue::limit_concurrency`].
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn limit_rate(&self, rate: Option<(&str, &str)>) -> Result<u64> {
         let (max, duration_ms) = rate.unzip();
         self.set_limit("rate", max, duration_ms.unwrap_or("")).await
     }
 
     /// Lets no job start for so long, wherever a rate limit holds. `None` ends the window under way: answers 1, or 0 when there is none.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn hold(&self, ms: Option<u64>) -> Result<u64> {
         let ms = ms.map(|ms| ms.to_string());
         self.set_limit("window", ms.as_deref(), "").await
@@ -48,8 +38,6 @@ impl Queue {
 
     /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children. Adds past that are refused
     /// ([`Error::QueueFull`]). `None` = any number. Answers 1 when a setting came or went.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn limit_length(&self, jobs: Option<u64>) -> Result<u64> {
         let jobs = jobs.map(|jobs| jobs.to_string());
         self.set_limit("length", jobs.as_deref(), "").await
@@ -62,16 +50,12 @@ impl Queue {
 
     /// How long the window of the rate limit still lasts, ms: 0 while fewer than `max` jobs have started in it. Without a `max`, and without
     /// one of the queue's own: -2 when there is no window.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn limit_left(&self, max: Option<&str>) -> Result<i64> {
-        let reply = self.run(&LIMIT_LEFT, &[Arg::from(max.unwrap_or(""))]).await?;
+        let reply = self.run(&LIMIT_LEFT, &args![max.unwrap_or("")]).await?;
         int("the answer to limit_left", &reply)
     }
 
     /// Every field of the queue's settings.
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn meta(&self) -> Result<Vec<(String, String)>> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.keys().key("meta"));
@@ -89,11 +73,7 @@ impl Queue {
     }
 
     /// Writes the queue's version, and the cap of its event log (events, approximate).
-    /// # Errors
-    /// As [`Connection::send`].
     pub async fn configure(&self, version: &str, max_events: u64) -> Result<()> {
-        self.run(&CONFIGURE, &[Arg::from(version), Arg::Int(max_events as i64)])
-            .await
-            .map(drop)
+        self.run(&CONFIGURE, &args![version, max_events]).await.map(drop)
     }
 }

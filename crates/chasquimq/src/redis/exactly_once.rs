@@ -70,8 +70,6 @@ impl Calls {
     }
 
     /// Numbers a call and sends it until it is answered.
-    /// # Errors
-    /// As [`Connection::send`].
     pub(crate) async fn run(
         &self,
         connection: &Connection,
@@ -117,8 +115,6 @@ impl Default for Steps {
 
 impl Steps {
     /// Makes the next step.
-    /// # Errors
-    /// As [`Connection::send`].
     pub(crate) async fn run(
         &mut self,
         connection: &Connection,

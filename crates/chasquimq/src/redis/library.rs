@@ -3,7 +3,10 @@
 use redis::Value;
 
 use super::connection::Connection;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    job::msgpack::Packer,
+};
 
 /// A transition of the engine (`lua/`): a function of its library in the server, or, where there are no functions, a script.
 #[derive(Debug)]
@@ -50,6 +53,18 @@ impl<'a> From<&'a [u8]> for Arg<'a> {
     }
 }
 
+impl<'a> From<&'a Packer> for Arg<'a> {
+    fn from(packed: &'a Packer) -> Self {
+        Arg::Bytes(&packed.0)
+    }
+}
+
+impl From<u64> for Arg<'_> {
+    fn from(number: u64) -> Self {
+        Arg::Int(number as i64)
+    }
+}
+
 impl From<i64> for Arg<'_> {
     fn from(number: i64) -> Self {
         Arg::Int(number)
@@ -61,6 +76,12 @@ impl From<bool> for Arg<'_> {
         Arg::Int(i64::from(flag))
     }
 }
+
+/// The arguments of a call.
+macro_rules! args {
+    ($($arg:expr),*) => { [$($crate::redis::library::Arg::from($arg)),*] };
+}
+pub(crate) use args;
 
 /// How often a library that somebody flushes is loaded again for one call, before the call goes as a script.
 const LOADS: usize = 3;

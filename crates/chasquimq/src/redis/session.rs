@@ -162,7 +162,7 @@ impl Session {
         }
         match field(&info, "role:") {
             // a replica in a cluster points to its master by itself
-            Some("master") if !self.options.slot().is_some() => link.note_master(),
+            Some("master") if self.options.slot().is_none() => link.note_master(),
             // a sentinel may not have heard yet
             Some(role) if role != "master" && self.options.wants_master() => {
                 let message = format!("{}:{} is not the master", options.host, options.port);
@@ -242,7 +242,7 @@ impl Session {
             self.finder.follow(error, link.server(), discovery);
         }
         lost.cut();
-        if !self.options.slot().is_some() && !self.is_closed() {
+        if self.options.slot().is_none() && !self.is_closed() {
             (self.listener)(ConnectionEvent::Lost);
             (self.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
         }

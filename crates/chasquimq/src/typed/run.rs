@@ -19,10 +19,10 @@ use tokio::{
 };
 
 use super::{
+    event::{OnEvent, TypedWorkerOptions, WorkerEvent},
     job::{Delivered, TypedJob},
     outcome::{JobError, Outcome},
     report::{Report, Told},
-    worker::{OnEvent, TypedWorkerOptions, WorkerEvent},
 };
 use crate::{
     clock::system_now_ms,
