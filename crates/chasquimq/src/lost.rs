@@ -1,4 +1,4 @@
-//! Active jobs that nobody runs go back to the head of the line: found in steps, put in order here, and brought back in parcels, so that the
+//! Active jobs that nobody runs go back to the head of the waiting list: found in steps, put in order here, and brought back in parcels, so that the
 //! server works on each for a few milliseconds however many there are.
 
 use redis::Value;
@@ -138,7 +138,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Brings them back. Gives their ids in the order of the line, with what broke the search off.
+    /// Brings them back. Gives their ids in the order of the waiting list, with what broke the search off.
     pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
         let mut parcels = Vec::new();
         let done = self.take_steps(connection, keys, now_ms, &mut parcels).await;

@@ -61,7 +61,7 @@ impl NativeQueue {
         })
     }
 
-    /// Puts finished jobs back in line; gives their number. A limit of 0 is none.
+    /// Retries finished jobs; gives their number. A limit of 0 is none.
     #[allow(clippy::too_many_arguments, reason = "the macro's copy has fewer")]
     #[napi(ts_return_type = "Promise<number>")]
     pub fn retry_jobs<'env>(

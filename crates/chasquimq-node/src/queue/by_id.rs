@@ -86,7 +86,7 @@ impl NativeQueue {
         })
     }
 
-    /// Puts a finished job back in line.
+    /// Retries a finished job.
     #[allow(
         clippy::too_many_arguments,
         reason = "one argument each of BullMQ's call; the macro's copy has fewer"
@@ -141,7 +141,7 @@ impl NativeQueue {
         })
     }
 
-    /// Moves an active job to the head of the line.
+    /// Moves an active job to the head of the waiting list.
     #[napi(ts_return_type = "Promise<number>")]
     pub fn move_to_wait<'env>(&self, env: &'env Env, id: String, token: String, now: f64) -> Result<Object<'env>> {
         self.call(env, async move |queue| {

@@ -46,7 +46,7 @@ impl NativeQueue {
         })
     }
 
-    /// Numbers of jobs in line with each of these priorities.
+    /// Numbers of waiting jobs with each of these priorities.
     #[napi(ts_return_type = "Promise<Array<number>>")]
     pub fn get_counts_per_priority<'env>(&self, env: &'env Env, priorities: Vec<f64>) -> Result<Object<'env>> {
         self.call(env, async move |queue| {

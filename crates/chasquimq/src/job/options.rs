@@ -63,7 +63,7 @@ pub struct JobOptions {
     pub backoff: Option<Backoff>,
     /// Starts when no job without a priority waits, the lower numbers first; 0 = none.
     pub priority: i64,
-    /// Put the job at the head of the line.
+    /// Put the job at the head of the waiting list.
     pub lifo: bool,
     /// Retention once completed; `None` = the worker's.
     pub remove_on_complete: Option<Keep>,

@@ -75,7 +75,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Removes the jobs of a state that `pick` names, the first in line, or first to have ended, first. Active jobs go when their worker
+    /// Removes the jobs of a state that `pick` names, those that would start first, or to have ended, first. Active jobs go when their worker
     /// is gone. Answers their ids. With a limit, no more than so many jobs are looked at; finished ones: removed.
     /// Costs a step for 500 records, or for 6,400 plain jobs in frames. Writes a `cleaned` event for 10,000 jobs.
     /// # Errors
@@ -116,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// Puts finished jobs (`failed` or `completed`) back in line, those that ended first first; at most `limit` of them, `count` a step
+    /// Retries finished jobs (`failed` or `completed`), those that ended first first; at most `limit` of them, `count` a step
     /// (500 at most). With `reset`, their tries and starts count from 0 again. Answers how many.
     /// # Errors
     /// As [`Queue::counts`]; what was moved by then waits.

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// How a finished job is put back in line.
+/// How a finished job is retried.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RetryOptions {
     /// At the head.
@@ -110,7 +110,7 @@ impl Queue {
         Ok(int("the answer to remove_dedup_key", &reply)? == 1)
     }
 
-    /// Puts a finished job back in line. `state` is the one it must be in.
+    /// Retries a finished job. `state` is the one it must be in.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
@@ -150,7 +150,7 @@ impl Queue {
             .map(drop)
     }
 
-    /// Gives a job another priority (0 = none). One in line goes behind those of its new priority, or before them with `lifo`.
+    /// Gives a job another priority (0 = none). A waiting job goes behind those of its new priority, or before them with `lifo`.
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
@@ -169,7 +169,7 @@ impl Queue {
             .map(drop)
     }
 
-    /// Moves an active job to the head of the line. Answers how long the window of the rate limit still lasts, ms.
+    /// Moves an active job to the head of the waiting list. Answers how long the window of the rate limit still lasts, ms.
     pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<u64> {
         self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
     }

@@ -83,7 +83,7 @@ impl Queue {
         })
     }
 
-    /// Numbers of jobs in line with each of these priorities; 0: without one.
+    /// Numbers of waiting jobs with each of these priorities; 0: without one.
     pub async fn counts_per_priority(&self, priorities: &[f64]) -> Result<Vec<u64>> {
         let mut packed = Packer::default();
         packed.array(priorities.len());

@@ -36,7 +36,7 @@ impl Queue {
         self.set_limit("window", ms.as_deref(), "").await
     }
 
-    /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children. Adds past that are refused
+    /// Sets how many jobs may wait: waiting, prioritized, delayed, or for their children. Adds past that are refused
     /// ([`Error::QueueFull`]). `None` = any number. Answers 1 when a setting came or went.
     pub async fn limit_length(&self, jobs: Option<u64>) -> Result<u64> {
         let jobs = jobs.map(|jobs| jobs.to_string());

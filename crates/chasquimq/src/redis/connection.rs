@@ -1,4 +1,4 @@
-//! One connection to Redis that comes back by itself. Calls made while it is away wait for it, unless it is closed.
+//! One connection to Redis that reconnects by itself. Calls wait while it reconnects, and fail once it is closed.
 
 use std::{
     collections::HashMap,
@@ -25,10 +25,10 @@ use crate::{
     keys::slot_of,
 };
 
-// a failover takes its time, and is not to be missed by much
+// the longest pause between two looks for the new master of a failover
 const LAST_LOOK: Duration = Duration::from_millis(400);
 
-/// A connection that is made when it is first used, and made again when it breaks.
+/// A connection that opens when it is first used, and again when it breaks.
 #[derive(Clone)]
 pub struct Connection {
     shared: Arc<Shared>,
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A connection that is not made yet.
+    /// A connection that is not open yet.
     pub fn new(options: ConnectOptions, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
-        Self::told(options, Arc::new(listener))
+        Self::with_listener(options, Arc::new(listener))
     }
 
-    fn told(options: ConnectOptions, listener: Listener) -> Self {
+    fn with_listener(options: ConnectOptions, listener: Listener) -> Self {
         Self {
             shared: Arc::new(Shared {
                 session: Session::new(options, listener),
@@ -70,7 +70,7 @@ impl Connection {
         &self.shared.session
     }
 
-    /// A connection to where the keys that start with this are: in a cluster it may be another one, which ends with this one.
+    /// The connection for keys that start with `base`: in a cluster it may be another one, which closes with this one.
     pub(crate) fn for_keys(&self, base: &str) -> Self {
         let options = &self.session().options;
         let slots = options.slot().map(|own| (own, slot_of(base)));
@@ -79,7 +79,7 @@ impl Connection {
         };
         let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
         let other = others.entry(slot).or_insert_with(|| {
-            Self::told(
+            Self::with_listener(
                 ConnectOptions::clone(options).for_keys(base),
                 self.session().listener.clone(),
             )
@@ -90,13 +90,13 @@ impl Connection {
         other.clone()
     }
 
-    /// Whether the server may be another one tomorrow.
+    /// Whether sentinels or a cluster say which server to use.
     #[cfg(unix)]
     pub(crate) fn has_discovery(&self) -> bool {
         self.session().options.discovery.is_some()
     }
 
-    /// Whether the server is one of a cluster, where a script reaches one slot.
+    /// Whether the server belongs to a cluster, where a script reaches one slot.
     pub(crate) fn is_of_cluster(&self) -> bool {
         self.session().options.slot().is_some()
     }
@@ -108,15 +108,15 @@ impl Connection {
         self.session().ready().await
     }
 
-    /// Sends a command; again, when the connection breaks before the answer came, or the server turns out to have become a replica.
-    /// Only for commands that may be carried out twice.
+    /// Sends a command, and sends it again when the connection breaks before the reply, or the server has become a replica.
+    /// Only for commands that may run twice.
     /// # Errors
     /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses, [`Error::ServerTooOld`].
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
         self.send_while(command, false).await
     }
 
-    /// The same for a command that writes whatever it finds: a replica refuses it by itself, and need not be asked what it is.
+    /// The same for a command that always writes: a replica refuses it, so nobody asks the server for its role.
     /// # Errors
     /// As [`Connection::send`].
     pub async fn send_write(&self, command: &Cmd) -> Result<Value> {
@@ -148,7 +148,7 @@ impl Connection {
         if writes && !has_discovery {
             return link.ask(command).await;
         }
-        // what is rare, and large, takes no room in every call
+        // boxed: rare and large, it would make every call's future larger
         let asked = async {
             match writes {
                 true => link.ask(command).await,
@@ -163,7 +163,7 @@ impl Connection {
             .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
     }
 
-    /// Sends a command once, with no second try.
+    /// Sends a command once, without a retry.
     /// # Errors
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
@@ -173,7 +173,7 @@ impl Connection {
             .map_err(|error| self.failed_once(&error, &link, generation))
     }
 
-    /// Sends commands in one go, once. An answer may be an error of its own.
+    /// Sends a pipeline once. A reply in it may be an error.
     /// # Errors
     /// As [`Connection::send_once`].
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
@@ -194,13 +194,13 @@ impl Connection {
             self.session().lose(generation);
         }
         match to_error(error, link.server()) {
-            // the same call works once the server is ready, or found
+            // the same call works once the server is ready or found
             Error::Server(message) if is_elsewhere || is_passing(error) => Error::Connection { message, code: None },
             other => other,
         }
     }
 
-    /// Whether the server, or what it allows this user, knows no functions.
+    /// Whether the server, or this user's ACL, has no functions.
     pub(super) fn needs_scripts(&self) -> bool {
         self.shared.needs_scripts.load(Ordering::Relaxed)
     }
@@ -229,24 +229,23 @@ impl Connection {
         self.session().current().0.is_some()
     }
 
-    /// How often the server was another process than that of the connection before, or may have been.
+    /// How often the connection reached another server process than before, or may have.
     pub(crate) fn servers(&self) -> u64 {
         self.session().servers()
     }
 
-    /// Drops the connection, for instance because it answers no more; the next call makes another.
+    /// Drops the connection, for instance because the server no longer replies; the next call opens another.
     pub fn drop_connection(&self) {
         let generation = self.session().current().1;
         self.session().lose(generation);
     }
 
-    /// Breaks the connection off on purpose, with all that is under way on it; nobody is told.
+    /// Drops the connection and all calls in flight without an event.
     pub fn discard_connection(&self) {
         self.session().discard();
     }
 
-    /// A bare socket to the same server, logged in; `None` with TLS, or once closed. Nobody notices on it that the server
-    /// stands still.
+    /// A bare socket to the same server, logged in; `None` with TLS, or once closed. It does not notice a server that hangs.
     /// # Errors
     /// As [`DirectSocket::open`].
     #[cfg(unix)]
@@ -285,7 +284,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(3)).await;
         connection.close();
         assert!(matches!(call.await, Ok(Err(Error::Closed))));
-        // the clock is the test's own
+        // the test's clock is paused
         let tries = tries.lock().expect("tries");
         let pauses: Vec<_> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(pauses, [50, 100, 200, 400, 500, 500, 500, 500]);

@@ -1,5 +1,4 @@
-//! Where the server is: sentinels know where the master is, nodes of a cluster know who serves a slot. They are asked before each
-//! connection, so that what is known is never older than it.
+//! Asks sentinels for the master, or nodes of a cluster for the one that serves a slot, before each connection.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,16 +15,16 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-// who is slow to answer is overtaken by the next one
+// head start of each node before the next one is asked, too
 const HEAD_START: Duration = Duration::from_millis(100);
 
-/// What a node answers: where the server is, and which nodes may be asked next time.
+/// A node's answer: the server, and the nodes to ask next time.
 struct Found {
     server: Address,
     nodes: Vec<Address>,
 }
 
-/// Finds the server, again and again.
+/// Finds the server, and remembers which nodes know it.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     known: Mutex<Known>,
@@ -34,16 +33,16 @@ pub(super) struct Finder {
 #[derive(Debug, Default)]
 struct Known {
     nodes: Vec<Address>,
-    // who is asked first; what came of its answer is why
+    // the node to ask first; changes when its answer was wrong
     first: usize,
-    // the server that the last one pointed to
+    // the target of the last redirect
     moved: Option<Address>,
 }
 
 impl Finder {
     /// Where to connect to.
     /// # Errors
-    /// [`Error::Connection`] when nobody answers, [`Error::Server`] when nobody knows.
+    /// [`Error::Connection`] when no node replies, [`Error::Server`] when none knows.
     pub(super) async fn find(&self, options: &Arc<ConnectOptions>) -> Result<Arc<ConnectOptions>> {
         let Some(discovery) = &options.discovery else {
             return Ok(options.clone());
@@ -57,13 +56,13 @@ impl Finder {
         Ok(at(answer.server))
     }
 
-    /// The server that was found was not what is looked for: somebody else is asked first.
+    /// The server that was found was the wrong one: next time another node is asked first.
     pub(super) fn distrust(&self) {
         let mut known = self.known();
         known.first = known.first.wrapping_add(1);
     }
 
-    /// A server has pointed to another one.
+    /// Remembers the target of a redirect.
     pub(super) fn follow(&self, error: &RedisError, server: &ConnectOptions, discovery: &Discovery) {
         let Some((told, _)) = error.redirect_node() else { return };
         let Some((host, port)) = told.rsplit_once(':') else {
@@ -72,7 +71,7 @@ impl Finder {
         self.known().moved = port.parse().ok().map(|port| discovery.seen(host, port, &server.host));
     }
 
-    /// Whom to ask, in order: those that were given, and those that were learnt.
+    /// Nodes to ask, in order: those of the options, then those that other nodes named.
     fn nodes(&self, discovery: &Discovery) -> Vec<Address> {
         let known = self.known();
         let mut nodes = discovery.nodes.clone();
@@ -93,7 +92,7 @@ impl Finder {
     }
 }
 
-/// The first answer of those that know.
+/// The first answer of any node.
 async fn ask_any(options: &ConnectOptions, discovery: &Discovery, nodes: Vec<Address>) -> Result<Found> {
     let discovery = Arc::new(discovery.clone());
     let mut asking = JoinSet::new();
@@ -144,7 +143,7 @@ async fn ask_sentinel(node: &Arc<ConnectOptions>, options: &SentinelOptions) -> 
     let master = link.ask(&sentinel("GET-MASTER-ADDR-BY-NAME", options)).await?;
     let others = match options.only_these {
         true => Value::Nil,
-        // one may ask for the master and not be allowed this
+        // an ACL may allow the question for the master but not this one
         false => link.ask(&sentinel("SENTINELS", options)).await.unwrap_or(Value::Nil),
     };
     Ok((master, others))
@@ -199,7 +198,7 @@ fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: 
             let told = items(told)?;
             address_of(told.first()?, told.get(1)?, discovery, node)
         });
-        // the master is told first
+        // the master comes first
         for (place, address) in serving.enumerate() {
             if is_wanted && place == 0 {
                 server = Some(address.clone());

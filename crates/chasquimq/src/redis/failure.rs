@@ -1,4 +1,4 @@
-//! What a failure of a command or a connection means, and how users are told of it.
+//! What a failed command means for the connection, and the error that users see.
 
 use std::{
     error::Error as StdError,
@@ -11,8 +11,7 @@ use redis::RedisError;
 use super::options::ConnectOptions;
 use crate::error::Error;
 
-// the server is there, but not for commands yet; ASK: the queue is being moved to another server, key by key, and no script may see
-// half of it
+// the server is not ready for commands yet; ASK: the queue moves to another node key by key, and no script may see half of it
 pub(super) fn is_passing(error: &RedisError) -> bool {
     matches!(
         error.code(),
@@ -20,7 +19,7 @@ pub(super) fn is_passing(error: &RedisError) -> bool {
     )
 }
 
-// the connection is of no use any more
+// the connection is broken
 pub(super) fn is_broken(error: &RedisError) -> bool {
     error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error()
 }
@@ -54,7 +53,7 @@ pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
     }
 }
 
-/// The library shares its causes.
+/// The I/O error behind it, which the library may hold in an `Arc`.
 fn io_cause(error: &RedisError) -> Option<&io::Error> {
     let cause = error.source()?;
     match cause.downcast_ref::<Arc<dyn StdError + Send + Sync>>() {
@@ -75,7 +74,7 @@ fn in_words_of_node(cause: &io::Error, host: &str, place: &str) -> Option<(&'sta
         // as ioredis says it
         ErrorKind::TimedOut | ErrorKind::WouldBlock => talking("connect", "ETIMEDOUT"),
         ErrorKind::BrokenPipe if cause.raw_os_error().is_some() => talking("write", "EPIPE"),
-        // the library says so, too, of a connection that ends before the answer
+        // the library reports a connection that ends before the reply as this
         ErrorKind::ConnectionReset
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe

@@ -1,4 +1,4 @@
-//! What runs in the server, and its only caller.
+//! The library of functions that runs in the server, and the only code that calls it.
 
 use redis::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     job::msgpack::Packer,
 };
 
-/// A transition of the engine (`lua/`): a function of its library in the server, or, where there are no functions, a script.
+/// A transition (`lua/`): a function of the library, or a script where the server has no functions.
 #[derive(Debug)]
 pub struct Script {
     /// File name under `lua/`, without the suffix.
@@ -83,12 +83,12 @@ macro_rules! args {
 }
 pub(crate) use args;
 
-/// How often a library that somebody flushes is loaded again for one call, before the call goes as a script.
+/// How often one call loads a library that keeps being flushed, before it runs as a script.
 const LOADS: usize = 3;
 
 impl Script {
-    /// Calls the function; a server that does not know the library is sent it, and keeps it. What cannot have it is sent the script.
-    /// The call is sent again when the connection breaks, so it must bear being carried out twice.
+    /// Calls the function, and loads the library where the server lacks it. A server that takes no library gets the script.
+    /// The call repeats when the connection breaks, so it must bear running twice.
     /// # Errors
     /// As [`Connection::send`], and [`Error::NoScripts`].
     pub async fn run(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
@@ -129,18 +129,18 @@ impl Script {
             false => connection.send(&command).await,
         };
         match done {
-            // the server's own words repeat the arguments
+            // the server's message repeats the arguments
             Err(Error::Server(message)) if message.starts_with("ERR unknown command") => Err(Error::NoScripts(how)),
             done => done,
         }
     }
 
-    /// Whether it writes whatever it finds, its memo at least. Of those, the ones that every job takes.
+    /// Whether it always writes, its memo at least. Names those on every job's path.
     fn writes_anyway(&self) -> bool {
         [STEP.sha, ADD_FRAMES.sha, ADD.sha].contains(&self.sha)
     }
 
-    /// The call as one command, for a connection of the caller's own. Any error may mean that [`Script::run`] is to be tried.
+    /// The call as one packed command, for a socket of the caller's. After any error, [`Script::run`] is the fallback.
     pub fn packed(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
         let (how, name) = self.how(connection);
         let bytes: usize = args.iter().map(Arg::room).sum();
@@ -161,7 +161,7 @@ impl Script {
         packed
     }
 
-    /// The call as one command, for a pipeline. Any error may mean that [`Script::run`] is to be tried.
+    /// The call as one command, for a pipeline. After any error, [`Script::run`] is the fallback.
     pub fn by_name(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> redis::Cmd {
         let (how, name) = self.how(connection);
         self.command(how, name, base, args)
@@ -195,7 +195,7 @@ fn is_denied(message: &str, command: &str) -> bool {
     message.starts_with("NOPERM") && message.contains(&format!("'{command}"))
 }
 
-/// Sends the server the library. False when it cannot have it: then calls go as scripts, this one at least.
+/// Loads the library. False when the server refuses it: then this call, at least, runs as a script.
 async fn load(connection: &Connection) -> Result<bool> {
     match connection
         .send_write(redis::cmd("FUNCTION").arg("LOAD").arg(LIBRARY))

@@ -1,4 +1,4 @@
-//! One open connection: commands in, answers out, until it breaks.
+//! One open connection: commands in, replies out, until it breaks.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ use super::{
     stream::{self, Stream},
 };
 
-/// An open connection that many may use at once. It ends with its last clone.
+/// An open connection that many tasks share. It closes with its last clone.
 #[derive(Clone)]
 pub(super) struct Link {
     commands: MultiplexedConnection,
@@ -34,7 +34,7 @@ pub(super) struct Link {
 struct Driver {
     task: AbortHandle,
     server: Arc<ConnectOptions>,
-    // it was one when the link was made, and can be asked whether it is one still
+    // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ impl Drop for Driver {
 }
 
 impl Link {
-    /// Connects, without logging in: the library keeps the server's words of a refusal to itself.
+    /// Connects without logging in: the library would hide the server's error message.
     pub async fn open(server: Arc<ConnectOptions>) -> RedisResult<Self> {
         Self::over(stream::open(&server).await?, server).await
     }
@@ -70,29 +70,29 @@ impl Link {
         })
     }
 
-    /// Where it leads to.
+    /// The server's options.
     pub fn server(&self) -> &Arc<ConnectOptions> {
         &self.driver.server
     }
 
-    /// The server is a master: [`Link::ask_master`] trusts it for as long as it is one.
+    /// Notes that the server is a master, which [`Link::ask_master`] then verifies with each command.
     pub fn note_master(&self) {
         self.driver.is_master.store(true, Ordering::Relaxed);
     }
 
-    /// Sends a command that a replica would answer too, from what it has heard so far. A server that was a master when the link was
-    /// made, and is none any more, knows the past only: its answer counts as `READONLY`.
+    /// Sends a command that a replica would answer, too, with stale data. If the server was a master at login and no longer is, the
+    /// reply counts as `READONLY`.
     pub async fn ask_master(&self, command: &Cmd) -> RedisResult<Value> {
         if !self.driver.is_master.load(Ordering::Relaxed) {
             return self.ask(command).await;
         }
         let role = redis::cmd("ROLE");
-        // in this order: it was still a master after it had answered
+        // in this order: it was still a master after the reply
         let (answer, role) = tokio::join!(biased; self.ask(command), self.ask(&role));
         let is_replica = match role {
             Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
             Ok(_) => false,
-            // whoever may not ask is not refused each time
+            // an ACL forbids ROLE: do not ask again
             Err(_) => {
                 self.driver.is_master.store(false, Ordering::Relaxed);
                 false
@@ -106,26 +106,26 @@ impl Link {
         }
     }
 
-    /// Sends a command. An answer that is an error is one.
+    /// Sends a command; an error reply becomes an `Err`.
     pub async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
         let mut commands = self.commands.clone();
         let answer = self.while_alive(commands.send_packed_command(command)).await?;
         answer.extract_error()
     }
 
-    /// Sends commands in one go.
+    /// Sends a pipeline.
     pub async fn ask_all(&self, pipeline: &Pipeline, count: usize) -> RedisResult<Vec<Value>> {
         let mut commands = self.commands.clone();
         self.while_alive(commands.send_packed_commands(pipeline, 0, count))
             .await
     }
 
-    /// Breaks it off, with all that is under way on it.
+    /// Closes it, and fails all calls in flight.
     pub fn cut(&self) {
         self.driver.task.abort();
     }
 
-    /// A command that is handed over in the moment in which the driver ends is left lying in between, neither sent nor refused.
+    /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
     async fn while_alive<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let mut alive = self.alive.clone();
         let mut answer = pin!(answer);
@@ -134,7 +134,7 @@ impl Link {
             answer = &mut answer => return answer,
             _ = alive.changed() => {}
         }
-        // it may have come last
+        // the reply may have been the last thing to arrive
         tokio::select! {
             biased;
             answer = answer => answer,

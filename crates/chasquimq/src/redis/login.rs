@@ -15,7 +15,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A server that takes the connection and says nothing is as bad as none.
+/// Fails when the server accepts the connection but does not reply in time.
 pub(super) async fn in_time<T>(
     options: &ConnectOptions,
     work: impl Future<Output = redis::RedisResult<T>>,
@@ -26,11 +26,11 @@ pub(super) async fn in_time<T>(
         .map_err(|error| to_error(&error, options))
 }
 
-/// Connects and logs in. Gives what the server says of itself, too.
+/// Connects and logs in. Returns the server's `INFO`, too.
 pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
     let link = open_link(options).await?;
     if let Some(command) = set_name(options) {
-        // a server may forbid CLIENT; the name is a comfort only
+        // an ACL may forbid CLIENT, and the name is optional
         let _ = link.ask(&command).await;
     }
     let info = server_info(&link).await?;
@@ -73,13 +73,13 @@ pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
     Some(command)
 }
 
-/// What the server says of itself; nothing where it forbids this user to ask.
+/// The server's `INFO`; empty where an ACL forbids it.
 pub(super) async fn server_info(link: &Link) -> redis::RedisResult<String> {
     let mut ask = redis::cmd("INFO");
     ask.arg("server").arg("persistence").arg("memory").arg("replication");
     let info = match link.ask(&ask).await {
         Err(error) if error.code() == Some("NOPERM") => return Ok(String::new()),
-        // before 7.0 there is one section an INFO
+        // before 7.0 an INFO takes one section
         Err(error) if !is_broken(&error) => link.ask(redis::cmd("INFO").arg("server")).await?,
         answer => answer?,
     };

@@ -1,4 +1,4 @@
-//! Where the server is, or who knows it, and how to log in.
+//! Where the server is, or how to discover it, and how to log in.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ pub struct ConnectOptions {
     pub port: u16,
     /// Unix socket, instead of host and port.
     pub path: Option<PathBuf>,
-    /// Who knows host and port, instead.
+    /// How to discover host and port, instead.
     pub discovery: Option<Discovery>,
     /// ACL user.
     pub username: Option<String>,
@@ -27,7 +27,7 @@ pub struct ConnectOptions {
     pub connect_timeout: Duration,
     /// What `CLIENT LIST` shows.
     pub client_name: Option<String>,
-    /// Accept any server version, and any eviction policy without a word.
+    /// Accept any server version, and any eviction policy without an event.
     pub skip_version_check: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct TlsOptions {
     pub cert: Option<String>,
     /// Client key.
     pub key: Option<String>,
-    /// Name to ask for and to find in the certificate; default the host.
+    /// Server name for SNI and for the certificate; default the host.
     pub server_name: Option<String>,
 }
 
@@ -79,30 +79,30 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who is asked where the server is.
+/// Which nodes know where the server is.
 #[derive(Debug, Clone)]
 pub struct Discovery {
-    /// Whom to ask; others are learnt from them.
+    /// Nodes to ask first; they name others.
     pub nodes: Vec<Address>,
-    /// Addresses as they are told, and as they are from here.
+    /// Address translation: as nodes announce an address, and as this client reaches it.
     pub nat: Vec<(Address, Address)>,
-    /// What they know.
+    /// Sentinels, or nodes of a cluster.
     pub kind: DiscoveryKind,
 }
 
-/// What the nodes of a [`Discovery`] know.
+/// The kind of nodes of a [`Discovery`].
 #[derive(Debug, Clone)]
 pub enum DiscoveryKind {
-    /// They are sentinels: where the master is.
+    /// Sentinels, which know the master.
     Sentinel(SentinelOptions),
-    /// They are nodes of a cluster: who serves this slot. Whoever uses the connection for a queue chooses it.
+    /// Nodes of a cluster, which know the node that serves this slot. A queue's connection sets it.
     Cluster {
         /// 0 to 16383.
         slot: u16,
     },
 }
 
-/// How to ask sentinels.
+/// How to talk to sentinels.
 #[derive(Debug, Clone, Default)]
 pub struct SentinelOptions {
     /// Name of the master.
@@ -118,7 +118,7 @@ pub struct SentinelOptions {
 }
 
 impl ConnectOptions {
-    /// The same for a queue whose keys start with this: in a cluster, it leads to who serves them.
+    /// The same for a queue whose keys start with `base`: in a cluster, for the node that serves them.
     pub(crate) fn for_keys(mut self, base: &str) -> Self {
         if let Some(DiscoveryKind::Cluster { slot }) = self.discovery.as_mut().map(|discovery| &mut discovery.kind) {
             *slot = slot_of(base);
@@ -126,7 +126,7 @@ impl ConnectOptions {
         self
     }
 
-    /// The slot it leads to, in a cluster.
+    /// The slot, in a cluster.
     pub(super) fn slot(&self) -> Option<u16> {
         match self.discovery.as_ref()?.kind {
             DiscoveryKind::Cluster { slot } => Some(slot),
@@ -139,7 +139,7 @@ impl ConnectOptions {
         matches!(kind, Some(DiscoveryKind::Sentinel(_)))
     }
 
-    /// The server at this address.
+    /// The same for the server at this address.
     pub(super) fn at(&self, Address { host, port }: Address) -> Self {
         Self {
             host,
@@ -150,7 +150,7 @@ impl ConnectOptions {
         }
     }
 
-    /// The node at this address, to be asked.
+    /// The same for a discovery node.
     pub(super) fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
         let node = Self {
             db: 0,
@@ -170,9 +170,9 @@ impl ConnectOptions {
 }
 
 impl Discovery {
-    /// An address that was told by `teller`, as it is from here.
+    /// An address that `teller` announced, translated for this client.
     pub(super) fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
-        // a node that does not know its own address means the one it was asked at
+        // a node that does not know its own address means the one this client used
         let unknown = host.is_empty() || host == "?";
         let told = Address {
             host: if unknown { teller } else { host }.to_owned(),

@@ -1,4 +1,4 @@
-//! The link to the server: made when it is first needed, and again when it breaks or the server turns out to be another.
+//! Keeps one link to the server: opens it when it is first needed, and again when it breaks or another server takes over.
 
 use std::{
     future::Future,
@@ -24,37 +24,37 @@ use super::{
 use crate::error::{Error, Result};
 
 pub(super) const FIRST_RETRY: Duration = Duration::from_millis(50);
-// with the time that a log-in takes, work goes on within a second of the server's return
+// with a login on top, work resumes within a second of the server's return
 const LAST_RETRY: Duration = Duration::from_millis(500);
-// a server that takes longer to answer may have been replaced
+// a server that takes longer to reply may have been replaced
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const NO_EVICTION: &str = "noeviction";
 
-/// What happens to a connection, for whoever shows it to the user.
+/// What happens to a connection.
 #[derive(Debug, Clone)]
 pub enum ConnectionEvent {
-    /// Connecting failed; it is tried again.
+    /// Connecting failed; the connection retries.
     Failed(Error),
     /// An open connection broke.
     Lost,
-    /// A server that runs full deletes jobs: this is its eviction policy. Told once.
+    /// The server's eviction policy, which deletes jobs when memory is full. Sent once.
     Evicts(String),
 }
 
 pub(super) type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
-/// Keeps the link.
+/// The current link, and what it takes to open the next.
 pub(super) struct Session {
     pub(super) options: Arc<ConnectOptions>,
     pub(super) listener: Listener,
     finder: Finder,
     current: Mutex<Current>,
-    // one task connects at a time, the others wait for it
+    // one task connects at a time while the others wait
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
-    told_eviction: AtomicBool,
-    // what the latest server process calls itself, and how often it was another than the last
+    warned_of_eviction: AtomicBool,
+    // the run id of the latest server process, and how often it changed
     run_id: Mutex<String>,
     servers: AtomicU64,
 }
@@ -66,7 +66,7 @@ struct Current {
 }
 
 impl Session {
-    /// Nothing is connected yet.
+    /// A session without a link.
     pub(super) fn new(options: ConnectOptions, listener: Listener) -> Self {
         Self {
             options: Arc::new(options),
@@ -75,7 +75,7 @@ impl Session {
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::new(()),
             closed: watch::Sender::new(false),
-            told_eviction: AtomicBool::new(false),
+            warned_of_eviction: AtomicBool::new(false),
             run_id: Mutex::default(),
             servers: AtomicU64::new(0),
         }
@@ -104,7 +104,7 @@ impl Session {
             .map_or((None, 0), |current| (current.link.clone(), current.generation))
     }
 
-    /// The link, once there is one, and its generation.
+    /// The link and its generation; connects if there is none.
     /// # Errors
     /// [`Error::Closed`], [`Error::ServerTooOld`].
     pub(super) async fn connected(&self) -> Result<(Link, u64)> {
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Ends with [`Error::Closed`] when it is closed meanwhile.
+    /// Runs `work`, but fails with [`Error::Closed`] as soon as the session closes.
     pub(super) async fn until_closed<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let mut closed = self.closed.subscribe();
         tokio::select! {
@@ -155,15 +155,15 @@ impl Session {
 
     async fn connect_to(&self, options: &Arc<ConnectOptions>) -> Result<()> {
         let (link, mut info) = in_time(options, log_in(options)).await?;
-        // a server that comes back reads its data first, and takes no command meanwhile
+        // a server that restarts loads its data first and refuses commands meanwhile
         while info.contains("\nloading:1") {
             tokio::time::sleep(FIRST_RETRY).await;
             info = in_time(options, server_info(&link)).await?;
         }
         match field(&info, "role:") {
-            // a replica in a cluster points to its master by itself
+            // in a cluster a replica redirects to its master
             Some("master") if self.options.slot().is_none() => link.note_master(),
-            // a sentinel may not have heard yet
+            // a sentinel may not know of the failover yet
             Some(role) if role != "master" && self.options.wants_master() => {
                 let message = format!("{}:{} is not the master", options.host, options.port);
                 return Err(Error::Connection { message, code: None });
@@ -173,7 +173,7 @@ impl Session {
         if !options.skip_version_check {
             check_version(&info)?;
             let policy = field(&info, "maxmemory_policy:").unwrap_or(NO_EVICTION);
-            if policy != NO_EVICTION && !self.told_eviction.swap(true, Ordering::Relaxed) {
+            if policy != NO_EVICTION && !self.warned_of_eviction.swap(true, Ordering::Relaxed) {
                 (self.listener)(ConnectionEvent::Evicts(policy.to_owned()));
             }
         }
@@ -187,7 +187,7 @@ impl Session {
 
     fn note_server(&self, run_id: &str, had_another: bool) {
         if let Ok(mut known) = self.run_id.lock() {
-            // one that says nothing of itself may be another
+            // without a run id it may be another process
             if had_another && (run_id.is_empty() || *known != run_id) {
                 self.servers.fetch_add(1, Ordering::AcqRel);
             }
@@ -195,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Talks to a server. One that does not answer while another has taken its place, as a machine that stands still, is left: `None`.
+    /// Runs `talk` with a server. `None` when the server hangs and another has replaced it.
     pub(super) async fn unless_replaced<T>(&self, server: &ConnectOptions, talk: impl Future<Output = T>) -> Option<T> {
         if self.options.discovery.is_none() {
             return Some(talk.await);
@@ -219,22 +219,22 @@ impl Session {
     async fn is_replaced(&self, server: &ConnectOptions) -> bool {
         match self.finder.find(&self.options).await {
             Ok(found) => (&found.host, found.port) != (&server.host, server.port),
-            // nobody knows of another
+            // no replacement is known
             Err(_) => false,
         }
     }
 
-    /// Whether this is not the server to ask (any more): a replica, or not the one that serves the slot.
+    /// Whether the error says that another server is the right one: this is a replica, or does not serve the slot.
     pub(super) fn is_elsewhere(&self, error: &RedisError) -> bool {
         match error.code() {
-            // UNBLOCKED: a wait ends because a master becomes a replica
+            // UNBLOCKED: a blocking call ended because the master became a replica
             Some("READONLY" | "UNBLOCKED") => true,
             Some("MOVED" | "CLUSTERDOWN") => self.options.slot().is_some(),
             _ => false,
         }
     }
 
-    /// Leaves the server, to look for the right one. In a cluster that is nothing to be told.
+    /// Drops the link in order to find the right server. In a cluster this is normal and sends no event.
     pub(super) fn look_again(&self, error: &RedisError, link: &Link, generation: u64) {
         let discovery = self.options.discovery.as_ref();
         let Some(lost) = self.take(generation) else { return };
@@ -248,14 +248,14 @@ impl Session {
         }
     }
 
-    /// The connection of this generation, which is then no more in use.
+    /// Takes out the link of this generation.
     fn take(&self, generation: u64) -> Option<Link> {
         let mut current = self.current.lock().ok()?;
         let is_current = current.generation == generation;
         current.link.take_if(|_| is_current)
     }
 
-    /// The link of this generation broke.
+    /// Drops the link of this generation, which broke.
     pub(super) fn lose(&self, generation: u64) {
         if let Some(link) = self.take(generation) {
             link.cut();
@@ -265,14 +265,14 @@ impl Session {
         }
     }
 
-    /// Breaks the link off on purpose, with all that is under way on it; nobody is told.
+    /// Drops the link and all calls in flight without an event.
     pub(super) fn discard(&self) {
         if let Some(link) = self.current.lock().ok().and_then(|mut current| current.link.take()) {
             link.cut();
         }
     }
 
-    /// No link any more.
+    /// Closes for good.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
         self.discard();
@@ -283,7 +283,7 @@ impl Session {
         *self.closed.borrow()
     }
 
-    /// How often the server was another process than that of the link before, or may have been.
+    /// How often the link reached another server process than before, or may have.
     pub(super) fn servers(&self) -> u64 {
         self.servers.load(Ordering::Acquire)
     }

@@ -92,7 +92,7 @@ impl<T> TypedQueue<T> {
         self.queue.clean(now_ms, state, &by_now, limit).await
     }
 
-    /// Puts failed jobs that `pick` names back in line. Answers how many.
+    /// Retries failed jobs that `pick` names. Answers how many.
     pub async fn replay_failed(&self, pick: &Pick, limit: Option<u64>) -> Result<u64> {
         self.queue
             .retry_many(system_now_ms(), "failed", pick, limit, 1000, false)
@@ -114,7 +114,7 @@ impl<T> TypedQueue<T> {
         self.queue.remove(system_now_ms(), id, true).await
     }
 
-    /// Puts a job that failed for good back in line.
+    /// Retries a job that failed for good.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn retry(&self, id: &str) -> Result<()> {
@@ -146,7 +146,7 @@ impl<T> TypedQueue<T> {
         self.queue.limit_rate(texts).await.map(drop)
     }
 
-    /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children; `None` = any number. Adds past that are refused
+    /// Sets how many jobs may wait: waiting, prioritized, delayed, or for their children; `None` = any number. Adds past that are refused
     /// ([`Error::QueueFull`]).
     pub async fn limit_length(&self, jobs: Option<u64>) -> Result<()> {
         self.queue.limit_length(jobs).await.map(drop)
