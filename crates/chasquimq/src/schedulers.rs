@@ -123,10 +123,7 @@ impl Queue {
             pack_job(&mut packed, &following.scheduler, &following.options)?;
         }
         let args = args![now_ms, &packed];
-        let mut reply = Reply::new(
-            "the answer to next_iterations",
-            self.run(&NEXT_ITERATIONS, &args).await?,
-        )?;
+        let mut reply = self.ask(&NEXT_ITERATIONS, &args).await?;
         let mut slots = Vec::with_capacity(reply.len());
         while !reply.is_empty() {
             slots.push(reply.int()? as u64);
@@ -137,8 +134,8 @@ impl Queue {
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
     pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
         let args = args![now_ms, id];
-        let reply = self.run(&REMOVE_SCHEDULER, &args).await?;
-        Ok(int("the answer to remove_scheduler", &reply)? == 1)
+
+        Ok(self.ask_int(&REMOVE_SCHEDULER, &args).await? == 1)
     }
 
     /// One scheduler, or `None`.
@@ -168,8 +165,7 @@ impl Queue {
         for id in ids {
             packed.str(id);
         }
-        let reply = self.run(&LIST_SCHEDULERS, &args![&packed]).await?;
-        let mut reply = Reply::new("the answer to list_schedulers", reply)?;
+        let mut reply = self.ask(&LIST_SCHEDULERS, &args![&packed]).await?;
         let mut found = Vec::with_capacity(reply.len() / 3);
         while !reply.is_empty() {
             let (id, slot, stored) = (reply.text()?, reply.int()?, reply.bytes()?);

@@ -7,10 +7,7 @@ use crate::{
     job::{large, msgpack::Packer, read_job, Job},
     keys::Keys,
     queue::Queue,
-    redis::{
-        library::{args, READ_DEPENDENCIES, READ_JOBS},
-        reply::Reply,
-    },
+    redis::library::{args, READ_DEPENDENCIES, READ_JOBS},
 };
 
 /// Most jobs, and children, that one script call reads.
@@ -289,8 +286,7 @@ impl Queue {
                 let args = args![&ids];
                 let keys = &nodes[some[0]].keys;
                 let connection = self.connection().for_keys(&keys.base);
-                let reply = READ_JOBS.run(&connection, &keys.base, &args).await?;
-                let mut reply = Reply::new("the answer to read_jobs", reply)?;
+                let mut reply = READ_JOBS.ask(&connection, &keys.base, &args).await?;
                 let mut jobs = Vec::new();
                 while !reply.is_empty() {
                     jobs.extend(read_job(&mut reply)?);
@@ -320,8 +316,7 @@ impl Queue {
         }
         let args = args![&ids, &wanted];
         let connection = self.connection().for_keys(&keys.base);
-        let reply = READ_DEPENDENCIES.run(&connection, &keys.base, &args).await?;
-        let mut reply = Reply::new("the answer to read_dependencies", reply)?;
+        let mut reply = READ_DEPENDENCIES.ask(&connection, &keys.base, &args).await?;
         let mut found = Vec::with_capacity(reply.len() / 2);
         while !reply.is_empty() {
             found.push(Children {

@@ -184,7 +184,7 @@ impl Queue {
         let mut offset = 0;
         loop {
             let args = args![filter.as_slice(), offset, skip, take];
-            let mut reply = Reply::new("the answer to find_failed", self.run(&FIND_FAILED, &args).await?)?;
+            let mut reply = self.ask(&FIND_FAILED, &args).await?;
             offset = reply.int()?;
             skip = reply.int()? as u64;
             let mut jobs = reply.array()?;
@@ -206,7 +206,7 @@ impl Queue {
         loop {
             // a step that is sent again promotes the next jobs, which is what the call is for
             let args = args![now_ms, count.clamp(1, 500)];
-            let mut reply = Reply::new("the answer to promote_jobs", self.run(&PROMOTE_JOBS, &args).await?)?;
+            let mut reply = self.ask(&PROMOTE_JOBS, &args).await?;
             let (promoted, delayed) = (reply.int()?, reply.int()?);
             // what is delayed meanwhile does not keep the call going
             let still = left.map_or(delayed, |left: i64| left - promoted);

@@ -17,7 +17,7 @@ use crate::{
             args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
             RETRY_JOB,
         },
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -39,8 +39,7 @@ impl Queue {
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
         let mut ids = Packer::default();
         ids.array(1).str(id);
-        let reply = self.run(&READ_JOBS, &args![&ids]).await?;
-        let mut reply = Reply::new("the answer to read_jobs", reply)?;
+        let mut reply = self.ask(&READ_JOBS, &args![&ids]).await?;
         if reply.is_empty() {
             return Ok(None);
         }
@@ -56,7 +55,7 @@ impl Queue {
     }
 
     async fn read_state(&self, id: &str) -> Result<Reply> {
-        Reply::new("the answer to job_state", self.run(&JOB_STATE, &args![id]).await?)
+        self.ask(&JOB_STATE, &args![id]).await
     }
 
     /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
@@ -106,8 +105,8 @@ impl Queue {
     /// to be added after the owner still is.
     pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
         let args = args![dedup_id, owner.unwrap_or("")];
-        let reply = self.run(&REMOVE_DEDUP_KEY, &args).await?;
-        Ok(int("the answer to remove_dedup_key", &reply)? == 1)
+
+        Ok(self.ask_int(&REMOVE_DEDUP_KEY, &args).await? == 1)
     }
 
     /// Retries a finished job. `state` is the one it must be in.

@@ -67,7 +67,7 @@ impl Queue {
                 ids_only,
                 cursor.as_slice()
             ];
-            let mut reply = Reply::new("the answer to list_jobs", self.run(&LIST_JOBS, &args).await?)?;
+            let mut reply = self.ask(&LIST_JOBS, &args).await?;
             cursor = reply.bytes()?;
             let (mut parts, mut jobs) = (reply.array()?, reply.array()?);
             while !parts.is_empty() {

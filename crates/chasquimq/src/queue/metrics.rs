@@ -70,7 +70,7 @@ impl Counts {
 impl Queue {
     /// Numbers of jobs by state.
     pub async fn counts(&self) -> Result<Counts> {
-        let mut reply = Reply::new("the answer to count_jobs", self.run(&COUNT_JOBS, &[]).await?)?;
+        let mut reply = self.ask(&COUNT_JOBS, &[]).await?;
         let mut next = || reply.int().map(|count| count as u64);
         Ok(Counts {
             waiting: next()?,
@@ -90,8 +90,7 @@ impl Queue {
         for priority in priorities {
             packed.float(*priority);
         }
-        let reply = self.run(&COUNT_PRIORITIES, &args![&packed]).await?;
-        let mut reply = Reply::new("the answer to count_priorities", reply)?;
+        let mut reply = self.ask(&COUNT_PRIORITIES, &args![&packed]).await?;
         let mut counts = Vec::with_capacity(reply.len());
         while !reply.is_empty() {
             counts.push(reply.int()? as u64);

@@ -23,7 +23,7 @@ use crate::{
         exactly_once::Calls,
         library::{Arg, Script},
         options::ConnectOptions,
-        reply::int,
+        reply::{int, Reply},
         session::ConnectionEvent,
     },
 };
@@ -117,6 +117,16 @@ impl Queue {
 
     pub(crate) async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
         script.run(&self.connection, &self.keys.base, args).await
+    }
+
+    /// Runs a script that answers with an array.
+    pub(crate) async fn ask(&self, script: &Script, args: &[Arg<'_>]) -> Result<Reply> {
+        script.ask(&self.connection, &self.keys.base, args).await
+    }
+
+    /// Runs a script that answers with a number.
+    pub(crate) async fn ask_int(&self, script: &Script, args: &[Arg<'_>]) -> Result<i64> {
+        int(script.name, &self.run(script, args).await?)
     }
 
     /// Runs a script that is carried out once: see [`Calls::run`].

@@ -12,7 +12,7 @@ use crate::{
     queue::Queue,
     redis::{
         library::{args, LIST_HELD, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -74,8 +74,8 @@ impl Queue {
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed. More than 100 go in steps.
     pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
         let args = args![now_ms, id];
-        let reply = self.run(&REMOVE_CHILDREN, &args).await?;
-        if int("the answer to remove_children", &reply)? == TOO_MANY {
+
+        if self.ask_int(&REMOVE_CHILDREN, &args).await? == TOO_MANY {
             let family = self.family(id, false).await?;
             self.remove_kin(now_ms, &family, false).await?;
         }
@@ -116,8 +116,7 @@ impl Queue {
         let mut seen = HashSet::new();
         while kind != 0 {
             let args = args![id.as_str(), ended, kind, cursor.as_slice()];
-            let reply = LIST_KIN.run(&connection, &base, &args).await?;
-            let mut reply = Reply::new("the answer to list_kin", reply)?;
+            let mut reply = LIST_KIN.ask(&connection, &base, &args).await?;
             (kind, cursor) = (reply.int()?, reply.bytes()?);
             for is_pending in [true, false] {
                 let mut part = reply.array()?;
@@ -192,8 +191,7 @@ impl Queue {
         let (mut part, mut cursor, mut ids) = ("takes".to_owned(), b"0".to_vec(), Vec::new());
         while !part.is_empty() {
             let args = args![part.as_str(), cursor.as_slice()];
-            let reply = LIST_HELD.run(&connection, base, &args).await?;
-            let mut reply = Reply::new("the answer to list_held", reply)?;
+            let mut reply = LIST_HELD.ask(&connection, base, &args).await?;
             (part, cursor) = (reply.text()?, reply.bytes()?);
             ids.extend(reply.array()?.texts()?);
         }
@@ -233,8 +231,7 @@ impl Queue {
             packed.str(base).str(id).str(&kin.key);
         }
         let args = args![now_ms, ended, &packed];
-        let reply = self.run(&REMOVE_KIN, &args).await?;
-        let mut reply = Reply::new("the answer to remove_kin", reply)?;
+        let mut reply = self.ask(&REMOVE_KIN, &args).await?;
         for at in step {
             stays[*at] = reply.int()? == 0;
         }

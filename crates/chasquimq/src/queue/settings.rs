@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     redis::{
         library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -45,14 +45,13 @@ impl Queue {
 
     async fn set_limit(&self, what: &str, value: Option<&str>, duration_ms: &str) -> Result<u64> {
         let args = [what, value.unwrap_or(""), duration_ms].map(Arg::from);
-        Ok(int("the answer to set_limit", &self.run(&SET_LIMIT, &args).await?)? as u64)
+        Ok(self.ask_int(&SET_LIMIT, &args).await? as u64)
     }
 
     /// How long the window of the rate limit still lasts, ms: 0 while fewer than `max` jobs have started in it. Without a `max`, and without
     /// one of the queue's own: -2 when there is no window.
     pub async fn limit_left(&self, max: Option<&str>) -> Result<i64> {
-        let reply = self.run(&LIMIT_LEFT, &args![max.unwrap_or("")]).await?;
-        int("the answer to limit_left", &reply)
+        self.ask_int(&LIMIT_LEFT, &args![max.unwrap_or("")]).await
     }
 
     /// Every field of the queue's settings.

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::connection::Connection;
+use super::{connection::Connection, reply::Reply};
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
@@ -113,6 +113,13 @@ impl Script {
             }
             done => done,
         }
+    }
+
+    /// The same for one that answers with an array.
+    /// # Errors
+    /// As [`Script::run`], and [`Error::Malformed`].
+    pub(crate) async fn ask(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Reply> {
+        Reply::new(self.name, self.run(connection, base, args).await?)
     }
 
     async fn send(
