@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chasquimq::{ConnectionEvent, Error, EventMessage, EventReader, Keys};
+use chasquimq::{Error, EventMessage, EventReader, Keys};
 use napi::{
     bindgen_prelude::{Function, Object},
     Env, Result,
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     connection::NativeConnection,
-    error::NativeError,
+    error::{to_parts, NativeError},
     runtime::{Held, Runtime},
     sink::Sink,
 };
@@ -132,31 +132,17 @@ impl Drop for NativeEvents {
 }
 
 fn to_message(message: EventMessage) -> EventsMessage {
+    let mut told = EventsMessage::default();
     match message {
         EventMessage::Events(events) => match chasquimq::events::to_json(&events) {
-            text if text.len() > LONGEST_TEXT => EventsMessage {
-                error: Some(NativeError::from(&Error::Invalid(format!(
-                    "an event of {} bytes is too long to be told",
-                    text.len()
-                )))),
-                ..Default::default()
-            },
-            text => EventsMessage {
-                events: Some(text),
-                ..Default::default()
-            },
+            text if text.len() > LONGEST_TEXT => {
+                let error = Error::Invalid(format!("an event of {} bytes is too long to be told", text.len()));
+                told.error = Some(NativeError::from(&error));
+            }
+            text => told.events = Some(text),
         },
-        EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => EventsMessage {
-            error: Some(NativeError::from(&error)),
-            ..Default::default()
-        },
-        EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage {
-            closed: Some(true),
-            ..Default::default()
-        },
-        EventMessage::Connection(ConnectionEvent::Evicts(policy)) => EventsMessage {
-            eviction: Some(policy),
-            ..Default::default()
-        },
+        EventMessage::Failed(error) => told.error = Some(NativeError::from(&error)),
+        EventMessage::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
     }
+    told
 }

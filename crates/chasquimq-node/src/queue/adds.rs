@@ -13,7 +13,7 @@ use napi::{bindgen_prelude::Function, Env, Result};
 use tokio::sync::Notify;
 
 use super::messages::{to_added_message, QueueMessage};
-use crate::{error::NativeError, sink::Sink, text::Pieces};
+use crate::{error::to_parts, sink::Sink, text::Pieces};
 
 const CACHED_OPTIONS: usize = 1024;
 
@@ -297,9 +297,7 @@ impl Adds {
                 let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
                 return to_added_message(answers.unwrap_or_default());
             }
-            ToJs::Connection(ConnectionEvent::Failed(error)) => told.error = Some(NativeError::from(&error)),
-            ToJs::Connection(ConnectionEvent::Lost) => told.closed = Some(true),
-            ToJs::Connection(ConnectionEvent::Evicts(policy)) => told.eviction = Some(policy),
+            ToJs::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
             ToJs::Run(work) => work(env),
             ToJs::CloseShortcut => self.close_shortcut(),
         }

@@ -1,7 +1,5 @@
 //! Jobs taken and ended by hand: one a call. See `src/manual.ts`.
 
-use std::time::Duration;
-
 use chasquimq::{
     millis,
     worker::{Ending, Failure, FailureState, HandEnd, HandStep, HandStepped},
@@ -11,7 +9,7 @@ use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
 use super::{job::NativeJob, NativeQueue};
-use crate::worker::options::NativeRateLimit;
+use crate::worker::options::{to_duration, NativeRateLimit};
 
 /// A step by hand.
 #[napi(object)]
@@ -130,7 +128,7 @@ fn to_step(step: NativeHandStep) -> std::result::Result<HandStep, Error> {
         token: step.token,
         fetch: step.fetch,
         worker_name: step.worker_name.unwrap_or_default(),
-        lock_duration: Duration::from_micros((step.lock_duration.max(0.0) * 1000.0) as u64),
+        lock_duration: to_duration(step.lock_duration),
         limiter: step.limiter.map(RateLimit::from),
         ended: step.ended.map(to_end).transpose()?,
     })

@@ -1,14 +1,11 @@
 //! What a worker tells JavaScript.
 
-use chasquimq::{
-    worker::{Failure, FailureState, Message},
-    ConnectionEvent,
-};
+use chasquimq::worker::{Failure, FailureState, Message};
 use napi::bindgen_prelude::{Float64Array, FnArgs};
 use napi_derive::napi;
 
 use super::batch::{to_batch, NativeBatch};
-use crate::error::NativeError;
+use crate::error::{to_parts, NativeError};
 
 /// A plain job that became active alone: its handle, when it became active, its number, UTF-16 units of its name, its creation time,
 /// its name and data, its options.
@@ -61,12 +58,7 @@ pub struct NativeRejected {
 /// A message as JavaScript reads it.
 pub fn to_message(message: Message) -> WorkerMessage {
     let finished_on = message.finished_on as f64;
-    let (connection_error, closed, eviction) = match message.connection {
-        Some(ConnectionEvent::Failed(error)) => (Some(NativeError::from(&error)), None, None),
-        Some(ConnectionEvent::Lost) => (None, Some(true), None),
-        Some(ConnectionEvent::Evicts(policy)) => (None, None, Some(policy)),
-        None => (None, None, None),
-    };
+    let (connection_error, closed, eviction) = message.connection.map(to_parts).unwrap_or_default();
     WorkerMessage {
         jobs: message.jobs.map(to_batch),
         flushed: message.flushed,

@@ -9,7 +9,6 @@ mod outcomes;
 use std::{
     future::Future,
     sync::{Arc, OnceLock, Weak},
-    time::Duration,
 };
 
 use chasquimq::{worker::Message, Keys, RateLimit, Worker};
@@ -22,7 +21,7 @@ use napi_derive::napi;
 use self::{
     job_shortcut::JobShortcut,
     messages::{to_message, OneJob, WorkerMessage},
-    options::{NativeRateLimit, NativeWorkerOptions},
+    options::{to_duration, NativeRateLimit, NativeWorkerOptions},
     outcomes::{to_flush, NativeOthers},
 };
 use crate::{
@@ -162,7 +161,7 @@ impl NativeWorker {
     #[napi(ts_return_type = "Promise<boolean>")]
     pub fn wait_for_job<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {
         let worker = self.worker.clone();
-        let time = Duration::from_micros((ms.max(0.0) * 1000.0) as u64);
+        let time = to_duration(ms);
         let runtime = self.runtime.get()?;
         runtime.promise(env, async move { Ok(worker.wait_for_job(time).await) })
     }

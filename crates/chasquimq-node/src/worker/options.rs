@@ -73,26 +73,30 @@ impl From<NativeRateLimit> for RateLimit {
     }
 }
 
+/// Milliseconds with a fraction; below 0 none.
+pub fn to_duration(ms: f64) -> Duration {
+    Duration::from_micros((ms.max(0.0) * 1000.0) as u64)
+}
+
 impl NativeWorkerOptions {
     /// The engine's form. `watches_lanes`: there is a shortcut for jobs.
     pub fn to_options(&self, watches_lanes: bool) -> WorkerOptions {
-        let ms = |ms: f64| Duration::from_micros((ms.max(0.0) * 1000.0) as u64);
         let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
         WorkerOptions {
             id: self.id.clone(),
             name: self.worker_name.clone().unwrap_or_default(),
             concurrency: self.concurrency as u32,
-            lock_duration: ms(self.lock_duration),
-            lock_renew_time: (self.skip_lock_renewal != Some(true)).then(|| ms(self.lock_renew_time)),
-            stalled_interval: (self.skip_stalled_check != Some(true)).then(|| ms(self.stalled_interval)),
+            lock_duration: to_duration(self.lock_duration),
+            lock_renew_time: (self.skip_lock_renewal != Some(true)).then(|| to_duration(self.lock_renew_time)),
+            stalled_interval: (self.skip_stalled_check != Some(true)).then(|| to_duration(self.stalled_interval)),
             max_stalled_count: self.max_stalled_count,
             max_started_attempts: self.max_started_attempts,
-            drain_delay: ms(self.drain_delay * 1000.0),
+            drain_delay: to_duration(self.drain_delay * 1000.0),
             remove_on_complete: keep(&self.remove_on_complete),
             remove_on_fail: keep(&self.remove_on_fail),
             watches_lanes,
             limiter: self.limiter.map(RateLimit::from),
-            maximum_rate_limit_delay: ms(self.maximum_rate_limit_delay),
+            maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
         }
     }
