@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use super::{
     fetch::Holdings,
     finish::{Completed, Defaults, Ending, Failure, FailureState, Flush, Outcome, Outcomes},
+    options::RateLimit,
     wait::{GRACE, REFUSED_PAUSE},
-    RateLimit,
 };
 use crate::{
     error::{Error, Result},
