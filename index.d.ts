@@ -23,108 +23,6 @@ export declare class NativeEvents {
 
 /** One queue. See `src/queue.ts`. */
 export declare class NativeQueue {
-  /** Pages of a job's children. */
-  getChildren(id: string, pages: Array<NativeChildPage>): Promise<Array<NativeChildren>>
-  /** A job's children of one kind by rank. */
-  getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
-  /** A job of any queue, with its children and theirs. */
-  getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
-  /** Adds trees of jobs, to any queues, in one atomic step. */
-  addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows>
-  /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
-  moveToWaitingChildren(id: string, token: string, child: string, now: number): Promise<boolean>
-  /** Removes what a job waits for. */
-  removePendingChildren(id: string, now: number): Promise<void>
-  /** Lets a job's parent not wait for it any more; false when it did not. */
-  cutChild(id: string, parentKey: string, now: number): Promise<boolean>
-  /** Ends a job by hand, or takes one, or both. */
-  stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
-  /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
-  extendLocks(locks: Array<NativeLock>, duration: number): Promise<Array<string>>
-  /** Makes a queue; nothing is connected yet. */
-  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void)
-  /** Resolves when connected. */
-  ready(): Promise<void>
-  /** Waits for adds under way, then closes. */
-  close(): Promise<void>
-  /** Closes at once. */
-  disconnect(): void
-  /** Adds one job, without options unless they are given; answered by `onAdded`, or by a message. */
-  addOne(request: number, now: number, name: string, data: string, opts?: string | undefined | null): void
-  /** Adds jobs in one atomic batch; answered by a message with the same request number. */
-  add(request: number, now: number, text: string, layout: Uint32Array, opts: Array<string>): void
-  /** Writes the queue's version and event cap. */
-  setMeta(version: string, maxLenEvents: number): Promise<void>
-  /** Every setting of the queue. */
-  getMeta(): Promise<Record<string, string>>
-  /** One job. */
-  getJob(id: string): Promise<NativeJob | null>
-  /** Jobs by state and rank. */
-  getJobs(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<NativeJob>>
-  /** Ids of jobs by state and rank. */
-  getIds(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<string>>
-  /** Removes the oldest events; gives their number. */
-  trimEvents(most: number): Promise<number>
-  /** Number of delayed jobs due before then. */
-  countDelayedBefore(due: number): Promise<number>
-  /** Finished jobs a minute. */
-  getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
-  /** Connected workers, or readers of events, as the server describes its clients. */
-  getClients(events: boolean): Promise<Array<Record<string, string>>>
-  /** Numbers of jobs, one for each state asked for. */
-  getCounts(types: Array<string>): Promise<Array<number>>
-  /** A job's state, or `unknown`. */
-  getState(id: string): Promise<string>
-  /** 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason. */
-  isFinished(id: string): Promise<[number, string]>
-  /** Replaces a job's data. */
-  updateData(id: string, data: string): Promise<void>
-  /** Replaces a job's progress. */
-  updateProgress(id: string, progress: string): Promise<void>
-  /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
-  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
-  /** Rows of a job's log. */
-  getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
-  /** Deletes a job's log, or all but its newest rows. */
-  clearLogs(id: string, keepLogs: number): Promise<void>
-  /** 1 removed or not there, 0 held by a worker, or a child is that it waits for. */
-  remove(id: string, removeChildren: boolean): Promise<number>
-  /** Id of the job that owns a deduplication id. */
-  getDeduplicationJobId(id: string): Promise<string | null>
-  /** Frees a deduplication id, if that job owns it or none is named: 1, or 0. */
-  removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
-  /** Numbers of jobs in line with each of these priorities. */
-  getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
-  /** Gives a job another priority. */
-  changePriority(id: string, priority: number, lifo: boolean): Promise<void>
-  /** Puts a finished job back in line. */
-  retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
-  /** Makes a delayed job wait. */
-  promote(id: string, now: number): Promise<void>
-  /** Changes when a delayed job is due. */
-  changeDelay(id: string, delay: number, now: number): Promise<void>
-  /** Moves an active job to delayed. */
-  moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<void>
-  /** Moves an active job to the head of the line. */
-  moveToWait(id: string, token: string, now: number): Promise<number>
-  /** Sets or clears the queue's flag. */
-  pause(paused: boolean): Promise<void>
-  /** The queue's flag. */
-  isPaused(): Promise<boolean>
-  /** Sets or lifts the global concurrency; answers how many settings came or went. */
-  limitConcurrency(jobs?: string | undefined | null): Promise<number>
-  /** Sets or lifts the global rate limit; answers how many settings came or went. */
-  limitRate(max?: string | undefined | null, duration?: string | undefined | null): Promise<number>
-  /** Sets or lifts the maximum length; answers how many settings came or went. */
-  limitLength(jobs?: number | undefined | null): Promise<number>
-  /** Uses up the window of the rate limit, or ends it; answers how many windows came or went. */
-  hold(ms?: number | undefined | null): Promise<number>
-  /** What is left of the window of the rate limit, ms. */
-  limitLeft(max?: string | undefined | null): Promise<number>
-  /** Tells an event of the user's own; its fields, names and values in turn. */
-  publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
-  /** The server's answer to `INFO`. */
-  info(): Promise<string>
   /** Deletes all of a queue that is paused. */
   obliterate(force: boolean, count: number): Promise<void>
   /** Removes what waits, and what is delayed if that is wanted. */
@@ -139,6 +37,78 @@ export declare class NativeQueue {
   countFailed(pick: NativePick, now: number): Promise<number>
   /** Makes all delayed jobs wait. */
   promoteJobs(count: number, now: number): Promise<void>
+  /** One job. */
+  getJob(id: string): Promise<NativeJob | null>
+  /** A job's state, or `unknown`. */
+  getState(id: string): Promise<string>
+  /** 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason. */
+  isFinished(id: string): Promise<[number, string]>
+  /** Replaces a job's data. */
+  updateData(id: string, data: string): Promise<void>
+  /** Replaces a job's progress. */
+  updateProgress(id: string, progress: string): Promise<void>
+  /** 1 removed or not there, 0 held by a worker, or a child is that it waits for. */
+  remove(id: string, removeChildren: boolean): Promise<number>
+  /** Id of the job that owns a deduplication id. */
+  getDeduplicationJobId(id: string): Promise<string | null>
+  /** Frees a deduplication id, if that job owns it or none is named: 1, or 0. */
+  removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
+  /** Gives a job another priority. */
+  changePriority(id: string, priority: number, lifo: boolean): Promise<void>
+  /** Puts a finished job back in line. */
+  retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
+  /** Makes a delayed job wait. */
+  promote(id: string, now: number): Promise<void>
+  /** Changes when a delayed job is due. */
+  changeDelay(id: string, delay: number, now: number): Promise<void>
+  /** Moves an active job to delayed. */
+  moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<void>
+  /** Moves an active job to the head of the line. */
+  moveToWait(id: string, token: string, now: number): Promise<number>
+  /** Pages of a job's children. */
+  getChildren(id: string, pages: Array<NativeChildPage>): Promise<Array<NativeChildren>>
+  /** A job's children of one kind by rank. */
+  getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
+  /** A job of any queue, with its children and theirs. */
+  getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
+  /** Adds trees of jobs, to any queues, in one atomic step. */
+  addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows>
+  /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
+  moveToWaitingChildren(id: string, token: string, child: string, now: number): Promise<boolean>
+  /** Removes what a job waits for. */
+  removePendingChildren(id: string, now: number): Promise<void>
+  /** Lets a job's parent not wait for it any more; false when it did not. */
+  cutChild(id: string, parentKey: string, now: number): Promise<boolean>
+  /** Jobs by state and rank. */
+  getJobs(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<NativeJob>>
+  /** Ids of jobs by state and rank. */
+  getIds(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<string>>
+  /** Numbers of jobs, one for each state asked for. */
+  getCounts(types: Array<string>): Promise<Array<number>>
+  /** Numbers of jobs in line with each of these priorities. */
+  getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
+  /** Number of delayed jobs due before then. */
+  countDelayedBefore(due: number): Promise<number>
+  /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
+  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
+  /** Rows of a job's log. */
+  getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
+  /** Deletes a job's log, or all but its newest rows. */
+  clearLogs(id: string, keepLogs: number): Promise<void>
+  /** Ends a job by hand, or takes one, or both. */
+  stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
+  /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
+  extendLocks(locks: Array<NativeLock>, duration: number): Promise<Array<string>>
+  /** Finished jobs a minute. */
+  getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
+  /** Connected workers, or readers of events, as the server describes its clients. */
+  getClients(events: boolean): Promise<Array<Record<string, string>>>
+  /** Removes the oldest events; gives their number. */
+  trimEvents(most: number): Promise<number>
+  /** Tells an event of the user's own; its fields, names and values in turn. */
+  publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
+  /** The server's answer to `INFO`. */
+  info(): Promise<string>
   /** Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms. */
   upsertScheduler(upsert: NativeUpsert, now: number): Promise<Array<number>>
   /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing. */
@@ -151,6 +121,36 @@ export declare class NativeQueue {
   getSchedulers(start: number, end: number, asc: boolean): Promise<Array<NativeScheduler>>
   /** Number of schedulers. */
   countSchedulers(): Promise<number>
+  /** Writes the queue's version and event cap. */
+  setMeta(version: string, maxLenEvents: number): Promise<void>
+  /** Every setting of the queue. */
+  getMeta(): Promise<Record<string, string>>
+  /** Sets or clears the queue's flag. */
+  pause(paused: boolean): Promise<void>
+  /** The queue's flag. */
+  isPaused(): Promise<boolean>
+  /** Sets or lifts the global concurrency; answers how many settings came or went. */
+  limitConcurrency(jobs?: string | undefined | null): Promise<number>
+  /** Sets or lifts the global rate limit; answers how many settings came or went. */
+  limitRate(max?: string | undefined | null, duration?: string | undefined | null): Promise<number>
+  /** Sets or lifts the maximum length; answers how many settings came or went. */
+  limitLength(jobs?: number | undefined | null): Promise<number>
+  /** Uses up the window of the rate limit, or ends it; answers how many windows came or went. */
+  hold(ms?: number | undefined | null): Promise<number>
+  /** What is left of the window of the rate limit, ms. */
+  limitLeft(max?: string | undefined | null): Promise<number>
+  /** Makes a queue; nothing is connected yet. */
+  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void)
+  /** Resolves when connected. */
+  ready(): Promise<void>
+  /** Waits for adds under way, then closes. */
+  close(): Promise<void>
+  /** Closes at once. */
+  disconnect(): void
+  /** Adds one job, without options unless they are given; answered by `onAdded`, or by a message. */
+  addOne(request: number, now: number, name: string, data: string, opts?: string | undefined | null): void
+  /** Adds jobs in one atomic batch; answered by a message with the same request number. */
+  add(request: number, now: number, text: string, layout: Uint32Array, opts: Array<string>): void
 }
 
 /** One worker. See `src/worker.ts`. */

@@ -3,6 +3,7 @@
 //   addon    crates/ -> chasquimq.<platform>.node, index.cjs (its loader), index.d.ts (its types, committed)
 //   facade   src/    -> dist/cjs, with types beside it; dist/esm gives the same to ES modules
 //
+// `CHASQUIMQ_FEATURES=plain` builds the addon without its feature `low-latency`: all goes the plain way then.
 // `node .ci/build.mjs` builds both, `node .ci/build.mjs addon --target <triple>` hands the rest to `napi build`.
 import { createHash } from 'node:crypto';
 import {
@@ -22,6 +23,7 @@ import { setup } from './setup.mjs';
 import { isEntry, main, root, run, say } from './step.mjs';
 
 const path = (...parts) => join(root, ...parts);
+const features = process.env.CHASQUIMQ_FEATURES === 'plain' ? ['--no-default-features'] : [];
 
 export async function build() {
   await buildAddon();
@@ -33,12 +35,19 @@ export async function buildAddon(napiArgs = []) {
   // Taken before the build: what is edited while it runs has not been built.
   const sources = digest(['crates', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']);
   // The types are an output, yet part of the content: an edit of them by hand is then undone by the next build.
-  const content = () => sources + digest(['index.d.ts']);
+  const content = () => sources + digest(['index.d.ts']) + features.join();
   const built = readdirSync(root).some((name) => name.endsWith('.node')) && existsSync(path('index.cjs'));
   if (built && napiArgs.length === 0 && isStamped(stamp, content())) return say('> addon: up to date');
 
   await staging('addon', async (staged) => {
-    const crate = ['--manifest-path', 'crates/chasquimq-node/Cargo.toml', '--platform', '--release', '--no-const-enum'];
+    const crate = [
+      '--manifest-path',
+      'crates/chasquimq-node/Cargo.toml',
+      '--platform',
+      '--release',
+      '--no-const-enum',
+      ...features,
+    ];
     const files = ['--output-dir', staged, '--js', 'index.cjs', '--dts', 'index.d.ts'];
     const locked = process.env.CI ? ['--', '--locked'] : [];
     await run('build the addon (napi build)', 'napi', ['build', ...crate, ...files, ...napiArgs, ...locked]);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { buildAddon, buildFacade } from './build.mjs';
 import { checkImportCycles } from './import-cycles.mjs';
 import { checkLuaGlobals } from './lua-globals.mjs';
+import { checkRustModules } from './rust-modules.mjs';
 import { setup } from './setup.mjs';
 import { isEntry, main, root, run, runAll, Stop } from './step.mjs';
 
@@ -21,6 +22,7 @@ const CHECKS = [
   () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
   checkImportCycles,
   checkLuaGlobals,
+  async () => checkRustModules(),
 ];
 
 export async function lint() {

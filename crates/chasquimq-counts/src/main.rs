@@ -7,7 +7,7 @@ use std::{hint::black_box, process::ExitCode};
 
 use chasquimq::{
     frame::{single_frame, FrameBuilder, MAX_JOBS},
-    server::script::{Arg, ADD_FRAMES},
+    redis::library::{Arg, ADD_FRAMES},
     worker::counted::Desk,
     AddBatch, ConnectOptions, Connection, JobOptions, NewJob,
 };

@@ -1,6 +1,6 @@
 //! Engine errors as JavaScript knows them.
 
-use chasquimq::Error;
+use chasquimq::{ConnectionEvent, Error};
 use napi::{bindgen_prelude::JsObjectValue, Env, JsValue};
 use napi_derive::napi;
 
@@ -22,6 +22,15 @@ impl From<&Error> for NativeError {
             code: node_code(error).map(str::to_owned),
             number: error.code(),
         }
+    }
+}
+
+/// What happened to a connection: connecting failed, an open one broke, or the server's eviction policy deletes jobs.
+pub fn to_parts(event: ConnectionEvent) -> (Option<NativeError>, Option<bool>, Option<String>) {
+    match event {
+        ConnectionEvent::Failed(error) => (Some(NativeError::from(&error)), None, None),
+        ConnectionEvent::Lost => (None, Some(true), None),
+        ConnectionEvent::Evicts(policy) => (None, None, Some(policy)),
     }
 }
 

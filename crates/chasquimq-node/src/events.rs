@@ -1,11 +1,8 @@
 //! `NativeEvents`: a queue's event log.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use chasquimq::{ConnectionEvent, Error, EventMessage, EventReader, Keys};
+use chasquimq::{Error, EventMessage, EventReader, Keys};
 use napi::{
     bindgen_prelude::{Function, Object},
     Env, Result,
@@ -14,9 +11,9 @@ use napi_derive::napi;
 use tokio::sync::Semaphore;
 
 use crate::{
-    convert::NativeConnection,
-    error::NativeError,
-    runtime::{Output, Runtime},
+    connection::NativeConnection,
+    error::{to_parts, NativeError},
+    runtime::{Held, Runtime},
     sink::Sink,
 };
 
@@ -60,7 +57,7 @@ pub struct EventsMessage {
 #[napi]
 pub struct NativeEvents {
     reader: Arc<EventReader>,
-    runtime: Mutex<Option<Arc<Runtime>>>,
+    runtime: Held,
     sink: Sink<EventMessage, EventsMessage>,
     last_event_id: String,
     wait: Duration,
@@ -91,30 +88,24 @@ impl NativeEvents {
         .paced_by(room);
         Ok(Self {
             reader: Arc::new(reader),
-            runtime: Mutex::new(Some(Runtime::shared()?)),
+            runtime: Held::new(Runtime::shared()?),
             sink,
             last_event_id: options.last_event_id,
             wait: Duration::from_millis(options.blocking_timeout.max(1.0) as u64),
         })
     }
 
-    fn runtime(&self) -> Result<Arc<Runtime>> {
-        let runtime = self.runtime.lock().ok().and_then(|runtime| runtime.clone());
-        runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
-    }
-
     /// Resolves when connected and, after `run()`, when the first event to read is fixed.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let reader = self.reader.clone();
-        self.runtime()?
-            .promise(env, async move { reader.ready().await }, |()| Output::Nothing)
+        self.runtime.get()?.promise(env, async move { reader.ready().await })
     }
 
     /// Reads until closed.
     #[napi]
     pub fn run(&self) -> Result<()> {
-        let (runtime, sink) = (self.runtime()?, self.sink.clone());
+        let (runtime, sink) = (self.runtime.get()?, self.sink.clone());
         let reading = self.reader.run(
             &self.last_event_id,
             self.wait,
@@ -127,18 +118,9 @@ impl NativeEvents {
     /// Ends reading.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn close<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let runtime = Runtime::shared()?;
-        let held = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
         self.reader.close();
         self.sink.close();
-        runtime.promise(
-            env,
-            async move {
-                drop(held);
-                Ok(())
-            },
-            |()| Output::Nothing,
-        )
+        self.runtime.close(env, async {})
     }
 }
 
@@ -150,31 +132,17 @@ impl Drop for NativeEvents {
 }
 
 fn to_message(message: EventMessage) -> EventsMessage {
+    let mut told = EventsMessage::default();
     match message {
         EventMessage::Events(events) => match chasquimq::events::to_json(&events) {
-            text if text.len() > LONGEST_TEXT => EventsMessage {
-                error: Some(NativeError::from(&Error::Invalid(format!(
-                    "an event of {} bytes is too long to be told",
-                    text.len()
-                )))),
-                ..Default::default()
-            },
-            text => EventsMessage {
-                events: Some(text),
-                ..Default::default()
-            },
+            text if text.len() > LONGEST_TEXT => {
+                let error = Error::Invalid(format!("an event of {} bytes is too long to be told", text.len()));
+                told.error = Some(NativeError::from(&error));
+            }
+            text => told.events = Some(text),
         },
-        EventMessage::Failed(error) | EventMessage::Connection(ConnectionEvent::Failed(error)) => EventsMessage {
-            error: Some(NativeError::from(&error)),
-            ..Default::default()
-        },
-        EventMessage::Connection(ConnectionEvent::Lost) => EventsMessage {
-            closed: Some(true),
-            ..Default::default()
-        },
-        EventMessage::Connection(ConnectionEvent::Evicts(policy)) => EventsMessage {
-            eviction: Some(policy),
-            ..Default::default()
-        },
+        EventMessage::Failed(error) => told.error = Some(NativeError::from(&error)),
+        EventMessage::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
     }
+    told
 }

@@ -5,7 +5,11 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use napi::{bindgen_prelude::Object, Env, JsValue, Result};
+use chasquimq::Error;
+use napi::{
+    bindgen_prelude::{JsValue, Object, ToNapiValue},
+    Env, Result,
+};
 
 use crate::error::{js_error, panic_error};
 
@@ -44,98 +48,24 @@ impl Runtime {
     }
 
     /// Runs an engine call and gives JavaScript a promise of its result. A panic rejects it.
-    pub fn promise<'env, T, C, F>(self: &Arc<Self>, env: &'env Env, work: F, convert: C) -> Result<Object<'env>>
+    pub fn promise<'env, T, F>(self: &Arc<Self>, env: &'env Env, work: F) -> Result<Object<'env>>
     where
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
-        T: Send + 'static,
-        C: FnOnce(T) -> Output + Send + 'static,
+        T: ToNapiValue + Send + 'static,
     {
-        let (deferred, promise) = env.create_deferred::<Output, Resolver>()?;
+        let (deferred, promise) = env.create_deferred::<T, _>()?;
         // the runtime stays until the promise is settled
         let runtime = self.clone();
         self.handle().spawn(async move {
             let done = tokio::spawn(work).await;
-            deferred.resolve(Box::new(move |env| match done {
-                Ok(Ok(value)) => Ok(convert(value)),
+            deferred.resolve(move |env| match done {
+                Ok(Ok(value)) => Ok(value),
                 Ok(Err(error)) => Err(js_error(&env, &error)),
                 Err(_) => Err(panic_error()),
-            }));
+            });
             drop(runtime);
         });
         Ok(promise)
-    }
-}
-
-type Resolver = Box<dyn FnOnce(Env) -> Result<Output> + Send>;
-
-/// What promises give.
-pub enum Output {
-    Nothing,
-    Null,
-    Number(f64),
-    Flag(bool),
-    Text(String),
-    Texts(Vec<String>),
-    Numbers(Vec<f64>),
-    Job(Option<Box<crate::queue::NativeJob>>),
-    Jobs(Vec<crate::queue::NativeJob>),
-    Finished(i32, String),
-    Logs(crate::queue::NativeLogs),
-    Metrics(crate::queue::NativeMetrics),
-    Clients(Vec<Fields>),
-    Fields(Fields),
-    Children(Vec<crate::dependencies::NativeChildren>),
-    ChildRange(Box<crate::dependencies::NativeChildRange>),
-    Tree(Vec<crate::dependencies::NativeTreeNode>),
-    Stepped(Box<crate::hand::NativeHandStepped>),
-    AddedFlows(crate::flows::NativeAddedFlows),
-    Schedulers(Vec<crate::schedulers::NativeScheduler>),
-}
-
-impl napi::bindgen_prelude::ToNapiValue for Output {
-    unsafe fn to_napi_value(env: napi::sys::napi_env, value: Self) -> Result<napi::sys::napi_value> {
-        use napi::bindgen_prelude::ToNapiValue;
-        // SAFETY: each arm hands on the environment that this call was given, on its thread
-        unsafe {
-            match value {
-                Output::Nothing => <() as ToNapiValue>::to_napi_value(env, ()),
-                Output::Null => napi::bindgen_prelude::Null::to_napi_value(env, napi::bindgen_prelude::Null),
-                Output::Number(number) => f64::to_napi_value(env, number),
-                Output::Flag(flag) => bool::to_napi_value(env, flag),
-                Output::Text(text) => String::to_napi_value(env, text),
-                Output::Texts(texts) => <Vec<String>>::to_napi_value(env, texts),
-                Output::Numbers(numbers) => <Vec<f64>>::to_napi_value(env, numbers),
-                Output::Job(job) => match job {
-                    Some(job) => crate::queue::NativeJob::to_napi_value(env, *job),
-                    None => napi::bindgen_prelude::Null::to_napi_value(env, napi::bindgen_prelude::Null),
-                },
-                Output::Jobs(jobs) => <Vec<crate::queue::NativeJob>>::to_napi_value(env, jobs),
-                Output::Finished(status, text) => <(i32, String)>::to_napi_value(env, (status, text)),
-                Output::Logs(logs) => crate::queue::NativeLogs::to_napi_value(env, logs),
-                Output::Metrics(metrics) => crate::queue::NativeMetrics::to_napi_value(env, metrics),
-                Output::Clients(clients) => <Vec<Fields>>::to_napi_value(env, clients),
-                Output::Fields(fields) => Fields::to_napi_value(env, fields),
-                Output::Children(pages) => <Vec<crate::dependencies::NativeChildren>>::to_napi_value(env, pages),
-                Output::ChildRange(range) => crate::dependencies::NativeChildRange::to_napi_value(env, *range),
-                Output::Tree(nodes) => <Vec<crate::dependencies::NativeTreeNode>>::to_napi_value(env, nodes),
-                Output::AddedFlows(added) => crate::flows::NativeAddedFlows::to_napi_value(env, added),
-                Output::Schedulers(found) => <Vec<crate::schedulers::NativeScheduler>>::to_napi_value(env, found),
-                Output::Stepped(stepped) => crate::hand::NativeHandStepped::to_napi_value(env, *stepped),
-            }
-        }
-    }
-}
-
-/// Names and values that become an object, in this order.
-pub struct Fields(pub Vec<(String, String)>);
-
-impl napi::bindgen_prelude::ToNapiValue for Fields {
-    unsafe fn to_napi_value(env: napi::sys::napi_env, value: Self) -> Result<napi::sys::napi_value> {
-        let mut object = Object::new(&Env::from_raw(env))?;
-        for (name, value) in value.0 {
-            object.set(name, value)?;
-        }
-        Ok(object.raw())
     }
 }
 
@@ -145,5 +75,50 @@ impl Drop for Runtime {
             // may run on the runtime's own thread, which cannot wait for itself
             tokio.shutdown_background();
         }
+    }
+}
+
+/// The runtime, as an object holds it until it closes.
+pub struct Held(Mutex<Option<Arc<Runtime>>>);
+
+impl Held {
+    /// Keeps the runtime running.
+    pub fn new(runtime: Arc<Runtime>) -> Self {
+        Self(Mutex::new(Some(runtime)))
+    }
+
+    /// The runtime; an error once it was let go.
+    pub fn get(&self) -> Result<Arc<Runtime>> {
+        let runtime = self.0.lock().ok().and_then(|runtime| runtime.clone());
+        runtime.ok_or_else(|| napi::Error::from_reason(Error::Closed.to_string()))
+    }
+
+    /// Lets the runtime go when `work` is done, of which JavaScript gets a promise. Once it was let go, `work` runs all the same.
+    pub fn close<'env>(&self, env: &'env Env, work: impl Future<Output = ()> + Send + 'static) -> Result<Object<'env>> {
+        let runtime = Runtime::shared()?;
+        let held = self.let_go();
+        runtime.promise(env, async move {
+            work.await;
+            drop(held);
+            Ok(())
+        })
+    }
+
+    /// Lets the runtime go now.
+    pub fn let_go(&self) -> Option<Arc<Runtime>> {
+        self.0.lock().ok().and_then(|mut runtime| runtime.take())
+    }
+}
+
+/// Names and values that become an object, in this order.
+pub struct Fields(pub Vec<(String, String)>);
+
+impl ToNapiValue for Fields {
+    unsafe fn to_napi_value(env: napi::sys::napi_env, value: Self) -> Result<napi::sys::napi_value> {
+        let mut object = Object::new(&Env::from_raw(env))?;
+        for (name, value) in value.0 {
+            object.set(name, value)?;
+        }
+        Ok(object.raw())
     }
 }

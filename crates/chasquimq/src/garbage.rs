@@ -3,11 +3,14 @@
 
 use crate::{
     error::{Error, Result},
-    events::count_events,
-    frame::{bodies_in_frame, prioritized_body, record_body, Frame, FrameBuilder, MAX_JOBS},
-    job::{Body, Vitals},
-    options::JobOptions,
-    pack::{Packer, Reader},
+    events::unpack::count_events,
+    job::{
+        frame::{bodies_in_frame, Frame, FrameBuilder, MAX_JOBS},
+        msgpack::{Packer, Reader},
+        options::JobOptions,
+        record::{prioritized_body, record_body},
+        Body, Vitals,
+    },
 };
 
 const CHANGES: u64 = 4_000;

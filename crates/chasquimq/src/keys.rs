@@ -58,6 +58,11 @@ impl Keys {
         format!("{}:qe", self.worker_client(""))
     }
 
+    /// The key under which the server remembers a client's call in a slot.
+    pub(crate) fn memo(&self, client: &str, slot: impl std::fmt::Display) -> String {
+        format!("{}memo:{client}:{slot}", self.base)
+    }
+
     /// The physical key with this suffix.
     pub fn key(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.base)

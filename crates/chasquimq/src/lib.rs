@@ -58,54 +58,61 @@
 //!                    active --park_job--> waiting-children
 //! ```
 //! # Reading order
-//! [`producer`] (1. add), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), `listing` (by rank), [`lost`] (jobs that nobody runs), `dependencies` (children and trees), `bulk` (many jobs at once), `removal` (great families), `schedulers`, [`events`], and `lua/` beside them.
+//! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
+//! [`queue`] (by id, by rank, many at once), [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
+//! (the server), and `lua/` beside them.
 
-pub mod backoff;
-mod bulk;
+#![cfg_attr(not(test), warn(clippy::too_many_lines))]
+
+pub mod add;
 mod clock;
-mod dependencies;
 pub mod error;
 pub mod events;
 pub mod flows;
-pub mod frame;
 #[cfg(test)]
 mod garbage;
 mod id;
 pub mod job;
 pub mod keys;
-mod large;
-mod listing;
-mod logs;
 pub mod lost;
-mod observe;
-pub mod options;
-pub mod pack;
-pub mod producer;
 pub mod queue;
-mod removal;
+pub mod redis;
+pub mod retry;
 mod schedulers;
-pub mod server;
 pub mod typed;
 pub mod worker;
 
-pub use bulk::Pick;
-pub use clock::system_now_ms;
-pub use dependencies::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode};
+pub use self::redis::{
+    connection::Connection,
+    options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions},
+    session::ConnectionEvent,
+};
+pub use add::{AddBatch, Added, NewJob, Producer};
+pub use clock::{millis, system_now_ms, LONGEST_MS};
 pub use error::{Error, Result};
 pub use events::{Event, EventMessage, EventReader};
-pub use flows::{AddedFlows, FlowException, FlowNode, Flows, NodeParent};
+pub use flows::{
+    children::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode},
+    AddedFlows, FlowException, FlowNode, Flows, NodeParent,
+};
 pub use id::unique_id;
-pub use job::{Body, Job, Parent, Policy, Vitals};
+pub use job::{
+    deduplication::Deduplication,
+    frame,
+    keep::Keep,
+    msgpack,
+    options::{Backoff, JobOptions},
+    record, Body, Job, Parent, Policy, Vitals,
+};
 pub use keys::Keys;
-pub use listing::JobRange;
-pub use observe::{Client, Metrics};
-pub use options::{Backoff, Deduplication, JobOptions, Keep};
-pub use producer::{Added, Batch as AddBatch, NewJob, Producer};
-pub use queue::{Counts, Queue, RetryOptions};
+pub use queue::{
+    bulk::Pick,
+    by_id::RetryOptions,
+    lists::JobRange,
+    metrics::{Client, Counts, Metrics},
+    Queue,
+};
 pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
-pub use server::conn::{ConnectOptions, Connection, ConnectionEvent, TlsOptions};
-pub use server::discovery::{Address, Discovery, DiscoveryKind, SentinelOptions};
 pub use typed::{
     AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,
 };

@@ -1,17 +1,19 @@
-//! Active jobs that nobody runs go back to the head of the line: found in steps, put in order here, and brought back in parcels, so that the
+//! Active jobs that nobody runs go back to the head of the waiting list: found in steps, put in order here, and brought back in parcels, so that the
 //! server works on each for a few milliseconds however many there are.
 
 use redis::Value;
 
 use crate::{
     error::Result,
-    frame::{id_in, MAX_JOBS},
+    job::{
+        frame::{id_in, MAX_JOBS},
+        msgpack::Packer,
+    },
     keys::Keys,
-    pack::Packer,
-    server::{
-        conn::Connection,
+    redis::{
+        connection::Connection,
+        library::{args, FIND_LOST, RESCUE},
         reply::Reply,
-        script::{Arg, FIND_LOST, RESCUE},
     },
 };
 
@@ -136,7 +138,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Brings them back. Gives their ids in the order of the line, with what broke the search off.
+    /// Brings them back. Gives their ids in the order of the waiting list, with what broke the search off.
     pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
         let mut parcels = Vec::new();
         let done = self.take_steps(connection, keys, now_ms, &mut parcels).await;
@@ -153,7 +155,7 @@ impl Search<'_> {
     ) -> Result<()> {
         let (mut lost, mut cursor, mut interval_ms) = (Lost::default(), String::new(), self.interval_ms);
         loop {
-            let args = [Arg::Int(interval_ms), Arg::from(self.owner), Arg::from(cursor.as_str())];
+            let args = args![interval_ms, self.owner, cursor.as_str()];
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
             cursor = lost.take_in(found, self.is_held)?;
             interval_ms = 0;
@@ -162,12 +164,12 @@ impl Search<'_> {
             }
         }
         while let Some((items, count, is_last)) = lost.parcel() {
-            let args = [
-                Arg::Int(now_ms as i64),
-                Arg::Int(i64::from(self.max_stalled)),
-                Arg::from(self.owner),
-                Arg::from(items.as_slice()),
-                Arg::from(is_last),
+            let args = args![
+                now_ms,
+                i64::from(self.max_stalled),
+                self.owner,
+                items.as_slice(),
+                is_last
             ];
             let reply = RESCUE.run(connection, &keys.base, &args).await?;
             let mut reply = Reply::new("the answer to rescue", reply)?;

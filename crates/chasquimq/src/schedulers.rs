@@ -5,12 +5,14 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    options::JobOptions,
-    pack::{Packer, Reader},
+    job::{
+        msgpack::{Packer, Reader},
+        options::JobOptions,
+    },
     queue::Queue,
-    server::{
+    redis::{
+        library::{args, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
         reply::{int, Reply},
-        script::{Arg, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
     },
 };
 
@@ -98,12 +100,7 @@ impl Queue {
         record.str(&upsert.template).str(&upsert.repeat);
         job.array(4);
         pack_job(&mut job, &upsert.id, &upsert.options)?;
-        let args = [
-            Arg::from(upsert.id.as_str()),
-            Arg::from(schedule.0.as_slice()),
-            Arg::from(record.0.as_slice()),
-            Arg::from(job.0.as_slice()),
-        ];
+        let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
             value => {
@@ -125,11 +122,8 @@ impl Queue {
             packed.int(following.next_ms as i64);
             pack_job(&mut packed, &following.scheduler, &following.options)?;
         }
-        let args = [Arg::Int(now_ms as i64), Arg::from(packed.0.as_slice())];
-        let mut reply = Reply::new(
-            "the answer to next_iterations",
-            self.run(&NEXT_ITERATIONS, &args).await?,
-        )?;
+        let args = args![now_ms, &packed];
+        let mut reply = self.ask(&NEXT_ITERATIONS, &args).await?;
         let mut slots = Vec::with_capacity(reply.len());
         while !reply.is_empty() {
             slots.push(reply.int()? as u64);
@@ -138,12 +132,10 @@ impl Queue {
     }
 
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
-        let args = [Arg::Int(now_ms as i64), Arg::from(id)];
-        let reply = self.run(&REMOVE_SCHEDULER, &args).await?;
-        Ok(int("the answer to remove_scheduler", &reply)? == 1)
+        let args = args![now_ms, id];
+
+        Ok(self.ask_int(&REMOVE_SCHEDULER, &args).await? == 1)
     }
 
     /// One scheduler, or `None`.
@@ -155,8 +147,6 @@ impl Queue {
 
     /// Schedulers by the slot of their latest iteration, the last first unless `ascending`; ranks as those of `ZRANGE`. Those that go or
     /// come while the call reads the next 500 may be there or not.
-    /// # Errors
-    /// As [`Queue::scheduler`].
     pub async fn schedulers(&self, start: i64, stop: i64, ascending: bool) -> Result<Vec<Scheduler>> {
         let mut command = redis::cmd(if ascending { "ZRANGE" } else { "ZREVRANGE" });
         command.arg(self.keys().key("schedulers")).arg(start).arg(stop);
@@ -175,8 +165,7 @@ impl Queue {
         for id in ids {
             packed.str(id);
         }
-        let reply = self.run(&LIST_SCHEDULERS, &[Arg::from(packed.0.as_slice())]).await?;
-        let mut reply = Reply::new("the answer to list_schedulers", reply)?;
+        let mut reply = self.ask(&LIST_SCHEDULERS, &args![&packed]).await?;
         let mut found = Vec::with_capacity(reply.len() / 3);
         while !reply.is_empty() {
             let (id, slot, stored) = (reply.text()?, reply.int()?, reply.bytes()?);
@@ -186,8 +175,6 @@ impl Queue {
     }
 
     /// Number of schedulers.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn count_schedulers(&self) -> Result<u64> {
         let mut command = redis::cmd("ZCARD");
         command.arg(self.keys().key("schedulers"));

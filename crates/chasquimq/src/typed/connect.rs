@@ -7,7 +7,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use crate::{
     error::Error,
     keys::Keys,
-    server::conn::{ConnectOptions, TlsOptions},
+    redis::options::{ConnectOptions, TlsOptions},
 };
 
 /// Reads `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS, or `unix:///path[?db=1&user=..&pass=..]`.

@@ -8,9 +8,7 @@ use super::outcome::Outcome;
 use crate::{
     clock::system_now_ms,
     error::{Error, Result},
-    frame::child_id,
-    job::Vitals,
-    options::JobOptions,
+    job::{frame::child_id, options::JobOptions, Vitals},
     queue::Queue,
     worker::Batch,
 };

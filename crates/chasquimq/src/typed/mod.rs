@@ -6,6 +6,7 @@
 //! [`queue`] adds and looks up, [`worker`] is what a program holds, `run` is what happens between a job's start and its end.
 
 mod connect;
+pub mod event;
 pub mod job;
 pub mod options;
 pub mod outcome;
@@ -14,8 +15,9 @@ mod report;
 mod run;
 pub mod worker;
 
+pub use event::{TypedWorkerOptions, WorkerEvent};
 pub use job::TypedJob;
 pub use options::AddOptions;
 pub use outcome::JobError;
 pub use queue::{BulkJob, FoundJob, TypedQueue};
-pub use worker::{TypedWorker, TypedWorkerOptions, WorkerEvent};
+pub use worker::TypedWorker;

@@ -6,13 +6,17 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 
 use crate::{
     error::{Error, Result},
-    options::{Backoff, Deduplication, JobOptions, Keep},
+    job::{
+        deduplication::Deduplication,
+        keep::Keep,
+        options::{Backoff, JobOptions},
+    },
 };
 
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
 pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
 
-/// Options of a job to be added. The default says nothing: one try, run at once, at the end of the line, kept for ever.
+/// Options of a job to be added. The default says nothing: one try, run at once, at the end of the waiting list, kept for ever.
 ///
 /// ```
 /// use chasquimq::{AddOptions, Backoff, Keep};
@@ -45,7 +49,7 @@ pub struct AddOptions {
     /// Starts when no job without a priority waits; 1 comes first, [`PRIORITY_LIMIT`] last. 0 is none.
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: u32,
-    /// Put the job at the head of the line: last in, first out. Says nothing with a priority.
+    /// Put the job at the head of the waiting list: last in, first out. Says nothing with a priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lifo: bool,
     /// Retention once completed; the worker's by default.

@@ -43,7 +43,7 @@ pub enum JobError {
         /// Time until it may start, from now.
         pause: Duration,
     },
-    /// Nothing failed: somebody else's rate limit was met. The job goes back to the head of the line, and starts again after the pause, in
+    /// Nothing failed: somebody else's rate limit was met. The job goes back to the head of the waiting list, and starts again after the pause, in
     /// which this worker starts no jobs, nor does any worker that has a limiter, or any of a queue that has a rate limit. No try is
     /// counted. Source: BullMQ `queue.rateLimit` with `RateLimitError`.
     RateLimited {

@@ -1,4 +1,5 @@
-//! Adding jobs and looking at them, with data of a type of the program's.
+//! Adding jobs and looking at them, with data of a type of the program's. A command fails as that of [`Queue`] of the same name does, or as
+//! [`TypedQueue::add`].
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -6,16 +7,13 @@ use serde::{de::DeserializeOwned, Serialize};
 
 use super::{job::to_json, options::AddOptions};
 use crate::{
-    bulk::Pick,
+    add::{AddBatch, NewJob},
     clock::system_now_ms,
     error::{Error, Result},
-    job::Job,
+    job::{options::JobOptions, Job},
     keys::Keys,
-    listing::JobRange,
-    options::JobOptions,
-    producer::{Batch, NewJob},
-    queue::{Counts, Queue, RetryOptions},
-    server::conn::ConnectOptions,
+    queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, metrics::Counts, Queue},
+    redis::options::ConnectOptions,
     worker::RateLimit,
 };
 
@@ -80,15 +78,11 @@ impl<T> TypedQueue<T> {
     }
 
     /// Removes every job that waits, and with `delayed` those that are not due yet. In steps; what is added meanwhile stays.
-    /// # Errors
-    /// As [`Queue::drain`].
     pub async fn drain(&self, delayed: bool) -> Result<()> {
         self.queue.drain(system_now_ms(), delayed).await
     }
 
     /// Removes the jobs of a state that `pick` names, at most `limit`. Answers their ids.
-    /// # Errors
-    /// As [`Queue::clean`].
     pub async fn clean(&self, state: &str, pick: &Pick, limit: Option<u64>) -> Result<Vec<String>> {
         let now_ms = system_now_ms();
         let by_now = Pick {
@@ -98,9 +92,7 @@ impl<T> TypedQueue<T> {
         self.queue.clean(now_ms, state, &by_now, limit).await
     }
 
-    /// Puts failed jobs that `pick` names back in line. Answers how many.
-    /// # Errors
-    /// As [`Queue::retry_many`].
+    /// Retries failed jobs that `pick` names. Answers how many.
     pub async fn replay_failed(&self, pick: &Pick, limit: Option<u64>) -> Result<u64> {
         self.queue
             .retry_many(system_now_ms(), "failed", pick, limit, 1000, false)
@@ -108,27 +100,21 @@ impl<T> TypedQueue<T> {
     }
 
     /// Numbers of jobs by state.
-    /// # Errors
-    /// As [`Queue::counts`].
     pub async fn counts(&self) -> Result<Counts> {
         self.queue.counts().await
     }
 
     /// A job's state in BullMQ's words; `unknown` when there is no such job.
-    /// # Errors
-    /// As [`Queue::state`].
     pub async fn state(&self, id: &str) -> Result<String> {
         self.queue.state(id).await
     }
 
     /// Removes a job. False when a worker holds it.
-    /// # Errors
-    /// As [`Queue::remove`].
     pub async fn remove(&self, id: &str) -> Result<bool> {
         self.queue.remove(system_now_ms(), id, true).await
     }
 
-    /// Puts a job that failed for good back in line.
+    /// Retries a job that failed for good.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn retry(&self, id: &str) -> Result<()> {
@@ -137,22 +123,16 @@ impl<T> TypedQueue<T> {
     }
 
     /// Stops all workers' fetching. Jobs that run go on.
-    /// # Errors
-    /// As [`Queue::pause`].
     pub async fn pause(&self) -> Result<()> {
         self.queue.pause(system_now_ms(), true).await
     }
 
     /// Ends [`TypedQueue::pause`].
-    /// # Errors
-    /// As [`Queue::pause`].
     pub async fn resume(&self) -> Result<()> {
         self.queue.pause(system_now_ms(), false).await
     }
 
     /// Sets how many jobs may be active at once, over all workers of the queue; `None` = any number.
-    /// # Errors
-    /// As [`Queue::limit_concurrency`].
     pub async fn limit_concurrency(&self, jobs: Option<u32>) -> Result<()> {
         let jobs = jobs.map(|jobs| jobs.to_string());
         self.queue.limit_concurrency(jobs.as_deref()).await.map(drop)
@@ -160,32 +140,24 @@ impl<T> TypedQueue<T> {
 
     /// Sets how many jobs may start in a while, over all workers of the queue; `None` = any number. It comes before the number of a
     /// worker's own limiter, whose duration comes before this one.
-    /// # Errors
-    /// As [`Queue::limit_rate`].
     pub async fn limit_rate(&self, limit: Option<RateLimit>) -> Result<()> {
         let texts = limit.map(|limit| (limit.max.to_string(), limit.duration.as_millis().to_string()));
         let texts = texts.as_ref().map(|(max, duration)| (max.as_str(), duration.as_str()));
         self.queue.limit_rate(texts).await.map(drop)
     }
 
-    /// Sets how many jobs may wait: in line, prioritized, delayed, or for their children; `None` = any number. Adds past that are refused
+    /// Sets how many jobs may wait: waiting, prioritized, delayed, or for their children; `None` = any number. Adds past that are refused
     /// ([`Error::QueueFull`]).
-    /// # Errors
-    /// As [`Queue::limit_length`].
     pub async fn limit_length(&self, jobs: Option<u64>) -> Result<()> {
         self.queue.limit_length(jobs).await.map(drop)
     }
 
     /// Lets no job start for so long, wherever a rate limit holds; at least a millisecond.
-    /// # Errors
-    /// As [`Queue::hold`].
     pub async fn hold(&self, time: Duration) -> Result<()> {
         self.queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
     }
 
     /// Ends the window of the rate limit: the next starts are the first ones of a new window. Workers that wait for it look again.
-    /// # Errors
-    /// As [`Queue::hold`].
     pub async fn end_window(&self) -> Result<()> {
         self.queue.hold(None).await.map(drop)
     }
@@ -210,8 +182,6 @@ impl<T: Serialize> TypedQueue<T> {
     }
 
     /// Adds jobs, in order: all of them, or on error none. Answers their ids.
-    /// # Errors
-    /// As [`TypedQueue::add`].
     pub async fn add_bulk(&self, jobs: &[BulkJob<'_, T>]) -> Result<Vec<String>> {
         if jobs.is_empty() {
             return Ok(Vec::new());
@@ -233,7 +203,7 @@ impl<T: Serialize> TypedQueue<T> {
             data: &texts[i],
             options: &options[options_of[i]],
         });
-        let added = self.queue.add(Batch::pack(system_now_ms(), new)).await?;
+        let added = self.queue.add(AddBatch::pack(system_now_ms(), new)).await?;
         let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
         for (at, id) in added.exceptions {
             ids[at] = id;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use super::{job::Delivered, outcome::Outcome, worker::WorkerEvent};
+use super::{event::WorkerEvent, job::Delivered, outcome::Outcome};
 use crate::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
 
 /// A flush being filled.
@@ -163,8 +163,7 @@ mod tests {
     use super::*;
     use crate::{
         error::Error,
-        job::Vitals,
-        options::JobOptions,
+        job::{options::JobOptions, Vitals},
         worker::{Batch, BatchJob, Extra, FailureState},
     };
 

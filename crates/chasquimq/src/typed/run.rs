@@ -19,15 +19,15 @@ use tokio::{
 };
 
 use super::{
+    event::{OnEvent, TypedWorkerOptions, WorkerEvent},
     job::{Delivered, TypedJob},
     outcome::{JobError, Outcome},
     report::{Report, Told},
-    worker::{OnEvent, TypedWorkerOptions, WorkerEvent},
 };
 use crate::{
     clock::system_now_ms,
     queue::Queue,
-    server::conn::ConnectionEvent,
+    redis::session::ConnectionEvent,
     worker::{Message, RateLimit, Worker},
 };
 

@@ -8,7 +8,7 @@ use super::{
     fetch::{Answer, Holdings},
     finish::{Completed, Defaults, Ending, Flush, Outcome, Outcomes},
 };
-use crate::{error::Result, options::Keep};
+use crate::{error::Result, job::keep::Keep};
 
 /// A worker's jobs, without its loop.
 #[derive(Debug, Default)]

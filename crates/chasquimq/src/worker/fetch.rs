@@ -9,11 +9,14 @@ use redis::Value;
 
 use crate::{
     error::{Error, Result},
-    frame::{id_in, Brood, Frame, MAX_JOBS},
-    job::{Body, Vitals},
-    options::JobOptions,
-    pack::{Item, Reader},
-    server::reply::Reply,
+    job::{
+        frame::{id_in, Frame, MAX_JOBS},
+        msgpack::{Item, Reader},
+        options::JobOptions,
+        siblings::Brood,
+        Body, Vitals,
+    },
+    redis::reply::Reply,
 };
 
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
@@ -68,7 +71,7 @@ pub struct BatchJob {
 /// Children of one parent in a frame.
 #[derive(Debug)]
 pub struct Siblings {
-    /// What their ids begin with; their numbers follow ([`crate::frame::child_id`]).
+    /// What their ids begin with; their numbers follow ([`crate::job::frame::child_id`]).
     pub ids: Arc<str>,
     /// What is known of each of them.
     pub vitals: Vitals,
@@ -627,7 +630,7 @@ mod tests {
     use redis::Value;
 
     use super::*;
-    use crate::{frame::FrameBuilder, garbage::Chance};
+    use crate::{garbage::Chance, job::frame::FrameBuilder};
 
     /// Takes in a frame of `jobs` jobs. Gives the batch's first handle.
     fn take(holdings: &mut Holdings, jobs: u32) -> u32 {

@@ -4,13 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::fetch::{Held, Holdings};
 use crate::{
-    backoff::{self, Retry},
     error::{Error, Result},
-    frame::{bodies_in_frame, body_in_frame, id_in},
     id::random_unit,
-    options::{JobOptions, Keep},
-    pack::Packer,
-    server::{reply::Reply, script::Arg},
+    job::{
+        frame::{bodies_in_frame, body_in_frame, id_in},
+        keep::Keep,
+        msgpack::Packer,
+        options::JobOptions,
+    },
+    redis::{library::Arg, reply::Reply},
+    retry::{self, Retry},
 };
 
 /// Bytes of a result that goes through scripts with others; Lua copies it several times on its way. A larger one lies apart, with a record of
@@ -586,7 +589,7 @@ impl Packing {
             .max_started_attempts
             .is_some_and(|most| most > 0 && place.attempts_started >= most);
         let attempts_made = place.attempts_made + 1;
-        backoff::decide(
+        retry::decide(
             &place.options,
             attempts_made,
             unrecoverable || worn_out,

@@ -10,21 +10,18 @@ use tokio::sync::watch;
 use super::{
     fetch::Holdings,
     finish::{Completed, Defaults, Ending, Failure, FailureState, Flush, Outcome, Outcomes},
+    options::RateLimit,
     wait::{GRACE, REFUSED_PAUSE},
-    RateLimit,
 };
 use crate::{
     error::{Error, Result},
-    job::Job,
+    job::{keep::Keep, large, msgpack::Packer, options::JobOptions, read_job, Job},
     keys::Keys,
-    large,
-    options::{JobOptions, Keep},
-    pack::Packer,
-    queue::{read_job, Queue},
-    server::{
-        conn::Connection,
+    queue::Queue,
+    redis::{
+        connection::Connection,
+        library::{Arg, EXTEND_LOCKS, STEP_JOB},
         reply::Reply,
-        script::{Arg, EXTEND_LOCKS, STEP_JOB},
     },
 };
 

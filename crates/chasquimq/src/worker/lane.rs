@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use super::fetch::{Answer, Batch, Holdings};
 use crate::{
     error::Result,
-    server::{conn::Connection, direct::DirectSocket},
+    redis::{connection::Connection, direct::DirectSocket},
 };
 
 /// A socket for waits, to be watched by an event loop that calls [`WaitLane::ready`].

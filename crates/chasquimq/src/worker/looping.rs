@@ -21,22 +21,25 @@ use super::{
     fetch::{Answer, Batch, Extra, Holdings},
     finish::{Defaults, Failure, Flush, Outcomes, Rejected},
     lane::WaitLane,
+    message::{Command, Message, Sink},
+    options::WorkerOptions,
     pace::{Pace, SHARE},
     portion,
     wait::{Behind, Pending, Waiter, Woken},
-    Command, Message, Sink, WorkerOptions,
 };
 use crate::{
     clock::{system_now_ms, system_now_us},
     error::{Error, Result},
+    job::{
+        large::{self, Large},
+        msgpack::Packer,
+    },
     keys::Keys,
-    large::{self, Large},
     lost::Search,
-    pack::Packer,
-    server::{
-        conn::Connection,
+    redis::{
+        connection::Connection,
+        library::{Arg, RELEASE, STEP},
         reply::Reply,
-        script::{Arg, RELEASE, STEP},
     },
 };
 
@@ -643,6 +646,7 @@ impl Loop {
         self.settle(answer, carried_out, want, Outcomes::none(0)).await
     }
 
+    #[allow(clippy::too_many_lines, reason = "goes when the loop is split")]
     async fn settle(
         &mut self,
         answer: Answer,

@@ -15,6 +15,8 @@ mod hand;
 #[cfg_attr(not(unix), path = "no_lane.rs")]
 mod lane;
 mod looping;
+mod message;
+mod options;
 mod pace;
 mod portion;
 mod wait;
@@ -33,131 +35,18 @@ pub use fetch::{Batch, BatchJob, Extra, Siblings};
 pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
 pub use hand::{HandEnd, HandStep, HandStepped};
 pub use lane::WaitLane;
+use message::Command;
+pub use message::{Message, Sink};
+pub use options::{RateLimit, WorkerOptions};
 
 use crate::{
     error::{Error, Result},
-    id::unique_id,
     keys::Keys,
-    options::Keep,
-    server::conn::{ConnectOptions, Connection, ConnectionEvent},
+    redis::{connection::Connection, options::ConnectOptions},
 };
 
 /// How long a graceful close waits for a server that is out of reach.
 const PATIENCE_AT_CLOSE: Duration = Duration::from_secs(2);
-
-/// Settings of a worker.
-#[derive(Debug, Clone)]
-pub struct WorkerOptions {
-    /// Owner of the lease; no two workers share one.
-    pub id: String,
-    /// Shown as `processedBy`; may be empty.
-    pub name: String,
-    /// Jobs run at once.
-    pub concurrency: u32,
-    /// How long a lease lasts when it is not renewed.
-    pub lock_duration: Duration,
-    /// The lease is renewed each half of this; `None` = never.
-    pub lock_renew_time: Option<Duration>,
-    /// Time between two scans for workers that are gone; `None` = this worker does not scan.
-    pub stalled_interval: Option<Duration>,
-    /// Times a job may be brought back before it fails.
-    pub max_stalled_count: u32,
-    /// A job that was started so often is not tried again when it fails.
-    pub max_started_attempts: Option<u32>,
-    /// Longest wait before an idle worker looks again.
-    pub drain_delay: Duration,
-    /// Retention of completed jobs that say nothing themselves.
-    pub remove_on_complete: Keep,
-    /// Retention of failed jobs that say nothing themselves.
-    pub remove_on_fail: Keep,
-    /// Whoever hears the messages watches lanes ([`Message::lane`]).
-    pub watches_lanes: bool,
-    /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
-    /// rate limit.
-    pub limiter: Option<RateLimit>,
-    /// Longest sleep of a worker that a rate limit keeps from starting jobs.
-    pub maximum_rate_limit_delay: Duration,
-    /// Minutes for which [`crate::Queue::metrics`] knows what ended here; 0 = they are not counted.
-    pub metrics_minutes: u32,
-}
-
-/// At most `max` starts in a window of `duration`, which begins with the first of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Starts a window; 0 = as many as the queue's own rate limit says, in a window of this duration.
-    pub max: u64,
-    /// Length of a window; whole milliseconds.
-    pub duration: Duration,
-}
-
-impl Default for WorkerOptions {
-    fn default() -> Self {
-        Self {
-            id: unique_id(),
-            name: String::new(),
-            concurrency: 1,
-            lock_duration: Duration::from_secs(30),
-            lock_renew_time: Some(Duration::from_secs(15)),
-            stalled_interval: Some(Duration::from_secs(30)),
-            max_stalled_count: 1,
-            max_started_attempts: None,
-            drain_delay: Duration::from_secs(5),
-            remove_on_complete: Keep::ALL,
-            remove_on_fail: Keep::ALL,
-            watches_lanes: false,
-            limiter: None,
-            maximum_rate_limit_delay: Duration::from_secs(30),
-            metrics_minutes: 0,
-        }
-    }
-}
-
-/// What the worker tells whoever runs its jobs. Absent = nothing to tell.
-#[derive(Debug, Default)]
-pub struct Message {
-    /// Jobs that are active now, to be run.
-    pub jobs: Option<Batch>,
-    /// Every flush up to this one is recorded.
-    pub flushed: Option<u32>,
-    /// Outcomes of those flushes that were refused.
-    pub rejected: Vec<Rejected>,
-    /// What became of each failed try in those flushes, in order.
-    pub failures: Vec<Failure>,
-    /// `finishedOn` of everything that ended in those flushes, epoch ms.
-    pub finished_on: u64,
-    /// Nothing was left to fetch.
-    pub drained: bool,
-    /// Ids that this worker's scan brought back.
-    pub stalled: Vec<String>,
-    /// Jobs delivered and not started are wanted back ([`Ending::Returned`]).
-    pub give_back: bool,
-    /// The caller's clock is wanted ([`Worker::tick`]).
-    pub clock: bool,
-    /// The lease could not be renewed in time.
-    pub lease_lost: bool,
-    /// A socket to be watched, and then handed to [`Worker::use_lane`].
-    pub lane: Option<WaitLane>,
-    /// Something failed that is not the connection.
-    pub error: Option<Error>,
-    /// The connection failed or broke.
-    pub connection: Option<ConnectionEvent>,
-}
-
-/// Receives a worker's messages, on an engine thread.
-pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
-
-pub(crate) enum Command {
-    Run { now_ms: u64 },
-    FakeClock(bool),
-    Pause { done: Option<oneshot::Sender<()>> },
-    Concurrency(u32),
-    Limiter(Option<RateLimit>),
-    Finish(Flush),
-    Tick { now_ms: u64 },
-    Lane(WaitLane),
-    Scan,
-    Close { done: oneshot::Sender<()> },
-}
 
 /// A running worker. Its loop is a tokio task of the runtime it was made on.
 pub struct Worker {

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use redis::Value;
 
 use super::fetch::{Answer, Holdings};
-use crate::{error::Result, server::conn::Connection};
+use crate::{error::Result, redis::connection::Connection};
 
 /// There are none.
 #[derive(Debug, Clone)]

@@ -95,7 +95,11 @@ impl Pace {
 
     /// While ends wait for others, no slot is idle: twice as much as ends in that time, but no more than that is good for.
     fn surplus(&self) -> f64 {
-        let shared = if self.is_worth_sharing() { 2.0 * self.expected() } else { 0.0 };
+        let shared = if self.is_worth_sharing() {
+            2.0 * self.expected()
+        } else {
+            0.0
+        };
         (self.per_ms * WINDOW_MS).max(shared.min(2.0 * ENOUGH as f64)).min(MOST)
     }
 

@@ -20,7 +20,7 @@ use super::{
     fetch::{Answer, Holdings},
     lane::{End, WaitLane},
 };
-use crate::{error::Result, keys::Keys, server::conn::Connection};
+use crate::{error::Result, keys::Keys, redis::connection::Connection};
 
 // the server answers a wait within its time; a connection that does not is dead
 pub(super) const GRACE: Duration = Duration::from_secs(1);

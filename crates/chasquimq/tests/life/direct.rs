@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use chasquimq::{
-    producer::{read_added, Call},
-    server::direct::DirectSocket,
+    add::{read_added, Call},
+    redis::direct::DirectSocket,
     system_now_ms, AddBatch, JobOptions, NewJob, Queue,
 };
 

@@ -18,7 +18,7 @@ fn clean(queue: &mut TestQueue, client: &str, state: &str, before_ms: i64) -> (V
     let (mut ids, mut cursor, mut untold, mut steps) = (Vec::new(), Vec::new(), 0, 0);
     loop {
         steps += 1;
-        let mut call = queue.call(&chasquimq::server::script::CLEAN_JOBS);
+        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
         call.arg(2000).arg(client).arg(steps).arg(state).arg(by_age(before_ms));
         call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(untold);
         let value = queue.carry_out_value(&call);
@@ -118,7 +118,7 @@ fn large_records_are_looked_at_a_few_at_a_time() {
     let mut queue = TestQueue::with(plan);
     let data = format!("\"{}\"", "d".repeat(200_000));
     for number in 20..60 {
-        let mut body = chasquimq::pack::Packer::default();
+        let mut body = chasquimq::msgpack::Packer::default();
         body.array(4).int(7).str("{}").str("a").str(&data);
         let mut set = redis::cmd("HSET");
         set.arg(queue.probe.keys.key("jobs"))
@@ -141,7 +141,7 @@ fn what_comes_between_two_steps_stays() {
     let mut cursor: Vec<u8> = Vec::new();
     let mut removed = 0;
     for step in 1.. {
-        let mut call = queue.call(&chasquimq::server::script::CLEAN_JOBS);
+        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
         call.arg(2000).arg("c").arg(step).arg("wait").arg(by_age(-1));
         call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(-1);
         let value = queue.carry_out_value(&call);

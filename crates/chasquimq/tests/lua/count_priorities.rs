@@ -1,6 +1,6 @@
 //! Numbers of jobs in line by priority.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use crate::given::{
     plan::Plan,

@@ -1,6 +1,6 @@
 //! Gives the leases behind tokens longer to live.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use crate::given::{
     plan::Plan,

@@ -1,6 +1,6 @@
 //! Gives failed jobs that a filter picks.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use super::model::bulk::by_age;
 use crate::given::{

@@ -1,7 +1,7 @@
 //! Random operations on flows over two queues: after each, the keys of each queue agree with each other, and with those of the other
 //! queue; and in the end every parent has started once its children had ended.
 
-use chasquimq::{pack::Packer, Keys};
+use chasquimq::{msgpack::Packer, Keys};
 
 use crate::{
     given::{

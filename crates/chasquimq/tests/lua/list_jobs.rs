@@ -1,6 +1,6 @@
 //! Gives jobs by state and rank.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use super::read_jobs::{by_ids, full};
 use crate::given::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chasquimq::server::script::LIST_KIN;
+use chasquimq::redis::library::LIST_KIN;
 
 use crate::given::{
     queue::TestQueue,

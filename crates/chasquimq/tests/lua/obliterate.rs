@@ -16,7 +16,7 @@ fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
 }
 
 fn obliterate_from(queue: &mut TestQueue, count: u64, force: u64, cursor: &[u8]) -> Value {
-    let mut call = queue.call(&chasquimq::server::script::OBLITERATE);
+    let mut call = queue.call(&chasquimq::redis::library::OBLITERATE);
     call.arg(1000).arg(count).arg(force).arg(cursor);
     queue.carry_out_unchecked(&call)
 }

@@ -1,6 +1,6 @@
 //! Tells an event of the user's own.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use crate::given::{
     plan::Plan,

@@ -1,6 +1,6 @@
 //! Gives whole jobs, by their ids.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use crate::given::{
     plan::Plan,

@@ -1,6 +1,6 @@
 //! Children of named parents -> gone, a step at a time.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use crate::given::{
     queue::{run, TestQueue},

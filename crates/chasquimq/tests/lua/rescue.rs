@@ -206,7 +206,7 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     let mut queue = held();
     let mut lost = queue.find_lost(0, "w", &[]);
     let (items, _, _) = lost.parcel().expect("what is lost");
-    let mut call = queue.call(&chasquimq::server::script::RESCUE);
+    let mut call = queue.call(&chasquimq::redis::library::RESCUE);
     call.arg(1010).arg(1).arg("w").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[0 [1 2 3 4 6 x]]");
     // under another claim
@@ -223,7 +223,7 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     for id in ["x", "y", "z"] {
         // a failure of 600 kB
         let fr = "f".repeat(600_000);
-        let mut vitals = chasquimq::pack::Packer::default();
+        let mut vitals = chasquimq::msgpack::Packer::default();
         vitals.map(1).str("fr").str(&fr);
         let mut set = redis::cmd("HSET");
         set.arg(queue.probe.keys.key("vitals")).arg(id).arg(vitals.0);
@@ -232,7 +232,7 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     queue.end_lease("w");
     let (items, count, is_last) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
     assert_eq!((count, is_last), (3, true));
-    let mut call = queue.call(&chasquimq::server::script::RESCUE);
+    let mut call = queue.call(&chasquimq::redis::library::RESCUE);
     call.arg(1010).arg(1).arg("").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[1 [y z]]");
     queue.key_is("front", "y z");

@@ -1,6 +1,6 @@
 //! failed | completed -> waiting, many at once
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 
 use super::model::bulk::by_age;
 use crate::given::{

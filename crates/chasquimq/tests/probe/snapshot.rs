@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::frame::{child_id, Brood, Frame};
+use chasquimq::{
+    frame::{child_id, Frame},
+    job::siblings::Brood,
+};
 use redis::Value;
 
 use super::tree::Tree;

@@ -1,6 +1,6 @@
 //! MessagePack values as the scripts write them, and a short text for each.
 
-use chasquimq::pack::{Item, Reader};
+use chasquimq::msgpack::{Item, Reader};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {

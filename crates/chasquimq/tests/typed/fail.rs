@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chasquimq::{pack::Packer, Backoff, Error};
+use chasquimq::{msgpack::Packer, Backoff, Error};
 
 use super::*;
 

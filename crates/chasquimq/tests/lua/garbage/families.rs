@@ -1,6 +1,6 @@
 //! The same for flows: what parents know of their children, and children of their parents.
 
-use chasquimq::server::script::{
+use chasquimq::redis::library::{
     ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_HELD, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
     REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RETRY_JOB, STEP,
 };

@@ -4,13 +4,16 @@
 mod families;
 mod play;
 
-use chasquimq::server::script::{
+use chasquimq::redis::library::{
     ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_JOBS, LOG_JOB, MOVE_DELAYED,
     PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
 };
 
 use self::play::Play;
-use super::{model::bulk::by_age, read_jobs, read_jobs::by_ids};
+use super::{
+    model::bulk::by_age,
+    read_jobs::{self, by_ids},
+};
 use crate::given::{plan::Plan, queue::TestQueue, step::Step};
 
 /// What jobs are made of. A counter that is garbage (`state`) makes every script raise before it has written anything.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chasquimq::{
     lost::Lost,
-    server::script::{Script, FIND_LOST, RESCUE},
+    redis::library::{Script, FIND_LOST, RESCUE},
 };
 use redis::{Cmd, Value};
 

@@ -1,8 +1,9 @@
 //! What the add script is given: a plan, and a blob for each of its items.
 
 use chasquimq::{
-    frame::{prioritized_body, record_body, FrameBuilder},
-    pack::Packer,
+    frame::FrameBuilder,
+    msgpack::Packer,
+    record::{prioritized_body, record_body},
     Deduplication,
 };
 

@@ -7,8 +7,8 @@ use std::{
 
 use chasquimq::{
     lost::Lost,
-    pack::Packer,
-    server::script::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_JOBS, RESCUE, STEP},
+    msgpack::Packer,
+    redis::library::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_JOBS, RESCUE, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -25,7 +25,7 @@ use crate::probe::{
 macro_rules! run {
     ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {{
         #[allow(unused_mut, reason = "a script without arguments")]
-        let mut call = $queue.call(&chasquimq::server::script::$script);
+        let mut call = $queue.call(&chasquimq::redis::library::$script);
         $(call.arg($arg);)*
         $queue.carry_out(&call)
     }};

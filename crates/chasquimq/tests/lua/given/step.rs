@@ -1,9 +1,6 @@
 //! What the step script is given: who steps, how much is wanted, and how jobs ended (`lua/lib/finish.lua`).
 
-use chasquimq::{
-    frame::{child_id, record_body},
-    pack::Packer,
-};
+use chasquimq::{frame::child_id, msgpack::Packer, record::record_body};
 
 use super::{
     plan::{Plan, TIMESTAMP},

@@ -1,6 +1,6 @@
 //! What is done to many jobs of a state at once, in the queue and in the model.
 
-use chasquimq::pack::Packer;
+use chasquimq::msgpack::Packer;
 use redis::Value;
 
 use super::{drive::Drive, state::Job};
@@ -58,7 +58,7 @@ impl Drive {
         expected.retain(|id| is_older(&self.model.jobs[id], before_ms));
 
         self.add_number += 1;
-        let mut call = self.queue.call(&chasquimq::server::script::CLEAN_JOBS);
+        let mut call = self.queue.call(&chasquimq::redis::library::CLEAN_JOBS);
         call.arg(self.model.now_ms).arg("bulk").arg(self.add_number).arg(state);
         call.arg(by_age(before_ms)).arg(room).arg("").arg(0);
         let Value::Array(reply) = self.queue.carry_out_value(&call) else {

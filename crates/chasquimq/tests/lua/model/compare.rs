@@ -1,6 +1,6 @@
 //! Asks the queue everything that can be asked, and compares the answers with the model.
 
-use chasquimq::{pack::Packer, Body, Vitals};
+use chasquimq::{msgpack::Packer, Body, Vitals};
 use redis::Value;
 
 use super::{
@@ -148,7 +148,7 @@ impl Drive {
     }
 
     fn read(&mut self, what: &Packer) -> Vec<Value> {
-        let mut call = self.queue.call(&chasquimq::server::script::READ_JOBS);
+        let mut call = self.queue.call(&chasquimq::redis::library::READ_JOBS);
         call.arg(&what.0);
         match self.queue.carry_out_unchecked(&call) {
             Value::Array(values) => values,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::server::script::OBLITERATE;
+use chasquimq::redis::library::OBLITERATE;
 use redis::Value;
 
 use super::{

@@ -26,7 +26,7 @@ fn a_frame_that_does_not_fit_is_broken() {
 }
 
 fn all_waiting() -> Vec<u8> {
-    let mut ids = chasquimq::pack::Packer::default();
+    let mut ids = chasquimq::msgpack::Packer::default();
     ids.array(4);
     for id in ["2", "3", "4", "5"] {
         ids.str(id);

@@ -1,0 +1,152 @@
+//! Where the server is, as the facade says it.
+
+use std::{path::PathBuf, time::Duration};
+
+use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions};
+use napi_derive::napi;
+
+/// Where the server is.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeConnection {
+    /// Host; default `127.0.0.1`.
+    pub host: Option<String>,
+    /// Port; default 6379.
+    pub port: Option<u16>,
+    /// Unix socket.
+    pub path: Option<String>,
+    /// ACL user.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Database number.
+    pub db: Option<i64>,
+    /// TLS.
+    pub tls: Option<NativeTls>,
+    /// Milliseconds to wait for a connection; default 10000.
+    pub connect_timeout: Option<u32>,
+    /// Shown by `CLIENT LIST`.
+    pub connection_name: Option<String>,
+    /// Who knows where the server is, instead of host and port.
+    pub discovery: Option<NativeDiscovery>,
+}
+
+/// Sentinels, or nodes of a cluster.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeDiscovery {
+    /// Whom to ask.
+    pub nodes: Vec<NativeAddress>,
+    /// Addresses as they are told; each is, from here, the one at the same place in `nat_to`.
+    pub nat_from: Vec<NativeAddress>,
+    /// Addresses as they are from here.
+    pub nat_to: Vec<NativeAddress>,
+    /// They are sentinels; without it, nodes of a cluster.
+    pub sentinel: Option<NativeSentinel>,
+}
+
+/// Host and port.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeAddress {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// How to ask sentinels.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeSentinel {
+    /// Name of the master.
+    pub name: String,
+    /// ACL user of the sentinels.
+    pub username: Option<String>,
+    /// Password of the sentinels.
+    pub password: Option<String>,
+    /// TLS of the sentinels.
+    pub tls: Option<NativeTls>,
+    /// Do not ask them which other sentinels there are.
+    pub only_these: bool,
+}
+
+/// TLS, PEM texts.
+#[napi(object)]
+#[derive(Clone)]
+pub struct NativeTls {
+    /// `false` accepts certificates that cannot be verified.
+    pub reject_unauthorized: Option<bool>,
+    /// Root certificates.
+    pub ca: Option<String>,
+    /// Client certificate.
+    pub cert: Option<String>,
+    /// Client key.
+    pub key: Option<String>,
+    /// Name to ask for and to find in the certificate; default the host.
+    pub servername: Option<String>,
+}
+
+impl NativeConnection {
+    /// The engine's form.
+    pub fn to_options(&self, skip_version_check: Option<bool>) -> ConnectOptions {
+        let default = ConnectOptions::default();
+        ConnectOptions {
+            host: self.host.clone().unwrap_or(default.host),
+            port: self.port.unwrap_or(default.port),
+            path: self.path.as_ref().map(PathBuf::from),
+            username: self.username.clone(),
+            password: self.password.clone(),
+            db: self.db.unwrap_or(0),
+            discovery: self.discovery.as_ref().map(NativeDiscovery::to_discovery),
+            tls: self.tls.as_ref().map(NativeTls::to_options),
+            connect_timeout: self
+                .connect_timeout
+                .map_or(default.connect_timeout, |ms| Duration::from_millis(ms.into())),
+            client_name: self.connection_name.clone(),
+            skip_version_check: skip_version_check.unwrap_or(false),
+        }
+    }
+}
+
+impl NativeTls {
+    fn to_options(&self) -> TlsOptions {
+        TlsOptions {
+            insecure: self.reject_unauthorized == Some(false),
+            ca: self.ca.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            server_name: self.servername.clone(),
+        }
+    }
+}
+
+impl NativeDiscovery {
+    fn to_discovery(&self) -> Discovery {
+        let addresses = |given: &[NativeAddress]| given.iter().map(NativeAddress::to_address).collect::<Vec<_>>();
+        let nat = addresses(&self.nat_from).into_iter().zip(addresses(&self.nat_to));
+        Discovery {
+            nodes: addresses(&self.nodes),
+            nat: nat.collect(),
+            kind: match &self.sentinel {
+                None => DiscoveryKind::Cluster { slot: 0 },
+                Some(sentinel) => DiscoveryKind::Sentinel(SentinelOptions {
+                    master: sentinel.name.clone(),
+                    username: sentinel.username.clone(),
+                    password: sentinel.password.clone(),
+                    tls: sentinel.tls.as_ref().map(NativeTls::to_options),
+                    only_these: sentinel.only_these,
+                }),
+            },
+        }
+    }
+}
+
+impl NativeAddress {
+    fn to_address(&self) -> Address {
+        Address {
+            host: self.host.clone(),
+            port: self.port,
+        }
+    }
+}

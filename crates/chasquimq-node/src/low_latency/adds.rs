@@ -1,0 +1,169 @@
+//! The fast way for adds: the command is written to its socket on JavaScript's own thread. A socket that breaks leaves everything that
+//! it was not answered to the plain way, which sends it again.
+
+use std::{
+    rc::Rc,
+    sync::{Arc, Weak},
+};
+
+use chasquimq::{add::Call, redis::direct::DirectSocket, Added};
+use napi::{
+    bindgen_prelude::{Function, ToNapiValue},
+    Env, Result,
+};
+
+use super::{
+    add_socket::{AddSocket, Answers, SocketOwner},
+    callbacks::Callbacks,
+    js_cell::JsCell,
+};
+use crate::queue::{
+    adds::{AddShortcut, Adds},
+    messages::{to_added_message, OneAdded, QueueMessage},
+};
+
+/// The socket of a queue's adds, once there is one.
+pub struct FastAdds(Arc<JsCell<Slot>>);
+
+struct Slot {
+    socket: Option<AddSocket>,
+    wanted: bool,
+    // let go at the close
+    callbacks: Option<Callbacks<QueueMessage, OneAdded>>,
+}
+
+impl FastAdds {
+    /// No socket yet: the first add asks for it.
+    pub fn new(on_message: &Function<'_, QueueMessage, ()>, on_added: &Function<'_, OneAdded, ()>) -> Result<Self> {
+        Ok(Self(Arc::new(JsCell::new(Slot {
+            socket: None,
+            wanted: true,
+            callbacks: Some(Callbacks::new(on_message, on_added)?),
+        }))))
+    }
+}
+
+impl AddShortcut for FastAdds {
+    fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call> {
+        let mut call = Some(call);
+        let failed = self.0.with(|slot| {
+            let Some(socket) = &slot.socket else {
+                if std::mem::take(&mut slot.wanted) {
+                    ask_for_socket(&self.0, adds);
+                }
+                return Ok(());
+            };
+            // what went the plain way before must not be overtaken
+            if adds.is_engine_busy() {
+                return Ok(());
+            }
+            match call.take() {
+                Some(call) => {
+                    let command = adds.queue().producer().command(&call);
+                    socket.send(request, call, &command)
+                }
+                None => Ok(()),
+            }
+        });
+        if let Some(Err(calls)) = failed {
+            lose_socket(&self.0, adds, calls);
+        }
+        call
+    }
+
+    fn close(&self, adds: &Arc<Adds>) {
+        let socket = self.0.with(|slot| {
+            slot.wanted = false;
+            slot.callbacks = None;
+            slot.socket.take()
+        });
+        if let Some(Some(socket)) = socket {
+            adds.send_by_engine(socket.close());
+        }
+    }
+}
+
+fn ask_for_socket(slot: &Arc<JsCell<Slot>>, adds: &Arc<Adds>) {
+    let (slot, adds) = (Arc::downgrade(slot), adds.clone());
+    let Some(engine) = adds.engine() else { return };
+    engine.spawn(async move {
+        // without a socket, adds go the plain way; its connection reports what is wrong
+        if let Ok(Some(socket)) = adds.queue().open_direct().await {
+            let weak = Arc::downgrade(&adds);
+            adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket)));
+        }
+    });
+}
+
+fn take_socket(env: Env, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>, socket: DirectSocket) {
+    let (Some(cell), Some(open)) = (slot.upgrade(), adds.upgrade()) else {
+        return;
+    };
+    if open.queue().is_closed() {
+        return;
+    }
+    let queue = open.queue().keys().qualified_name.clone();
+    let socket = AddSocket::open(env, queue, socket, Rc::new(Owner { slot, adds }));
+    cell.with(|slot| slot.socket = socket);
+}
+
+/// The socket broke: what it was asked goes the plain way, and the next add asks for another.
+fn lose_socket(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Vec<(u32, Call)>) {
+    let socket = slot.with(|slot| {
+        slot.wanted = true;
+        slot.socket.take()
+    });
+    if let Some(Some(socket)) = socket {
+        socket.close();
+    }
+    adds.send_by_engine(calls);
+}
+
+struct Owner {
+    slot: Weak<JsCell<Slot>>,
+    adds: Weak<Adds>,
+}
+
+impl SocketOwner for Owner {
+    fn answered(&self, env: Env, answers: Answers) {
+        let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) else {
+            return;
+        };
+        let mut answered = Vec::with_capacity(answers.len());
+        for (request, call, added) in answers {
+            adds.queue().producer().end(&call, &added);
+            answered.push((request, added));
+        }
+        adds.answered(answered.len() as u64);
+        let callbacks = slot.with(|slot| slot.callbacks.as_ref()?.borrow(env));
+        let Some(Some(callbacks)) = callbacks else { return };
+        // SAFETY: libuv called, so this is JavaScript's thread, in the handle scope of the poll handle
+        unsafe {
+            match answered.as_slice() {
+                [(request, Ok(Added { first, exceptions }))] if exceptions.is_empty() => {
+                    callbacks.one(to_arguments(env, *request, *first));
+                }
+                _ => callbacks.message(to_added_message(answered)),
+            }
+        }
+    }
+
+    fn broken(&self, calls: Vec<(u32, Call)>) {
+        if let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) {
+            lose_socket(&slot, &adds, calls);
+        }
+    }
+}
+
+/// Arguments of [`OneAdded`].
+/// # Safety
+/// On the environment's thread, inside a handle scope.
+unsafe fn to_arguments(env: Env, request: u32, first: u64) -> Result<[napi::sys::napi_value; 2]> {
+    // SAFETY: the caller's promise
+    unsafe {
+        Ok([
+            u32::to_napi_value(env.raw(), request)?,
+            f64::to_napi_value(env.raw(), first as f64)?,
+        ])
+    }
+}

@@ -1,0 +1,179 @@
+//! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. See the engine's
+//! `WaitLane`.
+
+use std::{
+    os::fd::RawFd,
+    rc::Rc,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc, Weak,
+    },
+};
+
+use chasquimq::worker::{Batch, BatchJob, Message, WaitLane};
+use napi::{
+    bindgen_prelude::{Function, ToNapiValue},
+    sys, Env, Result,
+};
+
+use super::{
+    callbacks::Callbacks,
+    js_cell::JsCell,
+    poll::{Events, PollHandle, Polled},
+};
+use crate::{
+    sink::Sink,
+    text::units_of,
+    worker::{
+        job_shortcut::JobShortcut,
+        messages::{to_message, OneJob, WorkerMessage},
+    },
+};
+
+/// The wait of one worker, and the messages that its jobs must not overtake.
+pub struct IdleWait {
+    slot: JsCell<Slot>,
+    unread: AtomicUsize,
+}
+
+struct Slot {
+    poll: Option<PollHandle>,
+    sink: Option<Sink<Message, WorkerMessage>>,
+    // let go at the close
+    callbacks: Option<Callbacks<WorkerMessage, OneJob>>,
+}
+
+impl IdleWait {
+    /// `on_message` is what the sink calls, too.
+    pub fn new(on_message: &Function<'_, WorkerMessage, ()>, on_job: &Function<'_, OneJob, ()>) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            slot: JsCell::new(Slot {
+                poll: None,
+                sink: None,
+                callbacks: Some(Callbacks::new(on_message, on_job)?),
+            }),
+            unread: AtomicUsize::new(0),
+        }))
+    }
+
+    fn run(&self, env: Env, jobs: Batch) {
+        if self.unread.load(Ordering::Acquire) > 0 {
+            if let Some(Some(sink)) = self.slot.with(|slot| slot.sink.clone()) {
+                self.sending();
+                sink.send(message_of(jobs));
+            }
+            return;
+        }
+        let callbacks = self.slot.with(|slot| slot.callbacks.as_ref()?.borrow(env));
+        let Some(Some(callbacks)) = callbacks else { return };
+        // SAFETY: the event loop called, so this is JavaScript's thread, in the handle scope of the poll handle
+        unsafe {
+            match (jobs.jobs.as_slice(), jobs.extras.as_slice(), jobs.siblings.as_slice()) {
+                ([job], [], []) => callbacks.one(to_arguments(env, &jobs, job)),
+                _ => callbacks.message(to_message(message_of(jobs))),
+            }
+        }
+    }
+}
+
+impl JobShortcut for IdleWait {
+    fn use_sink(&self, sink: Sink<Message, WorkerMessage>) {
+        self.slot.with(|slot| slot.sink = Some(sink));
+    }
+
+    fn sending(&self) {
+        self.unread.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn received(&self) {
+        self.unread.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn watch(self: Arc<Self>, env: Env, lane: WaitLane) -> bool {
+        let polled = Rc::new(PolledLane {
+            lane,
+            wait: Arc::downgrade(&self),
+        });
+        self.slot
+            .with(|slot| {
+                if slot.callbacks.is_none() {
+                    return false;
+                }
+                if let Some(old) = slot.poll.take() {
+                    old.close();
+                }
+                slot.poll = PollHandle::open(env, polled);
+                slot.poll.is_some()
+            })
+            .unwrap_or(false)
+    }
+
+    fn close(&self) {
+        self.slot.with(|slot| {
+            slot.callbacks = None;
+            slot.sink = None;
+            if let Some(poll) = slot.poll.take() {
+                poll.close();
+            }
+        });
+    }
+}
+
+fn message_of(jobs: Batch) -> Message {
+    Message {
+        jobs: Some(jobs),
+        ..Message::default()
+    }
+}
+
+/// Arguments of [`OneJob`].
+/// # Safety
+/// On the environment's thread, inside a handle scope.
+unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 8]> {
+    let env = env.raw();
+    let name = &batch.text[..job.name_len.unwrap_or(0) as usize];
+    let options = batch.options.first().map_or("{}", |options| &options.text);
+    // SAFETY: the caller's promise
+    unsafe {
+        Ok([
+            u32::to_napi_value(env, batch.base)?,
+            f64::to_napi_value(env, batch.processed_on as f64)?,
+            f64::to_napi_value(env, batch.claim as f64)?,
+            f64::to_napi_value(env, job.number as f64)?,
+            u32::to_napi_value(env, units_of(name) as u32)?,
+            f64::to_napi_value(env, job.timestamp as f64)?,
+            <&str>::to_napi_value(env, &batch.text)?,
+            <&str>::to_napi_value(env, options)?,
+        ])
+    }
+}
+
+struct PolledLane {
+    lane: WaitLane,
+    wait: Weak<IdleWait>,
+}
+
+impl Polled for PolledLane {
+    fn fd(&self) -> RawFd {
+        self.lane.fd()
+    }
+
+    fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
+        let wait = self.wait.upgrade();
+        let usable = self.lane.ready(|jobs| {
+            if let Some(wait) = &wait {
+                wait.run(env, jobs);
+            }
+        });
+        if !usable {
+            poll.close();
+        }
+    }
+}
+
+// nobody reads what comes any more
+impl Drop for PolledLane {
+    fn drop(&mut self) {
+        self.lane.close();
+    }
+}

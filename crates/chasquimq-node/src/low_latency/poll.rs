@@ -1,0 +1,103 @@
+//! Sockets that libuv polls on JavaScript's thread: what they bring needs no other thread.
+
+use std::{
+    ffi::{c_int, c_void},
+    os::fd::RawFd,
+    ptr,
+    rc::Rc,
+};
+
+use napi::{sys, Env};
+
+use super::uv::{Handle, Kind, Uv};
+
+// uv_poll_event bits: part of libuv's stable ABI
+const UV_READABLE: c_int = 1;
+const UV_WRITABLE: c_int = 2;
+
+/// What to poll a socket for, or what it is ready for.
+#[derive(Debug, Clone, Copy)]
+pub struct Events {
+    /// Reading.
+    pub read: bool,
+    /// Writing.
+    pub write: bool,
+}
+
+/// Owner of a polled socket.
+pub trait Polled {
+    /// The socket; open as long as this value.
+    fn fd(&self) -> RawFd;
+    /// The socket is ready, or broken. On JavaScript's thread, inside a handle scope.
+    fn ready(&self, env: Env, poll: &PollHandle, events: Events);
+}
+
+/// A socket that this thread's event loop polls, until it is closed. All of it happens on that thread.
+#[derive(Clone)]
+pub struct PollHandle {
+    handle: Rc<Handle<Rc<dyn Polled>>>,
+}
+
+impl PollHandle {
+    /// Whether this runtime can poll sockets.
+    pub fn is_possible(env: Env) -> bool {
+        Uv::of(env).is_some()
+    }
+
+    /// Polls a socket for reading. `None` when the event loop cannot take it.
+    pub fn open(env: Env, polled: Rc<dyn Polled>) -> Option<Self> {
+        let fd = polled.fd();
+        // SAFETY: the descriptor is open as long as its owner, which the handle keeps
+        let init = |uv: &Uv, uv_loop, raw| unsafe { (uv.poll_init)(uv_loop, raw, fd) };
+        let poll = Self {
+            handle: Handle::open(env, Kind::Poll, polled, init)?,
+        };
+        if !poll.start(UV_READABLE) {
+            poll.close();
+            return None;
+        }
+        Some(poll)
+    }
+
+    /// Changes what the socket is polled for.
+    pub fn poll_for(&self, events: Events) {
+        let mut bits = 0;
+        if events.read {
+            bits |= UV_READABLE;
+        }
+        if events.write {
+            bits |= UV_WRITABLE;
+        }
+        self.start(bits);
+    }
+
+    fn start(&self, bits: c_int) -> bool {
+        // SAFETY: it is a poll handle
+        unsafe { self.handle.with(|uv, raw| (uv.poll_start)(raw, bits, ready)) }
+    }
+
+    /// Polls no more. Once is enough.
+    pub fn close(&self) {
+        self.handle.close();
+    }
+}
+
+unsafe extern "C" fn ready(raw: *mut c_void, status: c_int, events: c_int) {
+    // SAFETY: libuv calls this on its thread with a handle of `PollHandle::open`, which stays while JavaScript runs, inside a handle scope
+    unsafe {
+        let Some(handle) = Handle::<Rc<dyn Polled>>::of(raw) else {
+            return;
+        };
+        let poll = PollHandle { handle };
+        // a socket that failed says why when it is read
+        let events = Events {
+            read: status != 0 || events & UV_READABLE != 0,
+            write: status == 0 && events & UV_WRITABLE != 0,
+        };
+        let env = poll.handle.env();
+        let mut scope = ptr::null_mut();
+        sys::napi_open_handle_scope(env, &mut scope);
+        poll.handle.owner().ready(Env::from_raw(env), &poll, events);
+        sys::napi_close_handle_scope(env, scope);
+    }
+}

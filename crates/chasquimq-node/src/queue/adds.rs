@@ -1,0 +1,306 @@
+//! A queue's adds: packed on JavaScript's thread, sent by the engine, answered in batches.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, Weak,
+    },
+};
+
+use chasquimq::{add::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
+use napi::{bindgen_prelude::Function, Env, Result};
+use tokio::sync::Notify;
+
+use super::messages::{to_added_message, QueueMessage};
+use crate::{error::to_parts, sink::Sink, text::Pieces};
+
+const CACHED_OPTIONS: usize = 1024;
+
+/// A faster way for adds than the engine's connection. All of it happens on JavaScript's thread.
+pub trait AddShortcut: Send + Sync {
+    /// Sends a call, and sees to its answer; gives back what is to go by the engine.
+    fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call>;
+    /// Leaves what was not answered to the engine.
+    fn close(&self, adds: &Arc<Adds>);
+}
+
+/// What a queue tells JavaScript's thread.
+pub enum ToJs {
+    /// Adds were answered.
+    Added,
+    /// Something happened to the connection.
+    Connection(ConnectionEvent),
+    /// Work that only this thread may do.
+    Run(Box<dyn FnOnce(Env) + Send>),
+    /// The shortcut is to close.
+    CloseShortcut,
+}
+
+/// The adds of one queue.
+pub struct Adds {
+    queue: Arc<Queue>,
+    sink: Sink<ToJs, QueueMessage>,
+    // let go at the close: it holds the engine's files open
+    engine: Mutex<Option<tokio::runtime::Handle>>,
+    answers: Mutex<Vec<(u32, chasquimq::Result<Added>)>>,
+    options: Mutex<HashMap<String, Arc<JobOptions>>>,
+    pending: Pending,
+    shortcut: Option<Box<dyn AddShortcut>>,
+}
+
+/// Adds that were not answered: all of them, for which a close waits, and those of the engine's.
+#[derive(Default)]
+struct Pending {
+    all: AtomicU64,
+    engine: AtomicU64,
+    none: Notify,
+}
+
+impl Pending {
+    fn begin(&self) {
+        self.all.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn end(&self, count: u64) {
+        if self.all.fetch_sub(count, Ordering::AcqRel) == count {
+            self.none.notify_waiters();
+        }
+    }
+
+    async fn wait_for_none(&self) {
+        loop {
+            let mut none = std::pin::pin!(self.none.notified());
+            none.as_mut().enable();
+            if self.all.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
+/// A call under way that a close waits for.
+pub struct Hold(Arc<Adds>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.pending.end(1);
+    }
+}
+
+impl Adds {
+    /// `make` makes the queue, which reports through the sink.
+    pub fn new(
+        env: &Env,
+        on_message: &Function<'_, QueueMessage, ()>,
+        shortcut: Option<Box<dyn AddShortcut>>,
+        engine: tokio::runtime::Handle,
+        make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
+    ) -> Result<Arc<Self>> {
+        let env = *env;
+        let mut made = Ok(());
+        let adds = Arc::new_cyclic(|adds: &Weak<Self>| {
+            let weak = adds.clone();
+            let sink = Sink::new(on_message, move |message| {
+                Ok(weak.upgrade().map(|adds| adds.tell(env, message)).unwrap_or_default())
+            });
+            let sink = sink.unwrap_or_else(|error| {
+                made = Err(error);
+                Sink::none()
+            });
+            Self {
+                queue: Arc::new(make(sink.clone())),
+                sink,
+                engine: Mutex::new(Some(engine)),
+                answers: Mutex::default(),
+                options: Mutex::default(),
+                pending: Pending::default(),
+                shortcut,
+            }
+        });
+        made.map(|()| adds)
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Keeps a close waiting until it is dropped.
+    pub fn hold(self: &Arc<Self>) -> Hold {
+        self.pending.begin();
+        Hold(self.clone())
+    }
+
+    /// Adds a job; the answer comes as a message, or as plain values.
+    pub fn add_one(self: &Arc<Self>, request: u32, now_ms: u64, name: &str, data: &str, opts: Option<&str>) {
+        let batch = self.parse_options(opts.unwrap_or("{}")).map(|options| {
+            AddBatch::one(
+                now_ms,
+                NewJob {
+                    name,
+                    data,
+                    options: &options,
+                },
+            )
+        });
+        self.send(request, batch);
+    }
+
+    /// Adds jobs; the answer comes as a message.
+    pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) {
+        self.send(request, self.pack(now_ms, text, layout, opts));
+    }
+
+    fn send(self: &Arc<Self>, request: u32, batch: chasquimq::Result<AddBatch>) {
+        self.pending.begin();
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => return self.answer(request, Err(error)),
+        };
+        let call = self.queue.producer().begin(batch);
+        let left = match &self.shortcut {
+            Some(shortcut) => shortcut.send(self, request, call),
+            None => Some(call),
+        };
+        if let Some(call) = left {
+            self.send_by_engine(vec![(request, call)]);
+        }
+    }
+
+    fn pack(&self, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
+        let options = opts
+            .iter()
+            .map(|text| self.parse_options(text))
+            .collect::<chasquimq::Result<Vec<_>>>()?;
+        let mut pieces = Pieces::new(text);
+        let jobs = layout.chunks_exact(3).filter_map(|job| {
+            let (name, data) = (pieces.next(job[0] as usize), pieces.next(job[1] as usize));
+            options
+                .get(job[2] as usize)
+                .map(|options| NewJob { name, data, options })
+        });
+        Ok(AddBatch::pack(now_ms, jobs))
+    }
+
+    fn parse_options(&self, text: &str) -> chasquimq::Result<Arc<JobOptions>> {
+        let Ok(mut known) = self.options.lock() else {
+            return JobOptions::parse(text).map(Arc::new);
+        };
+        if let Some(options) = known.get(text) {
+            return Ok(options.clone());
+        }
+        let options = Arc::new(JobOptions::parse(text)?);
+        if options.job_id.is_none() && options.deduplication.is_none() {
+            if known.len() >= CACHED_OPTIONS {
+                known.clear();
+            }
+            known.insert(text.to_owned(), options.clone());
+        }
+        Ok(options)
+    }
+
+    /// Sends calls one after the other over the engine's connection, in the order they were made.
+    pub fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+        let count = calls.len() as u64;
+        if count == 0 {
+            return;
+        }
+        self.pending.engine.fetch_add(count, Ordering::AcqRel);
+        let adds = self.clone();
+        let Some(engine) = self.engine() else {
+            // closed: nobody waits for these any more
+            self.pending.engine.fetch_sub(count, Ordering::AcqRel);
+            self.pending.end(count);
+            return;
+        };
+        engine.spawn(async move {
+            for (request, call) in calls {
+                let producer = adds.queue.producer();
+                let added = producer.send(&call).await;
+                producer.end(&call, &added);
+                adds.pending.engine.fetch_sub(1, Ordering::AcqRel);
+                adds.answer(request, added);
+            }
+        });
+    }
+
+    /// Whether the engine has adds that were not answered.
+    pub fn is_engine_busy(&self) -> bool {
+        self.pending.engine.load(Ordering::Acquire) > 0
+    }
+
+    /// Where the engine's tasks run; `None` once closed.
+    pub fn engine(&self) -> Option<tokio::runtime::Handle> {
+        self.engine.lock().ok().and_then(|engine| engine.clone())
+    }
+
+    fn let_engine_go(&self) {
+        if let Ok(mut engine) = self.engine.lock() {
+            engine.take();
+        }
+    }
+
+    fn answer(&self, request: u32, added: chasquimq::Result<Added>) {
+        let first = self.answers.lock().is_ok_and(|mut answers| {
+            answers.push((request, added));
+            answers.len() == 1
+        });
+        // one call takes all answers that are there by then
+        if first {
+            self.sink.send(ToJs::Added);
+        }
+        self.pending.end(1);
+    }
+
+    /// Notes that a shortcut's calls were answered.
+    pub fn answered(&self, count: u64) {
+        self.pending.end(count);
+    }
+
+    /// Has JavaScript's thread do something, unless it is closed.
+    pub fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) {
+        self.sink.send(ToJs::Run(work));
+    }
+
+    /// Waits for adds under way, then closes.
+    pub async fn finish(&self) {
+        if self.queue.is_connected() {
+            self.pending.wait_for_none().await;
+            self.queue.forget_adds().await;
+        }
+        self.queue.close();
+        self.sink.send(ToJs::CloseShortcut);
+        self.sink.close();
+        self.let_engine_go();
+    }
+
+    /// Closes at once; on JavaScript's thread.
+    pub fn stop(self: &Arc<Self>) {
+        self.queue.close();
+        self.close_shortcut();
+        self.sink.close();
+        self.let_engine_go();
+    }
+
+    fn close_shortcut(self: &Arc<Self>) {
+        if let Some(shortcut) = &self.shortcut {
+            shortcut.close(self);
+        }
+    }
+
+    fn tell(self: &Arc<Self>, env: Env, message: ToJs) -> QueueMessage {
+        let mut told = QueueMessage::default();
+        match message {
+            ToJs::Added => {
+                let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
+                return to_added_message(answers.unwrap_or_default());
+            }
+            ToJs::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
+            ToJs::Run(work) => work(env),
+            ToJs::CloseShortcut => self.close_shortcut(),
+        }
+        told
+    }
+}

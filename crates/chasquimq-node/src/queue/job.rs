@@ -1,0 +1,89 @@
+//! A job as JavaScript reads it.
+
+use chasquimq::{scheduler_of, Job, Parent};
+use napi_derive::napi;
+
+/// Everything about one job; JSON texts where BullMQ has values.
+#[napi(object)]
+pub struct NativeJob {
+    /// Id.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// Data, JSON text.
+    pub data: String,
+    /// Options, JSON text.
+    pub opts: String,
+    /// Creation time, epoch ms.
+    pub timestamp: f64,
+    /// JSON text.
+    pub progress: Option<String>,
+    /// JSON text.
+    pub returnvalue: Option<String>,
+    /// JSON array of texts.
+    pub stacktrace: Option<String>,
+    /// Message of the last error.
+    pub failed_reason: Option<String>,
+    /// Reason to fail it when a worker has it.
+    pub deferred_failure: Option<String>,
+    /// Current delay, ms.
+    pub delay: Option<f64>,
+    /// Priority; 0 = none.
+    pub priority: Option<f64>,
+    /// Times it became active.
+    pub attempts_started: Option<u32>,
+    /// Tries that ended.
+    pub attempts_made: Option<u32>,
+    /// Times it stalled.
+    pub stalled_counter: Option<u32>,
+    /// Last activation, epoch ms.
+    pub processed_on: Option<f64>,
+    /// Last finish, epoch ms.
+    pub finished_on: Option<f64>,
+    /// Worker name.
+    pub processed_by: Option<String>,
+    /// Key of its parent.
+    pub parent_key: Option<String>,
+    /// Its parent, JSON text.
+    pub parent: Option<String>,
+    /// Deduplication id.
+    pub deduplication_id: Option<String>,
+    /// Scheduler id.
+    pub repeat_job_key: Option<String>,
+}
+
+impl From<Job> for NativeJob {
+    fn from(job: Job) -> Self {
+        let repeat_job_key = scheduler_of(&job.id, &job.body.options).map(str::to_owned);
+        let vitals = job.vitals;
+        Self {
+            id: job.id,
+            name: job.body.name,
+            data: job.body.data,
+            opts: job.body.options,
+            timestamp: job.body.timestamp as f64,
+            progress: vitals.progress,
+            returnvalue: vitals.returnvalue,
+            stacktrace: vitals.stacktrace,
+            failed_reason: vitals.failed_reason,
+            deferred_failure: vitals.deferred_failure,
+            delay: Some(job.delay_ms as f64),
+            priority: Some(job.priority as f64),
+            attempts_started: Some(vitals.attempts_started),
+            attempts_made: Some(vitals.attempts_made),
+            stalled_counter: Some(vitals.stalled_counter),
+            processed_on: vitals.processed_on.map(|ms| ms as f64),
+            finished_on: vitals.finished_on.map(|ms| ms as f64),
+            processed_by: vitals.processed_by,
+            parent_key: vitals.parent.as_ref().map(Parent::key),
+            parent: vitals.parent.as_ref().map(Parent::to_json),
+            deduplication_id: vitals.deduplication_id,
+            repeat_job_key,
+        }
+    }
+}
+
+/// The same of many.
+pub fn to_jobs(jobs: Vec<Job>) -> Vec<NativeJob> {
+    jobs.into_iter().map(NativeJob::from).collect()
+}

@@ -1,0 +1,181 @@
+//! Jobs taken and ended by hand: one a call. See `src/manual.ts`.
+
+use chasquimq::{
+    millis,
+    worker::{Ending, Failure, FailureState, HandEnd, HandStep, HandStepped},
+    Error, JobOptions, Keep, RateLimit,
+};
+use napi::{bindgen_prelude::Object, Env, Result};
+use napi_derive::napi;
+
+use super::{job::NativeJob, NativeQueue};
+use crate::worker::options::{to_duration, NativeRateLimit};
+
+/// A step by hand.
+#[napi(object)]
+pub struct NativeHandStep {
+    /// The caller's clock.
+    pub now: f64,
+    /// Holds the jobs.
+    pub token: String,
+    /// Take the next job.
+    pub fetch: bool,
+    /// Shown as `processedBy`.
+    pub worker_name: Option<String>,
+    /// Lease of the job taken, ms.
+    pub lock_duration: f64,
+    /// The worker's limiter.
+    pub limiter: Option<NativeRateLimit>,
+    /// The job that ends.
+    pub ended: Option<NativeHandEnd>,
+}
+
+/// How a job ended.
+#[napi(object)]
+pub struct NativeHandEnd {
+    /// The job.
+    pub id: String,
+    /// Its options, JSON text.
+    pub opts: String,
+    /// Tries that ended before.
+    pub attempts_made: u32,
+    /// Times it became active.
+    pub attempts_started: u32,
+    /// Starts a job may have.
+    pub max_started_attempts: Option<u32>,
+    /// Minutes for which its end is counted.
+    pub metrics_minutes: Option<u32>,
+    /// JSON of the worker's retention.
+    pub keep: Option<String>,
+    /// Its result, JSON text, if it completed with one.
+    pub result: Option<String>,
+    /// How it failed, if it did not complete.
+    pub failed: Option<NativeFailedTry>,
+}
+
+/// A try that failed.
+#[napi(object)]
+pub struct NativeFailedTry {
+    /// Message of the error.
+    pub reason: Option<String>,
+    /// JSON array of texts.
+    pub stacktrace: String,
+    /// No further tries.
+    pub unrecoverable: bool,
+    /// Pause by a strategy of the user's, ms.
+    pub delay: Option<f64>,
+}
+
+/// What became of a failed try.
+#[napi(object)]
+pub struct NativeFailure {
+    /// Where the job went.
+    #[napi(ts_type = "'failed' | 'delayed' | 'waiting'")]
+    pub state: String,
+    /// Tries that ended.
+    pub attempts_made: u32,
+    /// Pause before the next try, ms.
+    pub delay: Option<f64>,
+}
+
+/// What a step by hand did.
+#[napi(object)]
+pub struct NativeHandStepped {
+    /// The job taken.
+    pub job: Option<NativeJob>,
+    /// Jobs may wait, and must not start now.
+    pub gated: bool,
+    /// No job may start for so long, ms.
+    pub limited: f64,
+    /// When the next job is due.
+    pub next_due: Option<f64>,
+    /// What became of a failed try.
+    pub failure: Option<NativeFailure>,
+}
+
+/// A job's lock.
+#[napi(object)]
+pub struct NativeLock {
+    /// The job.
+    pub id: String,
+    /// Who holds it.
+    pub token: String,
+}
+
+#[napi]
+impl NativeQueue {
+    /// Ends a job by hand, or takes one, or both.
+    #[napi(ts_return_type = "Promise<NativeHandStepped>")]
+    pub fn step_by_hand<'env>(&self, env: &'env Env, step: NativeHandStep) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(to_stepped(queue.step_by_hand(to_step(step)?).await?))
+        })
+    }
+
+    /// Extends locks; gives the ids of jobs whose tokens do not hold them.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn extend_locks<'env>(&self, env: &'env Env, locks: Vec<NativeLock>, duration: f64) -> Result<Object<'env>> {
+        let locks: Vec<(String, String)> = locks.into_iter().map(|lock| (lock.id, lock.token)).collect();
+        self.call(env, async move |queue| {
+            queue.extend_locks(&locks, millis(duration)).await
+        })
+    }
+}
+
+fn to_step(step: NativeHandStep) -> std::result::Result<HandStep, Error> {
+    Ok(HandStep {
+        now_ms: step.now as u64,
+        token: step.token,
+        fetch: step.fetch,
+        worker_name: step.worker_name.unwrap_or_default(),
+        lock_duration: to_duration(step.lock_duration),
+        limiter: step.limiter.map(RateLimit::from),
+        ended: step.ended.map(to_end).transpose()?,
+    })
+}
+
+fn to_end(ended: NativeHandEnd) -> std::result::Result<HandEnd, Error> {
+    let options = JobOptions::parse(&ended.opts)?;
+    Ok(HandEnd {
+        id: ended.id,
+        options,
+        attempts_made: ended.attempts_made,
+        attempts_started: ended.attempts_started,
+        max_started_attempts: ended.max_started_attempts,
+        metrics_minutes: ended.metrics_minutes.unwrap_or(0),
+        keep: ended.keep.map_or(Keep::ALL, |text| Keep::from_text(&text)),
+        ending: ended.failed.map_or(Ok(ended.result), |failed| Err(to_ending(failed))),
+    })
+}
+
+fn to_stepped(stepped: HandStepped) -> NativeHandStepped {
+    NativeHandStepped {
+        job: stepped.job.map(|job| NativeJob::from(*job)),
+        gated: stepped.gated,
+        limited: stepped.limited_ms as f64,
+        next_due: stepped.next_due_ms.map(|ms| ms as f64),
+        failure: stepped.failure.map(to_failure),
+    }
+}
+
+fn to_ending(failed: NativeFailedTry) -> Ending {
+    Ending::Failed {
+        reason: failed.reason.map(Into::into),
+        stacktrace: Some(failed.stacktrace.into()),
+        unrecoverable: failed.unrecoverable,
+        delay_ms: failed.delay,
+    }
+}
+
+fn to_failure(failure: Failure) -> NativeFailure {
+    let (state, delay) = match failure.state {
+        FailureState::Failed => ("failed", None),
+        FailureState::Delayed(ms) => ("delayed", Some(ms as f64)),
+        FailureState::Waiting => ("waiting", None),
+    };
+    NativeFailure {
+        state: state.to_owned(),
+        attempts_made: failure.attempts_made,
+        delay,
+    }
+}

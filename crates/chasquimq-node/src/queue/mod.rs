@@ -1,0 +1,125 @@
+//! `NativeQueue`: a queue's adds and its commands.
+
+pub mod adds;
+mod bulk;
+mod by_id;
+mod children;
+mod flows;
+mod job;
+mod lists;
+mod logs;
+mod manual;
+pub mod messages;
+mod metrics;
+mod schedulers;
+mod settings;
+
+use std::{future::Future, sync::Arc};
+
+use chasquimq::{Keys, Queue};
+use napi::{
+    bindgen_prelude::{Function, Object, ToNapiValue, Uint32Array},
+    Env, Result,
+};
+use napi_derive::napi;
+
+use self::{
+    adds::{Adds, ToJs},
+    messages::{OneAdded, QueueMessage},
+};
+use crate::{
+    connection::NativeConnection,
+    low_latency,
+    runtime::{Held, Runtime},
+};
+
+/// What a queue is made from.
+#[napi(object)]
+pub struct NativeQueueOptions {
+    /// Queue name.
+    pub name: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// Server.
+    pub connection: NativeConnection,
+    /// Accept any server version.
+    pub skip_version_check: Option<bool>,
+}
+
+/// One queue. See `src/queue.ts`.
+#[napi]
+pub struct NativeQueue {
+    adds: Arc<Adds>,
+    runtime: Held,
+}
+
+#[napi]
+impl NativeQueue {
+    /// Makes a queue; nothing is connected yet.
+    #[napi(constructor)]
+    pub fn new(
+        env: Env,
+        options: NativeQueueOptions,
+        #[napi(ts_arg_type = "(message: QueueMessage) => void")] on_message: Function<'_, QueueMessage, ()>,
+        #[napi(ts_arg_type = "(request: number, first: number) => void")] on_added: Function<'_, OneAdded, ()>,
+    ) -> Result<Self> {
+        let runtime = Runtime::shared()?;
+        let shortcut = low_latency::for_adds(&on_message, &on_added)?;
+        let adds = Adds::new(&env, &on_message, shortcut, runtime.handle(), |sink| {
+            Queue::new(
+                options.connection.to_options(options.skip_version_check),
+                Keys::new(&options.prefix, &options.name),
+                move |event| sink.send(ToJs::Connection(event)),
+            )
+        })?;
+        Ok(Self {
+            adds,
+            runtime: Held::new(runtime),
+        })
+    }
+
+    /// A promise of what the engine answers.
+    fn call<'env, T, F>(&self, env: &'env Env, work: impl FnOnce(Arc<Queue>) -> F) -> Result<Object<'env>>
+    where
+        F: Future<Output = chasquimq::Result<T>> + Send + 'static,
+        T: ToNapiValue + Send + 'static,
+    {
+        self.runtime.get()?.promise(env, work(self.adds.queue().clone()))
+    }
+
+    /// Resolves when connected.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |queue| queue.ready().await)
+    }
+
+    /// Waits for adds under way, then closes.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let adds = self.adds.clone();
+        self.runtime.close(env, async move { adds.finish().await })
+    }
+
+    /// Closes at once.
+    #[napi]
+    pub fn disconnect(&self) {
+        self.adds.stop();
+        self.runtime.let_go();
+    }
+
+    /// Adds one job, without options unless they are given; answered by `onAdded`, or by a message.
+    #[napi]
+    pub fn add_one(&self, request: u32, now: f64, name: String, data: String, opts: Option<String>) -> Result<()> {
+        self.runtime.get()?;
+        self.adds.add_one(request, now as u64, &name, &data, opts.as_deref());
+        Ok(())
+    }
+
+    /// Adds jobs in one atomic batch; answered by a message with the same request number.
+    #[napi]
+    pub fn add(&self, request: u32, now: f64, text: String, layout: Uint32Array, opts: Vec<String>) -> Result<()> {
+        self.runtime.get()?;
+        self.adds.add(request, now as u64, &text, &layout, &opts);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Jobs that became active together, as JavaScript reads them: in a few long texts and arrays, because each value costs.
+
+use std::sync::Arc;
+
+use chasquimq::{
+    scheduler_of,
+    worker::{Batch, BatchJob, Siblings},
+    JobOptions,
+};
+use napi::bindgen_prelude::Float64Array;
+use napi_derive::napi;
+
+use crate::text::units_of;
+
+/// Bytes of jobs that lie in one text at most, unless a single job has more.
+const LONGEST_TEXT: usize = 64 << 20;
+
+/// Jobs that became active together.
+#[napi(object)]
+pub struct NativeBatch {
+    /// Handle of the first.
+    pub base: u32,
+    /// Number of jobs.
+    pub count: u32,
+    /// When they became active.
+    pub processed_on: f64,
+    /// The taking that made them active, of which their tokens tell.
+    pub claim: f64,
+    /// Names and data, back to back.
+    pub text: String,
+    /// Texts that follow it, of whole jobs each, where all are longer together than a string may be.
+    pub more: Option<Vec<String>>,
+    /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
+    /// first, second... of the siblings).
+    pub layout: Float64Array,
+    /// Option texts.
+    pub opts: Vec<String>,
+    /// Jobs with a record.
+    pub extras: Vec<NativeJobExtra>,
+    /// Children in frames, by their parents.
+    pub siblings: Vec<NativeSiblings>,
+}
+
+/// Children of one parent in a frame.
+#[napi(object)]
+pub struct NativeSiblings {
+    /// What their ids begin with; the number of each follows, in twelve hexadecimal digits.
+    pub ids: String,
+    /// Key of their parent.
+    pub parent_key: String,
+    /// Their parent, JSON text.
+    pub parent: String,
+}
+
+/// What is known of a job with a record.
+#[napi(object)]
+pub struct NativeJobExtra {
+    /// Id.
+    pub id: Option<String>,
+    /// JSON text.
+    pub progress: Option<String>,
+    /// JSON text.
+    pub returnvalue: Option<String>,
+    /// JSON array of texts.
+    pub stacktrace: Option<String>,
+    /// Message of the last error.
+    pub failed_reason: Option<String>,
+    /// Fail it at once, with this.
+    pub deferred_failure: Option<String>,
+    /// Current delay, ms.
+    pub delay: Option<f64>,
+    /// Priority; 0 = none.
+    pub priority: Option<f64>,
+    /// Times it became active.
+    pub attempts_started: Option<u32>,
+    /// Tries that ended.
+    pub attempts_made: Option<u32>,
+    /// Times it stalled.
+    pub stalled_counter: Option<u32>,
+    /// Last finish, epoch ms.
+    pub finished_on: Option<f64>,
+    /// Name of the worker that had it before.
+    pub processed_by: Option<String>,
+    /// Key of its parent.
+    pub parent_key: Option<String>,
+    /// Its parent, JSON text.
+    pub parent: Option<String>,
+    /// Deduplication id.
+    pub deduplication_id: Option<String>,
+    /// Scheduler id.
+    pub repeat_job_key: Option<String>,
+}
+
+/// A batch as JavaScript reads it.
+pub fn to_batch(mut batch: Batch) -> NativeBatch {
+    let ascii = batch.text.is_ascii();
+    let mut layout = Vec::with_capacity(batch.jobs.len() * 6);
+    let mut at = 0;
+    let mut units = |bytes: u32| {
+        let piece = &batch.text[at..at + bytes as usize];
+        at += bytes as usize;
+        (if ascii { piece.len() } else { units_of(piece) }) as f64
+    };
+    for job in &batch.jobs {
+        layout.push(if job.number == 0 { f64::NAN } else { job.number as f64 });
+        layout.push(job.name_len.map_or(-1.0, &mut units));
+        layout.push(units(job.data_len));
+        layout.push(f64::from(job.options));
+        layout.push(job.timestamp as f64);
+        layout.push(match (job.extra, job.siblings) {
+            (Some(extra), _) => f64::from(extra),
+            (None, Some(siblings)) => -2.0 - f64::from(siblings),
+            (None, None) => -1.0,
+        });
+    }
+    let more = more_texts(&mut batch);
+    NativeBatch {
+        base: batch.base,
+        count: batch.jobs.len() as u32,
+        processed_on: batch.processed_on as f64,
+        claim: batch.claim as f64,
+        layout: Float64Array::new(layout),
+        opts: batch.options.iter().map(|options| options.text.clone()).collect(),
+        extras: to_extras(batch.extras, &batch.jobs, &batch.options),
+        siblings: batch.siblings.into_iter().filter_map(to_siblings).collect(),
+        more,
+        text: batch.text,
+    }
+}
+
+/// Cuts the text behind a job where it grows too long for one string of V8's: gives what follows.
+fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
+    if batch.text.len() <= LONGEST_TEXT {
+        return None;
+    }
+    let (mut cuts, mut from, mut at) = (Vec::new(), 0, 0);
+    for job in &batch.jobs {
+        let end = at + (job.name_len.unwrap_or(0) + job.data_len) as usize;
+        if at > from && end - from > LONGEST_TEXT {
+            cuts.push(at);
+            from = at;
+        }
+        at = end;
+    }
+    let mut more: Vec<String> = cuts.iter().rev().map(|&cut| batch.text.split_off(cut)).collect();
+    more.reverse();
+    Some(more)
+}
+
+fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {
+    let parent = siblings.vitals.parent?;
+    Some(NativeSiblings {
+        ids: siblings.ids.to_string(),
+        parent_key: parent.key(),
+        parent: parent.to_json(),
+    })
+}
+
+fn to_extras(
+    extras: Vec<chasquimq::worker::Extra>,
+    jobs: &[BatchJob],
+    options: &[Arc<JobOptions>],
+) -> Vec<NativeJobExtra> {
+    let with_extra = jobs.iter().filter(|job| job.extra.is_some());
+    let mut parents = Parents::default();
+    extras
+        .into_iter()
+        .zip(with_extra)
+        .map(|(extra, job)| {
+            let repeat_job_key = scheduler_of(&extra.id, &options[job.options as usize].text).map(str::to_owned);
+            NativeJobExtra {
+                repeat_job_key,
+                ..to_extra(extra, job.number > 0, &mut parents)
+            }
+        })
+        .collect()
+}
+
+/// Siblings mostly come one behind the other: the texts of their parent are made once.
+#[derive(Default)]
+struct Parents {
+    last: Option<(chasquimq::Parent, String, String)>,
+}
+
+impl Parents {
+    /// Its key, and the reference to it as JSON text.
+    fn texts_of(&mut self, parent: chasquimq::Parent) -> (String, String) {
+        match &self.last {
+            Some((last, key, json)) if *last == parent => (key.clone(), json.clone()),
+            _ => {
+                let (key, json) = (parent.key(), parent.to_json());
+                self.last = Some((parent, key.clone(), json.clone()));
+                (key, json)
+            }
+        }
+    }
+}
+
+/// What differs from a job that starts for the first time.
+fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Parents) -> NativeJobExtra {
+    let vitals = extra.vitals;
+    let (parent_key, parent) = vitals.parent.map(|parent| parents.texts_of(parent)).unzip();
+    NativeJobExtra {
+        id: (!is_numbered).then_some(extra.id),
+        progress: vitals.progress,
+        returnvalue: vitals.returnvalue,
+        stacktrace: vitals.stacktrace,
+        failed_reason: vitals.failed_reason,
+        deferred_failure: vitals.deferred_failure,
+        delay: None,
+        priority: vitals
+            .priority
+            .filter(|priority| *priority != 0)
+            .map(|priority| priority as f64),
+        attempts_started: (vitals.attempts_started != 1).then_some(vitals.attempts_started),
+        attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
+        stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
+        finished_on: vitals.finished_on.map(|ms| ms as f64),
+        processed_by: vitals.processed_by,
+        parent_key,
+        parent,
+        deduplication_id: vitals.deduplication_id,
+        repeat_job_key: None,
+    }
+}

@@ -1,0 +1,103 @@
+//! What a worker tells JavaScript.
+
+use chasquimq::worker::{Failure, FailureState, Message};
+use napi::bindgen_prelude::{Float64Array, FnArgs};
+use napi_derive::napi;
+
+use super::batch::{to_batch, NativeBatch};
+use crate::error::{to_parts, NativeError};
+
+/// A plain job that became active alone: its handle, when it became active, its number, UTF-16 units of its name, its creation time,
+/// its name and data, its options.
+pub type OneJob = FnArgs<(u32, f64, f64, f64, u32, f64, String, String)>;
+
+/// What a worker tells.
+#[napi(object)]
+#[derive(Default)]
+pub struct WorkerMessage {
+    /// Jobs to run.
+    pub jobs: Option<NativeBatch>,
+    /// Every flush up to this one is recorded.
+    pub flushed: Option<u32>,
+    /// Outcomes that were refused.
+    pub rejected: Option<Vec<NativeRejected>>,
+    /// What became of failed tries. Four numbers a job: handle, state (0 failed, 1 delayed, 2 waiting), tries that ended, pause before the next
+    /// try in ms.
+    pub failures: Option<Float64Array>,
+    /// `finishedOn` of what ended.
+    pub finished_on: Option<f64>,
+    /// Nothing was left.
+    pub drained: Option<bool>,
+    /// Ids brought back.
+    pub stalled: Option<Vec<String>>,
+    /// Hand back what did not start.
+    pub give_back: Option<bool>,
+    /// Call `tick`.
+    pub clock: Option<bool>,
+    /// The lease was not renewed in time.
+    pub lease_lost: Option<bool>,
+    /// Something failed that is not the connection.
+    pub error: Option<NativeError>,
+    /// Connecting failed.
+    pub connection_error: Option<NativeError>,
+    /// An open connection broke.
+    pub closed: Option<bool>,
+    /// A server that runs full deletes jobs, by this policy.
+    pub eviction: Option<String>,
+}
+
+/// A refused outcome.
+#[napi(object)]
+pub struct NativeRejected {
+    /// The job.
+    pub handle: u32,
+    /// Why.
+    pub error: NativeError,
+}
+
+/// A message as JavaScript reads it.
+pub fn to_message(message: Message) -> WorkerMessage {
+    let finished_on = message.finished_on as f64;
+    let (connection_error, closed, eviction) = message.connection.map(to_parts).unwrap_or_default();
+    WorkerMessage {
+        jobs: message.jobs.map(to_batch),
+        flushed: message.flushed,
+        rejected: some(message.rejected.into_iter().map(|rejected| NativeRejected {
+            handle: rejected.handle,
+            error: NativeError::from(&rejected.error),
+        })),
+        failures: (!message.failures.is_empty()).then(|| to_failures(&message.failures)),
+        finished_on: message.flushed.map(|_| finished_on),
+        drained: message.drained.then_some(true),
+        stalled: some(message.stalled.into_iter()),
+        give_back: message.give_back.then_some(true),
+        clock: message.clock.then_some(true),
+        lease_lost: message.lease_lost.then_some(true),
+        error: message.error.as_ref().map(NativeError::from),
+        connection_error,
+        closed,
+        eviction,
+    }
+}
+
+fn to_failures(failures: &[Failure]) -> Float64Array {
+    let mut layout = Vec::with_capacity(failures.len() * 4);
+    for failure in failures {
+        let (state, delay_ms) = match failure.state {
+            FailureState::Failed => (0.0, 0.0),
+            FailureState::Delayed(ms) => (1.0, ms as f64),
+            FailureState::Waiting => (2.0, 0.0),
+        };
+        layout.extend([
+            f64::from(failure.handle),
+            state,
+            f64::from(failure.attempts_made),
+            delay_ms,
+        ]);
+    }
+    Float64Array::new(layout)
+}
+
+fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
+    (values.len() > 0).then(|| values.collect())
+}

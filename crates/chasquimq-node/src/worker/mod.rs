@@ -1,0 +1,225 @@
+//! `NativeWorker`: the engine's worker loop, with JavaScript running the jobs.
+
+mod batch;
+pub mod job_shortcut;
+pub mod messages;
+pub mod options;
+mod outcomes;
+
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock, Weak},
+};
+
+use chasquimq::{worker::Message, Keys, RateLimit, Worker};
+use napi::{
+    bindgen_prelude::{Function, Int32Array, Object, Uint32Array},
+    Env, Result,
+};
+use napi_derive::napi;
+
+use self::{
+    job_shortcut::JobShortcut,
+    messages::{to_message, OneJob, WorkerMessage},
+    options::{to_duration, NativeRateLimit, NativeWorkerOptions},
+    outcomes::{to_flush, NativeOthers},
+};
+use crate::{
+    low_latency,
+    runtime::{Held, Runtime},
+    sink::Sink,
+};
+
+/// One worker. See `src/worker.ts`.
+#[napi]
+pub struct NativeWorker {
+    worker: Arc<Worker>,
+    runtime: Held,
+    sink: Sink<Message, WorkerMessage>,
+    shortcut: Option<Arc<dyn JobShortcut>>,
+}
+
+#[napi]
+impl NativeWorker {
+    /// Makes a worker that fetches nothing yet.
+    #[napi(constructor)]
+    pub fn new(
+        env: &Env,
+        options: NativeWorkerOptions,
+        #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
+        #[napi(
+            ts_arg_type = "(base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
+        )]
+        on_job: Function<'_, OneJob, ()>,
+    ) -> Result<Self> {
+        let runtime = Runtime::shared()?;
+        let handle = runtime.handle();
+        let _on_runtime = handle.enter();
+        let shortcut = low_latency::for_jobs(*env, &on_message, &on_job)?;
+        let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
+        let sink = receive(*env, &on_message, shortcut.clone(), made.clone())?;
+        if let Some(shortcut) = &shortcut {
+            shortcut.use_sink(sink.clone());
+        }
+        let (sender, messages) = (shortcut.clone(), sink.clone());
+        let worker = Arc::new(Worker::new(
+            options.connection.to_options(options.skip_version_check),
+            Keys::new(&options.prefix, &options.name),
+            options.to_options(shortcut.is_some()),
+            Arc::new(move |message| {
+                if let Some(shortcut) = &sender {
+                    shortcut.sending();
+                }
+                messages.send(message);
+            }),
+        ));
+        // the sink is heard on this thread, so not before this
+        let _ = made.set(Arc::downgrade(&worker));
+        Ok(Self {
+            worker,
+            runtime: Held::new(runtime),
+            sink,
+            shortcut,
+        })
+    }
+
+    fn call<'env, F: Future<Output = ()> + Send + 'static>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Arc<Worker>) -> F,
+    ) -> Result<Object<'env>> {
+        let work = work(self.worker.clone());
+        self.runtime.get()?.promise(env, async move {
+            work.await;
+            Ok(())
+        })
+    }
+
+    /// Resolves when both connections are there.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        self.runtime.get()?.promise(env, async move { worker.ready().await })
+    }
+
+    /// Fetches from now on.
+    #[napi]
+    pub fn run(&self, now: f64, fake: bool) {
+        self.worker.fake_clock(fake);
+        self.worker.run(now as u64);
+    }
+
+    /// Fetches no more; resolves when no fetch is under way.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn pause<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        // heard at once, and not when the engine's thread comes to it
+        self.worker.pause();
+        self.call(env, async move |worker| worker.paused().await)
+    }
+
+    /// Changes how many jobs run at once.
+    #[napi]
+    pub fn set_concurrency(&self, concurrency: f64) {
+        self.worker.set_concurrency(concurrency as u32);
+    }
+
+    /// Changes the worker's own rate limit.
+    #[napi]
+    pub fn set_limiter(&self, limiter: Option<NativeRateLimit>) {
+        self.worker.set_limiter(limiter.map(RateLimit::from));
+    }
+
+    /// Reports how jobs ended.
+    #[napi]
+    pub fn finish(
+        &self,
+        flush: u32,
+        now: f64,
+        handles: Uint32Array,
+        lengths: Int32Array,
+        text: String,
+        others: Option<NativeOthers>,
+    ) {
+        self.worker
+            .finish(to_flush(flush, now as u64, (&handles, &lengths), text, others));
+    }
+
+    /// The facade's clock.
+    #[napi]
+    pub fn tick(&self, now: f64, fake: bool) {
+        self.worker.fake_clock(fake);
+        self.worker.tick(now as u64);
+    }
+
+    /// Scans for jobs of lost workers, though nothing is fetched.
+    #[napi]
+    pub fn scan(&self) {
+        self.worker.scan();
+    }
+
+    /// Waits until a job may have come; false when it was stopped.
+    #[napi(ts_return_type = "Promise<boolean>")]
+    pub fn wait_for_job<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        let time = to_duration(ms);
+        let runtime = self.runtime.get()?;
+        runtime.promise(env, async move { Ok(worker.wait_for_job(time).await) })
+    }
+
+    /// Ends every wait for a job.
+    #[napi]
+    pub fn stop_waiting(&self) {
+        self.worker.stop_waiting_by_hand();
+    }
+
+    /// Tells another worker that a job may have come.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn wake_another<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |worker| worker.wake_another().await)
+    }
+
+    /// Stops; with `force` at once.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env, force: bool) -> Result<Object<'env>> {
+        self.close_shortcut();
+        let (worker, sink) = (self.worker.clone(), self.sink.clone());
+        self.runtime.close(env, async move {
+            worker.close(force).await;
+            sink.close();
+        })
+    }
+
+    fn close_shortcut(&self) {
+        if let Some(shortcut) = &self.shortcut {
+            shortcut.close();
+        }
+    }
+}
+
+// A JavaScript thread that ends without a close: what only this thread may let go of, it lets go of now.
+impl Drop for NativeWorker {
+    fn drop(&mut self) {
+        self.close_shortcut();
+    }
+}
+
+/// Messages become calls of `on_message`; lanes go to the shortcut.
+fn receive(
+    env: Env,
+    on_message: &Function<'_, WorkerMessage, ()>,
+    shortcut: Option<Arc<dyn JobShortcut>>,
+    worker: Arc<OnceLock<Weak<Worker>>>,
+) -> Result<Sink<Message, WorkerMessage>> {
+    Sink::new(on_message, move |mut message: Message| {
+        if let Some(shortcut) = &shortcut {
+            shortcut.received();
+            if let Some(lane) = message.lane.take() {
+                let worker = worker.get().and_then(Weak::upgrade);
+                if let Some(worker) = worker.filter(|_| shortcut.clone().watch(env, lane.clone())) {
+                    worker.use_lane(lane);
+                }
+            }
+        }
+        Ok(to_message(message))
+    })
+}

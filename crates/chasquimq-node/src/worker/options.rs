@@ -1,0 +1,103 @@
+//! What a worker is made from.
+
+use std::time::Duration;
+
+use chasquimq::{Keep, RateLimit, WorkerOptions};
+use napi_derive::napi;
+
+use crate::connection::NativeConnection;
+
+/// What a worker is made from.
+#[napi(object)]
+pub struct NativeWorkerOptions {
+    /// Queue name.
+    pub name: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// Server.
+    pub connection: NativeConnection,
+    /// Accept any server version.
+    pub skip_version_check: Option<bool>,
+    /// Owner of the lease.
+    pub id: String,
+    /// Shown as `processedBy`.
+    pub worker_name: Option<String>,
+    /// Jobs at once.
+    pub concurrency: f64,
+    /// Lease, ms.
+    pub lock_duration: f64,
+    /// The lease is renewed each half of this, ms.
+    pub lock_renew_time: f64,
+    /// Never renew.
+    pub skip_lock_renewal: Option<bool>,
+    /// Between scans, ms.
+    pub stalled_interval: f64,
+    /// Times a job may stall.
+    pub max_stalled_count: u32,
+    /// Never scan.
+    pub skip_stalled_check: Option<bool>,
+    /// Starts a job may have.
+    pub max_started_attempts: Option<u32>,
+    /// Longest idle wait, seconds.
+    pub drain_delay: f64,
+    /// Pause after a connection error, ms.
+    pub run_retry_delay: f64,
+    /// JSON of the worker's retention.
+    pub remove_on_complete: Option<String>,
+    /// JSON of the worker's retention.
+    pub remove_on_fail: Option<String>,
+    /// Its own rate limit.
+    pub limiter: Option<NativeRateLimit>,
+    /// Longest sleep while limited, ms.
+    pub maximum_rate_limit_delay: f64,
+    /// Minutes for which finished jobs are counted.
+    pub metrics_minutes: Option<u32>,
+}
+
+/// A rate limit of a worker.
+#[napi(object)]
+#[derive(Clone, Copy)]
+pub struct NativeRateLimit {
+    /// Starts a window; 0 = as the queue says.
+    pub max: f64,
+    /// Length of a window, ms.
+    pub duration: f64,
+}
+
+impl From<NativeRateLimit> for RateLimit {
+    fn from(limit: NativeRateLimit) -> Self {
+        Self {
+            max: limit.max as u64,
+            duration: Duration::from_millis(limit.duration as u64),
+        }
+    }
+}
+
+/// Milliseconds with a fraction; below 0 none.
+pub fn to_duration(ms: f64) -> Duration {
+    Duration::from_micros((ms.max(0.0) * 1000.0) as u64)
+}
+
+impl NativeWorkerOptions {
+    /// The engine's form. `watches_lanes`: there is a shortcut for jobs.
+    pub fn to_options(&self, watches_lanes: bool) -> WorkerOptions {
+        let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
+        WorkerOptions {
+            id: self.id.clone(),
+            name: self.worker_name.clone().unwrap_or_default(),
+            concurrency: self.concurrency as u32,
+            lock_duration: to_duration(self.lock_duration),
+            lock_renew_time: (self.skip_lock_renewal != Some(true)).then(|| to_duration(self.lock_renew_time)),
+            stalled_interval: (self.skip_stalled_check != Some(true)).then(|| to_duration(self.stalled_interval)),
+            max_stalled_count: self.max_stalled_count,
+            max_started_attempts: self.max_started_attempts,
+            drain_delay: to_duration(self.drain_delay * 1000.0),
+            remove_on_complete: keep(&self.remove_on_complete),
+            remove_on_fail: keep(&self.remove_on_fail),
+            watches_lanes,
+            limiter: self.limiter.map(RateLimit::from),
+            maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
+            metrics_minutes: self.metrics_minutes.unwrap_or(0),
+        }
+    }
+}

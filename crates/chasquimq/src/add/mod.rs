@@ -1,0 +1,7 @@
+//! 1. new -> waiting | prioritized | delayed.
+
+pub mod batch;
+pub mod producer;
+
+pub use batch::{AddBatch, NewJob};
+pub use producer::{read_added, Added, Call, Producer};

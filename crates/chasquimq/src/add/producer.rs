@@ -1,0 +1,172 @@
+//! Sends batches, each of which is added exactly once.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use super::batch::{AddBatch, Plan};
+use crate::{
+    error::{Error, Result},
+    keys::Keys,
+    redis::{
+        connection::Connection,
+        exactly_once::{Calls, Ticket},
+        library::{Arg, Script, ADD, ADD_FRAMES},
+        reply::Reply,
+    },
+};
+
+// the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
+const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
+
+/// Ids of an added batch: job `i` has `first + i`, unless it is in `exceptions`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    /// Number of the batch's first job.
+    pub first: u64,
+    /// Index and id of the jobs with an id of their own.
+    pub exceptions: Vec<(usize, String)>,
+}
+
+impl Added {
+    /// Id of the batch's job `index`.
+    pub fn id(&self, index: usize) -> String {
+        match self.exceptions.iter().find(|(at, _)| *at == index) {
+            Some((_, id)) => id.clone(),
+            None => (self.first + index as u64).to_string(),
+        }
+    }
+}
+
+/// Adds batches to one queue. Many may be under way at once; each is added exactly once, whatever the connection does.
+#[derive(Debug)]
+pub struct Producer {
+    connection: Connection,
+    keys: Keys,
+    calls: Calls,
+}
+
+impl Producer {
+    /// A producer for the queue with these keys.
+    pub fn new(connection: Connection, keys: Keys) -> Self {
+        Self {
+            connection,
+            keys,
+            calls: Calls::default(),
+        }
+    }
+
+    /// Adds a batch, in order, in one atomic step.
+    /// # Errors
+    /// As [`Producer::send`].
+    pub async fn add(&self, batch: AddBatch) -> Result<Added> {
+        let call = self.begin(batch);
+        let added = self.send(&call).await;
+        self.end(&call, &added);
+        added
+    }
+
+    /// Numbers a batch. From now on it may be sent any number of times, over any connection: it is added once.
+    pub fn begin(&self, batch: AddBatch) -> Call {
+        Call {
+            ticket: self.calls.begin(),
+            batch,
+        }
+    }
+
+    /// Sends a call until it is answered.
+    /// # Errors
+    /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
+    /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Server`] when the server refuses, for instance for lack of memory.
+    pub async fn send(&self, call: &Call) -> Result<Added> {
+        let args = self.args(call);
+        let reply = tokio::time::timeout(
+            CONFIRM_WITHIN,
+            call.script().run(&self.connection, &self.keys.base, &args),
+        )
+        .await;
+        let reply = reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??;
+        read_added(reply, &self.keys.qualified_name)
+    }
+
+    /// The call as one command for a connection of the caller's own. Any error it is answered with leads back to [`Producer::send`].
+    pub fn command(&self, call: &Call) -> Vec<u8> {
+        call.script()
+            .packed(&self.connection, &self.keys.base, &self.args(call))
+    }
+
+    /// Lets the call's slot be used again, if its answer is certain.
+    pub fn end(&self, call: &Call, added: &Result<Added>) {
+        if matches!(added, Ok(_) | Err(Error::QueueFull { .. } | Error::Server(_))) {
+            self.calls.end(call.ticket);
+        }
+    }
+
+    fn args<'a>(&'a self, call: &'a Call) -> Vec<Arg<'a>> {
+        let batch = &call.batch;
+        let mut args = self.calls.args(batch.now_ms, call.ticket, 1 + 3 * batch.blobs.len());
+        match &batch.plan {
+            Plan::Frames(frames) => {
+                for ((jobs, names), blob) in frames.iter().zip(&batch.blobs) {
+                    args.push(Arg::Int(*jobs as i64));
+                    args.push(Arg::from(names.as_slice()));
+                    args.push(Arg::from(blob.as_slice()));
+                }
+            }
+            Plan::Items(items) => {
+                args.push(Arg::from(items.as_slice()));
+                args.extend(batch.blobs.iter().map(|blob| Arg::from(blob.as_slice())));
+            }
+        }
+        args
+    }
+
+    /// Lets the server forget this producer's calls in a minute instead of an hour. Call it when none is under way: a copy of one may
+    /// still be, on a connection that broke, and must find its answer.
+    pub async fn forget(&self) {
+        self.calls.forget(&self.connection, &self.keys).await;
+    }
+}
+
+/// A numbered batch.
+#[derive(Debug)]
+pub struct Call {
+    ticket: Ticket,
+    batch: AddBatch,
+}
+
+impl Call {
+    fn script(&self) -> &'static Script {
+        match self.batch.plan {
+            Plan::Frames(_) => &ADD_FRAMES,
+            Plan::Items(_) => &ADD,
+        }
+    }
+}
+
+/// Reads the answer to a call about this queue, as users see it.
+/// # Errors
+/// [`Error::QueueFull`]; [`Error::Malformed`] when it is none.
+pub fn read_added(reply: Value, queue: &str) -> Result<Added> {
+    let mut reply = Reply::new("the answer to add", reply)?;
+    let first = match reply.int()? {
+        -12 => return Err(read_full(&mut reply, queue)?),
+        first => first as u64,
+    };
+    let mut flat = reply.array()?;
+    let mut exceptions = Vec::with_capacity(flat.len() / 2);
+    while !flat.is_empty() {
+        exceptions.push((flat.int()? as usize, flat.text()?));
+    }
+    Ok(Added { first, exceptions })
+}
+
+/// What an answer says behind its -12 (`lua/lib/length.lua`).
+pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
+    Ok(Error::QueueFull {
+        queue: queue.to_owned(),
+        jobs: reply.int()? as u64,
+        length: reply.int()? as u64,
+        max_length: reply.int()? as u64,
+    })
+}

@@ -1,0 +1,7 @@
+//! The event log: reads its batched entries (`lua/lib/events.lua`) and takes them apart into BullMQ's events.
+
+mod reader;
+pub(crate) mod unpack;
+
+pub use reader::{EventMessage, EventReader};
+pub use unpack::{to_json, Event};

@@ -1,0 +1,253 @@
+//! Reads a queue's event log as it grows.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use redis::Value;
+use tokio::sync::{watch, Semaphore};
+
+use super::unpack::{unpack_entry, Event};
+use crate::{
+    error::{Error, Result},
+    keys::Keys,
+    redis::{connection::Connection, options::ConnectOptions, reply::Reply, session::ConnectionEvent},
+};
+
+/// Most entries of a read; the first reads fewer, as nobody knows how large they are.
+const ENTRIES_A_READ: usize = 256;
+const FIRST_ENTRIES: usize = 8;
+/// Bytes of a read, and of what is handed over at once, unless a single entry, or event, has more.
+const BYTES_AT_ONCE: usize = 8 << 20;
+const RETRY: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What a reader tells.
+#[derive(Debug)]
+pub enum EventMessage {
+    /// Events, in order.
+    Events(Vec<Event>),
+    /// Reading failed; it goes on.
+    Failed(Error),
+    /// The connection failed or broke.
+    Connection(ConnectionEvent),
+}
+
+/// Reads a queue's events as they come, on a connection of its own.
+#[derive(Debug)]
+pub struct EventReader {
+    connection: Connection,
+    keys: Keys,
+    // a read is asked for whose first event is not fixed yet
+    starting: watch::Sender<bool>,
+    room: Option<Arc<Semaphore>>,
+}
+
+type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
+
+impl EventReader {
+    /// A reader that is not connected yet.
+    pub fn new(connect: ConnectOptions, keys: Keys, sink: EventSink) -> Self {
+        let named = ConnectOptions {
+            client_name: Some(keys.events_client()),
+            ..connect.for_keys(&keys.base)
+        };
+        let connection = Connection::new(named, move |event| sink(EventMessage::Connection(event)));
+        Self {
+            connection,
+            keys,
+            starting: watch::Sender::new(false),
+            room: None,
+        }
+    }
+
+    /// Takes a permit before each [`EventMessage::Events`]: who has handled it gives the permit back, and is never handed more than
+    /// there are permits. Without it a slow listener's events gather in memory.
+    #[must_use]
+    pub fn paced_by(self, room: Arc<Semaphore>) -> Self {
+        Self {
+            room: Some(room),
+            ..self
+        }
+    }
+
+    /// Connects. Once [`EventReader::run`] was called, it also waits until the first event to read is fixed: what happens from then
+    /// on is read.
+    /// # Errors
+    /// As [`Connection::ready`].
+    pub async fn ready(&self) -> Result<()> {
+        self.connection.ready().await?;
+        // its sender is this reader's own
+        let _ = self.starting.subscribe().wait_for(|starting| !starting).await;
+        Ok(())
+    }
+
+    /// Reads until closed: everything after `last_event_id`, or with `$` everything from now on. A read waits for `wait` at most.
+    pub fn run(
+        self: &Arc<Self>,
+        last_event_id: &str,
+        wait: Duration,
+        sink: EventSink,
+    ) -> impl Future<Output = ()> + use<> {
+        self.starting.send_replace(true);
+        let (reader, last_event_id) = (self.clone(), last_event_id.to_owned());
+        async move { reader.read_on(&last_event_id, wait, sink).await }
+    }
+
+    async fn read_on(&self, last_event_id: &str, wait: Duration, sink: EventSink) {
+        let mut last = loop {
+            let start = self.start(last_event_id).await;
+            self.starting.send_replace(false);
+            match start {
+                Ok(last) => break last,
+                Err(Error::Closed) => return,
+                Err(error) => sink(EventMessage::Failed(error)),
+            }
+            tokio::time::sleep(RETRY).await;
+        };
+        let mut entries = FIRST_ENTRIES;
+        loop {
+            match self.read(&mut last, wait, &mut entries).await {
+                Ok(events) => {
+                    for part in in_parts(events) {
+                        if !self.has_room().await {
+                            return;
+                        }
+                        sink(EventMessage::Events(part));
+                    }
+                }
+                Err(Error::Closed) => return,
+                Err(error) => {
+                    if !error.is_connection() {
+                        sink(EventMessage::Failed(error));
+                    }
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// False once it is closed.
+    async fn has_room(&self) -> bool {
+        match &self.room {
+            Some(room) => room.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok(),
+            None => true,
+        }
+    }
+
+    /// Ends reading.
+    pub fn close(&self) {
+        if let Some(room) = &self.room {
+            room.close();
+        }
+        self.connection.close();
+    }
+
+    async fn start(&self, last_event_id: &str) -> Result<(u64, u64)> {
+        if last_event_id != "$" {
+            return parse_id(last_event_id);
+        }
+        let mut newest = redis::cmd("XREVRANGE");
+        newest
+            .arg(self.keys.key("events"))
+            .arg("+")
+            .arg("-")
+            .arg("COUNT")
+            .arg(1);
+        let mut entries = Reply::new("the event log", self.connection.send(&newest).await?)?;
+        if entries.is_empty() {
+            return Ok((0, 0));
+        }
+        parse_id(&entries.array()?.text()?)
+    }
+
+    /// Reads that many entries, and sets how many the next read asks for: as many as fit, by the size of those that came.
+    async fn read(&self, last: &mut (u64, u64), wait: Duration, count: &mut usize) -> Result<Vec<Event>> {
+        let mut read = redis::cmd("XREAD");
+        read.arg("COUNT").arg(*count).arg("BLOCK").arg(wait.as_millis() as u64);
+        read.arg("STREAMS")
+            .arg(self.keys.key("events"))
+            .arg(format!("{}-{}", last.0, last.1));
+        let reply = match tokio::time::timeout(wait + GRACE, self.connection.send_once(&read)).await {
+            Ok(reply) => reply?,
+            Err(_) => {
+                self.connection.drop_connection();
+                return Ok(Vec::new());
+            }
+        };
+        let mut events = Vec::new();
+        if reply == Value::Nil {
+            return Ok(events);
+        }
+        let mut streams = Reply::new("the event log", reply)?;
+        let mut stream = streams.array()?;
+        stream.text()?;
+        let mut entries = stream.array()?;
+        let (came, mut bytes) = (entries.len(), 0);
+        while !entries.is_empty() {
+            let mut entry = entries.array()?;
+            let id = parse_id(&entry.text()?)?;
+            let mut fields = entry.array()?;
+            fields.text()?;
+            let groups = fields.bytes()?;
+            let large = large_values(fields)?;
+            bytes += groups.len() + large.iter().map(String::len).sum::<usize>();
+            // what another program wrote there is no event, and must not keep those around it
+            let _ = unpack_entry(id, *last, &groups, large, &mut events);
+            *last = id;
+        }
+        let fitting = (BYTES_AT_ONCE * came).checked_div(bytes).unwrap_or(ENTRIES_A_READ);
+        *count = fitting.clamp(1, ENTRIES_A_READ.min(2 * *count));
+        Ok(events)
+    }
+}
+
+/// Events in parts of bounded size, none of them empty.
+fn in_parts(events: Vec<Event>) -> Vec<Vec<Event>> {
+    let size = |event: &Event| {
+        let fields = event.fields.iter().map(|(field, value)| field.len() + value.len());
+        event.name.len() + fields.sum::<usize>()
+    };
+    let (mut parts, mut bytes) = (Vec::new(), usize::MAX);
+    for event in events {
+        let more = size(&event);
+        bytes = bytes.saturating_add(more);
+        if bytes > BYTES_AT_ONCE {
+            parts.push(Vec::new());
+            bytes = more;
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(event);
+        }
+    }
+    parts
+}
+
+fn parse_id(id: &str) -> Result<(u64, u64)> {
+    let (ms, seq) = id.split_once('-').unwrap_or((id, "0"));
+    match (ms.parse(), seq.parse()) {
+        (Ok(ms), Ok(seq)) => Ok((ms, seq)),
+        _ => Err(Error::Invalid(format!(
+            "Invalid stream ID specified as stream command argument: {id}"
+        ))),
+    }
+}
+
+/// The values of an entry's other fields.
+fn large_values(mut fields: Reply) -> Result<Vec<String>> {
+    let mut values = Vec::with_capacity(fields.len() / 2);
+    while fields.len() > 1 {
+        fields.text()?;
+        values.push(fields.text()?);
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_position_that_is_none_is_refused() {
+        assert!(parse_id("yesterday").is_err());
+        assert_eq!(parse_id("7").expect("id"), (7, 0));
+    }
+}

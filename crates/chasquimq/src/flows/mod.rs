@@ -1,0 +1,10 @@
+//! Trees of parents and children, over any number of queues: new -> waiting-children | waiting | prioritized | delayed, and what is known
+//! of a parent's children.
+
+mod add;
+pub mod children;
+mod node;
+mod plan;
+
+pub use add::{AddedFlows, FlowException, Flows};
+pub use node::{FlowNode, NodeParent};

@@ -1,0 +1,123 @@
+//! Large data and results, which lie apart from what scripts read (`lua/lib/large.lua`).
+
+use crate::{
+    error::{Error, Result},
+    job::{Body, Job, Vitals},
+    keys::Keys,
+    redis::{
+        connection::Connection,
+        reply::{int, Reply},
+    },
+};
+
+/// What of a job lies apart.
+#[derive(Debug, Default)]
+pub(crate) struct Large {
+    pub(crate) data: Option<String>,
+    pub(crate) result: Option<String>,
+}
+
+/// What one read brings at most, unless one job alone has more.
+const MAX_READ: u64 = 4 * 1024 * 1024;
+
+impl Large {
+    /// Reads what lies apart of the job of this id, as its vitals say.
+    pub(crate) async fn read(connection: &Connection, keys: &Keys, id: &str, vitals: &Vitals) -> Result<Self> {
+        let mut read = Self::read_all(connection, keys, &[(id, vitals)]).await?;
+        Ok(read.pop().unwrap_or_default())
+    }
+
+    /// The same of several jobs, in one command.
+    async fn read_all(connection: &Connection, keys: &Keys, jobs: &[(&str, &Vitals)]) -> Result<Vec<Self>> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(keys.key("large"));
+        for (id, vitals) in jobs {
+            command.arg(vitals.large_data.map(|_| format!("d{id}")));
+            command.arg(vitals.large_result.map(|_| format!("r{id}")));
+        }
+        let mut values = Reply::new("large values", connection.send(&command).await?)?;
+        let mut next = |is_wanted: bool| if is_wanted { values.opt_text() } else { Ok(None) };
+        let read = jobs.iter().map(|(_, vitals)| {
+            Ok(Self {
+                data: next(vitals.large_data.is_some())?,
+                result: next(vitals.large_result.is_some())?,
+            })
+        });
+        read.collect()
+    }
+}
+
+/// What a job without its data is to fail for.
+pub(crate) fn missing() -> String {
+    Error::malformed("a job's data", "they are not there").reason_to_fail()
+}
+
+/// Completes a job as a script gives it; `None` when it is gone by now.
+pub(crate) async fn complete(connection: &Connection, keys: &Keys, job: Job) -> Result<Option<Job>> {
+    if !job.vitals.has_large() {
+        return Ok(Some(job));
+    }
+    let large = Large::read(connection, keys, &job.id, &job.vitals).await?;
+    put_in(connection, keys, job, large).await
+}
+
+async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large) -> Result<Option<Job>> {
+    job.vitals.returnvalue = large.result.or(job.vitals.returnvalue);
+    match large.data {
+        Some(data) => job.body.data = data,
+        None if job.vitals.large_data.is_some() => {
+            let mut exists = redis::cmd("HEXISTS");
+            exists.arg(keys.key("jobs")).arg(&job.id);
+            if int("the answer to HEXISTS", &connection.send(&exists).await?)? == 0 {
+                return Ok(None);
+            }
+            job.body.data = Body::unreadable().data;
+            job.vitals.deferred_failure.get_or_insert_with(missing);
+        }
+        None => {}
+    }
+    Ok(Some(job))
+}
+
+/// Completes jobs, as many at a time as one read may bring.
+pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    if !jobs.iter().any(|job| job.vitals.has_large()) {
+        return Ok(jobs);
+    }
+    let mut completed = Vec::with_capacity(jobs.len());
+    let mut jobs = jobs.into_iter().peekable();
+    while jobs.peek().is_some() {
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        while let Some(job) = jobs.next_if(|job| some.is_empty() || bytes + bytes_of(job) <= MAX_READ) {
+            bytes += bytes_of(&job);
+            some.push(job);
+        }
+        completed.extend(complete_some(connection, keys, some).await?);
+    }
+    Ok(completed)
+}
+
+fn bytes_of(job: &Job) -> u64 {
+    job.vitals.large_data.unwrap_or(0) + job.vitals.large_result.unwrap_or(0)
+}
+
+async fn complete_some(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    let wanted: Vec<(&str, &Vitals)> = jobs
+        .iter()
+        .filter(|job| job.vitals.has_large())
+        .map(|job| (job.id.as_str(), &job.vitals))
+        .collect();
+    let mut read = match wanted.is_empty() {
+        true => Vec::new(),
+        false => Large::read_all(connection, keys, &wanted).await?,
+    }
+    .into_iter();
+    let mut completed = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        match job.vitals.has_large() {
+            true => completed.extend(put_in(connection, keys, job, read.next().unwrap_or_default()).await?),
+            false => completed.push(job),
+        }
+    }
+    Ok(completed)
+}

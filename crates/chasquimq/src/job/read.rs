@@ -1,0 +1,56 @@
+//! A job, whole, as scripts give it.
+
+use super::{options::JobOptions, record::Body, vitals::Vitals};
+use crate::{error::Result, redis::reply::Reply};
+
+/// A job, whole, as a look-up gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Id.
+    pub id: String,
+    /// State, in BullMQ's words.
+    pub state: String,
+    /// What was known when it was added.
+    pub body: Body,
+    /// What happened since.
+    pub vitals: Vitals,
+    /// Milliseconds of delay, while it is delayed, or is a parent that will be; else 0.
+    pub delay_ms: u64,
+    /// Its priority; 0 = none.
+    pub priority: i64,
+}
+
+/// Reads a job; `None` when it was gone before it was read. One that cannot be read has no name and no data, and says why.
+pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
+    let (id, state, body) = (reply.text()?, reply.text()?, reply.bytes()?);
+    let vitals = reply.bytes()?;
+    let mut vitals = Vitals::parse(&vitals).unwrap_or_else(|error| Vitals::of_unreadable(&error));
+    vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let (body, options) = read_body(&body).unwrap_or_else(|error| {
+        vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+        (Body::unreadable(), JobOptions::none("{}"))
+    });
+    let delay_ms = match (state.as_str(), vitals.delay_ms) {
+        ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
+        ("delayed", None) => options.delay_ms,
+        _ => 0,
+    };
+    let priority = vitals.priority.unwrap_or(options.priority);
+    Ok(Some(Job {
+        id,
+        state,
+        body,
+        vitals,
+        delay_ms,
+        priority,
+    }))
+}
+
+fn read_body(blob: &[u8]) -> Result<(Body, JobOptions)> {
+    let body = Body::parse(blob)?;
+    let options = JobOptions::of_stored(&body.options)?;
+    Ok((body, options))
+}

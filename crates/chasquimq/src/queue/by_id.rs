@@ -1,0 +1,182 @@
+//! One job by its id: looking at it, and changing it.
+
+use redis::Value;
+
+use super::Queue;
+use crate::{
+    clock::{due_ms, LONGEST_MS},
+    error::{Error, Result},
+    job::{
+        frame::MAX_BYTES,
+        large::{self, Large},
+        msgpack::Packer,
+        read_job, Job, Vitals,
+    },
+    redis::{
+        library::{
+            args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
+            RETRY_JOB,
+        },
+        reply::Reply,
+    },
+};
+
+/// How a finished job is retried.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryOptions {
+    /// At the head.
+    pub front: bool,
+    /// Its tries are counted from 0 again.
+    pub reset_attempts_made: bool,
+    /// Its starts are counted from 0 again.
+    pub reset_attempts_started: bool,
+}
+
+impl Queue {
+    /// One job, or `None`.
+    /// # Errors
+    /// [`Error::Malformed`] when what is stored is not a job.
+    pub async fn job(&self, id: &str) -> Result<Option<Job>> {
+        let mut ids = Packer::default();
+        ids.array(1).str(id);
+        let mut reply = self.ask(&READ_JOBS, &args![&ids]).await?;
+        if reply.is_empty() {
+            return Ok(None);
+        }
+        match read_job(&mut reply)? {
+            Some(job) => large::complete(self.connection(), self.keys(), job).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A job's state; `unknown` if there is no such job.
+    pub async fn state(&self, id: &str) -> Result<String> {
+        self.read_state(id).await?.text()
+    }
+
+    async fn read_state(&self, id: &str) -> Result<Reply> {
+        self.ask(&JOB_STATE, &args![id]).await
+    }
+
+    /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
+    pub async fn outcome(&self, id: &str) -> Result<(String, String)> {
+        let mut reply = self.read_state(id).await?;
+        let (state, mut ended) = (reply.text()?, reply.text()?);
+        if !reply.is_empty() {
+            let vitals = Vitals {
+                large_result: Some(0),
+                ..Vitals::default()
+            };
+            let large = Large::read(self.connection(), self.keys(), id, &vitals).await?;
+            ended = large.result.unwrap_or(ended);
+        }
+        Ok((state, ended))
+    }
+
+    /// Replaces a job's data (JSON text).
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_data(&self, now_ms: u64, id: &str, data: &str) -> Result<()> {
+        let what = if data.len() > MAX_BYTES { "large" } else { "data" };
+        self.amend(now_ms, id, what, data, "updateData").await
+    }
+
+    /// Replaces a job's progress (JSON text), and tells it as an event.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn update_progress(&self, now_ms: u64, id: &str, progress: &str) -> Result<()> {
+        self.amend(now_ms, id, "progress", progress, "updateProgress").await
+    }
+
+    async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
+        let args = args![now_ms, id, what, value];
+        self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
+    }
+
+    /// Id of the job that owns a deduplication id.
+    pub async fn deduplication_owner(&self, dedup_id: &str) -> Result<Option<String>> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keys().key(&format!("de:{dedup_id}")));
+        let reply = Value::Array(vec![self.connection().send(&get).await?]);
+        Reply::new("the answer to GET", reply)?.opt_text()
+    }
+
+    /// Frees a deduplication id: whoever owns it, or only if the job `owner` does. False when it was free, or another's. What was kept
+    /// to be added after the owner still is.
+    pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
+        let args = args![dedup_id, owner.unwrap_or("")];
+
+        Ok(self.ask_int(&REMOVE_DEDUP_KEY, &args).await? == 1)
+    }
+
+    /// Retries a finished job. `state` is the one it must be in.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
+        let args = args![
+            now_ms,
+            id,
+            state,
+            retry.front,
+            retry.reset_attempts_made,
+            retry.reset_attempts_started
+        ];
+        self.coded(&RETRY_JOB, &args, id, state, "reprocessJob").await.map(drop)
+    }
+
+    /// Makes a delayed job wait at once.
+    /// # Errors
+    /// [`Error::NotInState`], also when there is no such job.
+    pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
+        let args = args![now_ms, id, 0_i64];
+        match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
+            Err(Error::JobMissing { job, command }) => Err(Error::NotInState {
+                job,
+                state: "delayed".into(),
+                command,
+            }),
+            done => done.map(drop),
+        }
+    }
+
+    /// Changes when a delayed job is due: `delay_ms` from now.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::NotInState`].
+    pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
+        let args = args![now_ms, id, due_ms(now_ms, delay_ms)];
+        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
+            .await
+            .map(drop)
+    }
+
+    /// Gives a job another priority (0 = none). A waiting job goes behind those of its new priority, or before them with `lifo`.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
+        let args = args![id, priority, lifo];
+        self.coded(&CHANGE_PRIORITY, &args, id, "", "changePriority")
+            .await
+            .map(drop)
+    }
+
+    /// Moves an active job to delayed until `due_ms`. The token `0` moves anybody's.
+    /// # Errors
+    /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`].
+    pub async fn move_to_delayed(&self, now_ms: u64, id: &str, due_ms: u64, token: &str) -> Result<()> {
+        self.move_active(now_ms, id, due_ms.clamp(1, 2 * LONGEST_MS), token, "moveToDelayed")
+            .await
+            .map(drop)
+    }
+
+    /// Moves an active job to the head of the waiting list. Answers how long the window of the rate limit still lasts, ms.
+    pub async fn move_to_wait(&self, now_ms: u64, id: &str, token: &str) -> Result<u64> {
+        self.move_active(now_ms, id, 0, token, "moveJobFromActiveToWait").await
+    }
+
+    async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
+        let args = args![now_ms, id, token, due_ms];
+        self.coded(&MOVE_ACTIVE, &args, id, "active", command)
+            .await
+            .map(|ms| ms as u64)
+    }
+}

@@ -1,0 +1,129 @@
+//! Rows of jobs' logs, many at once: calls that the server works off in a millisecond each, of which only the first is waited for before the
+//! next is sent.
+
+use std::{
+    future::{poll_fn, Future},
+    pin::Pin,
+    task::Poll,
+};
+
+use crate::{
+    error::{Error, Result},
+    queue::Queue,
+    redis::{
+        library::{args, Arg, LOG_JOB},
+        reply::{int, Reply},
+    },
+};
+
+const MOST_ROWS: usize = 250;
+const MOST_BYTES: usize = 262_144;
+
+/// A row: id of the job, text, how many rows the job keeps (0 = all).
+type Row<'a> = (&'a str, &'a str, u32);
+
+impl Queue {
+    /// Adds a row to a job's log and keeps the newest `keep` rows (0 = all). Answers the number of rows.
+    /// # Errors
+    /// [`Error::JobMissing`].
+    pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
+        match self.log_rows(&[(id, row, keep)]).await?.first() {
+            Some(code) if *code < 0 => Err(Error::from_code(*code, id, "", "addLog")),
+            rows => Ok(rows.map_or(0, |rows| *rows as u64)),
+        }
+    }
+
+    /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
+    pub async fn logs(&self, id: &str, start: i64, stop: i64, ascending: bool) -> Result<(Vec<String>, u64)> {
+        let key = self.keys().key(&format!("logs:{id}"));
+        let (from, to) = if ascending {
+            (start, stop)
+        } else {
+            (-(stop + 1), -(start + 1))
+        };
+        let mut range = redis::cmd("LRANGE");
+        range.arg(&key).arg(from).arg(to);
+        let mut rows = Reply::new("a job's log", self.connection().send(&range).await?)?.texts()?;
+        if !ascending {
+            rows.reverse();
+        }
+        let mut len = redis::cmd("LLEN");
+        len.arg(&key);
+        let count = int("a job's log", &self.connection().send(&len).await?)?;
+        Ok((rows, count as u64))
+    }
+
+    /// Deletes a job's log, or all but its newest `keep` rows.
+    pub async fn clear_logs(&self, id: &str, keep: u32) -> Result<()> {
+        let key = self.keys().key(&format!("logs:{id}"));
+        let mut command = redis::cmd(if keep > 0 { "LTRIM" } else { "DEL" });
+        command.arg(&key);
+        if keep > 0 {
+            command.arg(-i64::from(keep)).arg(-1);
+        }
+        self.connection().send(&command).await.map(drop)
+    }
+
+    /// Adds rows to the logs of jobs, in this order. Answers the number of rows behind each; -1: there is no such job.
+    /// # Errors
+    /// As [`crate::Connection::send`]; some of them may have been added.
+    pub async fn log_rows(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+        let (first, rest) = rows.split_at(fitting(rows));
+        // it brings the script where it is missing: none of the others may overtake another for the lack of it
+        let mut counts = self.log_some(first).await?;
+        let mut calls = Vec::new();
+        let mut rest = rest;
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(fitting(rest));
+            calls.push(Box::pin(self.log_some(some)));
+            rest = others;
+        }
+        for some in all(calls).await {
+            counts.extend(some?);
+        }
+        Ok(counts)
+    }
+
+    async fn log_some(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+        let args: Vec<Arg<'_>> = rows
+            .iter()
+            .flat_map(|(id, row, keep)| args![*id, *row, i64::from(*keep)])
+            .collect();
+        let mut reply = self.ask(&LOG_JOB, &args).await?;
+        rows.iter().map(|_| reply.int()).collect()
+    }
+}
+
+/// How many of these rows go into one call: one at least.
+fn fitting(rows: &[Row<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = |(id, row, _): &&Row<'_>| {
+        bytes += id.len() + row.len();
+        bytes <= MOST_BYTES
+    };
+    let count = rows.iter().take(MOST_ROWS).take_while(fits).count();
+    count.max(1).min(rows.len())
+}
+
+/// The outputs of calls that are begun in their order.
+async fn all<F: Future>(mut calls: Vec<Pin<Box<F>>>) -> Vec<F::Output> {
+    let mut outputs: Vec<Option<F::Output>> = calls.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        let mut is_ready = true;
+        for (call, output) in calls.iter_mut().zip(&mut outputs) {
+            if output.is_none() {
+                match call.as_mut().poll(context) {
+                    Poll::Ready(done) => *output = Some(done),
+                    Poll::Pending => is_ready = false,
+                }
+            }
+        }
+        if is_ready {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}

@@ -1,0 +1,169 @@
+//! A queue seen from outside its workers. Workers never need this.
+//!
+//! Every command may fail as [`Connection::send`] does; what else may be wrong stands beside the command.
+
+pub mod bulk;
+pub mod by_id;
+pub mod lists;
+mod logs;
+pub mod metrics;
+mod removal;
+mod settings;
+
+use redis::Value;
+
+#[cfg(unix)]
+use crate::redis::direct::DirectSocket;
+use crate::{
+    add::{AddBatch, Added, Producer},
+    error::{Error, Result},
+    keys::Keys,
+    redis::{
+        connection::Connection,
+        exactly_once::Calls,
+        library::{Arg, Script},
+        options::ConnectOptions,
+        reply::{int, Reply},
+        session::ConnectionEvent,
+    },
+};
+
+/// A queue.
+#[derive(Debug)]
+pub struct Queue {
+    connection: Connection,
+    keys: Keys,
+    producer: Producer,
+    calls: Calls,
+}
+
+impl Queue {
+    /// A queue that is not connected yet.
+    pub fn new(
+        connect: ConnectOptions,
+        keys: Keys,
+        listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
+    ) -> Self {
+        let connection = Connection::new(connect.for_keys(&keys.base), listener);
+        let producer = Producer::new(connection.clone(), keys.clone());
+        Self {
+            connection,
+            keys,
+            producer,
+            calls: Calls::default(),
+        }
+    }
+
+    /// Connects.
+    /// # Errors
+    /// As [`Connection::ready`].
+    pub async fn ready(&self) -> Result<()> {
+        self.connection.ready().await
+    }
+
+    /// Tidies up after this queue's adds. Call it before [`Queue::close`], when no add is under way.
+    pub async fn forget_adds(&self) {
+        self.producer.forget().await;
+    }
+
+    /// Closes the connection; calls under way end with [`Error::Closed`].
+    pub fn close(&self) {
+        self.connection.close();
+    }
+
+    /// True after [`Queue::close`].
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// True while there is a connection.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_connected()
+    }
+
+    /// The queue's keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Adds jobs, exactly once, in one atomic step.
+    /// # Errors
+    /// As [`Producer::add`].
+    pub async fn add(&self, batch: AddBatch) -> Result<Added> {
+        self.producer.add(batch).await
+    }
+
+    /// What adds, for callers that send by a connection of their own.
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// A connection of the caller's own to the same server; `None` where there can be none.
+    /// # Errors
+    /// As [`DirectSocket::open`].
+    #[cfg(unix)]
+    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
+        // what stands still there while another server takes over would be noticed by nobody
+        if self.connection.has_discovery() {
+            return Ok(None);
+        }
+        self.connection.open_direct().await
+    }
+
+    /// What the commands go by.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
+        script.run(&self.connection, &self.keys.base, args).await
+    }
+
+    /// Runs a script that answers with an array.
+    pub(crate) async fn ask(&self, script: &Script, args: &[Arg<'_>]) -> Result<Reply> {
+        script.ask(&self.connection, &self.keys.base, args).await
+    }
+
+    /// Runs a script that answers with a number.
+    pub(crate) async fn ask_int(&self, script: &Script, args: &[Arg<'_>]) -> Result<i64> {
+        int(script.name, &self.run(script, args).await?)
+    }
+
+    /// Runs a script that is carried out once: see [`Calls::run`].
+    pub(crate) async fn run_once(&self, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Value> {
+        self.run_once_at(&self.keys.base, script, now_ms, args).await
+    }
+
+    /// The same, on the queue with this base.
+    pub(crate) async fn run_once_at(
+        &self,
+        base: &str,
+        script: &Script,
+        now_ms: u64,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        let connection = self.connection.for_keys(base);
+        self.calls.run(&connection, base, script, now_ms, args).await
+    }
+
+    /// Runs a script that answers a number; a negative one is an error about the job.
+    pub(crate) async fn coded(
+        &self,
+        script: &Script,
+        args: &[Arg<'_>],
+        id: &str,
+        state: &str,
+        command: &'static str,
+    ) -> Result<i64> {
+        read_code(script, &self.run(script, args).await?, id, state, command)
+    }
+}
+
+/// The number that a script answers; a negative one is an error about the job.
+pub(crate) fn read_code(script: &Script, reply: &Value, id: &str, state: &str, command: &'static str) -> Result<i64> {
+    let number = int(script.name, reply)?;
+    if number < 0 {
+        return Err(Error::from_code(number, id, state, command));
+    }
+    Ok(number)
+}

@@ -1,0 +1,292 @@
+//! One connection to Redis that reconnects by itself. Calls wait while it reconnects, and fail once it is closed.
+
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+    },
+    time::Duration,
+};
+
+use redis::{Cmd, RedisError, Value};
+
+#[cfg(unix)]
+use super::direct::DirectSocket;
+use super::{
+    failure::{is_broken, is_passing, to_error},
+    link::Link,
+    options::ConnectOptions,
+    session::{ConnectionEvent, Listener, Session, FIRST_RETRY},
+};
+use crate::{
+    error::{Error, Result},
+    keys::slot_of,
+};
+
+// the longest pause between two looks for the new master of a failover
+const LAST_LOOK: Duration = Duration::from_millis(400);
+
+/// A connection that opens when it is first used, and again when it breaks.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    session: Session,
+    needs_scripts: AtomicBool,
+    // in a cluster: connections to where the keys of other queues are
+    others: Mutex<HashMap<u16, Connection>>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Connection")
+            .field("options", &self.session().options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// A connection that is not open yet.
+    pub fn new(options: ConnectOptions, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
+        Self::with_listener(options, Arc::new(listener))
+    }
+
+    fn with_listener(options: ConnectOptions, listener: Listener) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                session: Session::new(options, listener),
+                needs_scripts: AtomicBool::new(false),
+                others: Mutex::default(),
+            }),
+        }
+    }
+
+    fn session(&self) -> &Session {
+        &self.shared.session
+    }
+
+    /// The connection for keys that start with `base`: in a cluster it may be another one, which closes with this one.
+    pub(crate) fn for_keys(&self, base: &str) -> Self {
+        let options = &self.session().options;
+        let slots = options.slot().map(|own| (own, slot_of(base)));
+        let Some((_, slot)) = slots.filter(|(own, wanted)| own != wanted) else {
+            return self.clone();
+        };
+        let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = others.entry(slot).or_insert_with(|| {
+            Self::with_listener(
+                ConnectOptions::clone(options).for_keys(base),
+                self.session().listener.clone(),
+            )
+        });
+        if self.is_closed() {
+            other.close();
+        }
+        other.clone()
+    }
+
+    /// Whether sentinels or a cluster say which server to use.
+    #[cfg(unix)]
+    pub(crate) fn has_discovery(&self) -> bool {
+        self.session().options.discovery.is_some()
+    }
+
+    /// Whether the server belongs to a cluster, where a script reaches one slot.
+    pub(crate) fn is_of_cluster(&self) -> bool {
+        self.session().options.slot().is_some()
+    }
+
+    /// Connects once.
+    /// # Errors
+    /// The cause, when the server cannot be reached, refuses the login or is too old.
+    pub async fn ready(&self) -> Result<()> {
+        self.session().ready().await
+    }
+
+    /// Sends a command, and sends it again when the connection breaks before the reply, or the server has become a replica.
+    /// Only for commands that may run twice.
+    /// # Errors
+    /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses, [`Error::ServerTooOld`].
+    pub async fn send(&self, command: &Cmd) -> Result<Value> {
+        self.send_while(command, false).await
+    }
+
+    /// The same for a command that always writes: a replica refuses it, so nobody asks the server for its role.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn send_write(&self, command: &Cmd) -> Result<Value> {
+        self.send_while(command, true).await
+    }
+
+    async fn send_while(&self, command: &Cmd, writes: bool) -> Result<Value> {
+        let mut pause = FIRST_RETRY;
+        loop {
+            let (link, generation) = self.session().connected().await?;
+            match self.ask(&link, command, writes).await {
+                Ok(value) => return Ok(value),
+                Err(error) if is_passing(&error) => {
+                    self.session().until_closed(tokio::time::sleep(FIRST_RETRY)).await?
+                }
+                Err(error) if self.session().is_elsewhere(&error) => {
+                    self.session().look_again(&error, &link, generation);
+                    self.session().until_closed(tokio::time::sleep(pause)).await?;
+                    pause = (pause * 2).min(LAST_LOOK);
+                }
+                Err(error) if is_broken(&error) => self.session().lose(generation),
+                Err(error) => return Err(to_error(&error, link.server())),
+            }
+        }
+    }
+
+    async fn ask(&self, link: &Link, command: &Cmd, writes: bool) -> redis::RedisResult<Value> {
+        let has_discovery = self.session().options.discovery.is_some();
+        if writes && !has_discovery {
+            return link.ask(command).await;
+        }
+        // boxed: rare and large, it would make every call's future larger
+        let asked = async {
+            match writes {
+                true => link.ask(command).await,
+                false => link.ask_master(command).await,
+            }
+        };
+        if !has_discovery {
+            return Box::pin(asked).await;
+        }
+        Box::pin(self.session().unless_replaced(link.server(), asked))
+            .await
+            .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
+    }
+
+    /// Sends a command once, without a retry.
+    /// # Errors
+    /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
+    pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
+        let (link, generation) = self.session().connected().await?;
+        link.ask_master(command)
+            .await
+            .map_err(|error| self.failed_once(&error, &link, generation))
+    }
+
+    /// Sends a pipeline once. A reply in it may be an error.
+    /// # Errors
+    /// As [`Connection::send_once`].
+    pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
+        let (link, generation) = self.session().connected().await?;
+        link.ask_all(pipeline, count)
+            .await
+            .map_err(|error| self.failed_once(&error, &link, generation))
+    }
+
+    fn failed_once(&self, error: &RedisError, link: &Link, generation: u64) -> Error {
+        if self.is_closed() {
+            return Error::Closed;
+        }
+        let is_elsewhere = self.session().is_elsewhere(error);
+        if is_elsewhere {
+            self.session().look_again(error, link, generation);
+        } else if is_broken(error) {
+            self.session().lose(generation);
+        }
+        match to_error(error, link.server()) {
+            // the same call works once the server is ready or found
+            Error::Server(message) if is_elsewhere || is_passing(error) => Error::Connection { message, code: None },
+            other => other,
+        }
+    }
+
+    /// Whether the server, or this user's ACL, has no functions.
+    pub(super) fn needs_scripts(&self) -> bool {
+        self.shared.needs_scripts.load(Ordering::Relaxed)
+    }
+
+    /// From now on calls go as scripts.
+    pub(super) fn use_scripts(&self) {
+        self.shared.needs_scripts.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
+    pub fn close(&self) {
+        self.session().close();
+        let others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
+        for other in others.values() {
+            other.close();
+        }
+    }
+
+    /// True after [`Connection::close`].
+    pub fn is_closed(&self) -> bool {
+        self.session().is_closed()
+    }
+
+    /// True while there is a connection, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        self.session().current().0.is_some()
+    }
+
+    /// How often the connection reached another server process than before, or may have.
+    pub(crate) fn servers(&self) -> u64 {
+        self.session().servers()
+    }
+
+    /// Drops the connection, for instance because the server no longer replies; the next call opens another.
+    pub fn drop_connection(&self) {
+        let generation = self.session().current().1;
+        self.session().lose(generation);
+    }
+
+    /// Drops the connection and all calls in flight without an event.
+    pub fn discard_connection(&self) {
+        self.session().discard();
+    }
+
+    /// A bare socket to the same server, logged in; `None` with TLS, or once closed. It does not notice a server that hangs.
+    /// # Errors
+    /// As [`DirectSocket::open`].
+    #[cfg(unix)]
+    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
+        if self.session().options.tls.is_some() || self.is_closed() {
+            return Ok(None);
+        }
+        let server = match self.session().options.discovery {
+            None => self.session().options.clone(),
+            Some(_) => self.session().connected().await?.0.server().clone(),
+        };
+        let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&server)).await;
+        opened.unwrap_or(Err(Error::Closed)).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_before_it_is_tried_again_grows_to_half_a_second_and_no_further() {
+        let began = tokio::time::Instant::now();
+        let tries = Arc::new(Mutex::new(Vec::new()));
+        let options = ConnectOptions {
+            path: Some("/there/is/no/redis.sock".into()),
+            ..ConnectOptions::default()
+        };
+        let noted = tries.clone();
+        let connection = Connection::new(options, move |_| {
+            noted.lock().expect("tries").push(began.elapsed().as_millis());
+        });
+        let caller = connection.clone();
+        let call = tokio::spawn(async move { caller.send(&redis::cmd("PING")).await });
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        connection.close();
+        assert!(matches!(call.await, Ok(Err(Error::Closed))));
+        // the test's clock is paused
+        let tries = tries.lock().expect("tries");
+        let pauses: Vec<_> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(pauses, [50, 100, 200, 400, 500, 500, 500, 500]);
+    }
+}

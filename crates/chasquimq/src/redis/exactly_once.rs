@@ -1,0 +1,146 @@
+//! Calls that the server carries out once, however often they are sent: it remembers what it answered to the last call in each slot of a
+//! client (`lua/lib/memo.lua`).
+
+use std::sync::{Mutex, PoisonError};
+
+use redis::Value;
+
+use super::{
+    connection::Connection,
+    library::{Arg, Script},
+};
+use crate::{error::Result, id::unique_id, keys::Keys};
+
+/// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
+const FORGET_AFTER_MS: u64 = 60_000;
+
+/// What the server knows a call by. A slot is used for one call at a time, and each call there has a higher number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    slot: u32,
+    number: u64,
+}
+
+/// The calls of one client, many of which may be under way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    client: String,
+    // the last call in each free slot, and how many slots there are
+    slots: Mutex<(Vec<Ticket>, u32)>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            client: unique_id(),
+            slots: Mutex::default(),
+        }
+    }
+}
+
+impl Calls {
+    /// Numbers a call.
+    pub(crate) fn begin(&self) -> Ticket {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ticket { slot, number } = slots.0.pop().unwrap_or_else(|| {
+            slots.1 += 1;
+            Ticket {
+                slot: slots.1 - 1,
+                number: 0,
+            }
+        });
+        Ticket {
+            slot,
+            number: number + 1,
+        }
+    }
+
+    /// Lets a call's slot be used again. Not for one whose answer was lost for good: it may still come.
+    pub(crate) fn end(&self, ticket: Ticket) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.0.push(ticket);
+    }
+
+    /// What a call's arguments begin with: the caller's clock, and the ticket. `room` is for those that follow.
+    pub(crate) fn args(&self, now_ms: u64, ticket: Ticket, room: usize) -> Vec<Arg<'_>> {
+        let mut args = Vec::with_capacity(4 + room);
+        args.extend([Arg::Int(now_ms as i64), Arg::from(self.client.as_str())]);
+        args.extend([Arg::Int(i64::from(ticket.slot)), Arg::Int(ticket.number as i64)]);
+        args
+    }
+
+    /// Numbers a call and sends it until it is answered.
+    pub(crate) async fn run(
+        &self,
+        connection: &Connection,
+        base: &str,
+        script: &Script,
+        now_ms: u64,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        let ticket = self.begin();
+        let mut all = self.args(now_ms, ticket, args.len());
+        all.extend_from_slice(args);
+        let reply = script.run(connection, base, &all).await;
+        if !matches!(&reply, Err(error) if error.is_connection()) {
+            self.end(ticket);
+        }
+        reply
+    }
+
+    /// Lets the server forget in a minute instead of an hour. Call it when no call is under way.
+    pub(crate) async fn forget(&self, connection: &Connection, keys: &Keys) {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner).1;
+        if slots > 0 && connection.is_connected() {
+            forget(connection, (0..slots).map(|slot| keys.memo(&self.client, slot))).await;
+        }
+    }
+}
+
+/// The steps of one long call, each made when the one before it was answered.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    client: String,
+    number: i64,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self {
+            client: unique_id(),
+            number: 0,
+        }
+    }
+}
+
+impl Steps {
+    /// Makes the next step.
+    pub(crate) async fn run(
+        &mut self,
+        connection: &Connection,
+        base: &str,
+        script: &Script,
+        now_ms: u64,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
+        self.number += 1;
+        let mut all = vec![Arg::Int(now_ms as i64), Arg::from(self.client.as_str())];
+        all.push(Arg::Int(self.number));
+        all.extend_from_slice(args);
+        script.run(connection, base, &all).await
+    }
+
+    /// As [`Calls::forget`].
+    pub(crate) async fn end(self, connection: &Connection, keys: &Keys) {
+        forget(connection, std::iter::once(keys.memo(&self.client, "b"))).await;
+    }
+}
+
+async fn forget(connection: &Connection, memos: impl ExactSizeIterator<Item = String>) {
+    let (mut pipeline, count) = (redis::pipe(), memos.len());
+    for memo in memos {
+        pipeline.cmd("PEXPIRE").arg(memo).arg(FORGET_AFTER_MS);
+    }
+    // the server forgets by itself in an hour
+    let _ = connection.send_pipeline_once(&pipeline, count).await;
+}

@@ -1,0 +1,151 @@
+//! What a failed command means for the connection, and the error that users see.
+
+use std::{
+    error::Error as StdError,
+    io::{self, ErrorKind},
+    sync::Arc,
+};
+
+use redis::RedisError;
+
+use super::options::ConnectOptions;
+use crate::error::Error;
+
+// the server is not ready for commands yet; ASK: the queue moves to another node key by key, and no script may see half of it
+pub(super) fn is_passing(error: &RedisError) -> bool {
+    matches!(
+        error.code(),
+        Some("LOADING" | "TRYAGAIN" | "BUSY" | "MASTERDOWN" | "ASK")
+    )
+}
+
+// the connection is broken
+pub(super) fn is_broken(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error()
+}
+
+pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
+    let place = match &options.path {
+        Some(path) => path.display().to_string(),
+        None => format!("{}:{}", options.host, options.port),
+    };
+    if options.path.as_ref().is_some_and(|path| !path.exists()) {
+        return Error::Connection {
+            message: format!("connect ENOENT {place}"),
+            code: Some("ENOENT"),
+        };
+    }
+    if let Some((code, message)) = io_cause(error).and_then(|cause| in_words_of_node(cause, &options.host, &place)) {
+        return Error::Connection {
+            message,
+            code: Some(code),
+        };
+    }
+    if error.is_io_error() || error.is_connection_dropped() {
+        return Error::Connection {
+            message: format!("{error} ({place})"),
+            code: None,
+        };
+    }
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => Error::Server(format!("{code} {detail}")),
+        _ => Error::Server(error.to_string()),
+    }
+}
+
+/// The I/O error behind it, which the library may hold in an `Arc`.
+fn io_cause(error: &RedisError) -> Option<&io::Error> {
+    let cause = error.source()?;
+    match cause.downcast_ref::<Arc<dyn StdError + Send + Sync>>() {
+        Some(shared) => shared.downcast_ref(),
+        None => cause.downcast_ref(),
+    }
+}
+
+/// Node's code for a failure, and its message.
+fn in_words_of_node(cause: &io::Error, host: &str, place: &str) -> Option<(&'static str, String)> {
+    let connecting = |code| Some((code, format!("connect {code} {place}")));
+    let talking = |doing: &str, code| Some((code, format!("{doing} {code}")));
+    match cause.kind() {
+        ErrorKind::ConnectionRefused => connecting("ECONNREFUSED"),
+        ErrorKind::HostUnreachable => connecting("EHOSTUNREACH"),
+        ErrorKind::NetworkUnreachable => connecting("ENETUNREACH"),
+        ErrorKind::PermissionDenied => connecting("EACCES"),
+        // as ioredis says it
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => talking("connect", "ETIMEDOUT"),
+        ErrorKind::BrokenPipe if cause.raw_os_error().is_some() => talking("write", "EPIPE"),
+        // the library reports a connection that ends before the reply as this
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => talking("read", "ECONNRESET"),
+        _ if cause.to_string().starts_with("failed to lookup address") => {
+            let is_passing = cause.to_string().contains("Temporary failure");
+            let code = if is_passing { "EAI_AGAIN" } else { "ENOTFOUND" };
+            Some((code, format!("getaddrinfo {code} {host}")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cause: io::Error) -> (Option<&'static str>, String) {
+        match to_error(&RedisError::from(cause), &ConnectOptions::default()) {
+            Error::Connection { message, code } => (code, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn failures_of_the_network_are_told_as_node_tells_them() {
+        let place = "127.0.0.1:6379";
+        for (kind, code, message) in [
+            (
+                ErrorKind::ConnectionRefused,
+                "ECONNREFUSED",
+                format!("connect ECONNREFUSED {place}"),
+            ),
+            (
+                ErrorKind::HostUnreachable,
+                "EHOSTUNREACH",
+                format!("connect EHOSTUNREACH {place}"),
+            ),
+            (
+                ErrorKind::NetworkUnreachable,
+                "ENETUNREACH",
+                format!("connect ENETUNREACH {place}"),
+            ),
+            (ErrorKind::TimedOut, "ETIMEDOUT", "connect ETIMEDOUT".to_owned()),
+            (ErrorKind::ConnectionReset, "ECONNRESET", "read ECONNRESET".to_owned()),
+            (ErrorKind::UnexpectedEof, "ECONNRESET", "read ECONNRESET".to_owned()),
+        ] {
+            assert_eq!(told(kind.into()), (Some(code), message));
+        }
+        #[cfg(unix)]
+        assert_eq!(
+            told(io::Error::from_raw_os_error(32)),
+            (Some("EPIPE"), "write EPIPE".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_host_without_address_is_told_as_node_tells_it() {
+        let unknown = io::Error::other("failed to lookup address information: Name or service not known");
+        assert_eq!(
+            told(unknown),
+            (Some("ENOTFOUND"), "getaddrinfo ENOTFOUND 127.0.0.1".to_owned())
+        );
+        let later = io::Error::other("failed to lookup address information: Temporary failure in name resolution");
+        assert_eq!(told(later).0, Some("EAI_AGAIN"));
+    }
+
+    #[test]
+    fn what_node_has_no_word_for_is_told_as_it_is() {
+        let (code, message) = told(io::Error::new(ErrorKind::InvalidData, "bad certificate"));
+        assert_eq!(code, None);
+        assert!(message.contains("bad certificate"), "{message}");
+    }
+}

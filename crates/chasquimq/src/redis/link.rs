@@ -1,0 +1,177 @@
+//! One open connection: commands in, replies out, until it breaks.
+
+use std::{
+    future::Future,
+    io,
+    pin::pin,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc,
+    },
+};
+
+use redis::{
+    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisResult,
+    ServerErrorKind, Value,
+};
+use tokio::{sync::watch, task::AbortHandle};
+
+use super::{
+    options::ConnectOptions,
+    stream::{self, Stream},
+};
+
+/// An open connection that many tasks share. It closes with its last clone.
+#[derive(Clone)]
+pub(super) struct Link {
+    commands: MultiplexedConnection,
+    // closes with the task that reads and writes
+    alive: watch::Receiver<()>,
+    driver: Arc<Driver>,
+}
+
+/// The task that reads and writes, and where to.
+struct Driver {
+    task: AbortHandle,
+    server: Arc<ConnectOptions>,
+    // it was a master at login, and ROLE is allowed
+    is_master: AtomicBool,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Link {
+    /// Connects without logging in: the library would hide the server's error message.
+    pub async fn open(server: Arc<ConnectOptions>) -> RedisResult<Self> {
+        Self::over(stream::open(&server).await?, server).await
+    }
+
+    async fn over(stream: impl Stream + 'static, server: Arc<ConnectOptions>) -> RedisResult<Self> {
+        let login = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let (commands, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
+        let (living, alive) = watch::channel(());
+        let task = tokio::spawn(async move {
+            driver.await;
+            drop(living);
+        });
+        Ok(Self {
+            commands,
+            alive,
+            driver: Arc::new(Driver {
+                task: task.abort_handle(),
+                server,
+                is_master: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// The server's options.
+    pub fn server(&self) -> &Arc<ConnectOptions> {
+        &self.driver.server
+    }
+
+    /// Notes that the server is a master, which [`Link::ask_master`] then verifies with each command.
+    pub fn note_master(&self) {
+        self.driver.is_master.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends a command that a replica would answer, too, with stale data. If the server was a master at login and no longer is, the
+    /// reply counts as `READONLY`.
+    pub async fn ask_master(&self, command: &Cmd) -> RedisResult<Value> {
+        if !self.driver.is_master.load(Ordering::Relaxed) {
+            return self.ask(command).await;
+        }
+        let role = redis::cmd("ROLE");
+        // in this order: it was still a master after the reply
+        let (answer, role) = tokio::join!(biased; self.ask(command), self.ask(&role));
+        let is_replica = match role {
+            Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
+            Ok(_) => false,
+            // an ACL forbids ROLE: do not ask again
+            Err(_) => {
+                self.driver.is_master.store(false, Ordering::Relaxed);
+                false
+            }
+        };
+        match answer {
+            Ok(_) if is_replica => {
+                Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "it has become a replica").into())
+            }
+            answer => answer,
+        }
+    }
+
+    /// Sends a command; an error reply becomes an `Err`.
+    pub async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
+        let mut commands = self.commands.clone();
+        let answer = self.while_alive(commands.send_packed_command(command)).await?;
+        answer.extract_error()
+    }
+
+    /// Sends a pipeline.
+    pub async fn ask_all(&self, pipeline: &Pipeline, count: usize) -> RedisResult<Vec<Value>> {
+        let mut commands = self.commands.clone();
+        self.while_alive(commands.send_packed_commands(pipeline, 0, count))
+            .await
+    }
+
+    /// Closes it, and fails all calls in flight.
+    pub fn cut(&self) {
+        self.driver.task.abort();
+    }
+
+    /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
+    async fn while_alive<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        let mut alive = self.alive.clone();
+        let mut answer = pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            _ = alive.changed() => {}
+        }
+        // the reply may have been the last thing to arrive
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = std::future::ready(()) => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{duplex, AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_call_made_in_the_moment_in_which_the_connection_breaks_is_answered() {
+        const BREAKS: usize = 20_000;
+        for _ in 0..BREAKS {
+            let (stream, mut server) = duplex(64);
+            let link = Link::over(stream, Arc::default()).await.expect("a link");
+            let callers: Vec<_> = (0..4)
+                .map(|_| {
+                    let link = link.clone();
+                    tokio::spawn(async move { while link.ask(&redis::cmd("PING")).await.is_ok() {} })
+                })
+                .collect();
+            // answers the first call, and hangs up
+            let mut call = [0; 14];
+            server.read_exact(&mut call).await.expect("a call");
+            server.write_all(b"+PONG\r\n").await.expect("a caller");
+            drop(server);
+            for caller in callers {
+                let answered = tokio::time::timeout(Duration::from_secs(10), caller).await;
+                answered.expect("a call without an answer").expect("a caller");
+            }
+        }
+    }
+}

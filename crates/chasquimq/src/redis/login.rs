@@ -1,0 +1,100 @@
+//! The first commands on a connection.
+
+use std::{
+    future::Future,
+    io::{self, ErrorKind},
+    sync::Arc,
+};
+
+use redis::Cmd;
+
+use super::{
+    failure::{is_broken, to_error},
+    link::Link,
+    options::ConnectOptions,
+};
+use crate::error::{Error, Result};
+
+/// Fails when the server accepts the connection but does not reply in time.
+pub(super) async fn in_time<T>(
+    options: &ConnectOptions,
+    work: impl Future<Output = redis::RedisResult<T>>,
+) -> Result<T> {
+    tokio::time::timeout(options.connect_timeout, work)
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut).into()))
+        .map_err(|error| to_error(&error, options))
+}
+
+/// Connects and logs in. Returns the server's `INFO`, too.
+pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
+    let link = open_link(options).await?;
+    if let Some(command) = set_name(options) {
+        // an ACL may forbid CLIENT, and the name is optional
+        let _ = link.ask(&command).await;
+    }
+    let info = server_info(&link).await?;
+    Ok((link, info))
+}
+
+/// Connects and logs in.
+pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
+    let link = Link::open(options.clone()).await?;
+    for command in login(options) {
+        link.ask(&command).await?;
+    }
+    Ok(link)
+}
+
+/// The commands that log in and choose the database.
+pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
+    let mut commands = Vec::new();
+    if let Some(password) = &options.password {
+        let mut auth = redis::cmd("AUTH");
+        if let Some(username) = options.username.as_ref().filter(|username| !username.is_empty()) {
+            auth.arg(username);
+        }
+        auth.arg(password);
+        commands.push(auth);
+    }
+    if options.db != 0 {
+        let mut select = redis::cmd("SELECT");
+        select.arg(options.db);
+        commands.push(select);
+    }
+    commands
+}
+
+/// The command that names the connection, if it has a name.
+pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
+    let name = options.client_name.as_ref()?;
+    let mut command = redis::cmd("CLIENT");
+    command.arg("SETNAME").arg(name);
+    Some(command)
+}
+
+/// The server's `INFO`; empty where an ACL forbids it.
+pub(super) async fn server_info(link: &Link) -> redis::RedisResult<String> {
+    let mut ask = redis::cmd("INFO");
+    ask.arg("server").arg("persistence").arg("memory").arg("replication");
+    let info = match link.ask(&ask).await {
+        Err(error) if error.code() == Some("NOPERM") => return Ok(String::new()),
+        // before 7.0 an INFO takes one section
+        Err(error) if !is_broken(&error) => link.ask(redis::cmd("INFO").arg("server")).await?,
+        answer => answer?,
+    };
+    Ok(redis::from_redis_value(info).unwrap_or_default())
+}
+
+pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+pub(super) fn check_version(info: &str) -> Result<()> {
+    let version = field(info, "redis_version:").unwrap_or("");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major < 7 => Err(Error::ServerTooOld(version.to_owned())),
+        _ => Ok(()),
+    }
+}

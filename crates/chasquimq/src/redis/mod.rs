@@ -1,0 +1,15 @@
+//! The Redis side: the only connection, the only caller of what runs in the server, the only reader of replies.
+
+pub mod connection;
+#[cfg(unix)]
+pub mod direct;
+mod discovery;
+pub(crate) mod exactly_once;
+mod failure;
+pub mod library;
+mod link;
+mod login;
+pub mod options;
+pub mod reply;
+pub(crate) mod session;
+mod stream;

@@ -1,0 +1,184 @@
+//! Where the server is, or how to discover it, and how to log in.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use crate::keys::slot_of;
+
+/// Where the server is and how to log in.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// Host name or address; default `127.0.0.1`.
+    pub host: String,
+    /// Port; default 6379.
+    pub port: u16,
+    /// Unix socket, instead of host and port.
+    pub path: Option<PathBuf>,
+    /// How to discover host and port, instead.
+    pub discovery: Option<Discovery>,
+    /// ACL user.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
+    /// Database number.
+    pub db: i64,
+    /// TLS, if wanted.
+    pub tls: Option<TlsOptions>,
+    /// Time to wait for a connection, login included.
+    pub connect_timeout: Duration,
+    /// What `CLIENT LIST` shows.
+    pub client_name: Option<String>,
+    /// Accept any server version, and any eviction policy without an event.
+    pub skip_version_check: bool,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: 6379,
+            path: None,
+            discovery: None,
+            username: None,
+            password: None,
+            db: 0,
+            tls: None,
+            connect_timeout: Duration::from_secs(10),
+            client_name: None,
+            skip_version_check: false,
+        }
+    }
+}
+
+/// TLS settings, PEM texts as Node takes them.
+#[derive(Debug, Clone, Default)]
+pub struct TlsOptions {
+    /// Accept certificates that cannot be verified.
+    pub insecure: bool,
+    /// Root certificates.
+    pub ca: Option<String>,
+    /// Client certificate.
+    pub cert: Option<String>,
+    /// Client key.
+    pub key: Option<String>,
+    /// Server name for SNI and for the certificate; default the host.
+    pub server_name: Option<String>,
+}
+
+/// Host name or address, and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Which nodes know where the server is.
+#[derive(Debug, Clone)]
+pub struct Discovery {
+    /// Nodes to ask first; they name others.
+    pub nodes: Vec<Address>,
+    /// Address translation: as nodes announce an address, and as this client reaches it.
+    pub nat: Vec<(Address, Address)>,
+    /// Sentinels, or nodes of a cluster.
+    pub kind: DiscoveryKind,
+}
+
+/// The kind of nodes of a [`Discovery`].
+#[derive(Debug, Clone)]
+pub enum DiscoveryKind {
+    /// Sentinels, which know the master.
+    Sentinel(SentinelOptions),
+    /// Nodes of a cluster, which know the node that serves this slot. A queue's connection sets it.
+    Cluster {
+        /// 0 to 16383.
+        slot: u16,
+    },
+}
+
+/// How to talk to sentinels.
+#[derive(Debug, Clone, Default)]
+pub struct SentinelOptions {
+    /// Name of the master.
+    pub master: String,
+    /// ACL user of the sentinels.
+    pub username: Option<String>,
+    /// Password of the sentinels.
+    pub password: Option<String>,
+    /// TLS of the sentinels, if wanted.
+    pub tls: Option<TlsOptions>,
+    /// Do not ask them which other sentinels there are.
+    pub only_these: bool,
+}
+
+impl ConnectOptions {
+    /// The same for a queue whose keys start with `base`: in a cluster, for the node that serves them.
+    pub(crate) fn for_keys(mut self, base: &str) -> Self {
+        if let Some(DiscoveryKind::Cluster { slot }) = self.discovery.as_mut().map(|discovery| &mut discovery.kind) {
+            *slot = slot_of(base);
+        }
+        self
+    }
+
+    /// The slot, in a cluster.
+    pub(super) fn slot(&self) -> Option<u16> {
+        match self.discovery.as_ref()?.kind {
+            DiscoveryKind::Cluster { slot } => Some(slot),
+            DiscoveryKind::Sentinel(_) => None,
+        }
+    }
+
+    pub(super) fn wants_master(&self) -> bool {
+        let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
+        matches!(kind, Some(DiscoveryKind::Sentinel(_)))
+    }
+
+    /// The same for the server at this address.
+    pub(super) fn at(&self, Address { host, port }: Address) -> Self {
+        Self {
+            host,
+            port,
+            path: None,
+            discovery: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a discovery node.
+    pub(super) fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
+        let node = Self {
+            db: 0,
+            client_name: None,
+            ..self.at(address)
+        };
+        match kind {
+            DiscoveryKind::Cluster { .. } => node,
+            DiscoveryKind::Sentinel(sentinel) => Self {
+                username: sentinel.username.clone(),
+                password: sentinel.password.clone(),
+                tls: sentinel.tls.clone(),
+                ..node
+            },
+        }
+    }
+}
+
+impl Discovery {
+    /// An address that `teller` announced, translated for this client.
+    pub(super) fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
+        // a node that does not know its own address means the one this client used
+        let unknown = host.is_empty() || host == "?";
+        let told = Address {
+            host: if unknown { teller } else { host }.to_owned(),
+            port,
+        };
+        let outside = self.nat.iter().find(|(inside, _)| *inside == told);
+        outside.map_or(told, |(_, outside)| outside.clone())
+    }
+}

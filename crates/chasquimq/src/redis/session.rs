@@ -1,0 +1,290 @@
+//! Keeps one link to the server: opens it when it is first needed, and again when it breaks or another server takes over.
+
+use std::{
+    future::Future,
+    io::{self, ErrorKind},
+    pin::pin,
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex,
+    },
+    time::Duration,
+};
+
+use redis::RedisError;
+use tokio::sync::watch;
+
+use super::{
+    discovery::Finder,
+    failure::to_error,
+    link::Link,
+    login::{check_version, field, in_time, log_in, server_info},
+    options::ConnectOptions,
+};
+use crate::error::{Error, Result};
+
+pub(super) const FIRST_RETRY: Duration = Duration::from_millis(50);
+// with a login on top, work resumes within a second of the server's return
+const LAST_RETRY: Duration = Duration::from_millis(500);
+// a server that takes longer to reply may have been replaced
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const NO_EVICTION: &str = "noeviction";
+
+/// What happens to a connection.
+#[derive(Debug, Clone)]
+pub enum ConnectionEvent {
+    /// Connecting failed; the connection retries.
+    Failed(Error),
+    /// An open connection broke.
+    Lost,
+    /// The server's eviction policy, which deletes jobs when memory is full. Sent once.
+    Evicts(String),
+}
+
+pub(super) type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
+
+/// The current link, and what it takes to open the next.
+pub(super) struct Session {
+    pub(super) options: Arc<ConnectOptions>,
+    pub(super) listener: Listener,
+    finder: Finder,
+    current: Mutex<Current>,
+    // one task connects at a time while the others wait
+    connecting: tokio::sync::Mutex<()>,
+    closed: watch::Sender<bool>,
+    warned_of_eviction: AtomicBool,
+    // the run id of the latest server process, and how often it changed
+    run_id: Mutex<String>,
+    servers: AtomicU64,
+}
+
+#[derive(Default)]
+struct Current {
+    link: Option<Link>,
+    generation: u64,
+}
+
+impl Session {
+    /// A session without a link.
+    pub(super) fn new(options: ConnectOptions, listener: Listener) -> Self {
+        Self {
+            options: Arc::new(options),
+            listener,
+            finder: Finder::default(),
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::new(()),
+            closed: watch::Sender::new(false),
+            warned_of_eviction: AtomicBool::new(false),
+            run_id: Mutex::default(),
+            servers: AtomicU64::new(0),
+        }
+    }
+
+    /// Connects once.
+    pub(super) async fn ready(&self) -> Result<()> {
+        if self.current().0.is_some() {
+            return Ok(());
+        }
+        let _connecting = self.connecting.lock().await;
+        if self.current().0.is_some() {
+            return Ok(());
+        }
+        let result = self.until_closed(Box::pin(self.connect())).await?;
+        if let Err(error) = &result {
+            (self.listener)(ConnectionEvent::Failed(error.clone()));
+        }
+        result
+    }
+
+    /// The link, if there is one, and its generation.
+    pub(super) fn current(&self) -> (Option<Link>, u64) {
+        self.current
+            .lock()
+            .map_or((None, 0), |current| (current.link.clone(), current.generation))
+    }
+
+    /// The link and its generation; connects if there is none.
+    /// # Errors
+    /// [`Error::Closed`], [`Error::ServerTooOld`].
+    pub(super) async fn connected(&self) -> Result<(Link, u64)> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        if let (Some(link), generation) = self.current() {
+            return Ok((link, generation));
+        }
+        let _connecting = self.connecting.lock().await;
+        let mut pause = FIRST_RETRY;
+        loop {
+            if let (Some(link), generation) = self.current() {
+                return Ok((link, generation));
+            }
+            if let Err(error) = self.until_closed(Box::pin(self.connect())).await? {
+                let is_unfit = matches!(error, Error::ServerTooOld(_));
+                (self.listener)(ConnectionEvent::Failed(error.clone()));
+                if is_unfit {
+                    return Err(error);
+                }
+                self.until_closed(tokio::time::sleep(pause)).await?;
+                pause = (pause * 2).min(LAST_RETRY);
+            }
+        }
+    }
+
+    /// Runs `work`, but fails with [`Error::Closed`] as soon as the session closes.
+    pub(super) async fn until_closed<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let mut closed = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Err(Error::Closed),
+            done = work => Ok(done),
+        }
+    }
+
+    async fn connect(&self) -> Result<()> {
+        let options = self.finder.find(&self.options).await?;
+        let connected = self.unless_replaced(&options, self.connect_to(&options)).await;
+        let connected =
+            connected.unwrap_or_else(|| Err(to_error(&io::Error::from(ErrorKind::TimedOut).into(), &options)));
+        if connected.is_err() {
+            self.finder.distrust();
+        }
+        connected
+    }
+
+    async fn connect_to(&self, options: &Arc<ConnectOptions>) -> Result<()> {
+        let (link, mut info) = in_time(options, log_in(options)).await?;
+        // a server that restarts loads its data first and refuses commands meanwhile
+        while info.contains("\nloading:1") {
+            tokio::time::sleep(FIRST_RETRY).await;
+            info = in_time(options, server_info(&link)).await?;
+        }
+        match field(&info, "role:") {
+            // in a cluster a replica redirects to its master
+            Some("master") if self.options.slot().is_none() => link.note_master(),
+            // a sentinel may not know of the failover yet
+            Some(role) if role != "master" && self.options.wants_master() => {
+                let message = format!("{}:{} is not the master", options.host, options.port);
+                return Err(Error::Connection { message, code: None });
+            }
+            _ => {}
+        }
+        if !options.skip_version_check {
+            check_version(&info)?;
+            let policy = field(&info, "maxmemory_policy:").unwrap_or(NO_EVICTION);
+            if policy != NO_EVICTION && !self.warned_of_eviction.swap(true, Ordering::Relaxed) {
+                (self.listener)(ConnectionEvent::Evicts(policy.to_owned()));
+            }
+        }
+        if let Ok(mut current) = self.current.lock() {
+            self.note_server(field(&info, "run_id:").unwrap_or_default(), current.generation > 0);
+            current.link = Some(link);
+            current.generation += 1;
+        }
+        Ok(())
+    }
+
+    fn note_server(&self, run_id: &str, had_another: bool) {
+        if let Ok(mut known) = self.run_id.lock() {
+            // without a run id it may be another process
+            if had_another && (run_id.is_empty() || *known != run_id) {
+                self.servers.fetch_add(1, Ordering::AcqRel);
+            }
+            run_id.clone_into(&mut known);
+        }
+    }
+
+    /// Runs `talk` with a server. `None` when the server hangs and another has replaced it.
+    pub(super) async fn unless_replaced<T>(&self, server: &ConnectOptions, talk: impl Future<Output = T>) -> Option<T> {
+        if self.options.discovery.is_none() {
+            return Some(talk.await);
+        }
+        let mut talk = pin!(talk);
+        loop {
+            let replaced = async {
+                tokio::time::sleep(PATIENCE).await;
+                self.is_replaced(server).await
+            };
+            tokio::select! {
+                biased;
+                done = &mut talk => return Some(done),
+                is_replaced = replaced => if is_replaced {
+                    return None;
+                },
+            }
+        }
+    }
+
+    async fn is_replaced(&self, server: &ConnectOptions) -> bool {
+        match self.finder.find(&self.options).await {
+            Ok(found) => (&found.host, found.port) != (&server.host, server.port),
+            // no replacement is known
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the error says that another server is the right one: this is a replica, or does not serve the slot.
+    pub(super) fn is_elsewhere(&self, error: &RedisError) -> bool {
+        match error.code() {
+            // UNBLOCKED: a blocking call ended because the master became a replica
+            Some("READONLY" | "UNBLOCKED") => true,
+            Some("MOVED" | "CLUSTERDOWN") => self.options.slot().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Drops the link in order to find the right server. In a cluster this is normal and sends no event.
+    pub(super) fn look_again(&self, error: &RedisError, link: &Link, generation: u64) {
+        let discovery = self.options.discovery.as_ref();
+        let Some(lost) = self.take(generation) else { return };
+        if let Some(discovery) = discovery {
+            self.finder.follow(error, link.server(), discovery);
+        }
+        lost.cut();
+        if self.options.slot().is_none() && !self.is_closed() {
+            (self.listener)(ConnectionEvent::Lost);
+            (self.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
+        }
+    }
+
+    /// Takes out the link of this generation.
+    fn take(&self, generation: u64) -> Option<Link> {
+        let mut current = self.current.lock().ok()?;
+        let is_current = current.generation == generation;
+        current.link.take_if(|_| is_current)
+    }
+
+    /// Drops the link of this generation, which broke.
+    pub(super) fn lose(&self, generation: u64) {
+        if let Some(link) = self.take(generation) {
+            link.cut();
+            if !self.is_closed() {
+                (self.listener)(ConnectionEvent::Lost);
+            }
+        }
+    }
+
+    /// Drops the link and all calls in flight without an event.
+    pub(super) fn discard(&self) {
+        if let Some(link) = self.current.lock().ok().and_then(|mut current| current.link.take()) {
+            link.cut();
+        }
+    }
+
+    /// Closes for good.
+    pub(super) fn close(&self) {
+        self.closed.send_replace(true);
+        self.discard();
+    }
+
+    /// True after [`Session::close`].
+    pub(super) fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    /// How often the link reached another server process than before, or may have.
+    pub(super) fn servers(&self) -> u64 {
+        self.servers.load(Ordering::Acquire)
+    }
+}

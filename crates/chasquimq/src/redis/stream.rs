@@ -1,0 +1,272 @@
+//! The bytes to and from the server: TCP, TLS over TCP, a Unix socket.
+
+use std::{io, sync::Arc};
+
+use rustls::{
+    client::{
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name, ClientConfig, WebPkiServerVerifier,
+    },
+    crypto::{ring, verify_tls12_signature, verify_tls13_signature, CryptoProvider},
+    pki_types::{pem::PemObject, CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+    CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use socket2::SockRef;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+use super::options::{ConnectOptions, TlsOptions};
+
+/// What a connection reads and writes.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Connects, without logging in.
+/// # Errors
+/// The cause, when there is no way to the server or its certificate is refused.
+pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>> {
+    if let Some(path) = &options.path {
+        return open_unix(path).await;
+    }
+    let socket = open_tcp(options).await?;
+    let Some(tls) = &options.tls else {
+        return Ok(Box::new(socket));
+    };
+    let name = tls.server_name.as_ref().unwrap_or(&options.host).clone();
+    let name = ServerName::try_from(name).map_err(io::Error::other)?;
+    let config = Arc::new(client_config(tls)?);
+    Ok(Box::new(TlsConnector::from(config).connect(name, socket).await?))
+}
+
+async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect((options.host.as_str(), options.port)).await?;
+    socket.set_nodelay(true)?;
+    keep_alive(&socket)?;
+    Ok(socket)
+}
+
+/// Has the system find out, in its own time, that a peer is gone without a word.
+pub(super) fn keep_alive<'a, S>(socket: &'a S) -> io::Result<()>
+where
+    SockRef<'a>: From<&'a S>,
+{
+    SockRef::from(socket).set_keepalive(true)
+}
+
+#[cfg(unix)]
+async fn open_unix(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
+}
+
+#[cfg(not(unix))]
+async fn open_unix(_: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system has no Unix sockets",
+    ))
+}
+
+fn client_config(tls: &TlsOptions) -> io::Result<ClientConfig> {
+    let builder = ClientConfig::builder()
+        .dangerous()
+        .with_custom_certificate_verifier(verifier(tls)?);
+    let Some((cert, key)) = tls.cert.as_ref().zip(tls.key.as_ref()) else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(io::Error::other)?;
+    builder
+        .with_client_auth_cert(certificates(cert)?, key)
+        .map_err(io::Error::other)
+}
+
+fn verifier(tls: &TlsOptions) -> io::Result<Arc<dyn ServerCertVerifier>> {
+    let provider = Arc::new(ring::default_provider());
+    if tls.insecure {
+        return Ok(Arc::new(Anyone(provider)));
+    }
+    let mut roots = RootCertStore::empty();
+    let mut given = Vec::new();
+    match &tls.ca {
+        // as with Node, these stand instead of the world's
+        Some(ca) => {
+            given = certificates(ca)?;
+            for certificate in &given {
+                roots.add(certificate.clone()).map_err(io::Error::other)?;
+            }
+        }
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+    }
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let usual = usual.map_err(io::Error::other)?;
+    Ok(Arc::new(Trusted { usual, given }))
+}
+
+fn certificates(pem: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(io::Error::other)
+}
+
+/// Takes what the library takes, and as Node does, a certificate that was given: it may be an authority's own, with which the library
+/// wants no server to show up.
+#[derive(Debug)]
+struct Trusted {
+    usual: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trusted {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let usual = &self.usual;
+        match usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // said of one that is valid now; whose it is, is not looked at yet
+            Err(error) if is_authority(&error) && self.given.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, cert, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate was refused only because it is an authority's.
+fn is_authority(error: &rustls::Error) -> bool {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(cause)) => {
+            cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+        }
+        _ => false,
+    }
+}
+
+/// Takes any certificate, as Node does with `rejectUnauthorized: false`; the key it shows must still be the server's.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Made by `openssl req -x509` for `localhost`, good for a hundred years from 2026 on.
+    const OWN_AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBlDCCATugAwIBAgIUBX/KA9BrP+1TwgE8VLmzIE7cFJQwCgYIKoZIzj0EAwIw\n\
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMDIxMDcwM1oYDzIxMjYxMDI3\n\
+MjEwNzAzWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO\n\
+PQMBBwNCAATL7WuWzsE9BTh5kqtYDoEJxP1b1iHVAa5u2e1ZS7t1m7GeGylgShvk\n\
+CSGeBXqLbnGRQrqbD4T/lQbdRCdZVtslo2kwZzAdBgNVHQ4EFgQUSa0v2Dvt3BUv\n\
+3FYLSyzWQc6UOwAwHwYDVR0jBBgwFoAUSa0v2Dvt3BUv3FYLSyzWQc6UOwAwDwYD\n\
+VR0TAQH/BAUwAwEB/zAUBgNVHREEDTALgglsb2NhbGhvc3QwCgYIKoZIzj0EAwID\n\
+RwAwRAIgZav1zj73VJTwCyGupSBTstbmtU1phYi6LIcr5GfhPhUCIExLAmg4oKmp\n\
+PNnoaX0FZXyse5mgrfMDft3l2BgJg6WZ\n\
+-----END CERTIFICATE-----";
+
+    fn verified(ca: &str, name: &'static str, years_since_1970: u64) -> Result<(), String> {
+        let tls = TlsOptions {
+            ca: Some(ca.to_owned()),
+            ..TlsOptions::default()
+        };
+        let shown = certificates(OWN_AUTHORITY).expect("a certificate");
+        let name = ServerName::try_from(name).expect("a name");
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(years_since_1970 * 365 * 86_400));
+        let verified = verifier(&tls)
+            .expect("a verifier")
+            .verify_server_cert(&shown[0], &[], &name, &[], now);
+        verified.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_kept_alive() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let options = ConnectOptions {
+            port: server.local_addr().expect("an address").port(),
+            ..ConnectOptions::default()
+        };
+        let socket = open_tcp(&options).await.expect("a connection");
+        assert!(SockRef::from(&socket).keepalive().expect("an option"));
+    }
+
+    #[test]
+    fn a_certificate_that_was_given_is_taken_for_its_name_and_time() {
+        assert_eq!(verified(OWN_AUTHORITY, "localhost", 60), Ok(()));
+        for (name, years, told) in [
+            ("other", 60, "not valid for name"),
+            ("localhost", 50, "not valid yet"),
+            ("localhost", 300, "expired"),
+        ] {
+            let refused = verified(OWN_AUTHORITY, name, years).expect_err("a refusal");
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+}

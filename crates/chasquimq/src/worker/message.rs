@@ -1,0 +1,60 @@
+//! What a worker tells whoever runs its jobs, and what its loop is told.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{
+    fetch::Batch,
+    finish::{Failure, Flush, Rejected},
+    lane::WaitLane,
+    options::RateLimit,
+};
+use crate::{error::Error, redis::session::ConnectionEvent};
+
+/// What the worker tells whoever runs its jobs. Absent = nothing to tell.
+#[derive(Debug, Default)]
+pub struct Message {
+    /// Jobs that are active now, to be run.
+    pub jobs: Option<Batch>,
+    /// Every flush up to this one is recorded.
+    pub flushed: Option<u32>,
+    /// Outcomes of those flushes that were refused.
+    pub rejected: Vec<Rejected>,
+    /// What became of each failed try in those flushes, in order.
+    pub failures: Vec<Failure>,
+    /// `finishedOn` of everything that ended in those flushes, epoch ms.
+    pub finished_on: u64,
+    /// Nothing was left to fetch.
+    pub drained: bool,
+    /// Ids that this worker's scan brought back.
+    pub stalled: Vec<String>,
+    /// Jobs delivered and not started are wanted back ([`super::Ending::Returned`]).
+    pub give_back: bool,
+    /// The caller's clock is wanted ([`super::Worker::tick`]).
+    pub clock: bool,
+    /// The lease could not be renewed in time.
+    pub lease_lost: bool,
+    /// A socket to be watched, and then handed to [`super::Worker::use_lane`].
+    pub lane: Option<WaitLane>,
+    /// Something failed that is not the connection.
+    pub error: Option<Error>,
+    /// The connection failed or broke.
+    pub connection: Option<ConnectionEvent>,
+}
+
+/// Receives a worker's messages, on an engine thread.
+pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
+
+pub(crate) enum Command {
+    Run { now_ms: u64 },
+    FakeClock(bool),
+    Pause { done: Option<oneshot::Sender<()>> },
+    Concurrency(u32),
+    Limiter(Option<RateLimit>),
+    Finish(Flush),
+    Tick { now_ms: u64 },
+    Lane(WaitLane),
+    Scan,
+    Close { done: oneshot::Sender<()> },
+}

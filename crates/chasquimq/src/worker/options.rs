@@ -1,0 +1,72 @@
+//! Settings of workers.
+
+use std::time::Duration;
+
+use crate::{id::unique_id, job::keep::Keep};
+
+/// Settings of a worker.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Owner of the lease; no two workers share one.
+    pub id: String,
+    /// Shown as `processedBy`; may be empty.
+    pub name: String,
+    /// Jobs run at once.
+    pub concurrency: u32,
+    /// How long a lease lasts when it is not renewed.
+    pub lock_duration: Duration,
+    /// The lease is renewed each half of this; `None` = never.
+    pub lock_renew_time: Option<Duration>,
+    /// Time between two scans for workers that are gone; `None` = this worker does not scan.
+    pub stalled_interval: Option<Duration>,
+    /// Times a job may be brought back before it fails.
+    pub max_stalled_count: u32,
+    /// A job that was started so often is not tried again when it fails.
+    pub max_started_attempts: Option<u32>,
+    /// Longest wait before an idle worker looks again.
+    pub drain_delay: Duration,
+    /// Retention of completed jobs that say nothing themselves.
+    pub remove_on_complete: Keep,
+    /// Retention of failed jobs that say nothing themselves.
+    pub remove_on_fail: Keep,
+    /// Whoever hears the messages watches lanes ([`Message::lane`]).
+    pub watches_lanes: bool,
+    /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
+    /// rate limit.
+    pub limiter: Option<RateLimit>,
+    /// Longest sleep of a worker that a rate limit keeps from starting jobs.
+    pub maximum_rate_limit_delay: Duration,
+    /// Minutes for which [`crate::Queue::metrics`] knows what ended here; 0 = they are not counted.
+    pub metrics_minutes: u32,
+}
+
+/// At most `max` starts in a window of `duration`, which begins with the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Starts a window; 0 = as many as the queue's own rate limit says, in a window of this duration.
+    pub max: u64,
+    /// Length of a window; whole milliseconds.
+    pub duration: Duration,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            id: unique_id(),
+            name: String::new(),
+            concurrency: 1,
+            lock_duration: Duration::from_secs(30),
+            lock_renew_time: Some(Duration::from_secs(15)),
+            stalled_interval: Some(Duration::from_secs(30)),
+            max_stalled_count: 1,
+            max_started_attempts: None,
+            drain_delay: Duration::from_secs(5),
+            remove_on_complete: Keep::ALL,
+            remove_on_fail: Keep::ALL,
+            watches_lanes: false,
+            limiter: None,
+            maximum_rate_limit_delay: Duration::from_secs(30),
+            metrics_minutes: 0,
+        }
+    }
+}
