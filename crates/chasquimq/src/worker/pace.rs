@@ -14,12 +14,12 @@ const MOST: f64 = 2048.0;
 /// Surplus that has not started after this is given back.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Watches how fast jobs end.
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(2);
 /// So many share a step cheaply enough.
 const ENOUGH: usize = 6;
 
+/// Watches how fast jobs end.
 #[derive(Debug)]
 pub(super) struct Pace {
     seen: u64,
@@ -89,12 +89,12 @@ impl Pace {
         (want, (most as u32).saturating_sub(held.max(concurrency)))
     }
 
-    /// When surplus, if there is any, has waited too long.
     /// Whether more may be expected to end soon that could share a step with these.
     pub(super) fn shares(&self, ended: usize) -> bool {
         ended < ENOUGH && self.seen >= SEEN_BEFORE_SURPLUS && self.per_ms * SHARE.as_secs_f64() * 1000.0 >= 1.0
     }
 
+    /// When surplus, if there is any, has waited too long.
     pub(super) fn patience_ends(&self) -> Instant {
         self.since + PATIENCE
     }
