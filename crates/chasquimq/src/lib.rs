@@ -59,8 +59,9 @@
 //! ```
 //! # Reading order
 //! [`producer`] (1. add), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`backoff`] (5. retry), then
-//! [`queue`] (everything by id), `listing` (by rank), [`lost`] (jobs that nobody runs), `dependencies` (children and trees), `bulk` (many jobs at once), `removal` (great families), `schedulers`, [`events`], and `lua/` beside them.
+//! [`queue`] (everything by id), `listing` (by rank), [`active`], [`lost`] (jobs that nobody runs), `dependencies` (children and trees), `bulk` (many jobs at once), `removal` (great families), `schedulers`, [`events`], and `lua/` beside them.
 
+pub mod active;
 pub mod backoff;
 mod bulk;
 mod clock;

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
+    active::{Active, Whose},
     dependencies::split,
     error::Result,
     keys::qualified_name,
@@ -12,7 +13,7 @@ use crate::{
     queue::Queue,
     server::{
         reply::{int, Reply},
-        script::{Arg, LIST_HELD, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
+        script::{Arg, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
     },
 };
 
@@ -184,27 +185,14 @@ impl Queue {
         let bases: HashSet<String> = places.flatten().map(|(keys, _)| keys.base).collect();
         for base in bases {
             let front = qualified_name(&base);
-            for id in self.held(&base).await? {
+            let connection = self.connection().for_keys(&base);
+            for id in Active::find(&connection, &base, Whose::Holders).await? {
                 if waited_for.contains(format!("{front}:{id}").as_str()) {
                     return Ok(true);
                 }
             }
         }
         Ok(false)
-    }
-
-    /// Ids of the jobs of a queue that workers hold.
-    async fn held(&self, base: &str) -> Result<Vec<String>> {
-        let connection = self.connection().for_keys(base);
-        let (mut part, mut cursor, mut ids) = ("takes".to_owned(), b"0".to_vec(), Vec::new());
-        while !part.is_empty() {
-            let args = [Arg::from(part.as_str()), Arg::from(cursor.as_slice())];
-            let reply = LIST_HELD.run(&connection, base, &args).await?;
-            let mut reply = Reply::new("the answer to list_held", reply)?;
-            (part, cursor) = (reply.text()?, reply.bytes()?);
-            ids.extend(reply.array()?.texts()?);
-        }
-        Ok(ids)
     }
 
     /// Removes those below the head, parents first. What is below one that stays stays.
