@@ -13,7 +13,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { mastersOf } from './redis.js';
-import { scriptNames } from '../../bench/soak/scripts.js';
+import { transitionOf } from '../../bench/soak/scripts.js';
 
 const LOOK_MS = 100;
 const TICK_MS = 10;
@@ -208,7 +208,7 @@ class WatchedServer {
   #note([, seconds, us, [command = '', script = '']]: SlowEntry, waitedMs: number | undefined): void {
     const name = command.toLowerCase();
     if (!name.startsWith('eval') && !name.startsWith('fcall')) return;
-    const [by, clockMs] = [scriptNames().get(script) ?? name, us / 1_000];
+    const [by, clockMs] = [transitionOf(script) ?? name, us / 1_000];
     const [from, to] = [seconds * 1_000 - clockMs, (seconds + 1) * 1_000];
     const ms = waitedMs === undefined ? clockMs / BLIND_FACTOR : Math.max(clockMs - waitedMs, 0);
     this.#slow.add({ by, clockMs, ms, from, to });
