@@ -121,7 +121,7 @@ describe('calls that reach very many jobs', () => {
   });
 
   /** A process with very many active jobs, which never end. */
-  async function holdMany(form: string): Promise<Worker> {
+  async function holdMany(form: string): Promise<Pick<Worker, 'close'>> {
     const job = (i: number) => ({ name: 'j', data: i, opts: form === 'in frames' ? {} : { jobId: `j${i}` } });
     for (let i = 0; i < MANY; i += 1_000) {
       await queue.addBulk(Array.from({ length: 1_000 }, (_, k) => job(i + k)));
