@@ -107,7 +107,9 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
   }
   for (const { state, text } of left) (state === 'active' ? wrong.abandoned : wrong.stuck).push(text);
   checkState(jobs, kept, wrong.wrongState);
-  const touched = (id: string) => (keysOf.get(id) ?? []).some((key) => lastWords.concern(jobOf(jobs, key)));
+  const some = (id: string, is: (job: JobAccount) => boolean) =>
+    (keysOf.get(id) ?? []).some((key) => is(jobOf(jobs, key)));
+  const touched = (id: string) => some(id, (job) => lastWords.concern(job) || lastWords.spanEndOf(job));
   checkObserver(recorded, observed, touched, wrong);
 
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');

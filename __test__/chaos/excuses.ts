@@ -46,6 +46,15 @@ export class LastWords {
   concern({ noted }: JobAccount): boolean {
     return noted.some((at) => this.include(at));
   }
+
+  /** Whether how a run of this job ended was under way while one was gone: both it and its successor may have told of that. */
+  spanEndOf({ noted, runs }: JobAccount): boolean {
+    return [...runs.values()].some(({ endedAt }) => {
+      if (endedAt === undefined) return false;
+      const answered = Math.min(...noted.filter((at) => at > endedAt), Infinity);
+      return this.#spans.some(({ from, to }) => endedAt <= to && from <= answered);
+    });
+  }
 }
 
 /** A member was without the server for so long that its lease may have run out. */

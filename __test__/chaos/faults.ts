@@ -194,7 +194,7 @@ export const faults = {
     inject: async (world, _, injected) => {
       begin(injected);
       await tellAll(world, 'SCRIPT', 'FLUSH', 'SYNC');
-      await tellAll(world, 'FUNCTION', 'FLUSH', 'SYNC');
+      await tellMasters(world, 'FUNCTION', 'FLUSH', 'SYNC');
     },
   },
   'out-of-memory': {
@@ -296,6 +296,14 @@ function begin(injected: Injected): void {
 
 async function tellAll({ servers }: World, command: string, ...args: (string | number)[]): Promise<void> {
   await Promise.all(servers.admins.map((admin) => admin.call(command, ...args)));
+}
+
+/** The same, but for servers that are replicas at the moment: what they refuse their master tells them. */
+async function tellMasters({ servers }: World, command: string, ...args: string[]): Promise<void> {
+  const refused = (error: Error): void => {
+    if (!error.message.startsWith('READONLY')) throw error;
+  };
+  await Promise.all(servers.admins.map((admin) => admin.call(command, ...args).then(() => undefined, refused)));
 }
 
 async function withReplica({ replicated }: Servers, body: (replicated: Replicated) => Promise<void>): Promise<void> {

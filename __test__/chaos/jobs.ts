@@ -18,6 +18,7 @@ export interface Run {
   /** Its try, and what it begins with: the same for two runs only when the first one was spoiled, or gave its job back. */
   readonly start: string;
   ended?: 'returned' | 'threw';
+  endedAt?: number;
   /** It was about to give the job back, to begin anew. */
   isParting?: true;
   /** It has given the job back, and is nobody's outcome. */
@@ -106,7 +107,7 @@ export function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAcco
     case 'moved':
     case 'ended': {
       const run = jobOf(jobs, key).runs.get(rest[0] ?? '');
-      if (event === 'ended') Object.assign(run ?? {}, { ended: rest[1] });
+      if (event === 'ended') Object.assign(run ?? {}, { ended: rest[1], endedAt: at });
       else Object.assign(run ?? {}, event === 'moved' ? { isMoved: true } : { isParting: true });
       break;
     }

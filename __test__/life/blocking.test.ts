@@ -1,35 +1,25 @@
 // No call, however many jobs it reaches, keeps the server from all others for long: what is great goes in steps.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FlowJob } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { FlowProducer, Queue, Worker } from '../../src/index.js';
-import { OwnServer } from '../support/own-server.js';
+import { useOwnServer } from '../support/use-own-server.js';
 import { watchdog, type Watchdog } from '../support/watchdog.js';
 
 const MINUTES = 60_000;
 const MANY = 20_000;
+const FORMS = ['in frames', 'with records'];
 
 describe('calls that reach very many jobs', () => {
-  let server: OwnServer;
-  let redis: Redis;
+  const own = useOwnServer();
   let dog: Watchdog | undefined;
   let queue: Queue;
   let flows: FlowProducer;
   let count = 0;
 
-  beforeAll(async () => {
-    server = await OwnServer.start();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    await redis.quit();
-    await server.close();
-  });
-
   beforeEach(async () => {
-    queue = new Queue(`q${count++}`, { connection: server.connection });
-    flows = new FlowProducer({ connection: server.connection });
+    queue = new Queue(`q${count++}`, { connection: own.connection });
+    flows = new FlowProducer({ connection: own.connection });
     dog = undefined;
   });
   afterEach(async () => {
@@ -39,7 +29,7 @@ describe('calls that reach very many jobs', () => {
   });
 
   /** From here on no script may take long; many jobs in one call are work for this process, too. */
-  const watch = async () => void (dog = await watchdog(redis, { pauseMs: Infinity }));
+  const watch = async () => void (dog = await watchdog(own.redis, { pauseMs: Infinity }));
 
   const parentOf = (size: number, opts = {}): FlowJob => ({
     name: 'parent',
@@ -50,7 +40,7 @@ describe('calls that reach very many jobs', () => {
 
   /** Calls of the library's functions so far. */
   async function calls(): Promise<number> {
-    const stats = await redis.info('commandstats');
+    const stats = await own.redis.info('commandstats');
     const of = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
     return of('fcall');
   }
@@ -61,7 +51,7 @@ describe('calls that reach very many jobs', () => {
     const run = async () => {
       if (fails) throw new Error('no');
     };
-    const worker = new Worker(queue.name, run, { connection: server.connection, concurrency: 200, ...opts });
+    const worker = new Worker(queue.name, run, { connection: own.connection, concurrency: 200, ...opts });
     await new Promise<void>((resolve) => {
       worker.on(fails ? 'failed' : 'completed', () => ++ended >= size && resolve());
     });
@@ -89,7 +79,7 @@ describe('calls that reach very many jobs', () => {
   it('refuse to remove a great family of whom somebody holds one', { timeout: MINUTES }, async () => {
     await watch();
     const { job } = await flows.add(parentOf(MANY));
-    const worker = new Worker(queue.name, null, { connection: server.connection });
+    const worker = new Worker(queue.name, null, { connection: own.connection });
     await worker.getNextJob('token');
     await expect(job.remove()).rejects.toThrow('could not be removed because it is locked');
     expect(await queue.getJobCounts()).toMatchObject({ waiting: MANY - 1, active: 1, 'waiting-children': 1 });
@@ -130,40 +120,62 @@ describe('calls that reach very many jobs', () => {
     expect(tree.children).toHaveLength(3_001);
   });
 
-  it.each(['in frames', 'with records'])(
-    'bring back the jobs of a worker that is gone, %s',
-    { timeout: MINUTES },
-    async (form) => {
-      const job = (i: number) => ({ name: 'j', data: i, opts: form === 'in frames' ? {} : { jobId: `j${i}` } });
-      for (let i = 0; i < MANY; i += 1_000) {
-        await queue.addBulk(Array.from({ length: 1_000 }, (_, k) => job(i + k)));
-      }
-      // the first process's jobs never end, and its lease is taken away
-      const forever = new Promise<never>(() => undefined);
-      const options = { connection: server.connection, skipStalledCheck: true };
-      const gone = new Worker(queue.name, () => forever, {
-        ...options,
-        concurrency: MANY,
-        lockRenewTime: 10 * MINUTES,
-      });
-      gone.on('error', () => undefined);
-      while ((await queue.getActiveCount()) < MANY) await sleep(20);
-      const order = await queue.getRanges(['active'], 0, -1, true);
-      for (const lease of await redis.keys(`*${queue.name}*lease:*`)) await redis.del(lease);
-      await watch();
-      const rescuer = new Worker(queue.name, null, { connection: server.connection, stalledInterval: 50 });
-      const stalled: string[] = [];
-      const all = new Promise<void>((resolve) => {
-        rescuer.on('stalled', (id: string) => stalled.push(id) === MANY && resolve());
-      });
-      await rescuer.startStalledCheckTimer();
-      await all;
-      expect(stalled).toEqual(order);
-      expect(await queue.getRanges(['waiting'], 0, -1, true)).toEqual(order);
-      await rescuer.close();
-      await gone.close(true);
-    },
-  );
+  /** A process with very many active jobs, which never end. */
+  async function holdMany(form: string): Promise<Pick<Worker, 'close'>> {
+    const job = (i: number) => ({ name: 'j', data: i, opts: form === 'in frames' ? {} : { jobId: `j${i}` } });
+    for (let i = 0; i < MANY; i += 1_000) {
+      await queue.addBulk(Array.from({ length: 1_000 }, (_, k) => job(i + k)));
+    }
+    const forever = new Promise<never>(() => undefined);
+    const holder = new Worker(queue.name, () => forever, {
+      connection: own.connection,
+      skipStalledCheck: true,
+      concurrency: MANY,
+      lockRenewTime: 10 * MINUTES,
+    });
+    holder.on('error', () => undefined);
+    while ((await queue.getActiveCount()) < MANY) await sleep(20);
+    return holder;
+  }
+
+  const endLeases = async () => {
+    for (const lease of await own.redis.keys(`*${queue.name}*lease:*`)) await own.redis.del(lease);
+  };
+
+  it.each(FORMS)('bring back the jobs of a worker that is gone, %s', { timeout: MINUTES }, async (form) => {
+    const gone = await holdMany(form);
+    const order = await queue.getRanges(['active'], 0, -1, true);
+    await endLeases();
+    await watch();
+    const rescuer = new Worker(queue.name, null, { connection: own.connection, stalledInterval: 50 });
+    const stalled: string[] = [];
+    const all = new Promise<void>((resolve) => {
+      rescuer.on('stalled', (id: string) => stalled.push(id) === MANY && resolve());
+    });
+    await rescuer.startStalledCheckTimer();
+    await all;
+    expect(stalled).toEqual(order);
+    expect(await queue.getRanges(['waiting'], 0, -1, true)).toEqual(order);
+    await rescuer.close();
+    await gone.close(true);
+  });
+
+  it.each(FORMS)('list and clean the active jobs of a worker that is gone, %s', { timeout: MINUTES }, async (form) => {
+    const gone = await holdMany(form);
+    await watch();
+    const order = await queue.getRanges(['active'], 0, -1, true);
+    expect(new Set(order).size).toBe(MANY);
+    const jobs = await queue.getJobs(['active'], 0, -1, true);
+    expect(jobs.map(({ id }) => id)).toEqual(order);
+    expect(jobs.every(({ processedOn, data }) => processedOn && typeof data === 'number')).toBe(true);
+    expect((await queue.getActive(10, 12)).map(({ id }) => id)).toEqual(order.slice(10, 13));
+    expect(await queue.clean(0, 0, 'active')).toEqual([]);
+    await endLeases();
+    expect(await queue.clean(0, 5_000, 'active')).toEqual(order.slice(0, 5_000));
+    expect(await queue.clean(0, 0, 'active')).toEqual(order.slice(5_000));
+    expect(await queue.getJobCounts('active', 'waiting')).toEqual({ active: 0, waiting: 0 });
+    await gone.close(true);
+  });
 
   it('list and clean delayed jobs of 100 KB', { timeout: MINUTES }, async () => {
     const data = 'd'.repeat(100_000);

@@ -1,9 +1,8 @@
 // What users of a program may choose (names, ids, data, errors) is never run as code and never becomes a key of anything but its queue.
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { FlowProducer, Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
-import { OwnServer } from '../support/own-server.js';
+import { useOwnServer } from '../support/use-own-server.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
@@ -37,18 +36,7 @@ const prefixes: [string, (name: string) => string][] = [
 
 describe('hostile names', () => {
   const stage = useStage(chasquimq);
-  let own: OwnServer;
-  let redis: Redis;
-
-  beforeAll(async () => {
-    own = await OwnServer.start();
-    redis = own.client();
-  });
-
-  afterAll(async () => {
-    await redis.quit();
-    await own.close();
-  });
+  const own = useOwnServer();
 
   /** Uses a text wherever a caller may. */
   async function use(queue: Queue, flows: FlowProducer, prefix: string, text: string): Promise<number> {
@@ -79,8 +67,8 @@ describe('hostile names', () => {
   }
 
   it.each(prefixes)('under the prefix %j', { timeout: 2 * WAIT_MS }, async (prefix, baseOf) => {
-    await redis.flushall();
-    await redis.set('sentinel', 'stands');
+    await own.redis.flushall();
+    await own.redis.set('sentinel', 'stands');
     const bases: string[] = ['sentinel'];
     const flows = stage.keep(new chasquimq.FlowProducer({ connection: own.connection, prefix }));
     const opts = { connection: own.connection, prefix };
@@ -107,15 +95,15 @@ describe('hostile names', () => {
       }
       await worker.close();
     }
-    const keys: string[] = await redis.keys('*');
+    const keys: string[] = await own.redis.keys('*');
     expect(keys.filter((key) => !bases.some((base) => key.startsWith(base)))).toEqual([]);
-    expect(await redis.get('sentinel')).toBe('stands');
+    expect(await own.redis.get('sentinel')).toBe('stands');
     for (const name of texts) {
       const queue = stage.watch(new chasquimq.Queue(name, opts));
       await queue.obliterate({ force: true });
     }
     // leases and what answers calls that are sent again expire by themselves
-    const left = (await redis.keys('*')).filter((key) => !/:(memo|lease):/.test(key));
+    const left = (await own.redis.keys('*')).filter((key) => !/:(memo|lease):/.test(key));
     expect(left).toEqual(['sentinel']);
   });
 });

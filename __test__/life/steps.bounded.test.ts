@@ -1,29 +1,18 @@
 // However much ends at once, and however large results and errors are, no script keeps the server from others for long.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
 import { Queue, Worker, type Job } from '../../src/index.js';
-import { OwnServer } from '../support/own-server.js';
+import { useOwnServer } from '../support/use-own-server.js';
 import { Gate, EventLog } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 
 const LONG_MS = 25_000;
 
 describe('steps of what ends at once', () => {
-  let server: OwnServer;
-  let redis: Redis;
-
-  beforeAll(async () => {
-    server = await OwnServer.start();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    await redis.quit();
-    await server.close();
-  });
+  const own = useOwnServer();
 
   /** Runs `count` jobs that all end in one tick, and gives them with what they became. */
   async function endAtOnce(name: string, count: number, end: (i: number) => unknown): Promise<EventLog> {
-    const queue = new Queue(name, { connection: server.connection });
+    const queue = new Queue(name, { connection: own.connection });
     const gate = new Gate();
     let started = 0;
     const worker = new Worker(
@@ -33,11 +22,11 @@ describe('steps of what ends at once', () => {
         await gate.opened;
         return end(job.data);
       },
-      { connection: server.connection, concurrency: count },
+      { connection: own.connection, concurrency: count },
     );
     const log = new EventLog(worker, ['completed', 'failed', 'error']);
     // what ends, and its events, is work for this process, too
-    const dog = await watchdog(redis, { pauseMs: Infinity, about: name });
+    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: name });
     for (let i = 0; i < count; i += 1_000) {
       const numbers = Array.from({ length: Math.min(1_000, count - i) }, (_, k) => i + k);
       await queue.addBulk(numbers.map((data) => ({ name: 'job', data })));
@@ -61,7 +50,7 @@ describe('steps of what ends at once', () => {
     expect(ended.length).toBe(count);
     expect(ended.every(([job, result]) => result === text(job.data, length))).toBe(true);
     // in the queue, too; compared without toEqual, whose report of a difference would be as large
-    const queue = new Queue(name, { connection: server.connection });
+    const queue = new Queue(name, { connection: own.connection });
     const stored = await queue.getJobs(['completed']);
     expect(stored.length).toBe(count);
     expect(stored.every((job) => job.returnvalue === text(job.data as number, length))).toBe(true);
@@ -81,7 +70,7 @@ describe('steps of what ends at once', () => {
     const ended = log.all<[Job<number>, Error]>('failed');
     expect(ended.length).toBe(count);
     expect(ended.every(([job, error]) => error.message === text(job.data, length))).toBe(true);
-    const queue = new Queue(name, { connection: server.connection });
+    const queue = new Queue(name, { connection: own.connection });
     expect(await queue.getJobCounts('active', 'failed')).toEqual({ active: 0, failed: count });
     const stored = await queue.getFailed(0, 99);
     expect(stored.every((job) => job.failedReason === text(job.data as number, length))).toBe(true);
@@ -89,16 +78,16 @@ describe('steps of what ends at once', () => {
   });
 
   it('jobs with much data are taken a step at a time', async () => {
-    const queue = new Queue('much-data', { connection: server.connection });
+    const queue = new Queue('much-data', { connection: own.connection });
     const data = Array.from({ length: 400 }, (_, i) => text(i, 200_000));
     for (let i = 0; i < data.length; i += 50) {
       const some = data.slice(i, i + 50);
       await queue.addBulk(some.map((data, k) => ({ name: 'job', data, opts: (i + k) % 2 ? { priority: 1 } : {} })));
     }
-    const dog = await watchdog(redis, { pauseMs: Infinity, about: 'much-data' });
+    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: 'much-data' });
     const seen = new Set<string>();
     const worker = new Worker('much-data', async (job: Job<string>) => void seen.add(job.data), {
-      connection: server.connection,
+      connection: own.connection,
       concurrency: 400,
     });
     const log = new EventLog(worker, ['completed', 'failed', 'error']);

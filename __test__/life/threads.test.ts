@@ -1,38 +1,27 @@
 // A worker thread that ends without a close leaves nothing open.
 import { Worker as Thread } from 'node:worker_threads';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Redis } from 'ioredis';
-import { OwnServer } from '../support/own-server.js';
+import { describe, expect, it } from 'vitest';
+import { useOwnServer } from '../support/use-own-server.js';
 import { until } from '../support/waiting.js';
 
 const BUSY = new URL('programs/thread.mjs', import.meta.url);
 
 describe('worker threads', () => {
-  let server: OwnServer;
-  let redis: Redis;
-
-  beforeAll(async () => {
-    server = await OwnServer.start();
-    redis = server.client();
-  });
-  afterAll(async () => {
-    await redis.quit();
-    await server.close();
-  });
+  const own = useOwnServer();
 
   async function connections(): Promise<number> {
-    const clients = (await redis.client('LIST')) as string;
+    const clients = (await own.redis.client('LIST')) as string;
     return clients.trim().split('\n').length;
   }
 
   it('that are ended while they are busy leave no connection open', async () => {
     // the engine's thread belongs to this one, too
     const { Queue } = await import('../../src/index.js');
-    const queue = new Queue('this-thread', { connection: server.connection });
+    const queue = new Queue('this-thread', { connection: own.connection });
     await queue.add('job', {});
     const before = await connections();
     for (let i = 0; i < 5; i++) {
-      const workerData = { name: `thread-${i}`, connection: server.connection, closes: false };
+      const workerData = { name: `thread-${i}`, connection: own.connection, closes: false };
       const thread = new Thread(BUSY, { workerData });
       await new Promise((resolve, reject) => {
         thread.once('message', resolve);

@@ -6,14 +6,14 @@
  * tests are loaded. Where the system tells how long a thread was ready and did not run (`/proc/<pid>/schedstat` of Linux), that time is taken
  * off: whatever of it fell between two looks, a tenth of a second apart, or longer where a script blocked the server. So a
  * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
- * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran; what it spent asleep (for a disk, or for
- * a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
+ * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran. What either spent asleep (for a disk:
+ * memory that the system took back has to be read again; or for a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
  * server on another machine, of one that has just been started.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { mastersOf } from './redis.js';
-import { scriptNames } from '../../bench/soak/scripts.js';
+import { transitionOf } from '../../bench/soak/scripts.js';
 
 const LOOK_MS = 100;
 const TICK_MS = 10;
@@ -140,7 +140,7 @@ class WatchedServer {
   #last = -1;
   #run: string | undefined;
   #thread: string | undefined;
-  #waitedNs: number | undefined;
+  #spent: Spent | undefined;
   #looking: Promise<void> | undefined;
   /** A server that was started again has forgotten what it is to write down. */
   readonly #onReady = () => void this.prepare();
@@ -156,7 +156,7 @@ class WatchedServer {
   }
 
   async prepare(): Promise<void> {
-    this.#waitedNs = undefined;
+    this.#spent = undefined;
     try {
       await this.#client.config('SET', 'slowlog-log-slower-than', String(SLOW_US), 'slowlog-max-len', String(KEPT));
       const info = await this.#client.info('server');
@@ -166,7 +166,7 @@ class WatchedServer {
       if (!this.#run) this.#last = ((await this.#client.slowlog('GET', 1)) as SlowEntry[])[0]?.[0] ?? -1;
       else if (this.#run !== run) this.#last = -1;
       this.#run = run;
-      this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
+      this.#spent = this.#thread === undefined ? undefined : readSpent(this.#thread);
     } catch {
       // it is gone, and says so when it is there again
     }
@@ -191,27 +191,30 @@ class WatchedServer {
       entries = (await this.#client.slowlog('GET', KEPT)) as SlowEntry[];
     } catch {
       // a server that a test has ended; its waiting time starts anew
-      this.#waitedNs = undefined;
+      this.#spent = undefined;
       return;
     }
-    const before = this.#waitedNs;
-    this.#waitedNs = this.#thread === undefined ? undefined : readSpent(this.#thread)?.waitedNs;
-    const waitedMs = before === undefined || this.#waitedNs === undefined ? undefined : (this.#waitedNs - before) / 1e6;
+    const before = this.#spent;
+    this.#spent = this.#thread === undefined ? undefined : readSpent(this.#thread);
+    const spent = before && this.#spent && { before, after: this.#spent };
     for (const entry of entries) {
       // ids start anew with the server
       if (entry[0] <= this.#last && (entries[0]?.[0] ?? 0) >= this.#last) continue;
-      if (entry[3].some((part) => part.includes(this.#about))) this.#note(entry, waitedMs);
+      if (entry[3].some((part) => part.includes(this.#about))) this.#note(entry, spent);
     }
     this.#last = entries[0]?.[0] ?? this.#last;
   }
 
-  #note([, seconds, us, [command = '', script = '']]: SlowEntry, waitedMs: number | undefined): void {
+  #note(
+    [, seconds, us, [command = '', script = '']]: SlowEntry,
+    spent: { before: Spent; after: Spent } | undefined,
+  ): void {
     const name = command.toLowerCase();
     if (!name.startsWith('eval') && !name.startsWith('fcall')) return;
-    const [by, clockMs] = [scriptNames().get(script) ?? name, us / 1_000];
+    const [by, clockMs] = [transitionOf(script) ?? name, us / 1_000];
     const [from, to] = [seconds * 1_000 - clockMs, (seconds + 1) * 1_000];
-    const ms = waitedMs === undefined ? clockMs / BLIND_FACTOR : Math.max(clockMs - waitedMs, 0);
-    this.#slow.add({ by, clockMs, ms, from, to });
+    const least = spent ? leastOfScript(clockMs, spent.before, spent.after) : clockMs / BLIND_FACTOR;
+    this.#slow.add({ by, clockMs, ms: Math.max(least, 0), from, to });
   }
 }
 
@@ -250,6 +253,13 @@ class WatchedLoop {
 function leastOf(lateMs: number, before: Spent, after: Spent): number {
   const [ranMs, waitedMs] = [(after.ranNs - before.ranNs) / 1e6, (after.waitedNs - before.waitedNs) / 1e6];
   return Math.max(Math.min(ranMs, lateMs), (lateMs - waitedMs) / BLIND_FACTOR);
+}
+
+/** What a script can have taken at least, between two looks at the server. */
+function leastOfScript(clockMs: number, before: Spent, after: Spent): number {
+  const [ranMs, waitedMs] = [(after.ranNs - before.ranNs) / 1e6, (after.waitedNs - before.waitedNs) / 1e6];
+  const awakeMs = clockMs - waitedMs;
+  return Math.max(Math.min(ranMs, awakeMs), awakeMs / BLIND_FACTOR);
 }
 
 /** Nanoseconds for which a thread ran, and for which it was ready and did not run. */

@@ -94,6 +94,20 @@ describe('chaos.account', () => {
     expect(accountOf([sent('a'), ...later], [['7', '1.b a']], ['7']).wrong).toContain('toldTwice');
   });
 
+  it('an end whose answer went with a master may be heard from its successor, too', () => {
+    const lines = (ended: number, told: number) => [
+      sent('a'),
+      '9000 acked a 7',
+      '9100 started a 7 0 - 1.x',
+      `${ended} ended a 1.x returned`,
+      `${told} completed a`,
+    ];
+    const ends: [string, string][] = [['7', '1.x a']];
+    expect(accountOf(lines(9_980, 15_001), ends, ['7']).wrong).toEqual([]);
+    expect(accountOf(lines(9_980, 9_985), ends, ['7']).wrong).toEqual(['heardTwiceByObserver']);
+    expect(accountOf(lines(15_001, 15_002), ends, ['7']).wrong).toEqual(['heardTwiceByObserver']);
+  });
+
   const acked = ['20000 acked a 7', '20001 started a 7 0 - 1.x'];
   const again = ['20003 started a 7 0 - 2.y', '20004 ended a 2.y returned'];
   it.each<[string, string[], string, string[]]>([

@@ -149,6 +149,7 @@ export const crowds: Record<string, Crowd> = {
       const holder = new Worker(life.queueName, null, { connection: life.connection, lockDuration: 1_000 });
       await holder.waitUntilReady();
       for (let i = 0; i < count; i++) await holder.getNextJob('token');
+      await life.part(`getJobs of ${count} active`, () => queue.getJobs(['active'], 0, -1));
       await pause(1_500);
       await life.part(`${count} stalled jobs`, async () => {
         await holder.startStalledCheckTimer();

@@ -1,4 +1,4 @@
-/** Which script a hash is. */
+/** Which transition a function or a script is. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -6,8 +6,13 @@ const TARGET = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../targ
 
 let names: Map<string, string> | undefined;
 
+/** The file in `lua/` of which this is the function's name, or the script's hash. */
+export function transitionOf(script: string): string | undefined {
+  return /^chasquimq_[0-9a-f]+_(\w+)$/.exec(script)?.[1] ?? scriptNames().get(script);
+}
+
 /** Scripts by their hash, as `crates/chasquimq/build.rs` has written them down: those of earlier builds do no harm. */
-export function scriptNames(): Map<string, string> {
+function scriptNames(): Map<string, string> {
   if (names) return names;
   names = new Map();
   for (const path of builtScripts()) {

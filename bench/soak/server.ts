@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { watchdog } from '../../__test__/support/watchdog.js';
 import type { Watchdog, WatchdogOptions } from '../../__test__/support/watchdog.js';
 import { parseConnection } from '../server.js';
-import { scriptNames } from './scripts.js';
+import { transitionOf } from './scripts.js';
 
 /** Shorter commands are not written down. */
 const SLOW_US = 500;
@@ -67,8 +67,8 @@ export class WatchedServer {
     const entries = (await this.client.slowlog('GET', KEPT)) as [number, number, number, string[]][];
     const [longest] = entries.filter(([, , , [command]]) => command !== 'info').sort((a, b) => b[2] - a[2]);
     if (!longest) return { ms: 0, by: `all below ${SLOW_US / 1_000} ms` };
-    const [command = '', sha = ''] = longest[3];
-    return { ms: longest[2] / 1_000, by: scriptNames().get(sha) ?? command.toLowerCase() };
+    const [command = '', script = ''] = longest[3];
+    return { ms: longest[2] / 1_000, by: transitionOf(script) ?? command.toLowerCase() };
   }
 
   async close(): Promise<void> {

@@ -3,17 +3,21 @@
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
---         (MessagePack, lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first), untold
+--         (MessagePack, lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first; for active
+--         jobs those that list_active found: {ids, last (1: no others come after these)}), untold
 --         (jobs removed and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
--- RETURNS {ids, count, looked, cursor ('' = done), untold}
+-- RETURNS {ids, count, looked (of active jobs those of the call, from the first), cursor ('' = done), untold}
 -- ERRORS  none      EVENTS cleaned, one for 10000 jobs      COST O(500 records, or 100 frames)
 -- SOURCE  BullMQ 6.7 Queue#clean, #drain (differs: steps, each of which is atomic; what is added meanwhile stays)
 -- FLAGS   allow-oom
-local Abandoned = require('abandoned')
 local Clear = require('clear')
 local Events = require('events')
+local Find = require('find')
+local Fitting = require('fitting')
 local Frame = require('frame')
+local Held = require('held')
 local Line = require('line')
+local Lock = require('lock')
 local Memo = require('memo')
 local Parents = require('parents')
 local Records = require('records')
@@ -32,30 +36,36 @@ return function(keys, args)
   Clear.start(queue, untold >= 0)
   local cleared = queue.cleared
 
-  local function clear_active()
-    for _, job in ipairs(Abandoned.abandoned_jobs(queue)) do
-      if cleared.looked == room then break end
+  local function is_abandoned(job)
+    return job and job.state == 'active' and not Held.is_alive(queue, Lock.owner_of(job)) and (job.active or job.take)[1] <= filter.before_ms
+  end
+
+  local function clear_active(found)
+    local bytes, last_frame = 0, nil
+    for _, id in ipairs(found.ids) do
+      if cleared.looked == room or bytes > Fitting.MAX_BYTES then return false end
       cleared.looked = cleared.looked + 1
-      if job.started <= filter.before_ms then
-        if job.first then
-          local take = Frame.load_take(queue, job.first)
-          local chars = take[2] == '' and string.rep('1', job.n) or take[2]
-          take[2] = Frame.replace_chars(chars, job.order - job.first, '0')
-          Frame.store_take(queue, job.first, job.n, take)
+      local job = Find.locate(queue, id)
+      if job and job.blob and job.first ~= last_frame then bytes, last_frame = bytes + #job.blob, job.first end
+      if is_abandoned(job) then
+        if job.record then
+          redis.call('HDEL', base .. 'active', id)
         else
-          redis.call('HDEL', base .. 'active', job.id)
+          local chars = job.take[2] == '' and string.rep('1', job.n) or job.take[2]
+          job.take[2] = Frame.replace_chars(chars, job.offset, '0')
+          Frame.store_take(queue, job.first, job.n, job.take)
         end
-        Clear.note_gone(queue, job.id, not job.first, job.pa)
+        Clear.note_gone(queue, id, job.record, Frame.parent_in(job.brood, job.first, job.offset))
         queue.active = queue.active - 1
       end
     end
-    return true
+    return found.last == 1
   end
 
   local function start_cursor()
     if state == 'wait' then return Clear.start_clear(queue, redis.call('LLEN', base .. 'front')) end
     if state == 'delayed' or state == 'prioritized' then return Clear.start_clear(queue, redis.call('ZCARD', base .. state)) end
-    return { offset = 0 }
+    return { offset = 0, ids = {}, last = 1 }
   end
 
   local walk = cursor == '' and start_cursor() or cmsgpack.unpack(cursor)
@@ -63,7 +73,8 @@ return function(keys, args)
   if state == 'wait' then
     done = Clear.clear_line(queue, walk, filter, room)
   elseif state == 'active' then
-    done = clear_active()
+    done = clear_active(walk)
+    walk = {}
   elseif state == 'delayed' or state == 'prioritized' then
     done = Clear.clear_set(queue, walk, state, filter, room)
   elseif state == 'completed' or state == 'failed' or state == 'waiting-children' then

@@ -1,6 +1,5 @@
--- list_jobs: no change. Gives jobs by state and rank, a bounded step a call.
--- KEYS    base (also: state jobs vitals traces active log takes runs holes gone completed failed delayed prioritized waiting-children
---         front)
+-- list_jobs: no change. Gives jobs by state and rank, a bounded step a call; active ones are listed by list_active.
+-- KEYS    base (also: state jobs vitals traces log runs holes gone completed failed delayed prioritized waiting-children front)
 -- ARGV    types (MessagePack array), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
@@ -11,7 +10,6 @@
 -- FLAGS   no-writes
 local Ranks = require('ranks')
 local State = require('state')
-local Stored = require('stored')
 
 return function(keys, args)
   local base = keys[1]
@@ -65,19 +63,11 @@ return function(keys, args)
     end
   end
 
-  local bodies, vitals, traces, actives = {}, {}, {}, {}
+  local bodies, vitals, traces = {}, {}, {}
   if #own > 0 then
     read_own('jobs', bodies)
     read_own('vitals', vitals)
     read_own('traces', traces)
-    read_own('active', actives)
-  end
-
-  -- An active job's start is told by who holds it.
-  local function active_vitals(i)
-    local known = Stored.vitals(vitals[i])
-    Stored.start(known, Stored.active(actives[i]))
-    return cmsgpack.pack(known)
   end
 
   local out = {}
@@ -87,8 +77,7 @@ return function(keys, args)
     if listing.bodies[i] then
       out[n + 3], out[n + 4], out[n + 5] = listing.bodies[i], cmsgpack.pack(listing.vitals[i]), ''
     else
-      out[n + 3], out[n + 5] = bodies[i] or '', traces[i] or ''
-      out[n + 4] = actives[i] and active_vitals(i) or vitals[i] or ''
+      out[n + 3], out[n + 4], out[n + 5] = bodies[i] or '', vitals[i] or '', traces[i] or ''
     end
   end
   return { next_cursor, parts, out }

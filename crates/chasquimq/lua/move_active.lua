@@ -14,7 +14,6 @@ local Locate = require('locate')
 local Lock = require('lock')
 local Priority = require('priority')
 local State = require('state')
-local Stored = require('stored')
 
 return function(keys, args)
   local base = keys[1]
@@ -27,11 +26,7 @@ return function(keys, args)
   -- back to the line without a lock: there is nothing to do
   if code == -3 and due_ms == 0 then return 0 end
   if code ~= 0 then return code end
-  local vitals = Locate.detach(queue, job)
-  redis.call('HDEL', base .. 'active', id)
-  queue.active = queue.active - 1
-  Lock.free_lock(queue, job.active[3])
-  Stored.start(vitals, job.active)
+  local vitals = Lock.leave_active(queue, job)
   vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
   Locate.store_vitals(queue, id, vitals)
   if due_ms == 0 then

@@ -14,7 +14,6 @@ local Locate = require('locate')
 local Lock = require('lock')
 local Memo = require('memo')
 local Spans = require('spans')
-local Stored = require('stored')
 
 return function(keys, args)
   local base = keys[1]
@@ -41,11 +40,7 @@ return function(keys, args)
   if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_span() then return 1 end
   local code = Lock.check_lock(queue, job, token)
   if code ~= 0 then return code end
-  local vitals = Locate.detach(queue, job)
-  redis.call('HDEL', base .. 'active', id)
-  queue.active = queue.active - 1
-  Lock.free_lock(queue, job.active[3])
-  Stored.start(vitals, job.active)
+  local vitals = Lock.leave_active(queue, job)
   -- its own delay counted when it started first
   vitals.d = nil
   Locate.store_vitals(queue, id, vitals)

@@ -22,12 +22,10 @@ return function(keys, args)
 
   local queue = State.open(base)
 
-  local alive = {}
   local function is_lost(held, claim)
     if not Frame.is_claim(Held.held_claim(held), claim) then return false end
     if owner ~= '' then return held[3] == owner end
-    if alive[held[3]] == nil then alive[held[3]] = redis.call('EXISTS', base .. 'lease:' .. held[3]) == 1 end
-    return not alive[held[3]]
+    return not Held.is_alive(queue, held[3])
   end
 
   -- The frames that items name, by first number; false: nobody holds it.

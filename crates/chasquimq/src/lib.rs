@@ -59,11 +59,12 @@
 //! ```
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
-//! [`queue`] (by id, by rank, many at once), [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
+//! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
 //! (the server), and `lua/` beside them.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+pub mod active;
 pub mod add;
 mod clock;
 pub mod error;

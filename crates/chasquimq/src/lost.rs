@@ -4,11 +4,9 @@
 use redis::Value;
 
 use crate::{
+    active::{number_of, ActiveRecord, Page},
     error::Result,
-    job::{
-        frame::{id_in, MAX_JOBS},
-        msgpack::Packer,
-    },
+    job::{frame::MAX_JOBS, msgpack::Packer},
     keys::Keys,
     redis::{
         connection::Connection,
@@ -45,24 +43,18 @@ impl Lost {
     /// # Errors
     /// [`crate::Error::Malformed`] if it is no answer of `find_lost`.
     pub fn take_in(&mut self, reply: Value, is_held: &(dyn Fn(&str, i64) -> bool + Sync)) -> Result<String> {
-        let mut reply = Reply::new("the answer to find_lost", reply)?;
-        let cursor = reply.text()?;
-        let mut frames = reply.array()?;
-        while !frames.is_empty() {
-            let (first, chars, started_ms) = (frames.int()?, frames.bytes()?, frames.int()?);
-            let (claim, ids) = (frames.int()?, frames.text()?);
-            let ids = Some(ids.as_str()).filter(|ids| !ids.is_empty());
+        let page = Page::read(reply)?;
+        for frame in page.frames {
+            let (chars, claim) = (&frame.chars, frame.claim);
             let item = |offset: i64| Item {
-                started_ms,
-                number: first.saturating_add(offset.max(0)) as u64,
+                started_ms: frame.started_ms,
+                number: frame.first.saturating_add(offset.max(0) as u64),
                 id: String::new(),
-                first,
+                first: frame.first as i64,
                 offset,
                 claim,
             };
-            let is_lost = |at: &usize| {
-                chars[*at] == b'1' && !is_held(&id_in(ids, (first as u64).saturating_add(*at as u64)), claim)
-            };
+            let is_lost = |at: &usize| chars[*at] == b'1' && !is_held(&frame.id(*at), claim);
             let lost: Vec<usize> = (0..chars.len()).filter(is_lost).collect();
             if lost.len() == chars.len() {
                 self.items.push(item(-1));
@@ -70,9 +62,7 @@ impl Lost {
                 self.items.extend(lost.into_iter().map(|at| item(at as i64)));
             }
         }
-        let mut records = reply.array()?;
-        while !records.is_empty() {
-            let (id, started_ms, claim) = (records.text()?, records.int()?, records.int()?);
+        for ActiveRecord { id, started_ms, claim } in page.records {
             if !is_held(&id, claim) {
                 self.items.push(Item {
                     started_ms,
@@ -85,7 +75,7 @@ impl Lost {
             }
         }
         self.sorted = false;
-        Ok(cursor)
+        Ok(page.cursor)
     }
 
     /// Packs those that come last, and tells how many these are and whether there are no others. None: nothing is left.
@@ -118,12 +108,6 @@ impl Lost {
     pub fn done(&mut self, count: usize, left: usize) {
         self.items.truncate(self.items.len() - count + left.min(count));
     }
-}
-
-/// A number for sorting; other ids come last.
-fn number_of(id: &str) -> u64 {
-    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| id.parse().ok()).flatten().unwrap_or(u64::MAX)
 }
 
 /// Which jobs are lost.

@@ -1,6 +1,8 @@
 -- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>.<slot> (lib/frame), one lease stands;
 -- or, for a job that was taken by hand, <token>#<take>, which has a lease of its own.
 local Frame = require('frame')
+local Locate = require('locate')
+local Stored = require('stored')
 
 local function owner_of(job)
   if job.record then return job.active[3] end
@@ -29,8 +31,19 @@ local function free_lock(queue, owner)
   if owner:find('#', 1, true) then redis.call('DEL', queue.base .. 'lease:' .. owner) end
 end
 
+-- A located job leaves the active ones, unfinished. Gives its vitals, which tell of its start, for the caller to store.
+local function leave_active(queue, job)
+  local vitals = Locate.detach(queue, job)
+  redis.call('HDEL', queue.base .. 'active', job.id)
+  queue.active = queue.active - 1
+  free_lock(queue, job.active[3])
+  Stored.start(vitals, job.active)
+  return vitals
+end
+
 return {
   owner_of = owner_of,
   check_lock = check_lock,
   free_lock = free_lock,
+  leave_active = leave_active,
 }

@@ -1,11 +1,10 @@
--- ranks: walks a state's jobs by rank, as BullMQ ranks them, a bounded step at a time. Ascending: waiting in processing order, active by
--- start, sets by score. What lies nearer the other end is reached from there, and comes in reverse.
+-- ranks: walks a state's jobs by rank, as BullMQ ranks them, a bounded step at a time. Ascending: waiting in processing order, sets by
+-- score. What lies nearer the other end is reached from there, and comes in reverse. Active jobs lie in no order (lib/held).
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
 local Fitting = require('fitting')
 local Frame = require('frame')
-local Held = require('held')
 local State = require('state')
 local Stored = require('stored')
 
@@ -259,61 +258,10 @@ local function walk_set(queue, walk)
   return true
 end
 
--- Active jobs in the order they became active; jobs of one fetch by number: {started, number, id, first, n, take}, or without the last
--- three for a record.
-local function active_jobs(queue)
-  local jobs = {}
-  local takes = redis.call('HGETALL', queue.base .. 'takes')
-  for i = 1, #takes, 2 do
-    local first, take = Held.held_take(takes[i], takes[i + 1])
-    local n = #take[2]
-    if n == 0 then n = Held.held_frame(queue, first, take) end
-    local brood = Frame.brood_in(take)
-    for offset = 0, n - 1 do
-      if take[2] == '' or take[2]:sub(offset + 1, offset + 1) == '1' then
-        jobs[#jobs + 1] = { take[1], first + offset, Frame.id_in(brood and brood[1], first + offset), first, n, take }
-      end
-    end
-  end
-  local records = redis.call('HGETALL', queue.base .. 'active')
-  for i = 1, #records, 2 do
-    jobs[#jobs + 1] = { Stored.active(records[i + 1])[1], State.number_of(records[i]), records[i] }
-  end
-  table.sort(jobs, function(a, b)
-    if a[1] ~= b[1] then return a[1] < b[1] end
-    if a[2] ~= b[2] then return a[2] < b[2] end
-    return a[3] < b[3]
-  end)
-  return jobs
-end
-
-local function list_active(queue, job)
-  local first, take = job[4], job[6]
-  if not first then
-    list_job(queue, job[3])
-    return
-  end
-  local body_of = Frame.frame_bodies(frame_at(queue, first, job[5]))
-  list_job(queue, job[3], body_of(job[2] - first), { as = 1, po = take[1], pb = take[4] ~= '' and take[4] or nil,
-    pa = Frame.parent_in(Frame.brood_in(take), first, job[2] - first) })
-end
-
-local function walk_active(queue, walk)
-  local jobs = active_jobs(queue)
-  walk.at, walk.skip = walk.at + walk.skip, 0
-  while walk.take > 0 and walk.at < #jobs do
-    if is_spent(queue) then return false end
-    list_active(queue, jobs[walk.back and #jobs - walk.at or walk.at + 1])
-    walk.at, walk.take = walk.at + 1, walk.take - 1
-  end
-  return true
-end
-
 local SETS = { failed = true, delayed = true, prioritized = true, ['waiting-children'] = true }
 
 local function count_state(queue, state)
   if state == 'waiting' then return queue.waiting end
-  if state == 'active' then return queue.active end
   if state == 'completed' then return queue.completed end
   return SETS[state] and redis.call('ZCARD', queue.base .. state) or 0
 end
@@ -335,7 +283,6 @@ end
 local function go_on(queue, walk)
   if walk.state == 'waiting' then return walk_waiting(queue, walk) end
   if walk.state == 'completed' then return walk_completed(queue, walk) end
-  if walk.state == 'active' then return walk_active(queue, walk) end
   return walk_set(queue, walk)
 end
 

@@ -28,11 +28,6 @@ local KINDS = { state = 'string', meta = 'hash', log = 'stream', front = 'list',
   logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash',
   ['metrics:failed'] = 'hash', ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }
 
--- The number of a numbered job, for sorting; other ids come last. tonumber alone reads more than numbers, nan for one.
-local function number_of(id)
-  return id:match('^%d+$') and tonumber(id) or math.huge
-end
-
 -- Ends the call: a key of the queue holds what is not of it.
 local function refuse_key(queue, suffix, kind)
   error({ err = 'WRONGTYPE Key ' .. queue.base .. suffix .. ' holds a ' .. kind .. ', which is not of this queue' })
@@ -93,7 +88,6 @@ local function entry_id(ms, seq)
 end
 
 return {
-  number_of = number_of,
   refuse_key = refuse_key,
   with_lists = with_lists,
   open = open,

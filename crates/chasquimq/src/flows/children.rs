@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     error::Result,
-    job::{large, msgpack::Packer, read_job, Job},
+    job::{msgpack::Packer, Job},
     keys::Keys,
-    queue::Queue,
-    redis::library::{args, READ_DEPENDENCIES, READ_JOBS},
+    queue::{lists::read_all, Queue},
+    redis::library::{args, READ_DEPENDENCIES},
 };
 
-/// Most jobs, and children, that one script call reads.
-const JOBS_A_CALL: usize = 200;
+/// Most children that one script call reads.
 const CHILDREN_A_CALL: u32 = 1000;
 
 /// A job's children, by how they ended.
@@ -281,21 +280,12 @@ impl Queue {
 
     async fn read_once(&self, nodes: &mut [TreeNode], wanted: &[usize]) -> Result<()> {
         for group in by_queue(nodes, wanted) {
-            for some in group.chunks(JOBS_A_CALL) {
-                let ids = pack_texts(some.iter().map(|at| nodes[*at].id.as_str()));
-                let args = args![&ids];
-                let keys = &nodes[some[0]].keys;
-                let connection = self.connection().for_keys(&keys.base);
-                let mut reply = READ_JOBS.ask(&connection, &keys.base, &args).await?;
-                let mut jobs = Vec::new();
-                while !reply.is_empty() {
-                    jobs.extend(read_job(&mut reply)?);
-                }
-                let jobs = large::complete_all(&connection, keys, jobs).await?.into_iter();
-                let jobs: BTreeMap<_, _> = jobs.map(|job| (job.id.clone(), job)).collect();
-                for at in some {
-                    nodes[*at].job = jobs.get(&nodes[*at].id).cloned();
-                }
+            let keys = &nodes[group[0]].keys;
+            let ids: Vec<&str> = group.iter().map(|at| nodes[*at].id.as_str()).collect();
+            let jobs = read_all(&self.connection().for_keys(&keys.base), keys, &ids).await?;
+            let jobs: BTreeMap<_, _> = jobs.into_iter().map(|job| (job.id.clone(), job)).collect();
+            for at in group {
+                nodes[at].job = jobs.get(&nodes[at].id).cloned();
             }
         }
         Ok(())

@@ -3,14 +3,21 @@
 use std::collections::HashSet;
 
 use crate::{
+    active::{in_range, Active, Whose},
     error::Result,
     job::{large, msgpack::Packer, read_job, Job},
+    keys::Keys,
     queue::Queue,
     redis::{
-        library::{args, LIST_JOBS},
+        connection::Connection,
+        library::{args, LIST_JOBS, READ_JOBS},
         reply::Reply,
     },
 };
+
+/// Most jobs that one call reads by their ids.
+const IDS_A_CALL: usize = 500;
+const ACTIVE: &str = "active";
 
 /// Jobs of some states, by rank.
 #[derive(Debug, Clone)]
@@ -27,36 +34,62 @@ pub struct JobRange {
 
 impl Queue {
     /// Jobs by state and rank, state by state, each once. A step for 1,000 jobs; besides, for ranks far from both ends of the waiting
-    /// line, a step for 1,000 entries (64 plain jobs each) on the way from the nearer end, and the same for completed jobs.
+    /// line, a step for 1,000 entries (64 plain jobs each) on the way from the nearer end, and the same for completed jobs. Active jobs are
+    /// put in order by a step for 500 of all that are active, and read by another for 500.
     /// # Errors
     /// [`crate::Error::Malformed`] when what is stored is not a job.
     pub async fn jobs(&self, range: &JobRange) -> Result<Vec<Job>> {
+        let mut jobs = Vec::new();
+        for types in parts(range) {
+            let part = if types[0] == ACTIVE {
+                let ids = self.active_ids(range).await?;
+                let mut active = read_all(self.connection(), self.keys(), &ids).await?;
+                // what has ended meanwhile belongs elsewhere
+                active.retain(|job| job.state == ACTIVE);
+                active
+            } else {
+                let listed = self.list(types, range, false, read_job).await?;
+                large::complete_all(self.connection(), self.keys(), listed).await?
+            };
+            jobs.extend(part);
+        }
         let mut seen = HashSet::new();
-        let mut jobs = self.list(range, false, read_job).await?;
         jobs.retain(|job| seen.insert(job.id.clone()));
-        large::complete_all(self.connection(), self.keys(), jobs).await
+        Ok(jobs)
     }
 
     /// As [`Queue::jobs`], only their ids.
     pub async fn job_ids(&self, range: &JobRange) -> Result<Vec<String>> {
-        let mut seen = HashSet::new();
-        let mut ids = self.list(range, true, |reply| reply.text().map(Some)).await?;
+        let (mut seen, mut ids) = (HashSet::new(), Vec::new());
+        for types in parts(range) {
+            ids.extend(if types[0] == ACTIVE {
+                self.active_ids(range).await?
+            } else {
+                self.list(types, range, true, |reply| reply.text().map(Some)).await?
+            });
+        }
         ids.retain(|id| seen.insert(id.clone()));
         Ok(ids)
     }
 
+    async fn active_ids(&self, range: &JobRange) -> Result<Vec<String>> {
+        let ids = Active::find(self.connection(), &self.keys().base, Whose::Anybody).await?;
+        Ok(in_range(ids, range.start, range.stop, range.ascending))
+    }
+
     async fn list<T>(
         &self,
+        states: &[String],
         range: &JobRange,
         ids_only: bool,
         read: impl Fn(&mut Reply) -> Result<Option<T>>,
     ) -> Result<Vec<T>> {
         let mut types = Packer::default();
-        types.array(range.types.len());
-        for state in &range.types {
+        types.array(states.len());
+        for state in states {
             types.str(state);
         }
-        let mut found: Vec<(bool, Vec<T>)> = range.types.iter().map(|_| (false, Vec::new())).collect();
+        let mut found: Vec<(bool, Vec<T>)> = states.iter().map(|_| (false, Vec::new())).collect();
         let mut cursor = Vec::new();
         loop {
             let args = args![
@@ -92,4 +125,35 @@ impl Queue {
         });
         Ok(in_order.collect())
     }
+}
+
+/// The states of a range in their order: active ones apart from those that are listed together.
+fn parts(range: &JobRange) -> impl Iterator<Item = &[String]> {
+    range.types.chunk_by(|one, other| (one == ACTIVE) == (other == ACTIVE))
+}
+
+/// The jobs of these ids, as far as they are there, in steps.
+/// # Errors
+/// As [`Queue::job`].
+pub(crate) async fn read_all(connection: &Connection, keys: &Keys, ids: &[impl AsRef<str>]) -> Result<Vec<Job>> {
+    let (mut jobs, mut at) = (Vec::new(), 0);
+    while at < ids.len() {
+        let some = &ids[at..ids.len().min(at + IDS_A_CALL)];
+        let mut packed = Packer::default();
+        packed.array(some.len());
+        for id in some {
+            packed.str(id.as_ref());
+        }
+        let mut reply = READ_JOBS.ask(connection, &keys.base, &args![&packed]).await?;
+        while reply.len() > 1 {
+            jobs.extend(read_job(&mut reply)?);
+        }
+        // large ones are left for another call
+        at += if reply.is_empty() {
+            some.len()
+        } else {
+            reply.int()?.max(1) as usize
+        };
+    }
+    large::complete_all(connection, keys, jobs).await
 }

@@ -5,13 +5,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
+    active::{Active, Whose},
     error::Result,
     flows::children::split,
     job::msgpack::Packer,
     keys::qualified_name,
     queue::Queue,
     redis::{
-        library::{args, LIST_HELD, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
+        library::{args, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
         reply::Reply,
     },
 };
@@ -176,26 +177,14 @@ impl Queue {
         let bases: HashSet<String> = places.flatten().map(|(keys, _)| keys.base).collect();
         for base in bases {
             let front = qualified_name(&base);
-            for id in self.held(&base).await? {
+            let connection = self.connection().for_keys(&base);
+            for id in Active::find(&connection, &base, Whose::Holders).await? {
                 if waited_for.contains(format!("{front}:{id}").as_str()) {
                     return Ok(true);
                 }
             }
         }
         Ok(false)
-    }
-
-    /// Ids of the jobs of a queue that workers hold.
-    async fn held(&self, base: &str) -> Result<Vec<String>> {
-        let connection = self.connection().for_keys(base);
-        let (mut part, mut cursor, mut ids) = ("takes".to_owned(), b"0".to_vec(), Vec::new());
-        while !part.is_empty() {
-            let args = args![part.as_str(), cursor.as_slice()];
-            let mut reply = LIST_HELD.ask(&connection, base, &args).await?;
-            (part, cursor) = (reply.text()?, reply.bytes()?);
-            ids.extend(reply.array()?.texts()?);
-        }
-        Ok(ids)
     }
 
     /// Removes those below the head, parents first. What is below one that stays stays.

@@ -5,7 +5,7 @@ use redis::Value;
 use super::model::bulk::by_age;
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{pack_abandoned, run, TestQueue},
     scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
@@ -166,15 +166,86 @@ fn jobs_of_a_worker_that_is_gone_go() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("v").want(2));
-    let held = run!(queue, CLEAN_JOBS, 2000, "c", 1, "active", by_age(2000), NO_LIMIT, "", 0);
-    assert_eq!(held, "[[] 0 0 '' 0]");
+    let all = pack_abandoned(&["1", "2", "3", "x", "nobody"].map(str::to_owned));
+    let held = run!(
+        queue,
+        CLEAN_JOBS,
+        2000,
+        "c",
+        1,
+        "active",
+        by_age(2000),
+        NO_LIMIT,
+        &all,
+        0
+    );
+    assert_eq!(held, "[[] 0 5 '' 0]");
     queue.end_lease("w");
-    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 2, "active", by_age(2000), NO_LIMIT, "", 0);
-    assert_eq!(gone, "[[1 2] 2 2 '' 2]");
+    let gone = run!(
+        queue,
+        CLEAN_JOBS,
+        2000,
+        "c",
+        2,
+        "active",
+        by_age(2000),
+        NO_LIMIT,
+        &all,
+        0
+    );
+    assert_eq!(gone, "[[1 2] 2 5 '' 2]");
     queue.end_lease("v");
-    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 3, "active", by_age(2000), 1, "", 0);
+    let old = queue.abandoned();
+    let young = run!(
+        queue,
+        CLEAN_JOBS,
+        2000,
+        "c",
+        3,
+        "active",
+        by_age(999),
+        NO_LIMIT,
+        &old,
+        0
+    );
+    assert_eq!(young, "[[] 0 2 '' 0]");
+    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 4, "active", by_age(2000), 1, old, 0);
     assert_eq!(gone, "[[3] 1 1 '' 1]");
     queue.key_is("state", "cursor=4-r1 id=4 active=1 references=1");
+}
+
+#[test]
+fn active_jobs_of_large_frames_go_a_few_at_a_time() {
+    let mut plan = Plan::new();
+    for _ in 0..40 {
+        plan = plan.frame(1);
+    }
+    let mut queue = TestQueue::with(plan);
+    queue.step(Step::by("w").want(40));
+    write_large_frames(&mut queue, 40);
+    queue.end_lease("w");
+    let all = queue.abandoned();
+    let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
+    call.arg(2000).arg("c").arg(1).arg("active").arg(by_age(2000));
+    call.arg(NO_LIMIT).arg(all).arg(0);
+    let (_, _, looked, cursor, _): (Vec<String>, u64, u64, Vec<u8>, i64) =
+        redis::from_redis_value(queue.carry_out_value(&call)).expect("a reply");
+    assert_eq!(looked, 6);
+    assert!(!cursor.is_empty());
+    assert_eq!(run!(queue, COUNT_JOBS), "[0 34 0 0 0 0 0]");
+}
+
+/// A log of frames of one job each, of 200 KB.
+fn write_large_frames(queue: &mut TestQueue, frames: u64) {
+    let mut blob = chasquimq::msgpack::Packer::default();
+    blob.int(7).str("{}").str("a");
+    blob.str(&format!("\"{}\"", "d".repeat(200_000)));
+    queue.command("DEL", "log", &[]);
+    for first in 1..=frames {
+        let mut add = redis::cmd("XADD");
+        add.arg(queue.probe.keys.key("log")).arg(format!("{first}-1"));
+        queue.carry_out_unchecked(add.arg("f").arg(blob.0.as_slice()));
+    }
 }
 
 #[test]

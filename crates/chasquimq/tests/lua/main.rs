@@ -22,7 +22,7 @@ mod find_lost;
 mod flows;
 mod job_state;
 mod limit_left;
-mod list_held;
+mod list_active;
 mod list_jobs;
 mod list_kin;
 mod list_schedulers;

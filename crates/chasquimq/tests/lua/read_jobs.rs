@@ -84,3 +84,32 @@ fn reading_changes_nothing() {
     queue.keys_are(&keys);
     queue.events_are("");
 }
+
+#[test]
+fn large_jobs_are_read_a_few_at_a_time() {
+    let ids: Vec<String> = (0..20).map(|i| format!("x{i:02}")).collect();
+    let mut plan = Plan::new().frame(2);
+    for id in &ids {
+        plan = plan.record(id);
+    }
+    let mut queue = TestQueue::with(plan);
+    let mut body = Packer::default();
+    let data = format!("\"{}\"", "d".repeat(200_000));
+    body.array(4).int(7).str("{}").str("a").str(&data);
+    for id in &ids {
+        let mut set = redis::cmd("HSET");
+        set.arg(queue.probe.keys.key("jobs")).arg(id).arg(body.0.as_slice());
+        queue.carry_out_unchecked(&set);
+    }
+    let mut wanted: Vec<&str> = vec!["1", "nobody", "2"];
+    wanted.extend(ids.iter().map(String::as_str));
+    let mut read = |ids: &[&str]| -> Vec<redis::Value> {
+        let mut call = queue.call(&chasquimq::redis::library::READ_JOBS);
+        call.arg(by_ids(ids));
+        redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("jobs")
+    };
+    let some = read(&wanted);
+    assert_eq!((some.len(), some.last()), (5 * 8 + 1, Some(&redis::Value::Int(9))));
+    // the last of them leaves nothing
+    assert_eq!(read(&wanted[wanted.len() - 6..]).len(), 5 * 6);
+}

@@ -1,7 +1,7 @@
 //! The same for flows: what parents know of their children, and children of their parents.
 
 use chasquimq::redis::library::{
-    ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_HELD, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
+    ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_ACTIVE, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
     REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RETRY_JOB, STEP,
 };
 
@@ -87,9 +87,9 @@ impl Play {
                 call.arg(by_ids(&PARENTS)).arg(pages(wanted));
             });
         }
-        for part in ["takes", "active"] {
-            self.run(&LIST_HELD, what, |call| {
-                call.arg(part).arg(0);
+        for whose in ["all", "held", "lost"] {
+            self.run(&LIST_ACTIVE, what, |call| {
+                call.arg(whose).arg("");
             });
         }
         for parent in PARENTS {
@@ -100,7 +100,7 @@ impl Play {
         self.run(&READ_JOBS, what, |call| {
             call.arg(by_ids(ids));
         });
-        for state in ["waiting-children", "active", "waiting", "failed", "completed"] {
+        for state in ["waiting-children", "waiting", "failed", "completed"] {
             self.run(&LIST_JOBS, what, |call| {
                 call.arg(by_ids(&[state])).arg(0).arg(-1).arg(1).arg(0).arg("");
             });

@@ -5,8 +5,8 @@ mod families;
 mod play;
 
 use chasquimq::redis::library::{
-    ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_JOBS, LOG_JOB, MOVE_DELAYED,
-    PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
+    ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
+    MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
 };
 
 use self::play::Play;
@@ -26,12 +26,17 @@ const IDS: [&str; 14] = ["1", "2", "3", "4", "5", "8", "9", "x", "y", "z", "d", 
 /// What is done to jobs of any kind.
 impl Play {
     pub(super) fn read_all(&mut self, what: &str) {
-        for state in ["waiting", "active", "completed", "failed", "delayed", "prioritized"] {
+        for state in ["waiting", "completed", "failed", "delayed", "prioritized"] {
             for ids_only in [0, 1] {
                 self.run(&LIST_JOBS, what, |call| {
                     call.arg(by_ids(&[state])).arg(0).arg(-1).arg(1).arg(ids_only).arg("");
                 });
             }
+        }
+        for whose in ["all", "held", "lost"] {
+            self.run(&LIST_ACTIVE, what, |call| {
+                call.arg(whose).arg("");
+            });
         }
         self.run(&READ_JOBS, what, |call| {
             call.arg(by_ids(&IDS));
@@ -97,9 +102,13 @@ impl Play {
         });
         for state in ["wait", "active", "completed", "failed", "delayed", "prioritized"] {
             let number = self.queue.next_number();
+            let cursor = match state {
+                "active" => self.abandoned(what),
+                _ => Vec::new(),
+            };
             self.run(&CLEAN_JOBS, what, |call| {
                 call.arg(7006).arg("k").arg(number).arg(state);
-                call.arg(by_age(9000)).arg(2).arg("").arg(0);
+                call.arg(by_age(9000)).arg(2).arg(cursor).arg(0);
             });
         }
     }

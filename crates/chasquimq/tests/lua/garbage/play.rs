@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use chasquimq::{
+    active::Active,
     lost::Lost,
-    redis::library::{Script, FIND_LOST, RESCUE},
+    redis::library::{Script, FIND_LOST, LIST_ACTIVE, RESCUE},
 };
 use redis::{Cmd, Value};
 
-use crate::{given::queue::TestQueue, model::random::Random};
+use crate::{
+    given::queue::{pack_abandoned, TestQueue},
+    model::random::Random,
+};
 
 const SEEDS: u64 = 300;
 
@@ -198,6 +202,16 @@ impl Play {
             self.raised.push(format!("{script} with {what}: {error}"));
             Value::Nil
         })
+    }
+
+    /// What a `clean_jobs` of active jobs is told, after a first look at them.
+    pub(super) fn abandoned(&mut self, what: &str) -> Vec<u8> {
+        let mut call = self.queue.call(&LIST_ACTIVE);
+        call.arg("lost").arg("");
+        let (page, mut active) = (self.try_call(LIST_ACTIVE.name, what, &call), Active::default());
+        // what raised is noted
+        let _ = active.take_in(page);
+        pack_abandoned(&active.ids())
     }
 
     /// Looks for jobs whose worker is gone, and brings back what is found first.

@@ -6,9 +6,10 @@ use std::{
 };
 
 use chasquimq::{
+    active::{in_range, Active},
     lost::Lost,
     msgpack::Packer,
-    redis::library::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_JOBS, RESCUE, STEP},
+    redis::library::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RESCUE, STEP},
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -212,7 +213,67 @@ impl TestQueue {
         }
     }
 
+    /// Active jobs by their start, and the number of steps. Nothing is checked.
+    pub fn list_active(&mut self, whose: &str) -> (Vec<String>, u32) {
+        let (mut active, mut cursor, mut steps) = (Active::default(), String::new(), 0);
+        loop {
+            let mut call = self.call(&LIST_ACTIVE);
+            call.arg(whose).arg(cursor);
+            cursor = active.take_in(self.carry_out_unchecked(&call)).expect("a page");
+            steps += 1;
+            if cursor.is_empty() {
+                return (active.ids(), steps);
+            }
+        }
+    }
+
+    /// Where a `clean_jobs` of active jobs starts, all of them in one step.
+    pub fn abandoned(&mut self) -> Vec<u8> {
+        let (ids, _) = self.list_active("lost");
+        pack_abandoned(&ids)
+    }
+
+    /// Jobs by state and rank, as values of a reply, and the number of steps.
     pub fn list(
+        &mut self,
+        types: &[&str],
+        start: i64,
+        stop: i64,
+        ascending: bool,
+        ids_only: bool,
+    ) -> (Vec<Vec<Value>>, u32) {
+        let (mut jobs, mut steps) = (Vec::new(), 0);
+        for some in types.chunk_by(|one, other| (*one == "active") == (*other == "active")) {
+            let part = if some[0] == "active" {
+                let (ids, steps) = self.list_active("all");
+                let ids = in_range(ids, start, stop, ascending);
+                (self.read_active(&ids, ids_only), steps)
+            } else {
+                self.list_in_order(some, start, stop, ascending, ids_only)
+            };
+            jobs.extend(part.0);
+            steps += part.1;
+        }
+        (jobs, steps)
+    }
+
+    fn read_active(&mut self, ids: &[String], ids_only: bool) -> Vec<Vec<Value>> {
+        if ids_only {
+            let value = |id: &String| vec![Value::BulkString(id.clone().into_bytes())];
+            return ids.iter().map(value).collect();
+        }
+        let mut packed = Packer::default();
+        packed.array(ids.len());
+        for id in ids {
+            packed.str(id);
+        }
+        let mut call = self.call(&READ_JOBS);
+        call.arg(packed.0);
+        let values: Vec<Value> = redis::from_redis_value(self.carry_out_unchecked(&call)).expect("jobs");
+        values.chunks_exact(5).map(<[Value]>::to_vec).collect()
+    }
+
+    fn list_in_order(
         &mut self,
         types: &[&str],
         start: i64,
@@ -630,4 +691,15 @@ impl Drop for Forbidden {
         // a user that stays harms nobody
         let _ = deluser.arg("DELUSER").arg(&self.name).exec(&mut self.admin);
     }
+}
+
+/// Active jobs of which there are no others, as `clean_jobs` is given them.
+pub fn pack_abandoned(ids: &[String]) -> Vec<u8> {
+    let mut found = Packer::default();
+    found.map(2).str("ids").array(ids.len());
+    for id in ids {
+        found.str(id);
+    }
+    found.str("last").int(1);
+    found.0
 }

@@ -58,9 +58,13 @@ impl Drive {
         expected.retain(|id| is_older(&self.model.jobs[id], before_ms));
 
         self.add_number += 1;
+        let cursor = match state {
+            "active" => self.queue.abandoned(),
+            _ => Vec::new(),
+        };
         let mut call = self.queue.call(&chasquimq::redis::library::CLEAN_JOBS);
         call.arg(self.model.now_ms).arg("bulk").arg(self.add_number).arg(state);
-        call.arg(by_age(before_ms)).arg(room).arg("").arg(0);
+        call.arg(by_age(before_ms)).arg(room).arg(cursor).arg(0);
         let Value::Array(reply) = self.queue.carry_out_value(&call) else {
             panic!("no array")
         };
