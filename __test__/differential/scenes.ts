@@ -193,7 +193,10 @@ function flows(draft: Draft): void {
     const key = draft.key();
     const below = depth > 0 ? draft.between(1, 3) : 0;
     const culprit = draft.random.next(4);
-    const children = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
+    const all = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
+    // of those in two queues either may end first, and whoever goes on at a failure does not wait for the others
+    const hasty = queues.length > 1 ? all.filter(({ opts }) => opts?.continueParentOnFailure) : [];
+    const children = hasty.length > 0 ? hasty : all;
     const fails = mayFail && draft.once(2);
     // a parent that goes on at a failure may start before its other children have ended, or after
     const certain = children.length > 0 && !children.some(({ opts }) => opts?.continueParentOnFailure);

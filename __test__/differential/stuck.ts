@@ -80,7 +80,7 @@ function areErrorsOf(theirs: string, ours: string, stuck: readonly string[], { b
   }
   const runsIn = ({ jobs }: Observation) => stuck.reduce((sum, name) => sum + (jobs[name]?.runs.length ?? 0), 0);
   const [tries, all] = [runsIn(bullmq), runsIn(chasquimq)];
-  return more.length <= tries && more.every((line) => ERROR.test(line)) && less.length <= all - tries;
+  return more.length <= tries && more.every((line) => ERROR.test(line)) && less.length <= Math.max(all - tries, 0);
 }
 
 function isAboutQueues(path: string, stuck: readonly string[], queues: readonly unknown[], program: Program): boolean {
