@@ -24,13 +24,13 @@ export interface FailedTry {
  * @throws what the error, or the job, throws when it is looked at
  */
 export function failedTry(job: Job, error: unknown): FailedTry {
-  const { name, message, stack } = Object(error) as Partial<Error>;
+  const { name, message } = Object(error) as Partial<Error>;
   const reason = message === undefined || message === null ? undefined : String(message);
   return {
     // first: what follows reads the options, and those that nobody has read are not compared
     changedOpts: job.changedOpts,
     reason,
-    stacktrace: job.recordError(reason, stack),
+    stacktrace: job.recordError(reason, error),
     unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
     delay: undefined,
   };

@@ -530,10 +530,11 @@ export class Job<
    * @internal The processor threw: notes why, and adds the stack trace.
    * @returns the JSON text of the stack traces to store
    */
-  recordError(reason: string | undefined, stack: unknown): string {
+  recordError(reason: string | undefined, error: unknown): string {
     this.failedReason = reason as string;
     let traces = this.stacktrace ?? [];
-    if (stack) traces.push(stack as string);
+    const { stack } = Object(error) as Partial<Error>;
+    if (stack) traces.push(stack);
     const limit = this.opts.stackTraceLimit;
     if (limit === 0) traces = [];
     else if (limit) traces = traces.slice(-limit);

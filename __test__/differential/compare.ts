@@ -14,7 +14,7 @@ export interface Difference {
 /** All differences, but for those that are wanted; the gravest first. */
 export function compare(program: Program, bullmq: Observation, chasquimq: Observation): Difference[] {
   const all = differences(bullmq, chasquimq);
-  return all.filter((difference) => !isWanted(difference, { program, bullmq, chasquimq, all }));
+  return all.filter((difference) => !isWanted(difference, { program, bullmq, chasquimq }));
 }
 
 function differences(bullmq: Observation, chasquimq: Observation): Difference[] {

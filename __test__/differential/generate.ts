@@ -69,8 +69,28 @@ export function generate(seed: number, only: readonly string[] = []): Program {
     if (draft.ordered) break;
   }
   const { queues, workers, steps, ordered } = draft;
-  return { name: `seed ${seed}`, queues, workers, steps, ...(ordered && { ordered }) };
+  return tamed({ name: `seed ${seed}`, queues, workers, steps, ...(ordered && { ordered }) });
 }
+
+/**
+ * A job whose handler throws null stays active in BullMQ. Where that would tell on other jobs, because they stand in line behind it, share a global
+ * concurrency or cannot be obliterated, it throws an error instead.
+ */
+function tamed(program: Program): Program {
+  const tells = program.steps.some(
+    (step) =>
+      step.do === 'queue' &&
+      (step.method === 'setGlobalConcurrency' || (step.method === 'obliterate' && !isForced(step.args))),
+  );
+  if (!tells && !program.ordered) return program;
+  return JSON.parse(JSON.stringify(program), (_, value: unknown) => {
+    const { do: kind, what } = Object(value) as { do?: string; what?: string };
+    const isSuch = kind === 'throw' && ['null', 'undefined', 'nullMessage'].includes(what ?? '');
+    return isSuch ? { ...(value as object), what: 'error' } : value;
+  }) as Program;
+}
+
+const isForced = ([opts]: readonly unknown[]): boolean => Boolean((opts as { force?: boolean } | undefined)?.force);
 
 function pick(draft: Draft, only: readonly string[]) {
   const scenes = SCENES.filter(({ play }) => only.length === 0 || only.includes(play.name));

@@ -50,6 +50,8 @@ export interface Surroundings {
   readonly queues: readonly Queue[];
   readonly signals: Signals;
   readonly scripts: Map<string, readonly (readonly Action[])[]>;
+  /** Each run begins in a millisecond of its own. */
+  readonly apart: boolean;
   /** Adds a job of that plan, and remembers it. */
   addJob(queue: number, plan: JobPlan, parent: Job): Promise<void>;
   touch(): void;
@@ -73,6 +75,7 @@ export class Handlers {
     this.order.push(name);
     this.running++;
     this.around.touch();
+    if (this.around.apart) await nextMillisecond();
     const note = (text: string) => {
       runs[at] += `; ${text}`;
     };
@@ -188,6 +191,11 @@ export class Handlers {
       signals.give(signal);
     }
   }
+}
+
+async function nextMillisecond(): Promise<void> {
+  const now = Date.now();
+  while (Date.now() <= now) await sleep(1);
 }
 
 /** Ends a run: what a handler throws once it has moved its job. */

@@ -34,7 +34,10 @@ async function run({ program, prefix: name }: Task): Promise<void> {
   const place = (shared ?? { ...connection }) as ConnectionOptions;
   unhandled.length = 0;
   try {
-    const observation = await execute(program, { lib, connection: place, prefix, unhandled });
+    const observation = await execute(program, {
+      ...{ lib, connection: place, prefix, unhandled },
+      ranksByMillisecond: library === 'bullmq',
+    });
     process.send?.({ observation });
   } catch (error) {
     process.send?.({ failure: error instanceof Error ? (error.stack ?? error.message) : messageOf(error) });

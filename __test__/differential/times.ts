@@ -34,6 +34,16 @@ function moment(at: unknown): unknown {
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null;
 
+/** Whether a scheduler's iterations follow each other within seconds. */
+export const isClose = ({ every, pattern }: Readonly<Record<string, unknown>>): boolean =>
+  (typeof every === 'number' && every < SOON_MS) || pattern === '* * * * * *';
+
+/** Without what tells whether a job had to wait until it was due: on a slow machine it is due when it is added. */
+export const withoutDelays = (events: readonly string[]): string[] =>
+  events
+    .filter((event) => event !== 'delayed')
+    .map((event) => (event === 'waiting prev="delayed"' ? 'waiting' : event));
+
 /** What an upsert gives. */
 export function iterationText(job: Job | undefined): string {
   if (!job) return shown(job);

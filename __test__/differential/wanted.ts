@@ -1,177 +1,223 @@
-/** The wanted differences (README, "Wanted differences") that programs meet, each with its reason. */
+/**
+ * The wanted differences (README, "Wanted differences") that programs meet. Each row says what is left of the two texts that differ when what it
+ * is about is taken away; a difference is wanted when nothing of it is left. So a row can hide no more than it names.
+ */
 import type { Difference } from './compare.js';
+import { calls, planOf, queueOf, strategiesOf, throws } from './plans.js';
+import type { Observation, Program, Step } from './program.js';
+import { tellsOfStuck } from './stuck.js';
+import { withoutDelays } from './times.js';
 import type { Thrown } from './values.js';
-import type { Action, JobPlan, Observation, Program, Step } from './program.js';
 
 export interface Context {
   readonly program: Program;
   readonly bullmq: Observation;
   readonly chasquimq: Observation;
-  /** Everything in which they differ. */
-  readonly all: readonly Difference[];
 }
 
+/** What BullMQ says, and what this package says. */
+export type Sides = readonly [bullmq: string, chasquimq: string];
+
 interface Wanted {
-  /** The row of the table in the README. */
+  /** The row of the table in the README: its first cell. */
   readonly row: string;
   readonly reason: string;
-  applies(difference: Difference, context: Context): boolean;
+  /** The rest of both. */
+  without(sides: Sides, about: About, context: Context): Sides;
 }
+
+/** What a difference is about: a field of a job, or anything else by its path. */
+export interface About {
+  readonly path: string;
+  readonly job?: string;
+  readonly field?: string;
+}
+
+const SAME: Sides = ['', ''];
+/** What is thrown and has no message. */
+const WITHOUT_MESSAGE: readonly Thrown[] = ['text', 'number', 'function', 'null', 'undefined', 'nullMessage'];
+const REFUSED = /^(Missing lock|Lock mismatch|Missing key) /;
+const ODD_DELAY = /"number:(1e300|1e19|Infinity)"/;
 
 export const WANTED: readonly Wanted[] = [
   {
-    row: 'Errors of a worker',
-    reason: 'of a frozen job that throws what cannot be read, either fault is the one that is told',
-    applies: ({ path, bullmq, chasquimq }, { program }) => {
-      const told = /^(a TypeError of JavaScript|(stack|message|name) is not to be read)$/;
-      const [theirs, ours] = [bullmq, chasquimq].map((lines) => lines.split('\n').filter((line) => !told.test(line)));
-      const isSuch = (plan: JobPlan) =>
-        (plan.script ?? []).flat().some((action) => action.do === 'setOpts') &&
-        throws(plan, ['stackGetter', 'messageGetter', 'nameGetter']);
-      return path === 'workers.errors' && theirs.join('\n') === ours.join('\n') && plansOf(program).some(isSuch);
+    row: 'A processor that has moved its job, and returns',
+    reason: 'BullMQ emits the error of a refused completion, and that of a failure, or retry, that it then tries',
+    without: (sides, { path }) => {
+      if (path !== 'workers.errors') return sides;
+      const [theirs, ours] = sides.map((text) => text.split('\n'));
+      const refused = ours.filter((line) => REFUSED.test(line)).length;
+      const more = theirs.filter((line) => REFUSED.test(line)).length - refused;
+      if (more < 0 || more > refused) return sides;
+      return sides.map((text) => withoutLines(text, REFUSED)) as unknown as Sides;
     },
   },
   {
-    row: 'A processor that has moved its job, and returns',
-    reason:
-      'BullMQ emits the error of a refused completion, and that of a failure (or retry) it then tries: numbers are not compared',
-    applies: ({ path, bullmq, chasquimq }) =>
-      path.endsWith('.errors') && distinct(withoutSecond(bullmq, chasquimq)) === distinct(chasquimq),
+    row: '`throw undefined`, `throw null`',
+    reason: 'the try fails here; there the job stays active until it stalls, and its worker emits an error of its own',
+    without: (sides, about, context) => (tellsOfStuck(sides, about, context, ['null', 'undefined']) ? SAME : sides),
   },
   {
-    row: '`throw undefined`, `throw null`',
-    reason: 'the job fails here and stays active there; so it does with an error whose message is null',
-    applies: (difference, context) => {
-      const { program } = context;
-      const concerned = plansAbout(difference, program);
-      // in line one job's way is that of the others
-      const all = program.ordered || isUnforced(context) || (concerned.length === 0 && consequence(difference));
-      const candidates = all ? plansOf(program) : concerned;
-      return candidates.some((plan) => throws(plan, ['null', 'undefined', 'nullMessage']));
+    row: 'An error whose `message` is no text',
+    reason: 'as above, where the message is null',
+    without: (sides, about, context) =>
+      tellsOfStuck(sides, about, context, ['null', 'undefined', 'nullMessage']) ? SAME : sides,
+  },
+  {
+    row: 'A backoff or strategy that gives no number',
+    reason: 'the job is active until it stalls here, and in no state there; the error there is that of a script',
+    without: ([theirs, ours], { path, job, field }, { program, bullmq }) => {
+      if (path === 'workers.errors') {
+        const [script, strategy] = [
+          /attempt to compare number with nil script/,
+          /^Backoff strategy custom gave a delay/,
+        ];
+        if (linesOf(theirs, script) !== linesOf(ours, strategy)) return [theirs, ours];
+        return [withoutLines(theirs, script), withoutLines(ours, strategy)];
+      }
+      if (!job || !strategiesOf(program, queueOf(job, program)).includes('soon')) return [theirs, ours];
+      if (bullmq.jobs[job]?.state !== 'unknown') return [theirs, ours];
+      if (field === 'state') return ours === 'active' ? SAME : [theirs, ours];
+      return ours.startsWith(theirs) ? SAME : [theirs, ours];
     },
   },
   {
     row: 'Other thrown values without a message',
     reason: 'failedReason is empty here, and there the text `null`, or that of an earlier failure',
-    applies: (difference, { program }) => {
-      const { path, bullmq, chasquimq } = difference;
-      if (!/\.(failedReason|events|stacktraceHead|workerEvents)$/.test(path)) return false;
-      const isOlder =
-        path.endsWith('.failedReason') &&
-        chasquimq === 'undefined' &&
-        plansAbout(difference, program).some((plan) => throws(plan, ['text', 'number', 'function']));
-      return isOlder || withoutReason(bullmq) === withoutReason(chasquimq);
+    without: ([theirs, ours], { job, field }, { program }) => {
+      const plan = job === undefined ? undefined : planOf(job, program);
+      if (!throws(plan, WITHOUT_MESSAGE)) return [theirs, ours];
+      if (field === 'failedReason' && ours === 'undefined') {
+        const texts = (plan?.script ?? [])
+          .flat()
+          .flatMap((action) => (action.do === 'throw' ? [action.text ?? action.what] : []));
+        return ['"null"', ...texts.map((text) => JSON.stringify(text))].includes(theirs) ? SAME : [theirs, ours];
+      }
+      if (field !== 'events') return [theirs, ours];
+      return [theirs.replaceAll('failedReason="null"', 'failedReason=""'), ours];
     },
   },
   {
     row: 'Texts that are numbers in job options',
-    reason: 'the job waits for its delay here, and starts at once there',
-    applies: (difference, { program }) => {
-      const [job] = plansAbout(difference, program);
-      return ['delay', 'attempts', 'timestamp'].some((name) => typeof job?.opts?.[name] === 'string');
+    reason: '`delay` and `attempts` are numbers here, and the job waits for its delay, which there starts at once',
+    without: ([theirs, ours], { job, field }, { program }) => {
+      const opts = (job !== undefined && planOf(job, program)?.opts) || {};
+      if (field === 'opts') {
+        const text = /"(delay|attempts)":"(\d+)"/g;
+        return [
+          theirs.replace(text, (all, name: string, value: string) =>
+            opts[name] === value ? `"${name}":${value}` : all,
+          ),
+          ours,
+        ];
+      }
+      if (field !== 'events' || typeof opts.delay !== 'string') return [theirs, ours];
+      return [atOnce(theirs), atOnce(ours)];
     },
   },
   {
     row: 'Numbers in job options',
     reason: 'a `keepLogs` below 0 is told by its name; BullMQ tells of a job that is missing',
-    applies: ({ bullmq, chasquimq }) =>
-      bullmq.replaceAll(/(Error: )?Missing key for job \S+ addLog/g, 'NO') ===
-      chasquimq.replaceAll(/(RangeError: )?keepLogs must be a whole number of at least 0/g, 'NO'),
+    without: ([theirs, ours], { path, job }, { program }) => {
+      const step = program.steps[Number(/^steps\.(\d+) job /.exec(path)?.[1] ?? -1)];
+      const name = step?.do === 'job' ? step.key : job;
+      const plan = name === undefined ? undefined : planOf(name, program);
+      if (!JSON.stringify(plan ?? {}).includes('keepLogs')) return [theirs, ours];
+      return [
+        theirs.replaceAll(/(Error: )?Missing key for job \S+ addLog/g, 'NO'),
+        ours.replaceAll(/(RangeError: )?keepLogs must be a whole number of at least 0/g, 'NO'),
+      ];
+    },
   },
   {
     row: 'Numbers in job options',
     reason: 'BullMQ keeps a job with a delay of 1e300 delayed, and says of it that its delay is 1',
-    applies: ({ path, bullmq, chasquimq }) => path.endsWith('.delay') && bullmq === '"short"' && chasquimq === '"long"',
+    without: ([theirs, ours], { job, field }, { program }) => {
+      if (!job || field !== 'delay') return [theirs, ours];
+      const told = JSON.stringify([planOf(job, program), strategiesOf(program, queueOf(job, program))]);
+      return theirs === '"short"' && ours === '"long"' && ODD_DELAY.test(told) ? SAME : [theirs, ours];
+    },
   },
   {
-    row: 'Events of a worker',
+    row: 'Jobs taken in advance',
     reason: 'a worker with short handlers takes some jobs in advance; those it gives back have waited once more',
-    applies: ({ path, bullmq, chasquimq }) =>
-      path.endsWith('.events') && withoutReturns(chasquimq) === withoutReturns(bullmq),
+    without: ([theirs, ours], { field }) =>
+      field === 'events' && ours.length > theirs.length
+        ? [withoutReturns(theirs), withoutReturns(ours)]
+        : [theirs, ours],
   },
   {
     row: '`promoteJobs`, and parents whose last child is removed',
     reason: '`job.delay` is 0 afterwards here, as after `job.promote()`',
-    applies: ({ path, bullmq, chasquimq }, { program }) =>
-      path.endsWith('.delay') && bullmq === '"long"' && chasquimq === '"short"' && calls(program, 'promoteJobs'),
+    without: ([theirs, ours], { job, field }, { program }) =>
+      job &&
+      field === 'delay' &&
+      theirs === '"long"' &&
+      ours === '"short"' &&
+      calls(program, queueOf(job, program), 'promoteJobs')
+        ? SAME
+        : [theirs, ours],
   },
   {
-    row: 'A scheduler whose next iteration has the id of a job',
+    row: "Upserting a pattern whose slot's job was promoted",
     reason:
-      'one that was promoted before its time runs, or has run, under that id: BullMQ has one job in two states then; here it is refused while it runs, as in BullMQ where no other iteration is pending, and replaced once it has ended',
-    applies: ({ path, bullmq, chasquimq: ours }, { program, chasquimq, bullmq: theirs }) => {
-      const scheduled = program.steps.flatMap((step) => (step.do === 'schedule' ? [step.job.key] : []));
-      if (scheduled.length === 0 || !calls(program, 'promoteJobs')) return false;
-      const ends = /"(completed|failed)":\d+/g;
-      if (/counts$|getJobCounts$/i.test(path) && bullmq.replace(ends, '') === ours.replace(ends, '')) return true;
-      const refused = Object.entries(chasquimq.steps).some(
-        ([step, answer]) => /job ID already exists/.test(answer) && theirs.steps[step] !== answer,
-      );
-      return refused && (/^(steps|queues)\./.test(path) || scheduled.some((key) => path.startsWith(`jobs.${key}.`)));
-    },
+      'one that was promoted runs, or has run, under the id of the next one: BullMQ has one job in two states then',
+    without: ([theirs, ours], about, context) =>
+      tellsOfTwoStates([theirs, ours], about, context) ? SAME : [theirs, ours],
   },
 ];
 
-const calls = (program: Program, method: string): boolean =>
-  program.steps.some((step) => step.do === 'queue' && step.method === method);
-
-export function isWanted(difference: Difference, context: Context): boolean {
-  return WANTED.some((row) => row.applies(difference, context));
+export function isWanted({ path, bullmq, chasquimq }: Difference, context: Context): boolean {
+  const [, job, field] = /^jobs\.(.*)\.(\w+)$/.exec(path.replace('.fields.', '.')) ?? [];
+  const about: About = { path, ...(job !== undefined && { job, field }) };
+  const [theirs, ours] = WANTED.reduce<Sides>((sides, row) => row.without(sides, about, context), [bullmq, chasquimq]);
+  return theirs === ours;
 }
 
-/** BullMQ's errors without those of a second try that was refused. */
-const withoutSecond = (bullmq: string, chasquimq: string): string => {
-  const refused = /^(Missing lock|Lock mismatch|Missing key) /m;
-  if (!refused.test(chasquimq)) return bullmq;
-  return bullmq
+const linesOf = (text: string, pattern: RegExp): number => text.split('\n').filter((line) => pattern.test(line)).length;
+
+const withoutLines = (text: string, pattern: RegExp): string =>
+  text
     .split('\n')
-    .filter((line) => !refused.test(line) || chasquimq.includes(line))
+    .filter((line) => !pattern.test(line))
     .join('\n');
-};
+
+/** Nor does it wait again when its children have ended. */
+const atOnce = (events: string): string =>
+  withoutDelays(events.split('\n'))
+    .map((event) => (event === 'waiting prev="waiting-children"' ? 'waiting' : event))
+    .join('\n');
 
 /** Without the events of jobs that were taken and given back. Those of a run that moved its job are the same; its runs are compared. */
 const withoutReturns = (events: string): string =>
   events.replace(/(\nactive prev="waiting")(?:\nwaiting prev="active"\nactive prev="waiting")+/g, '$1');
 
-const distinct = (lines: string): string => [...new Set(lines.split('\n'))].sort().join('\n');
-
-const withoutReason = (text: string): string =>
-  text
-    .replaceAll('failedReason="null"', 'failedReason=""')
-    .replace(/^"null"$/, 'undefined')
-    .replace(/^"Error: null"$/, '');
-
-/** What tells of a job that took another way, without being the job's. */
-function consequence({ path }: Difference): boolean {
-  return /\.errors$|\.counts$|^steps\./.test(path);
+/** A scheduler was upserted whose slot is taken by a job that was promoted: what that upsert answers, and what follows from it in its queue. */
+function tellsOfTwoStates(
+  [theirs, ours]: Sides,
+  { path, job }: About,
+  { program, bullmq, chasquimq }: Context,
+): boolean {
+  const promotes = (queue: number) => calls(program, queue, 'promoteJobs');
+  const upserts = [...program.steps.entries()].flatMap(([index, step]) =>
+    step.do === 'schedule' && promotes(step.queue)
+      ? [{ index, queue: step.queue, id: step.id, key: step.job.key }]
+      : [],
+  );
+  const refused = upserts.filter(({ index }) => {
+    const answer = chasquimq.steps[`${index} schedule`] ?? '';
+    return answer.includes('job ID already exists') && bullmq.steps[`${index} schedule`] !== answer;
+  });
+  const [, at, queue] = /^steps\.(\d+) |^queues\.(\d+)\./.exec(path) ?? [];
+  const step: Step | undefined = at === undefined ? undefined : program.steps[Number(at)];
+  const of = queue !== undefined ? Number(queue) : step && 'queue' in step ? step.queue : undefined;
+  if (of !== undefined && upserts.some((upsert) => upsert.queue === of) && isEndedCountOnly(theirs, ours)) return true;
+  if (job !== undefined) return upserts.some(({ key, id }) => key === job && refused.some((other) => other.id === id));
+  return refused.some((other) => other.queue === of && (at === undefined || Number(at) >= other.index));
 }
 
-/** A job that stays active keeps its queue from being obliterated, with all that is in it. */
-function isUnforced({ bullmq, chasquimq }: Context): boolean {
-  const refused = (answer?: string) => answer?.includes('Cannot obliterate queue with active jobs');
-  return Object.entries(bullmq.steps).some(([step, answer]) => refused(answer) && !refused(chasquimq.steps[step]));
-}
-
-/** The plan of the job that this difference is about, and those of the jobs that added it. */
-function plansAbout({ path }: Difference, program: Program): JobPlan[] {
-  const [, name = ''] = /^jobs\.(.*)\.(?:fields\.)?\w+$/.exec(path) ?? [];
-  const keys = name.split('/').map((part) => part.split(/[#.]/)[0]);
-  return plansOf(program)
-    .filter(({ key }) => keys.includes(key))
-    .toSorted((a, b) => keys.indexOf(b.key) - keys.indexOf(a.key));
-}
-
-const throws = ({ script = [] }: JobPlan, what: readonly Thrown[]): boolean =>
-  script.flat().some((action) => action.do === 'throw' && what.includes(action.what));
-
-export function plansOf(program: Program): JobPlan[] {
-  const plansIn = (step: Step) => (step.do === 'add' ? step.jobs : step.do === 'schedule' ? [step.job] : []);
-  return program.steps.flatMap((step) => plansIn(step).flatMap(plansBelow));
-}
-
-function plansBelow(plan: JobPlan): JobPlan[] {
-  const added = (plan.script ?? [])
-    .flat()
-    .flatMap((action: Action) => (action.do === 'waitForChildren' ? action.jobs : []));
-  return [plan, ...[...(plan.children ?? []), ...added].flatMap(plansBelow)];
+/** Counts that differ in how many jobs have ended. */
+function isEndedCountOnly(theirs: string, ours: string): boolean {
+  const ends = /"(completed|failed)":\d+/g;
+  return ends.test(theirs) && theirs.replace(ends, '') === ours.replace(ends, '');
 }

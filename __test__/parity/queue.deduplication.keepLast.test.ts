@@ -46,6 +46,20 @@ describe.each(libraries)('$name: deduplication that keeps the last add', ({ lib 
     expect((await queue.add('next', 'next')).id).toBe('6');
   });
 
+  it.each([
+    ['lasts as long as it was to, when whoever yields gives no time', {}, '1'],
+    ['lasts until its job has ended, when whoever yields gives one', { ttl: LONG }, null],
+  ])('an id that waits %s', async (_, time, owner) => {
+    const queue = stage.queue();
+    await queue.add('first', 1, by('d', { ttl: LONG }));
+    await queue.add('second', 2, by('d', { ...KEEP, extend: true, ...time }));
+    await new EventLog(
+      stage.worker(async () => undefined),
+      ['completed'],
+    ).get('completed');
+    expect(await queue.getDeduplicationJobId('d')).toBe(owner);
+  });
+
   it('tells of it before it tells that the active one has completed', async () => {
     const { queue, worker, log, open } = await activeOwner();
     await queue.add('second', 2, by('d', KEEP));

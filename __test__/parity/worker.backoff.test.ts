@@ -150,6 +150,21 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
       expect(log.names.filter((name) => names.includes(name))).toEqual(names);
     });
 
+    it.each(['soon', '1 s'])('of the text %s is an error event, and neither ends nor delays the try', async (text) => {
+      const queue = stage.queue();
+      const worker = stage.worker(
+        fails,
+        settings(() => text as never),
+      );
+      const log = new EventLog(worker, ['error', 'failed']);
+      await queue.add('job', {}, { attempts: 2, backoff: { type: 'mine' } });
+      const [error] = await log.get<[Error]>('error');
+      expect(stage.takeErrors()).toEqual([error]);
+      // in BullMQ the job is in no state any more, here it is active until it stalls
+      expect(await queue.getJobCountByTypes('wait', 'delayed', 'completed', 'failed')).toBe(0);
+      expect(log.names).toEqual(['error']);
+    });
+
     it('of -1 retries no more', async () => {
       const queue = stage.queue();
       const log = stage.globalLog();

@@ -171,6 +171,20 @@ describe.each(libraries)('$name: worker.oddErrors', ({ lib }) => {
     expect([job.failedReason, job.attemptsMade, await job.getState()]).toEqual([end, 1, 'failed']);
   });
 
+  it.each([
+    ['stack', /failedReason/],
+    ['message', /^oddity$/],
+    ['name', /^oddity$/],
+  ])('of a frozen job, and an error whose %s throws, what is met first is told', async (member, told) => {
+    const queue = stage.queue();
+    const worker = stage.worker(changing(Object.freeze, throws(withGetter(member, oddity))) as () => Promise<unknown>);
+    const log = new EventLog(worker, ['error']);
+    await queue.add('job', {});
+    const [error] = await log.get<[Error]>('error');
+    expect(error.message).toMatch(told);
+    expect(stage.takeErrors()).toEqual([error]);
+  });
+
   it('a thenable counts once, whatever else it says', async () => {
     const then = (yes: (value: unknown) => void, no: Process): never => {
       yes(1);

@@ -198,6 +198,43 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
     expect(await remaining(queue, 100)).toHaveLength(13);
   });
 
+  describe('the ends of jobs that each took a millisecond', () => {
+    /** Runs the jobs of these ids one after the other, without a pause in between, and gives the ids that are kept. */
+    async function inTurn(ids: string[], opts: (id: string) => JobsOptions, name = 'passes'): Promise<string[]> {
+      const queue = stage.queue();
+      // a worker that has seen many short jobs takes several at a time
+      await queue.addBulk(
+        times(200, { removeOnComplete: true }).map((options) => ({ name, data: 'short', opts: options })),
+      );
+      await queue.addBulk(ids.map((jobId) => ({ name, data: {}, opts: { jobId, ...opts(jobId) } })));
+      const worker = stage.worker(async (job) => {
+        if (job.data === 'short') return;
+        const begin = Date.now();
+        while (Date.now() === begin);
+        if (job.name === FAILS) throw new Error('no');
+      });
+      const log = new EventLog(worker, ['completed', 'failed']);
+      await log.when('all to finish', () => log.entries.length === 200 + ids.length);
+      const kept = await queue.getJobs(['completed', 'failed'], 0, -1, true);
+      return kept.map((job) => job.id as string);
+    }
+
+    const ids = ['z', 'y', 'x', 'w', 'v', 'u', 't', 's', 'r', 'q'];
+
+    it('are kept by a count as they came, whatever the ids', async () => {
+      expect(await inTurn(ids, () => ({ removeOnComplete: { count: 3 } }))).toEqual(['s', 'r', 'q']);
+    });
+
+    it('are kept so of failed jobs, too', async () => {
+      expect(await inTurn(ids, () => ({ removeOnFail: { count: 3 } }), FAILS)).toEqual(['s', 'r', 'q']);
+    });
+
+    it('are kept by the rule of each: it says nothing of those that end later', async () => {
+      const rule = (id: string): JobsOptions => (id === 'v' ? { removeOnComplete: { count: 2 } } : {});
+      expect(await inTurn(ids, rule)).toEqual(['w', 'v', 'u', 't', 's', 'r', 'q']);
+    });
+  });
+
   it('logs go with their job, and stay with a kept one', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {

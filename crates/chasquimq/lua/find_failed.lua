@@ -6,7 +6,9 @@
 -- SOURCE  none: an extension
 -- FLAGS   no-writes
 local Fitting = require('fitting')
+local Keep = require('keep')
 local Pick = require('pick')
+local State = require('state')
 
 return function(keys, args)
   local base = keys[1]
@@ -15,12 +17,9 @@ return function(keys, args)
   -- its state is not needed
   local queue = { base = base }
 
-  local function bound(ms, otherwise)
-    return ms >= 0 and string.format('%d', ms) or otherwise
-  end
-
-  local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', bound(filter.before_ms, '+inf'), bound(filter.after_ms, '-inf'),
-    'LIMIT', offset, PAGE)
+  local newest = filter.before_ms >= 0 and Keep.until_ms(filter.before_ms) or '+inf'
+  local oldest = filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf'
+  local ids = redis.call('ZREVRANGEBYSCORE', base .. 'failed', newest, oldest, 'LIMIT', offset, PAGE)
   local picked, found = Pick.pick_records(queue, filter, ids), {}
   local looked, bytes = 0, 0
   for i = 1, #picked do

@@ -71,7 +71,7 @@ return function(keys, args)
 
   local function next_page()
     return redis.call('ZRANGEBYSCORE', base .. state, filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf',
-      State.whole(filter.before_ms), 'WITHSCORES', 'LIMIT', offset, state == 'completed' and 100 or count)
+      Keep.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', offset, state == 'completed' and 100 or count)
   end
 
   local function move_failed(page)

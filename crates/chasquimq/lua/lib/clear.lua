@@ -298,7 +298,7 @@ local function clear_scored(queue, cursor, set, filter, room)
   local least = filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf'
   local chosen = filter.names or filter.error ~= ''
   while cleared.looked < room and cleared.effort < EFFORT do
-    local page = redis.call('ZRANGEBYSCORE', queue.base .. set, least, State.whole(filter.before_ms), 'WITHSCORES', 'LIMIT', cursor.offset,
+    local page = redis.call('ZRANGEBYSCORE', queue.base .. set, least, Keep.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', cursor.offset,
       math.min(100, room - cleared.looked))
     if #page == 0 then return true end
     if chosen then

@@ -34,7 +34,7 @@ local ERROR_JOB_MISSING, ERROR_LOCK_MISSING, ERROR_LOCK_MISMATCH = -1, -2, -6
 -- this place of a taken frame; plain_vitals, of records that were taken together, returned nothing, and had none before or are siblings at
 -- their first try.
 local function start(queue)
-  queue.finishing = State.with_lists({ removed = 0, alike = false, last_parent = false, met_limit = false })
+  queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false })
   queue.call.by_turn = true
 end
 
@@ -165,6 +165,15 @@ local function leave_active(queue, id, owner, claim)
   return nil, redis.call('HEXISTS', queue.base .. 'jobs', id) == 1 and ERROR_LOCK_MISSING or ERROR_JOB_MISSING
 end
 
+-- Jobs ended, one behind the other, and are kept by this rule: how many of each rule, and how many in all until the last of them.
+local function note_kept(queue, set, keep, count)
+  local kept = queue.finishing[set]
+  local of_rule = kept[keep] or { 0, 0 }
+  kept.all = (kept.all or 0) + count
+  of_rule[1], of_rule[2] = of_rule[1] + count, kept.all
+  kept[keep] = of_rule
+end
+
 -- large_bytes: of a result that lies apart (returnvalue is nil then).
 local function completed_vitals(queue, id, active, returnvalue, step, large_bytes)
   local finishing = queue.finishing
@@ -250,7 +259,7 @@ local function complete_records(queue, ids, claims, keep, results, step)
         finishing.removed = finishing.removed + 1
       else
         queue.completed = queue.completed + 1
-        finishing.completed[keep] = (finishing.completed[keep] or 0) + 1
+        note_kept(queue, 'completed', keep, 1)
         n = #vitals_set
         vitals_set[n + 1], vitals_set[n + 2] = id, completed_vitals(queue, id, active, value, step)
         n = #completed_add
@@ -293,7 +302,8 @@ local function complete_alike(queue, outcome, step)
   if step.keeps[keep][1] == 0 then
     finishing.dropped, finishing.removed = ids, n
   else
-    queue.completed, finishing.completed[keep] = queue.completed + n, n
+    queue.completed = queue.completed + n
+    note_kept(queue, 'completed', keep, n)
     local vitals_set, completed_add, finished_on = finishing.vitals_set, finishing.completed_add, State.whole(step.now_ms)
     local alike = completed_vitals(queue, '', active, '', step)
     for i = 1, n do
@@ -358,7 +368,7 @@ local function complete_jobs(queue, outcome, step)
     finishing.completed_add[#finishing.completed_add + 1] = step.now_ms
     finishing.completed_add[#finishing.completed_add + 1] = number
     queue.completed = queue.completed + count
-    finishing.completed[keep] = (finishing.completed[keep] or 0) + count
+    note_kept(queue, 'completed', keep, count)
   else
     finishing.removed = finishing.removed + count
   end
@@ -396,8 +406,12 @@ local function settle_failed(queue, id, outcome, step)
   local keep, reason = outcome[9], outcome[13]
   local n = #finishing.failed_add
   finishing.failed_add[n + 1], finishing.failed_add[n + 2] = step.now_ms, id
-  finishing.failed[keep] = (finishing.failed[keep] or 0) + 1
-  if step.keeps[keep][1] == 0 then finishing.dropped[#finishing.dropped + 1] = id end
+  if step.keeps[keep][1] == 0 then
+    finishing.dropped[#finishing.dropped + 1] = id
+    finishing.failed_removed = finishing.failed_removed + 1
+  else
+    note_kept(queue, 'failed', keep, 1)
+  end
   Events.emit_job(queue, 'failed', id, 'active', 'failedReason', reason)
   if outcome[12] == 1 then Events.emit_job(queue, 'retries-exhausted', id, nil, 'attemptsMade', State.whole(outcome[11])) end
 end
@@ -519,7 +533,7 @@ local function complete_large(queue, outcome, step)
   end
   if has_result then redis.call('HSET', queue.base .. 'large', 'r' .. id, result) end
   queue.completed = queue.completed + 1
-  finishing.completed[keep] = (finishing.completed[keep] or 0) + 1
+  note_kept(queue, 'completed', keep, 1)
   Line.append(finishing.vitals_set, id, completed_vitals(queue, id, active, nil, step, has_result and #result or nil))
   Line.append(finishing.completed_add, State.whole(step.now_ms), id)
   return nil
@@ -590,13 +604,27 @@ local function are_bare(finishing, ids)
   return true
 end
 
-local function write_finish(queue)
+local FINISHED = { 'completed', 'failed' }
+
+-- Whether one of the rules by which these jobs are kept has a count.
+local function has_count(step, kept)
+  for keep in pairs(kept or NONE) do
+    if keep ~= 'all' and step.keeps[keep][1] > 0 then return true end
+  end
+  return false
+end
+
+local function write_finish(queue, step)
   local finishing = queue.finishing
   for first, entry in pairs(finishing.takes) do
     if entry.left then
       if entry.bytes then entry.take[2] = string.char(unpack(entry.bytes)) end
       Frame.store_take(queue, first, entry.n, entry.take)
     end
+  end
+  for _, set in ipairs(FINISHED) do
+    local list = rawget(finishing, set .. '_add')
+    if list then Keep.rank_ends(queue, set, list, step.now_ms, has_count(step, rawget(finishing, set))) end
   end
   for _, write in ipairs(WRITES) do
     local list = rawget(finishing, write[3])
@@ -648,14 +676,14 @@ local function finish(queue, outcomes, step)
     end
   end
   if #finishing.rejected > 0 then name_mismatches(queue) end
-  write_finish(queue)
+  write_finish(queue, step)
   local points = step.keeps[1] and step.keeps[1][4]
-  for _, set in ipairs({ 'completed', 'failed' }) do
-    local ended = set == 'completed' and finishing.removed or 0
-    for keep, count in pairs(rawget(finishing, set) or NONE) do
-      Keep.apply_keep(queue, set, step.keeps[keep], step.now_ms, count)
-      ended = ended + count
+  for _, set in ipairs(FINISHED) do
+    local kept = rawget(finishing, set) or NONE
+    for keep, of_rule in pairs(kept) do
+      if keep ~= 'all' then Keep.apply_keep(queue, set, step.keeps[keep], step.now_ms, of_rule[1], kept.all - of_rule[2]) end
     end
+    local ended = (kept.all or 0) + (set == 'completed' and finishing.removed or finishing.failed_removed)
     if points and ended > 0 then Metrics.count_minutes(queue, set, ended, step.now_ms, points) end
   end
   if queue.flows == 1 then

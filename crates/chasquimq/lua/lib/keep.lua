@@ -1,8 +1,8 @@
 -- keep: finished jobs and how long they stay. Completed jobs of a frame are kept as runs: consecutive jobs that finished together.
---   completed  sorted set by finishedOn; member: a record's id, or the number of a run's first job
+--   completed  sorted set by finishedOn, and parts of a millisecond; member: a record's id, or the number of a run's first job
 --   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results, ids}
 --              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined); ids: what those of children begin with
---   failed     sorted set by finishedOn; members are records' ids
+--   failed     sorted set by finishedOn, and parts of a millisecond; members are records' ids
 local Frame = require('frame')
 local Records = require('records')
 local State = require('state')
@@ -67,21 +67,56 @@ local function drop_finished(queue, set, members, count, ids)
   end
 end
 
+-- Of a millisecond; scores are exact to that until the year 2248.
+local PARTS, PARTED_UNTIL_MS = 1024, 2 ^ 43
+
+-- Members of one score rank by their names, which says nothing of when their jobs ended. In `list` ({score, member, ...}) each that its name would
+-- put before the one that ended before it gets a later part of the millisecond. by_count: what the set holds already comes before them.
+local function rank_ends(queue, set, list, now_ms, by_count)
+  local last, part, from = list[2], 0, 4
+  -- else nothing has ended in this millisecond before this call
+  if by_count and queue.event_ms >= now_ms then
+    local newest = redis.call('ZREVRANGE', queue.base .. set, 0, 0, 'WITHSCORES')
+    local score = tonumber(newest[2])
+    if score and math.floor(score) == now_ms then last, part, from = newest[1], (score - now_ms) * PARTS, 2 end
+  end
+  if now_ms >= PARTED_UNTIL_MS then return end
+  for i = from, #list, 2 do
+    local member = list[i]
+    -- a run that is shortened gets a longer name only when its numbers do
+    if #member ~= #last or member <= last then part = math.min(part + 1, PARTS - 1) end
+    if part > 0 then list[i - 1] = now_ms + part / PARTS end
+    last = member
+  end
+end
+
+-- When a job ended, by the score of the member that it is, or lies in.
+local function ended_on(score)
+  local ms = tonumber(score)
+  return ms and math.floor(ms)
+end
+
+-- The highest score of what ended at that time, or before.
+local function until_ms(ms)
+  return '(' .. State.whole(ms + 1)
+end
+
 -- Members (records or runs) that one call drops beyond as many as ended in it: of a set that a rule has not bounded before, the rest goes with
 -- the jobs that end next.
 local MOST_EXCESS = 1000
 
 -- Applies one retention rule {count or -1, age in seconds or -1, limit} to a whole finished set.
--- `finished` jobs ended in this batch: a rule's limit is for each of them.
-local function apply_keep(queue, set, rule, now_ms, finished)
+-- `finished` jobs of this rule ended in this batch: its limit is for each of them. `later` jobs ended after the last of them: its count says nothing
+-- of those.
+local function apply_keep(queue, set, rule, now_ms, finished, later)
   local max_count, age, most = rule[1], rule[2], finished + MOST_EXCESS
   local limit = math.min(rule[3] * finished, most)
   if age >= 0 then
-    local expired = redis.call('ZREVRANGEBYSCORE', queue.base .. set, State.whole(now_ms - age * 1000), '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    local expired = redis.call('ZREVRANGEBYSCORE', queue.base .. set, until_ms(now_ms - age * 1000), '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
     drop_finished(queue, set, expired, limit)
   end
   if max_count > 0 then
-    local excess = (set == 'completed' and queue.completed or redis.call('ZCARD', queue.base .. set)) - max_count
+    local excess = (set == 'completed' and queue.completed or redis.call('ZCARD', queue.base .. set)) - later - max_count
     if excess > 0 then
       drop_finished(queue, set, redis.call('ZRANGE', queue.base .. set, 0, math.min(excess, most) - 1, 'WITHSCORES'), excess)
     end
@@ -93,5 +128,8 @@ return {
   results_slice = results_slice,
   shorten_run = shorten_run,
   drop_finished = drop_finished,
+  rank_ends = rank_ends,
+  ended_on = ended_on,
+  until_ms = until_ms,
   apply_keep = apply_keep,
 }

@@ -30,7 +30,7 @@ local function frame_vitals(queue, job)
     result = run.results[job.number - job.run_start + 1]
   end
   return { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result ~= '' and result or nil,
-    fo = tonumber(redis.call('ZSCORE', queue.base .. 'completed', State.whole(job.run_start))), pa = pa }
+    fo = Keep.ended_on(redis.call('ZSCORE', queue.base .. 'completed', State.whole(job.run_start))), pa = pa }
 end
 
 local function mark_hole(queue, job, char)
@@ -42,7 +42,7 @@ local function mark_hole(queue, job, char)
   redis.call('HSET', queue.base .. 'holes', State.whole(job.first), Frame.replace_chars(raw, job.offset, char))
 end
 
--- Takes one job out of its completed run; the run's other jobs stay.
+-- Takes one job out of its completed run; the run's other jobs stay. Gives the score that they have.
 local function leave_run(queue, job)
   local start, run = job.run_start, job.run
   local finished_on = redis.call('ZSCORE', queue.base .. 'completed', State.whole(start))
@@ -57,6 +57,7 @@ local function leave_run(queue, job)
   part(0, before)
   part(before + 1, run[1] - before - 1)
   Frame.forget_kept(queue, job.first, job.n, job.number, 1)
+  return finished_on
 end
 
 -- Gives a located job a record of its own, in the same state and place. Its vitals are returned, and stored if there are any.
@@ -77,8 +78,7 @@ local function detach(queue, job)
     Frame.store_take(queue, job.first, job.n, job.take)
   else
     -- in this order: the run's first job gives the run its name in the set
-    leave_run(queue, job)
-    redis.call('ZADD', queue.base .. 'completed', State.whole(vitals.fo), job.id)
+    redis.call('ZADD', queue.base .. 'completed', leave_run(queue, job), job.id)
   end
   job.record = true
   if next(vitals) then redis.call('HSET', queue.base .. 'vitals', job.id, cmsgpack.pack(vitals)) end

@@ -5,6 +5,7 @@
 -- (last entry done), passed (stale references that were passed, by id).
 local Fitting = require('fitting')
 local Frame = require('frame')
+local Keep = require('keep')
 local State = require('state')
 local Stored = require('stored')
 
@@ -232,7 +233,7 @@ local function walk_completed(queue, walk)
       if raw and walk.skip >= count then
         walk.skip = walk.skip - count
       elseif run then
-        walk_run(queue, walk, tonumber(member), run, tonumber(page[2 * i]))
+        walk_run(queue, walk, tonumber(member), run, Keep.ended_on(page[2 * i]))
       elseif portion(walk, 1) then
         list_job(queue, member)
       end

@@ -54,14 +54,12 @@ impl Deduplication {
         };
         let keep_last_if_active = flag("keepLastIfActive");
         let ttl_ms = value.get("ttl").and_then(Value::as_f64).unwrap_or(0.0);
+        let ttl_ms = ttl_ms.clamp(0.0, Self::MAX_TTL_MS) as u64;
         Some(Self {
             id,
-            ttl_ms: if keep_last_if_active {
-                0
-            } else {
-                ttl_ms.clamp(0.0, Self::MAX_TTL_MS) as u64
-            },
-            extend: flag("extend"),
+            ttl_ms: if keep_last_if_active { 0 } else { ttl_ms },
+            // who gives no time extends none
+            extend: flag("extend") && ttl_ms > 0,
             replace: flag("replace"),
             reschedule: flag("reschedule"),
             keep_last_if_active,
@@ -96,5 +94,8 @@ mod tests {
             last.map(|last| (last.ttl_ms, last.keep_last_if_active)),
             Some((0, true))
         );
+        let extends = |text| parse(text).expect("options").is_some_and(|options| options.extend);
+        assert!(extends(r#"{"id":"a","ttl":7,"extend":true,"keepLastIfActive":true}"#));
+        assert!(!extends(r#"{"id":"a","extend":true,"keepLastIfActive":true}"#));
     }
 }

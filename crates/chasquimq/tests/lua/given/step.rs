@@ -181,6 +181,16 @@ impl Step {
         }
     }
 
+    /// The retention rule of the outcomes that follow.
+    pub fn then_keep(mut self, count: i64, age: f64, limit: u64) -> Self {
+        self.keeps.push((count, age, limit));
+        self
+    }
+
+    fn rule(&self) -> i64 {
+        self.keeps.len() as i64
+    }
+
     /// Finished jobs are counted, for so many minutes.
     pub fn metrics(self, minutes: i64) -> Self {
         Self {
@@ -206,9 +216,10 @@ impl Step {
     }
 
     fn completed(mut self, first: u64, n: u64, offset: u64, count: u64, results: &[u8]) -> Self {
+        let rule = self.rule();
         self.outcome(8, "c", first, n, offset)
             .int(count as i64)
-            .int(1)
+            .int(rule)
             .bytes(results);
         self
     }
@@ -224,8 +235,9 @@ impl Step {
         } else {
             pack_texts(results.iter().copied())
         };
+        let rule = self.rule();
         let outcome = self.outcome(9, "c", *first, *n, *offset);
-        outcome.int(results.len() as i64).int(1).bytes(&packed).str(ids);
+        outcome.int(results.len() as i64).int(rule).bytes(&packed).str(ids);
         self
     }
 
@@ -247,6 +259,7 @@ impl Step {
             pack_texts(records.iter().map(|(_, result)| *result))
         };
         let ids = pack_texts(records.iter().map(|(id, _)| *id));
+        let rule = self.rule();
         let outcome = self.placed_at(8, "r", 0, 0, 0);
         match claims {
             [one] => drop(outcome.int(*one as i64)),
@@ -258,7 +271,7 @@ impl Step {
             }
         }
         outcome.0.extend_from_slice(&ids);
-        outcome.int(1).bytes(&packed);
+        outcome.int(rule).bytes(&packed);
         self
     }
 
@@ -274,19 +287,20 @@ impl Step {
     pub fn done_large(mut self, place: &Place, result: &str) -> Self {
         self.large_results.push(result.to_owned());
         let number = self.large_results.len() as i64;
+        let rule = self.rule();
         let (first, n, offset) = place.in_frame().unwrap_or_default();
         let outcome = self.outcome(9, "l", first, n, offset).str(&place.id());
         match place.in_frame() {
             Some(_) => outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string())),
             None => outcome.str(""),
         };
-        outcome.int(1).int(number);
+        outcome.int(rule).int(number);
         self
     }
 
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
         self.count += 1;
-        let claim = self.claim as i64;
+        let (claim, rule) = (self.claim as i64, self.rule());
         let outcome = self.outcomes.array(14).str("f");
         match place.in_frame() {
             Some((first, n, offset)) => {
@@ -312,7 +326,7 @@ impl Step {
         }
         outcome
             .str(fail.to)
-            .int(1)
+            .int(rule)
             .int(fail.due_ms as i64)
             .int(fail.attempts_made as i64)
             .int(i64::from(fail.exhausted))

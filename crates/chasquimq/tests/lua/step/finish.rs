@@ -53,7 +53,7 @@ fn jobs_of_a_frame_complete_in_any_order() {
     queue.key_is("takes", "1=[1005 kkk1k w bob]");
     queue.step(Step::by("w").at(1012).done(1, 5, 3, 1));
     queue.keys_are(
-        "completed: 2@1010 1@1011 5@1011 4@1012
+        "completed: 2@1010 5@1011 1@1011.0009765625 4@1012
          lease:w: set
          log: 1-5
          runs: 1=[1 1 5 1005 bob ''] 2=[2 1 5 1005 bob ''] 4=[1 1 5 1005 bob ''] 5=[1 1 5 1005 bob '']
@@ -114,7 +114,7 @@ fn records_that_complete_together_are_kept_with_what_happened() {
     );
     assert_eq!(reply, "[[] [] -1 0 0]");
     queue.keys_are(
-        "completed: x@1010 y@1010 z@1010
+        "completed: x@1010 z@1010 y@1010.0009765625
          jobs: x=[7 {} a 1] y=[7 {} a 1] z=[7 {} a 1]
          lease:w: set
          state: cursor=3-r1 id=3 completed=3 references=1

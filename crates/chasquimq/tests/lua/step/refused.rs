@@ -175,7 +175,7 @@ fn both_runs_may_end_in_one_step() {
     let ended = Step::by("w").number(FIRST + 2);
     let both = ended.done_records_of(&[20, 22, 20, 22], &[("x", "1"), ("x", "2"), ("1", "3"), ("1", "4")]);
     assert_eq!(queue.step(both), "[[[0 x -6 20] [0 1 -6 20]] [] -1 0 0]");
-    queue.key_is("completed", "1@1000 x@1000");
+    queue.key_is("completed", "x@1000 1@1000.0009765625");
     queue.events_are("[X completed [x 1] returnvalue [2 4] prev active]");
 }
 

@@ -1,8 +1,10 @@
 //! How long finished jobs stay: rules of count, age and limit, exact also in the middle of runs.
 
+use redis::Value;
+
 use crate::given::{
     plan::Plan,
-    queue::TestQueue,
+    queue::{show_reply, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -127,6 +129,66 @@ fn an_age_and_a_count_hold_together() {
     queue.step(Step::by("w").at(9000).keep(3, 1.0, 1000).done(3, 4, 0, 4));
     queue.key_is("completed", "4@9000");
     queue.key_is("state", "cursor=3-4 id=6 completed=3");
+}
+
+#[test]
+fn a_count_keeps_what_ended_last_in_a_millisecond_whatever_its_name() {
+    let mut queue = taken(Plan::new().frame(9).frame(2).record("b").record("a"), 13);
+    let keep = |step: Step, count| step.at(1001).keep(count, -1.0, 1000);
+    queue.step(keep(Step::by("w"), 2).done(1, 9, 0, 9).done(10, 2, 0, 2));
+    queue.key_is("completed", "10@1001.0009765625");
+    queue.key_is("runs", "10=[2 10 2 1000 '' '']");
+    // a call later in the same millisecond
+    queue.step(keep(Step::by("w"), 2).done_record("b", ""));
+    queue.step(keep(Step::by("w"), 2).done_record("a", ""));
+    queue.key_is("completed", "b@1001.001953125 a@1001.0029296875");
+}
+
+#[test]
+fn a_count_keeps_the_last_failed_job_whatever_its_name() {
+    let mut queue = taken(Plan::new().record("c").record("b").record("a"), 3);
+    let fail = Fail::to("failed");
+    let step = Step::by("w").at(1001).keep(1, -1.0, 1000);
+    queue.step(step.fail(&of("b"), &fail).fail(&of("c"), &fail).fail(&of("a"), &fail));
+    queue.key_is("failed", "a@1001.0009765625");
+}
+
+#[test]
+fn what_shares_a_millisecond_has_whole_times_and_goes_with_it() {
+    let mut queue = taken(Plan::new().record("b").record("a").frame(4), 6);
+    queue.step(
+        Step::by("w")
+            .at(1001)
+            .done_record("b", "")
+            .done_record("a", "")
+            .done(3, 4, 0, 3),
+    );
+    queue.key_is("completed", "b@1001 a@1001.0009765625 3@1001.001953125");
+    let (jobs, _) = queue.list(&["completed"], 0, -1, true, false);
+    let ids: Vec<String> = jobs.iter().map(|job| show_reply(&job[0])).collect();
+    assert_eq!(ids, ["b", "a", "3", "4", "5"]);
+    for job in &jobs {
+        let Value::BulkString(vitals) = &job[3] else {
+            panic!("{job:?}")
+        };
+        let finished_on = b"\xa2fo\xcd\x03\xe9";
+        assert!(
+            vitals.windows(finished_on.len()).any(|part| part == finished_on),
+            "{job:?}"
+        );
+    }
+    // one second after they ended
+    queue.step(Step::by("w").at(2001).keep(-1, 1.0, 1000).done(3, 4, 3, 1));
+    queue.key_is("completed", "6@2001");
+}
+
+#[test]
+fn a_rule_says_nothing_of_jobs_that_end_later() {
+    let mut queue = taken(Plan::new().record("c").record("b").record("a"), 3);
+    let step = Step::by("w").at(1001).keep(1, -1.0, 1000);
+    let step = step.done_record("c", "").done_record("b", "");
+    queue.step(step.then_keep(-1, -1.0, 1000).done_record("a", ""));
+    queue.key_is("completed", "b@1001.0009765625 a@1001.001953125");
 }
 
 #[test]

@@ -1,0 +1,140 @@
+// Pins that the differential test lets pass what the README's table of wanted differences names, and no more.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { compare } from '../differential/compare.js';
+import type { Action, JobPlan, Observation, Program, SeenJob, Step, WorkerPlan } from '../differential/program.js';
+import { WANTED } from '../differential/wanted.js';
+
+const table =
+  readFileSync(new URL('../../README.md', import.meta.url), 'utf8').split('### Wanted differences')[1] ?? '';
+const named = new Set([...table.matchAll(/^\| (.+?) \| /gm)].map(([, cell]) => cell));
+
+describe('each wanted row', () => {
+  it.each([...new Set(WANTED.map(({ row }) => row))])('is one of the README: %s', (row) => {
+    expect([...named]).toContain(row);
+  });
+});
+
+const NULL: Action = { do: 'throw', what: 'null' };
+const job = (more: Partial<SeenJob> = {}): SeenJob => ({
+  ...{ id: '1', state: 'failed', fields: {}, runs: ['made 0'], events: ['added', 'waiting', 'active prev="waiting"'] },
+  ...{ workerEvents: [], ...more },
+});
+const seen = (jobs: Record<string, SeenJob>, more: Partial<Observation> = {}): Observation => ({
+  ...{ jobs, queues: [], steps: {}, workers: [], unhandled: [], ...more },
+});
+
+/** The kinds of differences of a program with these jobs in one queue that are not wanted, by path. */
+function left(
+  plans: readonly JobPlan[],
+  [bullmq, chasquimq]: readonly [Observation, Observation],
+  steps: readonly Step[] = [],
+  worker: Partial<WorkerPlan> = {},
+): string[] {
+  const add: Step = { do: 'add', queue: 0, how: 'one', jobs: plans };
+  const workers: WorkerPlan[] = [{ queue: 0, kind: 'function', concurrency: 1, ...worker }];
+  const program: Program = { name: 'p', queues: 1, workers, steps: [add, ...steps] };
+  return compare(program, bullmq, chasquimq).map(({ path }) => path);
+}
+
+const errors = (...list: string[]) => ({ workers: [{ errors: list, closed: 'closed' }] });
+const more = (...events: string[]) => [...job().events, ...events];
+
+describe('a handler that throws null', () => {
+  const plans = [{ key: 'j1', script: [[NULL]] }, { key: 'j2' }];
+  const active = job({ state: 'active' });
+  const failed = job({ events: more('failed failedReason="" prev="active"') });
+
+  it('may leave its job active in BullMQ', () => {
+    const sides = [seen({ j1: active }, errors('a TypeError of JavaScript')), seen({ j1: failed }, errors())] as const;
+    expect(left(plans, sides)).toEqual([]);
+  });
+
+  it('says nothing of another job', () => {
+    expect(left(plans, [seen({ j1: active, j2: active }), seen({ j1: failed, j2: failed })])).toEqual([
+      'jobs.j2.state',
+      'jobs.j2.events',
+    ]);
+  });
+
+  it('says nothing of what was before that run', () => {
+    const before = job({ state: 'active', runs: ['made 1'] });
+    expect(left(plans, [seen({ j1: before }), seen({ j1: failed })])).toEqual([
+      'jobs.j1.state',
+      'jobs.j1.runs',
+      'jobs.j1.events',
+    ]);
+  });
+
+  it('says nothing of a job that goes on in BullMQ', () => {
+    const gone = job({ state: 'completed', events: more('completed') });
+    expect(left(plans, [seen({ j1: gone }), seen({ j1: failed })])).toEqual(['jobs.j1.state', 'jobs.j1.events']);
+  });
+
+  it('explains one error of BullMQ, and none of ours', () => {
+    const one = 'a TypeError of JavaScript';
+    expect(left(plans, [seen({ j1: active }, errors(one, one)), seen({ j1: failed })])).toContain('workers.errors');
+    expect(left(plans, [seen({ j1: active }), seen({ j1: failed }, errors(one))])).toContain('workers.errors');
+    expect(left(plans, [seen({ j1: active }, errors('odd')), seen({ j1: failed })])).toContain('workers.errors');
+  });
+
+  it('explains what counts jobs, and nothing else of its queue', () => {
+    const call = (method: string): Step => ({ do: 'queue', queue: 0, method, args: [] });
+    const steps = [call('getJobCounts'), call('isPaused')];
+    const answers = (text: string) => ({ steps: { '1 queue getJobCounts': text, '2 queue isPaused': text } });
+    const sides = [seen({ j1: active }, answers('one')), seen({ j1: failed }, answers('two'))] as const;
+    expect(left(plans, sides, steps)).toEqual(['steps.2 queue isPaused']);
+  });
+});
+
+describe('refusals', () => {
+  const refused = 'Missing lock for job <id>. moveToFinished';
+  const of = (theirs: string[], ours: string[]) =>
+    left([{ key: 'j1' }], [seen({ j1: job() }, errors(...theirs)), seen({ j1: job() }, errors(...ours))]);
+
+  it('are told once for each that BullMQ tells once or twice', () => {
+    expect(of([refused, refused, refused], [refused, refused])).toEqual([]);
+  });
+
+  it('are neither fewer nor many more', () => {
+    expect(of([refused, refused, refused], [refused])).toEqual(['workers.errors']);
+    expect(of([refused], [refused, refused])).toEqual(['workers.errors']);
+    expect(of([refused], [])).toEqual(['workers.errors']);
+  });
+});
+
+describe('options', () => {
+  const of = (plan: Partial<JobPlan>, theirs: string, ours: string, field = 'opts') =>
+    left(
+      [{ key: 'j1', ...plan }],
+      [seen({ j1: job({ fields: { [field]: theirs } }) }), seen({ j1: job({ fields: { [field]: ours } }) })],
+    );
+
+  it('that are texts are numbers here', () => {
+    expect(of({ opts: { attempts: '3' } }, '{"attempts":"3"}', '{"attempts":3}')).toEqual([]);
+    expect(of({ opts: { attempts: '3' } }, '{"attempts":"3"}', '{"attempts":4}')).toEqual(['jobs.j1.fields.opts']);
+    expect(of({}, '{"attempts":"3"}', '{"attempts":3}')).toEqual(['jobs.j1.fields.opts']);
+  });
+
+  it('with a delay beyond all measure are said to be short in BullMQ', () => {
+    const odd = { opts: { delay: { $: 'number:1e300' } } };
+    expect(of(odd, '"short"', '"long"', 'delay')).toEqual([]);
+    expect(of({ opts: { delay: 20 } }, '"short"', '"long"', 'delay')).toEqual(['jobs.j1.fields.delay']);
+  });
+});
+
+describe('a strategy that gives a text', () => {
+  const lost = job({ state: 'unknown' });
+  const held = job({ state: 'active' });
+  const script = 'ERR user_script:1: attempt to compare number with nil script: 1';
+  const ours = 'Backoff strategy custom gave a delay that is no number';
+  const sides = [seen({ j1: lost }, errors(script)), seen({ j1: held }, errors(ours))] as const;
+
+  it('loses the job in BullMQ', () => {
+    expect(left([{ key: 'j1' }], sides, [], { strategy: ['soon'] })).toEqual([]);
+  });
+
+  it('is the only one that does', () => {
+    expect(left([{ key: 'j1' }], sides, [], { strategy: [10] })).toEqual(['jobs.j1.state']);
+  });
+});
