@@ -1,7 +1,7 @@
 /** Processors that are files: each job runs in a child of its own, so that it can block, or die, alone. */
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
-import type { Job } from '../job.js';
+import type { Job } from '../job/job.js';
 import type { ChildPool } from './pool.js';
 
 /**

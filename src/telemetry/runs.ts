@@ -1,5 +1,5 @@
-import type { Job } from '../job.js';
-import type { MinimalQueue } from '../types/minimal-queue.js';
+import type { Job } from '../job/job.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
 import { SpanKind, type Attributes, type Telemetry } from '../types/telemetry.js';
 import { recordJob } from './job-metrics.js';
 import { TelemetryAttributes } from './names.js';

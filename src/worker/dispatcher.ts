@@ -1,0 +1,529 @@
+/**
+ * Runs the jobs a worker was given, up to `concurrency` at a time, and tells the engine how they ended.
+ *
+ * A job runs in a slot. Its outcome joins those of the same tick, which travel to the engine in one call; while a call
+ * is unanswered, outcomes gather, and only many of them travel in a second one, so that the engine has them at hand when it
+ * gets the server's answer to the first. When their texts have grown long they are sealed, and others gather: what is sealed
+ * travels in calls of its own, one after the other. A slot whose job has ended takes the next delivered job at once; when there is none,
+ * the answer to the call brings the next ones, so `completed` of a job is emitted before `active` of the one that
+ * follows it on the slot. Jobs that were delivered and not started can be handed back.
+ *
+ * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
+ */
+import { Delivery, type DeliveredBatch } from './fetched-batch.js';
+import { errorFromNative, type CodedError } from '../native/native-error.js';
+import { RATE_LIMIT_ERROR } from '../errors/rate-limit-error.js';
+import { isMove } from '../errors/is-move.js';
+import { rejectWith } from '../errors/reject-with.js';
+import { Failures } from './failure-replies.js';
+import { askStrategy, failedTry, needsStrategy, reasonNotToRun, type FailedTry } from '../job/attempt-policy.js';
+import type { TakenIteration } from '../scheduler/iterations.js';
+import type { Job } from '../job/job.js';
+import type { NativeWorker, WorkerMessage } from '../native/addon.js';
+import { COMPLETED, Outcomes } from './outcomes.js';
+import type { TracedRuns } from '../telemetry/runs.js';
+import type { BackoffStrategy } from '../types/backoff-strategy.js';
+import { ErrorCode } from '../errors/error-code.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+
+/** Refusals of a completion that fail the try. */
+const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
+
+/**
+ * Fewest outcomes that are sent though the tick has not ended. They go when half of the jobs at hand have ended: then
+ * the engine works on one half while the other one runs.
+ */
+const EARLY_FLUSH = 128;
+
+/** Outcomes that are kept to be used again: those under way, and those that gather. */
+const MOST_SPARES = 3;
+
+/** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
+const LONGEST_TICK_MS = 5;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const nextTick = process.nextTick.bind(process);
+const clock = performance.now.bind(performance);
+// eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
+const { then } = Promise.prototype;
+
+/** The worker, as the dispatcher sees it. */
+export interface DispatcherOwner extends MinimalQueue {
+  listenerCount(event: string): number;
+}
+
+export interface DispatcherOptions {
+  owner: DispatcherOwner;
+  native: Pick<NativeWorker, 'finish'>;
+  /** Class of the jobs handed to `process`. */
+  JobClass: typeof Job;
+  process(job: Job, token: string, signal?: AbortSignal): unknown;
+  /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
+  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
+  /** Whether `process` takes a signal; without it none is made. */
+  acceptsSignal: boolean;
+  concurrency: number;
+  /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
+  tokenPrefix: string;
+  /** `processedBy` of the jobs. */
+  workerName: string | undefined;
+  maxStartedAttempts: number | undefined;
+  backoffStrategy: BackoffStrategy | undefined;
+  /** Spans of the jobs' runs, if there is telemetry. */
+  runs?: TracedRuns | undefined;
+}
+
+export class Dispatcher {
+  private concurrency: number;
+  private running = 0;
+  private readonly slots: Slot[] = [];
+  private readonly freeSlots: Slot[] = [];
+  /** Delivered jobs, oldest first; only the first delivery may have been started. */
+  private readonly deliveries: Delivery[] = [];
+  /** Number of delivered jobs that are not started. */
+  private left = 0;
+  /** Slots whose job starts when it is followed. */
+  private readonly unfollowed = new Set<Slot>();
+  private accepting = true;
+  private stopped = false;
+
+  private outcomes = new Outcomes();
+  /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
+  private readonly sealed: Outcomes[] = [];
+  /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
+  private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
+  private readonly spares: Outcomes[] = [];
+  private lastFlush = 0;
+  /** Number of calls that the engine has answered. */
+  answered = 0;
+  private flushDue = false;
+  private flushDueSince = 0;
+
+  private readonly waiters: { until: () => boolean; resolve: () => void }[] = [];
+
+  constructor(private readonly options: DispatcherOptions) {
+    this.concurrency = options.concurrency;
+  }
+
+  /** Number of jobs that may run at once. Running jobs are left alone. */
+  setConcurrency(concurrency: number): void {
+    this.concurrency = concurrency;
+    if (this.accepting) this.startAll();
+  }
+
+  // ---- Deliveries
+
+  /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
+  deliver(batch: DeliveredBatch): void {
+    if (this.stopped) return;
+    const delivery = new Delivery(batch, this.options.tokenPrefix);
+    this.deliveries.push(delivery);
+    this.left += batch.count;
+    if (!this.accepting) {
+      this.giveBack();
+      return;
+    }
+    if (batch.extras.length > 0) this.follow(delivery);
+    this.startAll();
+  }
+
+  /** Iterations of job schedulers are followed as soon as they are here, all in one call. */
+  private follow(delivery: Delivery): void {
+    const taken = delivery.iterations();
+    if (taken.length === 0) return;
+    delivery.following = this.options.follow(taken).then((refused) => {
+      delivery.following = undefined;
+      if (refused.size > 0) delivery.refused = refused;
+    });
+  }
+
+  /** Hands back every job that was delivered and not started. */
+  giveBack(): void {
+    for (const delivery of this.deliveries) {
+      for (let handle = delivery.handle, left = delivery.left; left > 0; left--) {
+        this.outcomes.add({ handle: handle++, kind: 'returned' });
+      }
+    }
+    this.deliveries.length = 0;
+    this.left = 0;
+    if (this.outcomes.size > 0) this.flushSoon();
+  }
+
+  /** Starts nothing more; running jobs go on. */
+  pause(): void {
+    this.accepting = false;
+    this.giveBack();
+    for (const slot of this.unfollowed) {
+      this.outcomes.add({ handle: slot.handle, kind: 'returned' });
+      this.release(slot);
+    }
+    this.unfollowed.clear();
+  }
+
+  resume(): void {
+    this.accepting = true;
+  }
+
+  /** Forgets everything: no outcome is sent or told any more. */
+  stop(): void {
+    this.stopped = true;
+    this.accepting = false;
+    this.deliveries.length = 0;
+    this.left = 0;
+    this.wake();
+  }
+
+  /** Resolves when no job is running. */
+  whenQuiet(): Promise<void> {
+    return this.when(() => this.running === 0);
+  }
+
+  /** Resolves when no job is running and every outcome is stored. */
+  whenSettled(): Promise<void> {
+    return this.when(() => this.running === 0 && this.unsent === 0 && this.sent.length === 0);
+  }
+
+  private when(until: () => boolean): Promise<void> {
+    if (this.stopped || until()) return Promise.resolve();
+    return new Promise((resolve) => this.waiters.push({ until, resolve }));
+  }
+
+  private wake(): void {
+    for (let i = this.waiters.length; i-- > 0;) {
+      const waiter = this.waiters[i];
+      if (!this.stopped && !waiter.until()) continue;
+      this.waiters.splice(i, 1);
+      waiter.resolve();
+    }
+  }
+
+  // ---- Running
+
+  private startAll(): void {
+    while (this.running < this.concurrency && this.deliveries.length > 0) {
+      this.running++;
+      const slot = this.freeSlots.pop() ?? this.newSlot();
+      if (this.take(slot)) this.run(slot);
+    }
+  }
+
+  private newSlot(): Slot {
+    const slot = new Slot(this, String(this.slots.length));
+    this.slots.push(slot);
+    return slot;
+  }
+
+  /** Gives the next delivered job to a slot that counts as running. False when the job does not start at once. */
+  private take(slot: Slot): boolean {
+    const { options } = this;
+    const delivery = this.deliveries[0];
+    slot.handle = delivery.handle;
+    if (slot.claim !== delivery.claim) {
+      slot.claim = delivery.claim;
+      slot.token = delivery.tokenOf(slot.number);
+    }
+    const job = delivery.take(options.JobClass, options.owner, slot.token, options.workerName);
+    if (delivery.left === 0) this.deliveries.shift();
+    this.left--;
+    slot.job = job;
+    if (job.repeatJobKey === undefined || !(delivery.following || delivery.refused)) return true;
+    void this.runFollowed(slot, job, delivery);
+    return false;
+  }
+
+  /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
+  private async runFollowed(slot: Slot, job: Job, delivery: Delivery): Promise<void> {
+    this.unfollowed.add(slot);
+    await delivery.following;
+    // else it was handed back meanwhile
+    if (!this.unfollowed.delete(slot)) return;
+    const refusal = delivery.refused?.get(job.id as string);
+    if (!refusal && !this.stopped) {
+      this.run(slot);
+      return;
+    }
+    if (!this.stopped) {
+      this.options.owner.emit('error', refusal);
+      this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+    }
+    this.release(slot);
+  }
+
+  /** Runs the job of a slot. What calls it stands in the stack traces of users' errors: the fewer, the cheaper. */
+  run(slot: Slot): void {
+    const { options } = this;
+    const job = slot.job!;
+    const { owner, maxStartedAttempts } = options;
+    if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
+
+    try {
+      const refusal = reasonNotToRun(job, maxStartedAttempts);
+      if (refusal) throw refusal;
+      if (options.acceptsSignal) slot.controller = new AbortController();
+      // Also turns a plain value, or another library's promise, into one that settles later.
+      const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      // a promise may have a `then` of its own, which may call back twice or never
+      void then.call(running, slot.onFulfilled, slot.onRejected);
+    } catch (error) {
+      void rejectWith(error).catch(slot.onRejected);
+    }
+  }
+
+  /** The job of a slot returned `value`. As {@link next}. */
+  completed(slot: Slot, value: unknown): boolean {
+    const job = slot.job!;
+    try {
+      job.recordResult(value);
+      const text = value === undefined ? undefined : JSON.stringify(value);
+      this.makeRoom(text?.length ?? 0);
+      if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
+    } catch (error) {
+      this.options.owner.emit('error', error);
+      return this.failed(slot, error);
+    }
+    return this.next(slot);
+  }
+
+  /** The job of a slot threw. As {@link next}. */
+  failed(slot: Slot, error: unknown): boolean {
+    const job = slot.job!;
+    const { handle } = slot;
+    if (this.stopped) return this.next(slot);
+    try {
+      const { message } = Object(error) as Partial<Error>;
+      if (message === RATE_LIMIT_ERROR) {
+        this.outcomes.add({ handle, kind: 'rateLimited' });
+        this.trace((runs) => runs.limited(job));
+      } else if (isMove(error)) {
+        this.letGo(slot);
+      } else {
+        const failed = failedTry(job, error);
+        if (needsStrategy(job, failed, this.options.maxStartedAttempts)) {
+          void this.failAfterStrategy(slot, error, failed);
+          return false;
+        }
+        this.noteFailure(slot, error, failed);
+      }
+    } catch (oddity) {
+      this.options.owner.emit('error', oddity);
+      this.letGo(slot);
+    }
+    return this.next(slot);
+  }
+
+  private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
+    try {
+      await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
+      if (!this.stopped) this.noteFailure(slot, error, failed);
+    } catch (strategyError) {
+      this.options.owner.emit('error', strategyError);
+      this.letGo(slot);
+    }
+    this.release(slot);
+  }
+
+  private noteFailure({ job, handle }: Slot, error: unknown, failed: FailedTry): void {
+    this.makeRoom((failed.reason?.length ?? 0) + failed.stacktrace.length);
+    this.outcomes.fail(job!, handle, error, failed);
+  }
+
+  /**
+   * The job is no longer this worker's: its processor has moved it, or nobody can tell how it ended, because its strategy,
+   * its error or itself throws when it is looked at. Then it stays active, and is recovered as stalled, as in BullMQ 6.7.0.
+   */
+  private letGo(slot: Slot): void {
+    if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+    this.trace((runs) => runs.end(slot.job!));
+  }
+
+  /** What a tracer throws is an error of the worker, and changes nothing for the job. */
+  private trace(tell: (runs: TracedRuns) => void): void {
+    const { runs, owner } = this.options;
+    if (!runs) return;
+    try {
+      tell(runs);
+    } catch (error) {
+      owner.emit('error', error);
+    }
+  }
+
+  /** The outcome of a slot's job is noted: the slot takes the next job, or rests. True when it is to run a job now. */
+  private next(slot: Slot): boolean {
+    slot.job = undefined;
+    slot.controller = undefined;
+    if (this.deliveries.length > 0 && this.running <= this.concurrency) {
+      this.flushSoon();
+      return this.take(slot);
+    }
+    this.running--;
+    this.freeSlots.push(slot);
+    this.flushSoon();
+    if (this.running === 0) this.wake();
+    return false;
+  }
+
+  private release(slot: Slot): void {
+    if (this.next(slot)) this.run(slot);
+  }
+
+  // ---- Outcomes
+
+  /** Number of outcomes that are not sent. */
+  private get unsent(): number {
+    return this.sealed.reduce((sum, { size }) => sum + size, this.outcomes.size);
+  }
+
+  /** Seals the outcomes if texts of that many characters must not travel with them. */
+  private makeRoom(characters: number): void {
+    if (!this.outcomes.isFullFor(characters)) return;
+    this.sealed.push(this.outcomes);
+    this.outcomes = this.spares.pop() ?? new Outcomes();
+  }
+
+  /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
+  private get mayFlush(): boolean {
+    const unanswered = this.sent.length;
+    if (unanswered === 0) return true;
+    return unanswered === 1 && this.running === 0 && this.left === 0 && this.outcomes.size >= EARLY_FLUSH;
+  }
+
+  private flushSoon(): void {
+    if (!this.flushDue) {
+      this.flushDue = true;
+      this.flushDueSince = clock();
+      nextTick(flushDispatcher, this);
+    } else if (
+      this.sent.length === 0 &&
+      (this.outcomes.size >= Math.max(EARLY_FLUSH, this.left) || clock() - this.flushDueSince > LONGEST_TICK_MS)
+    ) {
+      this.flush();
+    }
+  }
+
+  /** Sends the outcomes noted so far, unless they have to wait for answers. */
+  flush(): void {
+    this.flushDue = false;
+    if (this.stopped || !this.mayFlush) return;
+    const outcomes = this.sealed.shift() ?? this.outcomes;
+    if (outcomes.size === 0) return;
+    const flush = ++this.lastFlush;
+    this.sent.push({ outcomes, flush });
+    if (outcomes === this.outcomes) this.outcomes = this.spares.pop() ?? new Outcomes();
+    outcomes.send(this.options.native, flush, Date.now());
+  }
+
+  /** The engine has stored the outcomes it was sent: tells the jobs and their listeners. */
+  acknowledge(message: WorkerMessage): void {
+    if (this.stopped) return;
+    const unanswered = this.sent.findIndex(({ flush }) => flush > message.flushed!);
+    const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
+    this.answered += stored.length;
+    // First of all, so that the engine works while listeners run. A few outcomes wait for those of the jobs that have
+    // come along: small and large calls in turn would leave the engine, then this side, without work.
+    const coming = message.jobs?.count ?? 0;
+    if (this.sealed.length > 0 || this.outcomes.size >= coming / 4) this.flush();
+    else if (this.outcomes.size > 0) queueMicrotask(() => this.flushSoon());
+
+    const rejected = message.rejected && rejectedByHandle(message.rejected);
+    rejected?.forEach((error) => this.options.owner.emit('error', error));
+    for (const { outcomes } of stored) {
+      this.tell(outcomes, message, rejected);
+      outcomes.clear();
+      if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);
+    }
+    this.wake();
+  }
+
+  private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
+    const { jobs, handles, kinds, values } = sent;
+    const failures = message.failures && new Failures(message.failures);
+    for (let i = 0; i < jobs.length; i++) {
+      const job = jobs[i];
+      const refusal = rejected?.get(handles[i]);
+      if (refusal) {
+        if (MUST_FAIL.has(refusal.code as number)) this.failRefused(job, handles[i], refusal);
+        else this.trace((runs) => runs.refused(job, refusal));
+        continue;
+      }
+      const found = kinds[i] !== COMPLETED && failures?.find(handles[i]) ? failures : undefined;
+      try {
+        this.tellEnd(job, kinds[i], values[i], found, message.finishedOn);
+      } catch (error) {
+        this.options.owner.emit('error', error); // a job that was frozen, say: its end is stored
+      }
+    }
+  }
+
+  private tellEnd(job: Job, kind: number, value: unknown, found: Failures | undefined, finishedOn?: number): void {
+    const { owner, runs } = this.options;
+    if (kind === COMPLETED) {
+      job.recordCompletion(finishedOn);
+      if (runs) runs.stored(job, 'completed', value);
+      else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, value, 'active');
+    } else {
+      if (found) job.recordFailure(found, finishedOn);
+      if (runs && found) runs.stored(job, found.became, value);
+      else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, value, 'active');
+    }
+  }
+
+  /** A parent was not let complete, and is held on to: the try fails. */
+  private failRefused(job: Job, handle: number, refusal: Error): void {
+    const slot = this.freeSlots.pop() ?? this.newSlot();
+    this.running++;
+    slot.job = job;
+    slot.handle = handle;
+    if (this.failed(slot, refusal)) this.run(slot);
+  }
+
+  // ---- Cancelling
+
+  /** Aborts the signal of a running job. False when no such job is running, or its processor takes no signal. */
+  cancel(jobId: string, reason?: string): boolean {
+    const slot = this.slots.find(({ job, controller }) => controller && job?.id === jobId);
+    slot?.controller?.abort(reason);
+    return slot !== undefined;
+  }
+
+  cancelAll(reason?: string): void {
+    for (const { controller } of this.slots) controller?.abort(reason);
+  }
+
+  /** Ids of the jobs that are running. */
+  runningIds(): string[] {
+    // a processor may have put anything in its place
+    return this.slots.flatMap(({ job }) => (typeof job?.id === 'string' ? [job.id] : []));
+  }
+}
+
+function flushDispatcher(dispatcher: Dispatcher): void {
+  dispatcher.flush();
+}
+
+function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, CodedError> {
+  return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
+}
+
+/** A place in which one job at a time runs. Its callbacks are made once, not once a job. */
+class Slot {
+  job: Job | undefined = undefined;
+  handle = 0;
+  /** Token of its job, and the taking of which it tells. */
+  token = '';
+  claim = 0;
+  controller: AbortController | undefined = undefined;
+  readonly onFulfilled: (value: unknown) => void;
+  readonly onRejected: (error: unknown) => void;
+
+  constructor(
+    dispatcher: Dispatcher,
+    readonly number: string,
+  ) {
+    this.onFulfilled = (value) => {
+      if (dispatcher.completed(this, value)) dispatcher.run(this);
+    };
+    this.onRejected = (error) => {
+      if (dispatcher.failed(this, error)) dispatcher.run(this);
+    };
+  }
+}
