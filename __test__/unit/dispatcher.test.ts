@@ -6,7 +6,7 @@ import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
 import { Job } from '../../src/job/job.js';
-import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native/addon.js';
+import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native/types.js';
 
 interface Flush {
   flush: number;

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Job } from '../../src/job/job.js';
-import type { NativeJobExtra } from '../../src/native/addon.js';
+import type { NativeJobExtra } from '../../src/native/types.js';
 import type { MinimalQueue } from '../../src/job/minimal-queue.js';
 
 const queue = { name: 'q', qualifiedName: 'bull:q' } as MinimalQueue;

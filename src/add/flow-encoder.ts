@@ -1,5 +1,5 @@
 import type { CheckedOptions } from './job-options.js';
-import type { NativeFlows } from '../native/addon.js';
+import type { NativeFlows } from '../native/types.js';
 import type { ParentOptions } from '../options/job.js';
 
 /** Numbers a job takes in `NativeFlows.layout`. */

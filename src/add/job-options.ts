@@ -2,10 +2,7 @@
  * The name and options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from '../options/backoffs.js';
-import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
-import type { RepeatOptions } from '../options/repeat.js';
-import { toMillis } from '../scheduler/next-run.js';
 
 /** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
 export const PRIORITY_LIMIT = 2 ** 21 - 1;
@@ -169,7 +166,7 @@ function checkDeduplication({ id, ttl }: DeduplicationOptions): void {
 const NUMBERS = new Set(['timestamp', 'delay', 'attempts']);
 
 /** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. So would a Date. */
-function checkNumbers(options: Record<string, unknown>, path = ''): void {
+export function checkNumbers(options: Record<string, unknown>, path = ''): void {
   for (const key in options) {
     const value = options[key];
     if (path === '' && NUMBERS.has(key) && value !== undefined && value !== null) {
@@ -188,7 +185,7 @@ function checkNumbers(options: Record<string, unknown>, path = ''): void {
 }
 
 /** Text of normalised options for the engine. Defaults are left out, so that most jobs share one text. */
-function optionsText(opts: JobsOptions): string {
+export function optionsText(opts: JobsOptions): string {
   // Undefined rather than deleted: both keep a key out of the text, and a deleted one makes the object slow.
   const stored: JobsOptions = { ...opts, attempts: opts.attempts || undefined, jobId: opts.jobId || undefined };
   // Who the parent is stands beside the options: it may change, and children of many parents share one text.
@@ -198,35 +195,6 @@ function optionsText(opts: JobsOptions): string {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
   }
   return JSON.stringify(stored);
-}
-
-/** A template's options as text for the engine, which adds what depends on the time of an iteration. */
-export function iterationText(template: JobsOptions, repeat: RepeatOptions): string {
-  const { immediately: _, ...kept } = repeat;
-  return optionsText({
-    ...normaliseOptions(template),
-    delay: undefined,
-    timestamp: undefined,
-    jobId: undefined,
-    prevMillis: undefined,
-    repeatJobKey: undefined,
-    repeat: {
-      ...kept,
-      offset: (repeat.every && repeat.offset) || undefined,
-      startDate: toMillis(repeat.startDate),
-      endDate: toMillis(repeat.endDate),
-    },
-  } as JobsOptions);
-}
-
-/** @throws as {@link OptionsChecker.check}, for the options of a job scheduler's jobs */
-export function checkTemplate(opts: JobsOptions): void {
-  if (Object.hasOwn(opts, 'debounce')) {
-    throw new Error('Debounce option has been removed. Use deduplication option instead');
-  }
-  if (opts.priority) checkPriority(opts.priority);
-  checkNumbers(opts as Record<string, unknown>);
-  if (opts.parent) throw new NotSupportedError('the option "parent" of a job scheduler\'s template');
 }
 
 /** Options read back from text, BullMQ's short names included. */

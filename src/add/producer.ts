@@ -7,7 +7,7 @@
 import { ownError, rejectedWith } from '../native/native-error.js';
 import { grown } from '../native/typed-array.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
-import type { NativeAdded, NativeError, NativeQueue } from '../native/addon.js';
+import type { NativeAdded, NativeError, NativeQueue } from '../native/types.js';
 
 /** What the producer needs of a job. */
 export interface AddedJob {

@@ -1,7 +1,7 @@
 import type { Commands } from './commands.js';
 import type { Connection } from './read-connection.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
-import type { NativeQueueOptions } from '../native/addon.js';
+import type { NativeQueueOptions } from '../native/types.js';
 
 /** What a tool learns of a queue's connection. */
 export interface BackendClient {

@@ -3,19 +3,13 @@
  */
 import type { Connection } from './read-connection.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
-import { errorFromNative, remade } from '../native/native-error.js';
-import { warnOfEviction } from './eviction.js';
+import { remade } from '../native/native-error.js';
 import { LogRows } from './log-rows.js';
-import {
-  native,
-  type NativeAddedFlows,
-  type NativeFlows,
-  type NativeQueue,
-  type NativeQueueOptions,
-  type QueueMessage,
-} from '../native/addon.js';
+import { native } from '../native/addon.js';
+import type { NativeAddedFlows, NativeFlows, NativeQueue, NativeQueueOptions, QueueMessage } from '../native/types.js';
 import { Producer } from '../add/producer.js';
 import { Readiness } from './readiness.js';
+import { reportConnection } from './report-connection.js';
 
 /** An object whose connection this is: it emits what the connection reports. */
 export interface CommandsOwner {
@@ -127,17 +121,7 @@ export class Commands {
 
   private receive(message: QueueMessage): void {
     if (message.added) this.producer.settle(message.added);
-    if (message.eviction) warnOfEviction(message.eviction);
-    if (message.error) {
-      const error = errorFromNative(message.error);
-      // what fails while closing is what closing brings about
-      if (!this.isClosing) this.emit('error', error);
-      this.readiness.failed(error);
-    }
-    if (message.closed && !this.isClosing) {
-      this.readiness.lost();
-      this.emit('ioredis:close');
-    }
+    reportConnection(this, this.readiness, message, message.error);
   }
 
   /** Another object uses the connection from now on: it hears of it, too. */
@@ -146,11 +130,13 @@ export class Commands {
     return this;
   }
 
-  private get isClosing(): boolean {
-    return this.owners.some(({ closing }) => closing !== undefined);
+  /** The promise of the `close()` of whoever closes it. */
+  get closing(): Promise<void> | undefined {
+    return this.owners.find(({ closing }) => closing !== undefined)?.closing;
   }
 
-  private emit(event: string, ...args: unknown[]): void {
+  /** Tells all who use the connection. */
+  emit(event: string, ...args: unknown[]): void {
     for (const owner of this.owners) owner.emit(event, ...args);
   }
 

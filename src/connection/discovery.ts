@@ -3,7 +3,7 @@
  * them at each connection.
  */
 import { NotSupportedError } from '../errors/not-supported-error.js';
-import type { NativeAddress, NativeDiscovery, NativeTls } from '../native/addon.js';
+import type { NativeAddress, NativeDiscovery, NativeTls } from '../native/types.js';
 
 type Fields = Record<string, unknown>;
 

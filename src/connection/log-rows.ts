@@ -3,7 +3,7 @@
  * for each of them cost several times what the server does.
  */
 import { rejectedWith } from '../native/native-error.js';
-import type { NativeError, NativeQueue } from '../native/addon.js';
+import type { NativeError, NativeQueue } from '../native/types.js';
 import { ErrorCode } from '../errors/error-code.js';
 
 // Taken at load, so that a user's fake timers do not hold up rows.

@@ -9,7 +9,7 @@
 import { checkConnectionOption } from './known-options.js';
 import { readDiscovery, speaksTls } from './discovery.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
-import type { NativeConnection, NativeQueueOptions, NativeTls } from '../native/addon.js';
+import type { NativeConnection, NativeQueueOptions, NativeTls } from '../native/types.js';
 import type { RetryStrategy } from './readiness.js';
 
 /** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */

@@ -1,11 +1,11 @@
 import type { Backend, BackendFactory } from '../connection/backend.js';
-import { errorFromNative } from '../native/native-error.js';
-import { warnOfEviction } from '../connection/eviction.js';
-import { native, type EventsMessage, type NativeEvents } from '../native/addon.js';
+import { native } from '../native/addon.js';
+import type { EventsMessage, NativeEvents } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { QueueEventsOptions } from '../options/queue-events.js';
 import { QueueBase } from '../queue/queue-base.js';
 import { Readiness } from '../connection/readiness.js';
+import { reportConnection } from '../connection/report-connection.js';
 import { parseStored } from '../job/stored-json.js';
 import type { QueueEventsListener } from './queue-events-listener.js';
 
@@ -97,17 +97,7 @@ export class QueueEvents<
       const events = JSON.parse(message.events) as [id: string, event: string, args: StoredArgs][];
       for (const [id, event, args] of events) this.announce(id, event, args);
     }
-    if (message.eviction) warnOfEviction(message.eviction);
-    if (message.error) {
-      const error = errorFromNative(message.error);
-      // what fails while closing is what closing brings about
-      if (!this.closing) this.emit('error', error);
-      this.readiness.failed(error);
-    }
-    if (message.closed && !this.closing) {
-      this.readiness.lost();
-      this.emit('ioredis:close');
-    }
+    reportConnection(this, this.readiness, message, message.error);
   }
 
   private announce(id: string, event: string, stored: StoredArgs): void {

@@ -8,23 +8,17 @@ import { errorFromNative } from '../native/native-error.js';
 import { FlowEncoder, type EncodedParent } from '../add/flow-encoder.js';
 import { childId } from '../job/child-id.js';
 import { FlowQueue } from './flow-queue.js';
-import { readTree, type NodeOpts } from './flow-tree.js';
+import { readTree, type JobNode, type NodeOpts } from './flow-tree.js';
 import { Job } from '../job/job.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from '../options/flow.js';
 import type { JobsOptions, ParentOptions } from '../options/job.js';
 import type { FlowProducerOptions } from '../options/queue.js';
-import type { NativeAddedException, NativeQueueOptions } from '../native/addon.js';
+import type { NativeAddedException, NativeQueueOptions } from '../native/types.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { FlowSpans, type NodeSpan } from '../telemetry/flow-spans.js';
 import { telemetryOf, trace } from '../telemetry/trace.js';
 import { SpanKind } from '../types/telemetry.js';
-
-/** A job of a flow that was added, with those it waits for. */
-export interface JobNode {
-  job: Job;
-  children?: JobNode[];
-}
 
 /** Events of a {@link FlowProducer}. */
 export interface FlowProducerListener {

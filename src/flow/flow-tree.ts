@@ -1,8 +1,13 @@
 /** What `FlowProducer.getFlow` takes and gives. */
 import type { Commands } from '../connection/commands.js';
-import type { JobNode } from './flow-producer.js';
 import type { Job } from '../job/job.js';
-import type { NativeJob } from '../native/addon.js';
+import type { NativeJob } from '../native/types.js';
+
+/** A job of a flow that was added, with those it waits for. */
+export interface JobNode {
+  job: Job;
+  children?: JobNode[];
+}
 
 /** Which flow to read. Source: BullMQ 6.7.0 `NodeOpts`. */
 export interface NodeOpts {

@@ -1,5 +1,5 @@
 /** What a job knows of its children. */
-import type { NativeChildPage, NativeChildren, NativeQueue } from '../native/addon.js';
+import type { NativeChildPage, NativeChildren, NativeQueue } from '../native/types.js';
 import type { DependenciesOpts, DependencyOpts } from '../options/job.js';
 
 /** In the order in which their numbers are shown. */

@@ -11,9 +11,9 @@ import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
 import { beside, onceBeside } from './side-table.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
-import { completeByHand, extendLocks, failByHand } from './manual-step.js';
+import type { FailureReply } from './attempt-policy.js';
+import { completeManually, extendLocks, failManually } from './manual-step.js';
 import { bearMembers } from './own-members.js';
-import type { Failures } from '../worker/failure-replies.js';
 import { FlowEncoder } from '../add/flow-encoder.js';
 import { asUnrecoverable, errorFromNative } from '../native/native-error.js';
 import {
@@ -26,8 +26,8 @@ import {
   type CheckedOptions,
   type OptionsChecker,
 } from '../add/job-options.js';
-import { waitUntilFinished } from './wait-until-finished.js';
-import type { NativeJob, NativeJobExtra, NativeSiblings } from '../native/addon.js';
+import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
+import type { NativeJob, NativeJobExtra, NativeSiblings } from '../native/types.js';
 import {
   parentKeyOf,
   parentKeysOf,
@@ -38,7 +38,6 @@ import {
   type ParentOptions,
   type RetryOptions,
 } from '../options/job.js';
-import type { QueueEvents } from '../events/queue-events.js';
 import { parseStored } from './stored-json.js';
 import { recordJob } from '../telemetry/job-metrics.js';
 import type { JobJson, JobJsonSandbox } from '../types/job-json.js';
@@ -542,7 +541,7 @@ export class Job<
   }
 
   /** @internal The failed try is in the queue. */
-  recordFailure(failure: Pick<Failures, 'attemptsMade' | 'isFinal' | 'delay'>, finishedOn: number | undefined): void {
+  recordFailure(failure: FailureReply, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
     if (failure.isFinal) this.finishedOn = finishedOn || undefined;
     this.delay = failure.delay ?? this.delay;
@@ -748,7 +747,7 @@ export class Job<
    * when there is none, with the time at which one is due; or `[]`
    */
   moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | unknown[]> {
-    return completeByHand(this.queue, this, returnValue, token, fetchNext);
+    return completeManually(this.queue, this, returnValue, token, fetchNext);
   }
 
   /**
@@ -756,7 +755,7 @@ export class Job<
    * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
    */
   moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {
-    return failByHand(this.queue, this, err, token, fetchNext);
+    return failManually(this.queue, this, err, token, fetchNext);
   }
 
   /** The state the job is in, or `unknown` when it is gone. */
@@ -791,11 +790,11 @@ export class Job<
 
   /**
    * Resolves with the job's return value when it has completed.
-   * @param queueEvents tells of the end; a job that has ended already settles at once
+   * @param queueEvents the `QueueEvents` of the queue; a job that has ended already settles at once
    * @param ttl milliseconds to wait at most
    * @throws (rejects) Error with the failed reason, or when the time is over, the job is gone or its worker closes
    */
-  waitUntilFinished(queueEvents: QueueEvents, ttl?: number): Promise<ReturnType> {
+  waitUntilFinished(queueEvents: JobEvents, ttl?: number): Promise<ReturnType> {
     return waitUntilFinished<ReturnType>(this.queue, this.knownId(), this.name, queueEvents, ttl);
   }
 

@@ -3,9 +3,8 @@
  * A token holds each job it took for `lockDuration`, unless `extendLock` says otherwise.
  */
 import { asUnrecoverable } from '../native/native-error.js';
-import { askStrategy, failedTry, needsStrategy } from './attempt-policy.js';
-import type { Job } from './job.js';
-import type { NativeHandEnd, NativeHandStepped, NativeJob } from '../native/addon.js';
+import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
+import type { NativeHandEnd, NativeHandStepped, NativeJob } from '../native/types.js';
 import { normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
 import { readLimiter } from '../options/rate-limiter.js';
@@ -17,13 +16,20 @@ import type { MinimalQueue } from './minimal-queue.js';
 /** Milliseconds a job is held, when it is taken through an object that is no worker. */
 const LOCK_DURATION = 30_000;
 
+/** A job, as its end is recorded on it. */
+interface EndedJob extends AttemptedJob {
+  recordResult(value: unknown): void;
+  recordCompletion(finishedOn: number): void;
+  recordFailure(failure: FailureReply, finishedOn: number): void;
+}
+
 /** The options of the queue or worker that count here; only a worker has them. */
 function optionsOf(queue: MinimalQueue): Partial<WorkerOptions<unknown>> {
   return queue.opts;
 }
 
 /** Takes the next job, ends one, or both. */
-export async function stepByHand(
+export async function manualStep(
   queue: MinimalQueue,
   token: string,
   fetch: boolean,
@@ -45,9 +51,9 @@ export async function stepByHand(
 }
 
 /** Source: BullMQ 6.7.0 `Job#moveToCompleted`. */
-export async function completeByHand(
+export async function completeManually(
   queue: MinimalQueue,
-  job: Job,
+  job: EndedJob,
   value: unknown,
   token: string,
   fetchNext: boolean,
@@ -56,43 +62,43 @@ export async function completeByHand(
   const result = JSON.stringify(value) as string | undefined;
   const now = Date.now();
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
-  const stepped = await stepByHand(queue, token, fetchNext, ended, now);
+  const stepped = await manualStep(queue, token, fetchNext, ended, now);
   job.recordCompletion(now);
   tellEnd(queue, job, 'completed');
   return nextTuple(stepped);
 }
 
 /** Source: BullMQ 6.7.0 `Job#moveToFailed`. */
-export async function failByHand(
+export async function failManually(
   queue: MinimalQueue,
-  job: Job,
+  job: EndedJob,
   error: unknown,
   token: string,
   fetchNext: boolean,
 ): Promise<unknown[] | undefined> {
   const { maxStartedAttempts, settings } = optionsOf(queue);
-  const failed = failedTry(job, error);
-  if (needsStrategy(job, failed, maxStartedAttempts)) {
-    await askStrategy(job, error, failed, settings?.backoffStrategy);
-  }
+  const policy: AttemptPolicy = { maxStartedAttempts, backoffStrategy: settings?.backoffStrategy };
+  const failure = failureOf(job, error, policy);
+  // A command of the user's next line comes behind this one: nothing is awaited without need.
+  const failed = failure instanceof Promise ? await failure : failure;
   const now = Date.now();
-  const stepped = await stepByHand(queue, token, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
-  const { failure } = stepped;
-  if (failure) {
-    const { state, attemptsMade, delay } = failure;
+  const stepped = await manualStep(queue, token, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
+  const { failure: reply } = stepped;
+  if (reply) {
+    const { state, attemptsMade, delay } = reply;
     job.recordFailure({ attemptsMade, isFinal: state === 'failed', delay }, now);
     tellEnd(queue, job, state === 'waiting' ? 'retried' : state);
   }
-  if (failure?.state === 'waiting') return undefined;
-  return failure?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
+  if (reply?.state === 'waiting') return undefined;
+  return reply?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
 }
 
-function tellEnd(queue: MinimalQueue, job: Job, became: JobEnd): void {
+function tellEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
   traceEnd(queue, job, became);
   recordJob(queue, job, became);
 }
 
-function endOf(queue: MinimalQueue, job: Job, retention: 'removeOnComplete' | 'removeOnFail'): NativeHandEnd {
+function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeHandEnd {
   const { maxStartedAttempts, metrics, [retention]: keep } = optionsOf(queue);
   const metricsMinutes = metricsMinutesOf(metrics);
   return {

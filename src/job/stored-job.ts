@@ -1,5 +1,5 @@
 import type { Job } from './job.js';
-import type { NativeJob } from '../native/addon.js';
+import type { NativeJob } from '../native/types.js';
 import type { JobJson } from '../types/job-json.js';
 
 /**

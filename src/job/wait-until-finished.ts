@@ -1,6 +1,14 @@
 import type { EventEmitter } from 'node:events';
-import type { QueueEvents } from '../events/queue-events.js';
 import type { MinimalQueue } from './minimal-queue.js';
+
+/** What the event `completed` gives. The result is of any type. */
+type EndedArgs = { jobId: string; returnvalue: never; prev?: string };
+
+/** What tells of jobs that end: a `QueueEvents`. */
+export interface JobEvents {
+  waitUntilReady(): Promise<void>;
+  on(event: 'completed', listener: (args: EndedArgs, id: string) => void): this;
+}
 
 /**
  * Settles when a job has ended: with its return value, or with an error whose message is its failed reason.
@@ -11,12 +19,12 @@ export async function waitUntilFinished<R>(
   queue: MinimalQueue,
   id: string,
   name: string,
-  queueEvents: QueueEvents,
+  queueEvents: JobEvents,
   ttl?: number,
 ): Promise<R> {
   await queue.waitUntilReady();
   // Events of one job are named after it, which the listener types of QueueEvents do not cover.
-  const events: EventEmitter = queueEvents;
+  const events = queueEvents as unknown as EventEmitter;
   let stop = (): void => {};
   try {
     return await new Promise<R>((resolve, reject) => {
@@ -53,7 +61,7 @@ export async function waitUntilFinished<R>(
 async function settleIfFinished<R>(
   queue: MinimalQueue,
   id: string,
-  queueEvents: QueueEvents,
+  queueEvents: JobEvents,
 ): Promise<{ value: R } | undefined> {
   await queueEvents.waitUntilReady();
   const [status, text] = await queue.commands.native.isFinished(id);

@@ -1,12 +1,10 @@
 /**
- * Loads the addon, once: nothing else does. The types are those that its build writes.
+ * Loads the addon, once: nothing else does.
  */
 import { createRequire } from 'node:module';
 import type * as Native from '../../index.js';
 import { withOwnCalls } from './own-calls.js';
 import { noAddon } from './no-addon.js';
-
-export type * from '../../index.js';
 
 const addon = load();
 

@@ -1,5 +1,5 @@
 import { ErrorCode } from '../errors/error-code.js';
-import type { NativeError } from './addon.js';
+import type { NativeError } from './types.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 

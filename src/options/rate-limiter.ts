@@ -1,5 +1,5 @@
 import type { RateLimiterOptions } from './worker.js';
-import type { NativeRateLimit } from '../native/addon.js';
+import type { NativeRateLimit } from '../native/types.js';
 
 /**
  * A worker's limiter as the engine takes it; undefined when it limits nothing. As in BullMQ a `max` below 1 is 1, a

@@ -4,7 +4,7 @@ import { Commands } from '../connection/commands.js';
 import { readConnection, targetOf, type Connection, type ConnectionUse } from '../connection/read-connection.js';
 import { emitError } from '../errors/emit-error.js';
 import { Job } from '../job/job.js';
-import type { NativeQueueOptions } from '../native/addon.js';
+import type { NativeQueueOptions } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { KeyPrefixOptions, QueueBaseOptions } from '../options/queue.js';
 import { trace } from '../telemetry/trace.js';

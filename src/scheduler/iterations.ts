@@ -1,8 +1,9 @@
 /** What workers do for job schedulers: who takes an iteration makes the one that follows it. */
-import { iterationText } from '../add/job-options.js';
+import { iterationText } from './iteration-options.js';
 import type { JobsOptions } from '../options/job.js';
-import type { NativeFollowing } from '../native/addon.js';
-import type { AdvancedRepeatOptions, RepeatOptions } from '../options/repeat.js';
+import type { NativeFollowing } from '../native/types.js';
+import type { AdvancedRepeatOptions } from '../options/queue.js';
+import type { RepeatOptions } from '../options/repeat.js';
 import { defaultRepeatStrategy, iterationOf, nextRun } from './next-run.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';

@@ -1,11 +1,13 @@
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from '../job/job.js';
-import { checkName, checkTemplate, iterationText } from '../add/job-options.js';
-import type { NativeScheduler } from '../native/addon.js';
+import { checkName } from '../add/job-options.js';
+import { checkTemplate, iterationText } from './iteration-options.js';
+import type { NativeScheduler } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions } from '../options/job.js';
-import type { RepeatBaseOptions, RepeatOptions } from '../options/repeat.js';
+import type { RepeatBaseOptions } from '../options/queue.js';
+import type { RepeatOptions } from '../options/repeat.js';
 import { QueueBase } from '../queue/queue-base.js';
 import { checkRepeat, iterationOf, nextRun, toMillis } from './next-run.js';
 import { TelemetryAttributes } from '../telemetry/names.js';

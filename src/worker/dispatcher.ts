@@ -1,49 +1,31 @@
 /**
- * Runs the jobs a worker was given, up to `concurrency` at a time, and tells the engine how they ended.
+ * Runs the jobs a worker has fetched, up to `concurrency` at a time. The outcomes go to the engine by the `OutcomeSender`.
  *
- * A job runs in a slot. Its outcome joins those of the same tick, which travel to the engine in one call; while a call
- * is unanswered, outcomes gather, and only many of them travel in a second one, so that the engine has them at hand when it
- * gets the server's answer to the first. When their texts have grown long they are sealed, and others gather: what is sealed
- * travels in calls of its own, one after the other. A slot whose job has ended takes the next delivered job at once; when there is none,
- * the answer to the call brings the next ones, so `completed` of a job is emitted before `active` of the one that
- * follows it on the slot. Jobs that were delivered and not started can be handed back.
+ * A job runs in a slot. A slot whose job has ended takes the next fetched job at once; when there is none, the answer to the
+ * outcomes brings the next ones, so `completed` of a job is emitted before `active` of the one that follows it on the
+ * slot. Jobs that were fetched and not started can be handed back.
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
-import { Delivery, type DeliveredBatch } from './fetched-batch.js';
+import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
-import { RATE_LIMIT_ERROR } from '../errors/rate-limit-error.js';
-import { isMove } from '../errors/is-move.js';
 import { rejectWith } from '../errors/reject-with.js';
-import { Failures } from './failure-replies.js';
-import { askStrategy, failedTry, needsStrategy, reasonNotToRun, type FailedTry } from '../job/attempt-policy.js';
+import { thrownSignal } from '../errors/thrown-signal.js';
+import { FailureReplies } from './failure-replies.js';
+import { failureOf, reasonNotToRun, type AttemptFailure, type AttemptPolicy } from '../job/attempt-policy.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import type { Job } from '../job/job.js';
-import type { NativeWorker, WorkerMessage } from '../native/addon.js';
-import { COMPLETED, Outcomes } from './outcomes.js';
+import type { NativeWorker, WorkerMessage } from '../native/types.js';
+import { OutcomeSender } from './outcome-sender.js';
+import { COMPLETED, type Outcomes } from './outcomes.js';
+import { Slot } from './slot.js';
 import type { TracedRuns } from '../telemetry/runs.js';
-import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import { ErrorCode } from '../errors/error-code.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 
 /** Refusals of a completion that fail the try. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
-/**
- * Fewest outcomes that are sent though the tick has not ended. They go when half of the jobs at hand have ended: then
- * the engine works on one half while the other one runs.
- */
-const EARLY_FLUSH = 128;
-
-/** Outcomes that are kept to be used again: those under way, and those that gather. */
-const MOST_SPARES = 3;
-
-/** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
-const LONGEST_TICK_MS = 5;
-
-// Taken at load, so that a user's fake timers do not hold up jobs.
-const nextTick = process.nextTick.bind(process);
-const clock = performance.now.bind(performance);
 // eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
 const { then } = Promise.prototype;
 
@@ -52,7 +34,7 @@ export interface DispatcherOwner extends MinimalQueue {
   listenerCount(event: string): number;
 }
 
-export interface DispatcherOptions {
+export interface DispatcherOptions extends AttemptPolicy {
   owner: DispatcherOwner;
   native: Pick<NativeWorker, 'finish'>;
   /** Class of the jobs handed to `process`. */
@@ -67,42 +49,36 @@ export interface DispatcherOptions {
   tokenPrefix: string;
   /** `processedBy` of the jobs. */
   workerName: string | undefined;
-  maxStartedAttempts: number | undefined;
-  backoffStrategy: BackoffStrategy | undefined;
   /** Spans of the jobs' runs, if there is telemetry. */
   runs?: TracedRuns | undefined;
 }
 
 export class Dispatcher {
   private concurrency: number;
-  private running = 0;
+  /** Jobs that run. */
+  running = 0;
   private readonly slots: Slot[] = [];
   private readonly freeSlots: Slot[] = [];
   /** Delivered jobs, oldest first; only the first delivery may have been started. */
-  private readonly deliveries: Delivery[] = [];
+  private readonly deliveries: FetchedBatch[] = [];
   /** Number of delivered jobs that are not started. */
-  private left = 0;
+  left = 0;
   /** Slots whose job starts when it is followed. */
   private readonly unfollowed = new Set<Slot>();
   private accepting = true;
-  private stopped = false;
+  stopped = false;
 
-  private outcomes = new Outcomes();
-  /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
-  private readonly sealed: Outcomes[] = [];
-  /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
-  private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
-  private readonly spares: Outcomes[] = [];
-  private lastFlush = 0;
-  /** Number of calls that the engine has answered. */
-  answered = 0;
-  private flushDue = false;
-  private flushDueSince = 0;
-
+  private readonly sender: OutcomeSender;
   private readonly waiters: { until: () => boolean; resolve: () => void }[] = [];
 
   constructor(private readonly options: DispatcherOptions) {
     this.concurrency = options.concurrency;
+    this.sender = new OutcomeSender(this, options.native);
+  }
+
+  /** Number of calls with outcomes that the engine has answered. */
+  get answered(): number {
+    return this.sender.answered;
   }
 
   /** Number of jobs that may run at once. Running jobs are left alone. */
@@ -114,9 +90,9 @@ export class Dispatcher {
   // ---- Deliveries
 
   /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
-  deliver(batch: DeliveredBatch): void {
+  deliver(batch: Fetched): void {
     if (this.stopped) return;
-    const delivery = new Delivery(batch, this.options.tokenPrefix);
+    const delivery = new FetchedBatch(batch, this.options.tokenPrefix);
     this.deliveries.push(delivery);
     this.left += batch.count;
     if (!this.accepting) {
@@ -128,7 +104,7 @@ export class Dispatcher {
   }
 
   /** Iterations of job schedulers are followed as soon as they are here, all in one call. */
-  private follow(delivery: Delivery): void {
+  private follow(delivery: FetchedBatch): void {
     const taken = delivery.iterations();
     if (taken.length === 0) return;
     delivery.following = this.options.follow(taken).then((refused) => {
@@ -141,12 +117,12 @@ export class Dispatcher {
   giveBack(): void {
     for (const delivery of this.deliveries) {
       for (let handle = delivery.handle, left = delivery.left; left > 0; left--) {
-        this.outcomes.add({ handle: handle++, kind: 'returned' });
+        this.sender.gathering.add({ handle: handle++, kind: 'returned' });
       }
     }
     this.deliveries.length = 0;
     this.left = 0;
-    if (this.outcomes.size > 0) this.flushSoon();
+    if (this.sender.gathering.size > 0) this.sender.flushSoon();
   }
 
   /** Starts nothing more; running jobs go on. */
@@ -154,7 +130,7 @@ export class Dispatcher {
     this.accepting = false;
     this.giveBack();
     for (const slot of this.unfollowed) {
-      this.outcomes.add({ handle: slot.handle, kind: 'returned' });
+      this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       this.release(slot);
     }
     this.unfollowed.clear();
@@ -180,7 +156,7 @@ export class Dispatcher {
 
   /** Resolves when no job is running and every outcome is stored. */
   whenSettled(): Promise<void> {
-    return this.when(() => this.running === 0 && this.unsent === 0 && this.sent.length === 0);
+    return this.when(() => this.running === 0 && this.sender.isSettled);
   }
 
   private when(until: () => boolean): Promise<void> {
@@ -232,7 +208,7 @@ export class Dispatcher {
   }
 
   /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
-  private async runFollowed(slot: Slot, job: Job, delivery: Delivery): Promise<void> {
+  private async runFollowed(slot: Slot, job: Job, delivery: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await delivery.following;
     // else it was handed back meanwhile
@@ -244,7 +220,7 @@ export class Dispatcher {
     }
     if (!this.stopped) {
       this.options.owner.emit('error', refusal);
-      this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+      this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
     }
     this.release(slot);
   }
@@ -275,8 +251,8 @@ export class Dispatcher {
     try {
       job.recordResult(value);
       const text = value === undefined ? undefined : JSON.stringify(value);
-      this.makeRoom(text?.length ?? 0);
-      if (!this.stopped) this.outcomes.complete(job, slot.handle, value, text);
+      this.sender.makeRoom(text?.length ?? 0);
+      if (!this.stopped) this.sender.gathering.complete(job, slot.handle, value, text);
     } catch (error) {
       this.options.owner.emit('error', error);
       return this.failed(slot, error);
@@ -290,19 +266,19 @@ export class Dispatcher {
     const { handle } = slot;
     if (this.stopped) return this.next(slot);
     try {
-      const { message } = Object(error) as Partial<Error>;
-      if (message === RATE_LIMIT_ERROR) {
-        this.outcomes.add({ handle, kind: 'rateLimited' });
+      const signal = thrownSignal(error);
+      if (signal === 'rateLimited') {
+        this.sender.gathering.add({ handle, kind: signal });
         this.trace((runs) => runs.limited(job));
-      } else if (isMove(error)) {
+      } else if (signal === 'moved') {
         this.letGo(slot);
       } else {
-        const failed = failedTry(job, error);
-        if (needsStrategy(job, failed, this.options.maxStartedAttempts)) {
-          void this.failAfterStrategy(slot, error, failed);
+        const failure = failureOf(job, error, this.options);
+        if (failure instanceof Promise) {
+          void this.failLater(slot, error, failure);
           return false;
         }
-        this.noteFailure(slot, error, failed);
+        this.noteFailure(slot, error, failure);
       }
     } catch (oddity) {
       this.options.owner.emit('error', oddity);
@@ -311,10 +287,10 @@ export class Dispatcher {
     return this.next(slot);
   }
 
-  private async failAfterStrategy(slot: Slot, error: unknown, failed: FailedTry): Promise<void> {
+  private async failLater(slot: Slot, error: unknown, asked: Promise<AttemptFailure>): Promise<void> {
     try {
-      await askStrategy(slot.job!, error, failed, this.options.backoffStrategy);
-      if (!this.stopped) this.noteFailure(slot, error, failed);
+      const failure = await asked;
+      if (!this.stopped) this.noteFailure(slot, error, failure);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
       this.letGo(slot);
@@ -322,9 +298,9 @@ export class Dispatcher {
     this.release(slot);
   }
 
-  private noteFailure({ job, handle }: Slot, error: unknown, failed: FailedTry): void {
-    this.makeRoom((failed.reason?.length ?? 0) + failed.stacktrace.length);
-    this.outcomes.fail(job!, handle, error, failed);
+  private noteFailure({ job, handle }: Slot, error: unknown, failure: AttemptFailure): void {
+    this.sender.makeRoom((failure.reason?.length ?? 0) + failure.stacktrace.length);
+    this.sender.gathering.fail(job!, handle, error, failure);
   }
 
   /**
@@ -332,7 +308,7 @@ export class Dispatcher {
    * its error or itself throws when it is looked at. Then it stays active, and is recovered as stalled, as in BullMQ 6.7.0.
    */
   private letGo(slot: Slot): void {
-    if (!this.stopped) this.outcomes.add({ handle: slot.handle, kind: 'moved' });
+    if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
     this.trace((runs) => runs.end(slot.job!));
   }
 
@@ -352,12 +328,12 @@ export class Dispatcher {
     slot.job = undefined;
     slot.controller = undefined;
     if (this.deliveries.length > 0 && this.running <= this.concurrency) {
-      this.flushSoon();
+      this.sender.flushSoon();
       return this.take(slot);
     }
     this.running--;
     this.freeSlots.push(slot);
-    this.flushSoon();
+    this.sender.flushSoon();
     if (this.running === 0) this.wake();
     return false;
   }
@@ -368,75 +344,28 @@ export class Dispatcher {
 
   // ---- Outcomes
 
-  /** Number of outcomes that are not sent. */
-  private get unsent(): number {
-    return this.sealed.reduce((sum, { size }) => sum + size, this.outcomes.size);
-  }
-
-  /** Seals the outcomes if texts of that many characters must not travel with them. */
-  private makeRoom(characters: number): void {
-    if (!this.outcomes.isFullFor(characters)) return;
-    this.sealed.push(this.outcomes);
-    this.outcomes = this.spares.pop() ?? new Outcomes();
-  }
-
-  /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
-  private get mayFlush(): boolean {
-    const unanswered = this.sent.length;
-    if (unanswered === 0) return true;
-    return unanswered === 1 && this.running === 0 && this.left === 0 && this.outcomes.size >= EARLY_FLUSH;
-  }
-
-  private flushSoon(): void {
-    if (!this.flushDue) {
-      this.flushDue = true;
-      this.flushDueSince = clock();
-      nextTick(flushDispatcher, this);
-    } else if (
-      this.sent.length === 0 &&
-      (this.outcomes.size >= Math.max(EARLY_FLUSH, this.left) || clock() - this.flushDueSince > LONGEST_TICK_MS)
-    ) {
-      this.flush();
-    }
-  }
-
   /** Sends the outcomes noted so far, unless they have to wait for answers. */
   flush(): void {
-    this.flushDue = false;
-    if (this.stopped || !this.mayFlush) return;
-    const outcomes = this.sealed.shift() ?? this.outcomes;
-    if (outcomes.size === 0) return;
-    const flush = ++this.lastFlush;
-    this.sent.push({ outcomes, flush });
-    if (outcomes === this.outcomes) this.outcomes = this.spares.pop() ?? new Outcomes();
-    outcomes.send(this.options.native, flush, Date.now());
+    this.sender.flush();
   }
 
   /** The engine has stored the outcomes it was sent: tells the jobs and their listeners. */
   acknowledge(message: WorkerMessage): void {
     if (this.stopped) return;
-    const unanswered = this.sent.findIndex(({ flush }) => flush > message.flushed!);
-    const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
-    this.answered += stored.length;
-    // First of all, so that the engine works while listeners run. A few outcomes wait for those of the jobs that have
-    // come along: small and large calls in turn would leave the engine, then this side, without work.
-    const coming = message.jobs?.count ?? 0;
-    if (this.sealed.length > 0 || this.outcomes.size >= coming / 4) this.flush();
-    else if (this.outcomes.size > 0) queueMicrotask(() => this.flushSoon());
-
+    // First of all, so that the engine works while listeners run.
+    const stored = this.sender.acknowledge(message.flushed!, message.jobs?.count ?? 0);
     const rejected = message.rejected && rejectedByHandle(message.rejected);
     rejected?.forEach((error) => this.options.owner.emit('error', error));
     for (const { outcomes } of stored) {
       this.tell(outcomes, message, rejected);
-      outcomes.clear();
-      if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);
+      this.sender.reuse(outcomes);
     }
     this.wake();
   }
 
   private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
     const { jobs, handles, kinds, values } = sent;
-    const failures = message.failures && new Failures(message.failures);
+    const failures = message.failures && new FailureReplies(message.failures);
     for (let i = 0; i < jobs.length; i++) {
       const job = jobs[i];
       const refusal = rejected?.get(handles[i]);
@@ -454,7 +383,13 @@ export class Dispatcher {
     }
   }
 
-  private tellEnd(job: Job, kind: number, value: unknown, found: Failures | undefined, finishedOn?: number): void {
+  private tellEnd(
+    job: Job,
+    kind: number,
+    value: unknown,
+    found: FailureReplies | undefined,
+    finishedOn?: number,
+  ): void {
     const { owner, runs } = this.options;
     if (kind === COMPLETED) {
       job.recordCompletion(finishedOn);
@@ -496,34 +431,6 @@ export class Dispatcher {
   }
 }
 
-function flushDispatcher(dispatcher: Dispatcher): void {
-  dispatcher.flush();
-}
-
 function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, CodedError> {
   return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
-}
-
-/** A place in which one job at a time runs. Its callbacks are made once, not once a job. */
-class Slot {
-  job: Job | undefined = undefined;
-  handle = 0;
-  /** Token of its job, and the taking of which it tells. */
-  token = '';
-  claim = 0;
-  controller: AbortController | undefined = undefined;
-  readonly onFulfilled: (value: unknown) => void;
-  readonly onRejected: (error: unknown) => void;
-
-  constructor(
-    dispatcher: Dispatcher,
-    readonly number: string,
-  ) {
-    this.onFulfilled = (value) => {
-      if (dispatcher.completed(this, value)) dispatcher.run(this);
-    };
-    this.onRejected = (error) => {
-      if (dispatcher.failed(this, error)) dispatcher.run(this);
-    };
-  }
 }

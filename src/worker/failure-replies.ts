@@ -7,7 +7,7 @@ const DELAYED = 1;
  * What became of failed tries, read one by one. They come in the order in which they were sent, without those that were
  * rejected.
  */
-export class Failures {
+export class FailureReplies {
   private at = -STRIDE;
 
   constructor(private readonly layout: Float64Array) {}

@@ -2,7 +2,7 @@ import { childId } from '../job/child-id.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import { optionsFromText } from '../add/job-options.js';
 import type { Job } from '../job/job.js';
-import type { NativeBatch } from '../native/addon.js';
+import type { NativeBatch } from '../native/types.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 
 /** Numbers a job takes in `NativeBatch.layout`. */
@@ -15,7 +15,7 @@ const NO_EXTRA = -1;
 const FIRST_SIBLINGS = -2;
 
 /** Jobs that became active together, as the engine tells of them. */
-export type DeliveredBatch = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
+export type Fetched = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
 
 const NO_EXTRAS: NativeBatch['extras'] = [];
 const NO_SIBLINGS: NativeBatch['siblings'] = [];
@@ -30,13 +30,13 @@ export function batchOfOne(
   timestamp: number,
   text: string,
   opts: string,
-): DeliveredBatch {
+): Fetched {
   const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
   return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
 /** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
-export class Delivery {
+export class FetchedBatch {
   private taken = 0;
   /** Where the text of the next job begins. */
   private offset = 0;
@@ -53,7 +53,7 @@ export class Delivery {
   private readonly tokens: string;
 
   constructor(
-    private readonly batch: DeliveredBatch,
+    private readonly batch: Fetched,
     tokenPrefix: string,
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;

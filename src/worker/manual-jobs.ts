@@ -2,13 +2,12 @@
  * A worker's calls for those who run its jobs themselves: `getNextJob`, `processJob`, and what belongs to them.
  * Nothing is renewed by itself here.
  */
-import { extendLocks, stepByHand } from '../job/manual-step.js';
-import { isMove } from '../errors/is-move.js';
-import { RATE_LIMIT_ERROR } from '../errors/rate-limit-error.js';
+import { extendLocks, manualStep } from '../job/manual-step.js';
+import { thrownSignal } from '../errors/thrown-signal.js';
 import { reasonNotToRun } from '../job/attempt-policy.js';
 import type { Follower } from '../scheduler/iterations.js';
 import type { Job } from '../job/job.js';
-import type { NativeJob, NativeWorker } from '../native/addon.js';
+import type { NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 import type { JobJson } from '../types/job-json.js';
@@ -21,13 +20,13 @@ const LONGEST_WAIT_MS = 10_000;
 const clock = performance.now.bind(performance);
 
 /** The worker, as seen from here. */
-export interface ManualOwner extends MinimalQueue {
+export interface ManualJobsOwner extends MinimalQueue {
   readonly opts: ResolvedWorkerOptions<unknown>;
   isPaused(): boolean;
 }
 
-export interface ManualOptions {
-  owner: ManualOwner;
+export interface ManualJobsOptions {
+  owner: ManualJobsOwner;
   native: Pick<NativeWorker, 'waitForJob' | 'wakeAnother'>;
   follower: Follower;
   /** Class of the jobs handed out. */
@@ -38,12 +37,12 @@ export interface ManualOptions {
   runs: TracedRuns | undefined;
 }
 
-export class Manual {
+export class ManualJobs {
   /** The last look found nothing: the next one may wait. */
   private drained = false;
   private readonly controllers = new Map<string, AbortController>();
 
-  constructor(private readonly options: ManualOptions) {}
+  constructor(private readonly options: ManualJobsOptions) {}
 
   private get isStopped(): boolean {
     const { owner } = this.options;
@@ -67,7 +66,7 @@ export class Manual {
   private async look(token: string, until: number | undefined): Promise<Job | undefined> {
     const { owner, native } = this.options;
     while (!this.isStopped) {
-      const { job, limited, nextDue } = await stepByHand(owner, token, true);
+      const { job, limited, nextDue } = await manualStep(owner, token, true);
       if (job) return await this.receive(job, token);
       this.tellDrained();
       const left = until === undefined ? 0 : until - clock();
@@ -146,12 +145,12 @@ export class Manual {
   private async failed(job: Job, token: string, error: unknown, mayFetch: () => boolean): Promise<Job | undefined> {
     const { owner } = this.options;
     try {
-      const { message } = Object(error) as Partial<Error>;
-      if (message === RATE_LIMIT_ERROR) {
+      const signal = thrownSignal(error);
+      if (signal === 'rateLimited') {
         await job.moveToWait(token);
         return undefined;
       }
-      if (isMove(error)) return mayFetch() ? await this.next(token, false) : undefined;
+      if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
       const next = await job.moveToFailed(error as Error, token, mayFetch());
       this.told(job, 'failed', error);
       return await this.afterEnd(next, token);

@@ -1,7 +1,7 @@
-import type { FailedTry } from '../job/attempt-policy.js';
+import type { AttemptFailure } from '../job/attempt-policy.js';
 import { grown } from '../native/typed-array.js';
 import type { Job } from '../job/job.js';
-import type { NativeChanged, NativeOthers, NativeOutcome, NativeWorker } from '../native/addon.js';
+import type { NativeChanged, NativeOthers, NativeOutcome, NativeWorker } from '../native/types.js';
 
 /** How a job that was run ended; what became of it is told when the engine has stored it. */
 export const COMPLETED = 0;
@@ -71,7 +71,7 @@ export class Outcomes {
   }
 
   /** The try failed. */
-  fail(job: Job, handle: number, error: unknown, failed: FailedTry): void {
+  fail(job: Job, handle: number, error: unknown, failed: AttemptFailure): void {
     const { reason, stacktrace, unrecoverable, delay, changedOpts } = failed;
     const at = FAILED_STRIDE * this.failures++;
     if (at === this.failedLayout.length) this.failedLayout = grown(this.failedLayout);

@@ -4,13 +4,13 @@ import { isFakeClock } from './fake-clock.js';
 import { batchOfOne } from './fetched-batch.js';
 import { Dispatcher } from './dispatcher.js';
 import { errorFromNative } from '../native/native-error.js';
-import { warnOfEviction } from '../connection/eviction.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
 import type { Job } from '../job/job.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { Follower } from '../scheduler/iterations.js';
-import { Manual, type ManualOwner } from './manual-jobs.js';
-import { native, type NativeWorker, type WorkerMessage } from '../native/addon.js';
+import { ManualJobs, type ManualJobsOwner } from './manual-jobs.js';
+import { native } from '../native/addon.js';
+import type { NativeWorker, WorkerMessage } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import {
   checkConcurrency,
@@ -23,8 +23,10 @@ import {
 import { QueueBase } from '../queue/queue-base.js';
 import { checkExpireTime, readLimiter, watchLimiter } from '../options/rate-limiter.js';
 import { Readiness } from '../connection/readiness.js';
+import { reportConnection } from '../connection/report-connection.js';
 import { ChildPool } from '../sandbox/pool.js';
-import { processorFile, sandboxed } from '../sandbox/sandbox.js';
+import { processorFile } from '../sandbox/processor-file.js';
+import { sandboxed } from '../sandbox/sandbox.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { TracedRuns } from '../telemetry/runs.js';
 import { openSpan, traceInternal } from '../telemetry/trace.js';
@@ -77,7 +79,7 @@ export class Worker<
   private readonly engine: NativeWorker;
   private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
-  private readonly manual: Manual;
+  private readonly manual: ManualJobs;
   private readonly runs: TracedRuns | undefined;
   private maxRunning: number;
   /** Settles the promise of `run()`. */
@@ -112,8 +114,8 @@ export class Worker<
     this.engine = this.createEngine(resolved);
     watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
     this.dispatcher = this.createDispatcher(resolved);
-    this.manual = new Manual({
-      owner: this as ManualOwner,
+    this.manual = new ManualJobs({
+      owner: this as ManualJobsOwner,
       follower: this.follower,
       native: this.engine,
       JobClass: this.Job,
@@ -233,17 +235,7 @@ export class Worker<
     if (message.drained) this.emit('drained');
     if (message.clock) this.engine.tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
-    if (message.eviction) warnOfEviction(message.eviction);
-    if (message.connectionError) {
-      const error = errorFromNative(message.connectionError);
-      // what fails while closing is what closing brings about
-      if (!this.closing) this.emit('error', error);
-      this.readiness.failed(error);
-    }
-    if (message.closed && !this.closing) {
-      this.readiness.lost();
-      this.emit('ioredis:close');
-    }
+    reportConnection(this, this.readiness, message, message.connectionError);
   }
 
   private tellStalled(ids: string[]): void {
@@ -485,7 +477,7 @@ export class Worker<
     fetchNextCallback: () => boolean = () => true,
   ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
     const next = await this.manual.process(job as Job, token, fetchNextCallback);
-    this.runs?.end(job as Job);
+    this.runs?.end(job);
     return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
