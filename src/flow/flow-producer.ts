@@ -9,6 +9,7 @@ import { FlowEncoder, type EncodedParent } from '../add/flow-encoder.js';
 import { childId } from '../job/child-id.js';
 import { FlowQueue } from './flow-queue.js';
 import { readTree, type JobNode, type NodeOpts } from './flow-tree.js';
+import { checkedJob } from '../job/create-jobs.js';
 import { Job } from '../job/job.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from '../options/flow.js';
@@ -305,18 +306,11 @@ class Encoding {
     const telemetry = telemetryOf(given, span?.metadata);
     if (telemetry) given.telemetry = telemetry;
     const { options } = this.commands.producer;
-    const { job, data, checked } = this.JobClass.forFlow(
-      queue,
-      options,
-      node.name,
-      node.data,
-      given,
-      parent,
-      id,
-      this.now,
-    );
+    const { name, data } = node;
+    const made = checkedJob(this.JobClass, queue, options, name, data, given, parent, id, this.now);
+    const { job } = made;
     if (id === undefined) this.unnamed.push(job);
-    const index = this.encoder.append(queue, encoded, id, isGiven, job.name, data, checked);
+    const index = this.encoder.append(queue, encoded, id, isGiven, job.name, made.data, made.checked);
     const tree: JobNode = { job };
     if (node.children?.length) this.parents.push({ node, queue, index, tree, span, mayBeRefused });
     return tree;

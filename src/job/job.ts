@@ -9,23 +9,14 @@
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
 import { beside, onceBeside } from './side-table.js';
-import { rejectWith } from '../errors/reject-with.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import type { FailureReply } from './attempt-policy.js';
 import { completeManually, extendLocks, failManually } from './manual-step.js';
 import { bearMembers } from './own-members.js';
-import { FlowEncoder } from '../add/flow-encoder.js';
-import { asUnrecoverable, errorFromNative } from '../native/native-error.js';
-import {
-  NO_OPTIONS,
-  checkKeepLogs,
-  checkName,
-  checkPriority,
-  normaliseOptions,
-  optionsFromText,
-  type CheckedOptions,
-  type OptionsChecker,
-} from '../add/job-options.js';
+import { asUnrecoverable } from '../native/native-error.js';
+import { checkKeepLogs, checkPriority, normaliseOptions, optionsFromText } from '../add/job-options.js';
+import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
+import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
 import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
 import type { NativeJob, NativeJobExtra, NativeSiblings } from '../native/types.js';
 import {
@@ -35,7 +26,6 @@ import {
   type DependenciesOpts,
   type JobsOptions,
   type MoveToWaitingChildrenOpts,
-  type ParentOptions,
   type RetryOptions,
 } from '../options/job.js';
 import { parseStored } from './stored-json.js';
@@ -63,9 +53,6 @@ const OPTS_TEXT = 2;
 const OPTS_SHARED = 4;
 const RETURNVALUE_TEXT = 8;
 const STACKTRACE_TEXT = 16;
-
-/** Options of a job that was given none. Passed to the constructor it means: the caller fills in the fields. */
-const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
 
 /**
  * A job in a queue. `queue.add` returns one, a processor receives one.
@@ -164,8 +151,8 @@ export class Job<
     }
   }
 
-  /** Takes over normalised options, which other jobs may share, and the fields that follow from them. */
-  private adoptOptions(opts: JobsOptions, now: number): void {
+  /** @internal Takes over normalised options, which other jobs may share, and the fields that follow from them. */
+  adoptOptions(opts: JobsOptions, now: number): void {
     this[OPTS] = opts;
     this.delay = opts.delay as number;
     this.priority = opts.priority || 0;
@@ -178,13 +165,21 @@ export class Job<
 
   // ---- Lazily decoded members
 
+  /** A member that held text until now; a frozen job gets it beside itself. */
+  private decoded(
+    member: typeof DATA | typeof RETURNVALUE | typeof STACKTRACE,
+    bit: number,
+    decode: (text: string) => unknown,
+  ): unknown {
+    const text = this[member] as string;
+    if (Object.isFrozen(this)) return onceBeside(this, member, () => decode(text));
+    this[ENCODED] &= ~bit;
+    return ((this as Record<symbol, unknown>)[member] = decode(text));
+  }
+
   /** What the job is about: the value given to `add`, as it comes back from JSON. */
   get data(): DataType {
-    if (this[ENCODED] & DATA_TEXT) {
-      if (Object.isFrozen(this)) return onceBeside(this, DATA, () => JSON.parse(this[DATA] as string)) as DataType;
-      this[DATA] = JSON.parse(this[DATA] as string);
-      this[ENCODED] &= ~DATA_TEXT;
-    }
+    if (this[ENCODED] & DATA_TEXT) return this.decoded(DATA, DATA_TEXT, JSON.parse) as DataType;
     return this[DATA] as DataType;
   }
 
@@ -235,12 +230,7 @@ export class Job<
    * @defaultValue null
    */
   get returnvalue(): ReturnType {
-    if (this[ENCODED] & RETURNVALUE_TEXT) {
-      if (Object.isFrozen(this))
-        return onceBeside(this, RETURNVALUE, () => JSON.parse(this[RETURNVALUE] as string)) as ReturnType;
-      this[RETURNVALUE] = JSON.parse(this[RETURNVALUE] as string);
-      this[ENCODED] &= ~RETURNVALUE_TEXT;
-    }
+    if (this[ENCODED] & RETURNVALUE_TEXT) return this.decoded(RETURNVALUE, RETURNVALUE_TEXT, JSON.parse) as ReturnType;
     return this[RETURNVALUE] as ReturnType;
   }
 
@@ -254,12 +244,7 @@ export class Job<
    * @defaultValue null on a job just added
    */
   get stacktrace(): string[] | null {
-    if (this[ENCODED] & STACKTRACE_TEXT) {
-      if (Object.isFrozen(this))
-        return onceBeside(this, STACKTRACE, () => tracesFrom(this[STACKTRACE] as string | undefined)) as string[];
-      this[STACKTRACE] = tracesFrom(this[STACKTRACE] as string | undefined);
-      this[ENCODED] &= ~STACKTRACE_TEXT;
-    }
+    if (this[ENCODED] & STACKTRACE_TEXT) return this.decoded(STACKTRACE, STACKTRACE_TEXT, tracesFrom) as string[];
     return this[STACKTRACE] as string[] | null;
   }
 
@@ -298,23 +283,7 @@ export class Job<
     data: T,
     opts?: JobsOptions,
   ): Promise<Job<T, R, N>> {
-    try {
-      const { producer } = queue.commands;
-      const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
-      const dataText = encodeData(data);
-      const now = Date.now();
-      if (!opts) {
-        job.timestamp = now;
-        return producer.add(job, now, dataText, NO_OPTIONS);
-      }
-      const checked = producer.options.check(job.name, dataText, opts);
-      job.adoptOptions(checked.opts, now);
-      if (checked.opts.parent)
-        return addChildren(queue, [{ job, data: dataText, checked }], now).then(([child]) => child);
-      return producer.add(job, opts.timestamp ? undefined : now, dataText, checked.text);
-    } catch (error) {
-      return rejectWith(error);
-    }
+    return createJob<Job<T, R, N>>(this, queue, name, data, opts);
   }
 
   /**
@@ -325,64 +294,7 @@ export class Job<
     queue: MinimalQueue,
     jobs: { name: N; data: T; opts?: BulkJobOptions }[],
   ): Promise<Job<T, R, N>[]> {
-    try {
-      const now = Date.now();
-      const { producer } = queue.commands;
-      if (jobs.some(({ opts }) => opts?.parent)) {
-        const children = jobs.map(({ name, data, opts }) => {
-          const text = encodeData(data);
-          const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
-          const checked = producer.options.check(job.name, text, opts ?? {});
-          job.adoptOptions(checked.opts, now);
-          return { job, data: text, checked };
-        });
-        return addChildren(queue, children, now);
-      }
-      const created = new Array<Job<T, R, N>>(jobs.length);
-      // Jobs that share one options object share what became of it.
-      let given: JobsOptions | undefined;
-      let checked: CheckedOptions = { opts: BLANK, text: NO_OPTIONS };
-      return producer.addBulk(created, now, (encoder, i) => {
-        const { name, data, opts } = jobs[i];
-        const job = new this<T, R, N>(queue, checkName(name), data, BLANK);
-        const dataText = encodeData(data);
-        created[i] = job;
-        if (!opts) {
-          job.timestamp = now;
-          encoder.append(job.name, dataText, NO_OPTIONS);
-          return;
-        }
-        if (opts !== given || checked.opts.sizeLimit) {
-          checked = producer.options.check(job.name, dataText, opts);
-          given = opts;
-        }
-        job.adoptOptions(checked.opts, now);
-        encoder.append(job.name, dataText, checked.text);
-      });
-    } catch (error) {
-      return rejectWith(error);
-    }
-  }
-
-  /**
-   * @internal A job of a flow, checked but not added.
-   * @throws as {@link Job.create} rejects
-   */
-  static forFlow(
-    queue: MinimalQueue,
-    options: OptionsChecker,
-    name: string,
-    data: unknown,
-    opts: JobsOptions,
-    parent: ParentOptions | undefined,
-    id: string | undefined,
-    now: number,
-  ): { job: Job; data: string; checked: CheckedOptions } {
-    const job = new this(queue, checkName(name), data, BLANK, id);
-    const text = encodeData(data);
-    const checked = options.check(job.name, text, opts, parent);
-    job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
-    return { job, data: text, checked };
+    return createJobs<Job<T, R, N>>(this, queue, jobs);
   }
 
   /** The job of this id, or undefined when there is none. */
@@ -405,26 +317,7 @@ export class Job<
     jobId?: string,
   ): Job<T, R, N> {
     const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, json.id || jobId);
-    job.data = JSON.parse(json.data || '{}') as T;
-    job.progress = json.progress ?? 0;
-    // what `asJSON()` leaves out is undefined, as in BullMQ
-    job.delay = json.delay as number;
-    job.priority = json.priority as number;
-    job.timestamp = Number(json.timestamp);
-    job.attemptsStarted = json.attemptsStarted || 0;
-    job.attemptsMade = json.attemptsMade || 0;
-    job.stalledCounter = json.stalledCounter || 0;
-    if (json.finishedOn) job.finishedOn = Number(json.finishedOn);
-    if (json.processedOn) job.processedOn = Number(json.processedOn);
-    if (json.failedReason) job.failedReason = json.failedReason;
-    if (json.deferredFailure) job.deferredFailure = json.deferredFailure;
-    if (json.processedBy) job.processedBy = json.processedBy;
-    job.stacktrace = tracesFrom(json.stacktrace);
-    if (typeof json.returnvalue === 'string') job.returnvalue = JSON.parse(json.returnvalue) as R;
-    if (json.parentKey) job.parentKey = json.parentKey;
-    if (json.parent) job.parent = json.parent;
-    if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;
-    if (json.deduplicationId) job.deduplicationId = json.deduplicationId;
+    adoptPlainJob(job, json);
     bearMembers(job, Job.prototype);
     return job;
   }
@@ -551,38 +444,12 @@ export class Job<
 
   /** The job's fields as real values, without the queue. */
   toJSON(): Omit<this, NotInJobJson> {
-    const { data, opts, returnvalue, stacktrace, queueQualifiedName } = this;
-    const json: Record<string, unknown> = { name: this.name, data, opts, id: this.id, progress: this.progress };
-    json.returnvalue = returnvalue;
-    json.stacktrace = stacktrace;
-    for (const [key, value] of Object.entries(this)) if (key !== 'queue') json[key] = value;
-    json.queueQualifiedName = queueQualifiedName;
-    return json as Omit<this, NotInJobJson>;
+    return fieldsOf(this) as Omit<this, NotInJobJson>;
   }
 
   /** The job's fields with `data`, `returnvalue`, `stacktrace` and `failedReason` as JSON texts. */
   asJSON(): JobJson {
-    const json: Partial<Record<keyof JobJson, unknown>> = {
-      id: this.id,
-      name: this.name,
-      data: JSON.stringify(this.data === undefined ? {} : this.data),
-      opts: this.opts,
-      parent: this.parent,
-      parentKey: this.parentKey,
-      progress: this.progress,
-      attemptsMade: this.attemptsMade,
-      attemptsStarted: this.attemptsStarted,
-      stalledCounter: this.stalledCounter,
-      finishedOn: this.finishedOn,
-      processedOn: this.processedOn,
-      timestamp: this.timestamp,
-      failedReason: JSON.stringify(this.failedReason),
-      stacktrace: JSON.stringify(this.stacktrace),
-      deduplicationId: this.deduplicationId,
-      repeatJobKey: this.repeatJobKey,
-      returnvalue: JSON.stringify(this.returnvalue),
-    };
-    return Object.fromEntries(Object.entries(json).filter(([, value]) => value !== undefined)) as unknown as JobJson;
+    return toPlainJob(this);
   }
 
   /** {@link asJSON} with what a sandboxed processor needs to know of the queue. */
@@ -888,28 +755,6 @@ export class Job<
   }
 }
 
-/** Adds jobs to one queue of which some are children of jobs that exist. */
-async function addChildren<J extends Job>(
-  queue: MinimalQueue,
-  children: { job: J; data: string; checked: CheckedOptions }[],
-  now: number,
-): Promise<J[]> {
-  const encoder = new FlowEncoder();
-  const { name, qualifiedName } = queue;
-  const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };
-  for (const { job, data, checked } of children) {
-    const { parent, jobId } = checked.opts;
-    encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
-    if (jobId) job.id = jobId;
-  }
-  const { exceptions } = await queue.commands.addFlows(now, encoder.take());
-  for (const { index, id, error } of exceptions) {
-    if (error) throw errorFromNative(error);
-    children[index].job.id = id;
-  }
-  return children.map(({ job }) => job);
-}
-
 // Siblings mostly come one behind the other.
 let lastParent: { text: string; parent: ParentKeys } = { text: '', parent: { queueKey: '' } };
 
@@ -933,15 +778,3 @@ function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
 function endingOptions({ attempts, backoff, lifo, removeOnComplete, removeOnFail }: JobsOptions): string {
   return JSON.stringify({ attempts, backoff: Backoffs.normalize(backoff), lifo, removeOnComplete, removeOnFail });
 }
-
-function tracesFrom(text: string | undefined): string[] {
-  const traces = text ? parseStored<string[] | null>(text, null) : null;
-  return Array.isArray(traces) ? traces : [];
-}
-
-/** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */
-function encodeData(data: unknown): string {
-  return JSON.stringify(data) ?? NO_DATA;
-}
-
-const NO_DATA = '{}';
