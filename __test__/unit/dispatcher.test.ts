@@ -1,7 +1,8 @@
 // Pins how delivered jobs are run and their outcomes told, against an engine that is played by the test.
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import { Dispatcher, type DispatcherOptions, type DispatcherOwner } from '../../src/worker/dispatcher.js';
+import { Dispatcher } from '../../src/worker/dispatcher.js';
+import type { DispatcherOptions, DispatcherOwner } from '../../src/worker/dispatcher-options.js';
 import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';

@@ -87,6 +87,20 @@ export class TracedRuns {
     recordJob(this.worker, job, 'waiting');
   }
 
+  /** Jobs of lost workers are back in line. */
+  stalled(ids: string[]): void {
+    const { span } = openSpan(
+      this.worker,
+      this.telemetry,
+      SpanKind.INTERNAL,
+      'moveStalledJobsToWait',
+      this.worker.name,
+    );
+    span.setAttributes({ ...this.attributes, [TelemetryAttributes.WorkerStalledJobs]: ids });
+    for (const id of ids) span.addEvent('job stalled', { [TelemetryAttributes.JobId]: id });
+    span.end();
+  }
+
   /** The run is over, and nothing more is told of it. */
   end(job: TracedJob): void {
     const opened = this.open.get(job);

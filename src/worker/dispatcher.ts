@@ -12,46 +12,22 @@ import { errorFromNative, type CodedError } from '../native/native-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
-import { failureOf, reasonNotToRun, type AttemptFailure, type AttemptPolicy } from '../job/attempt-policy.js';
-import type { TakenIteration } from '../scheduler/iterations.js';
+import { failureOf, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
-import type { NativeWorker, WorkerMessage } from '../native/types.js';
+import type { WorkerMessage } from '../native/types.js';
 import { OutcomeSender } from './outcome-sender.js';
 import { COMPLETED, type Outcomes } from './outcomes.js';
 import { Slot } from './slot.js';
+import { Waiters } from './waiters.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 import { ErrorCode } from '../errors/error-code.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { DispatcherOptions } from './dispatcher-options.js';
 
 /** Refusals of a completion that fail the try. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
 // eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
 const { then } = Promise.prototype;
-
-/** The worker, as the dispatcher sees it. */
-export interface DispatcherOwner extends MinimalQueue {
-  listenerCount(event: string): number;
-}
-
-export interface DispatcherOptions extends AttemptPolicy {
-  owner: DispatcherOwner;
-  native: Pick<NativeWorker, 'finish'>;
-  /** Class of the jobs handed to `process`. */
-  JobClass: typeof Job;
-  process(job: Job, token: string, signal?: AbortSignal): unknown;
-  /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
-  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
-  /** Whether `process` takes a signal; without it none is made. */
-  acceptsSignal: boolean;
-  concurrency: number;
-  /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
-  tokenPrefix: string;
-  /** `processedBy` of the jobs. */
-  workerName: string | undefined;
-  /** Spans of the jobs' runs, if there is telemetry. */
-  runs?: TracedRuns | undefined;
-}
 
 export class Dispatcher {
   private concurrency: number;
@@ -69,7 +45,7 @@ export class Dispatcher {
   stopped = false;
 
   private readonly sender: OutcomeSender;
-  private readonly waiters: { until: () => boolean; resolve: () => void }[] = [];
+  private readonly waiters = new Waiters();
 
   constructor(private readonly options: DispatcherOptions) {
     this.concurrency = options.concurrency;
@@ -146,31 +122,17 @@ export class Dispatcher {
     this.accepting = false;
     this.deliveries.length = 0;
     this.left = 0;
-    this.wake();
+    this.waiters.stop();
   }
 
   /** Resolves when no job is running. */
   whenQuiet(): Promise<void> {
-    return this.when(() => this.running === 0);
+    return this.waiters.until(() => this.running === 0);
   }
 
   /** Resolves when no job is running and every outcome is stored. */
   whenSettled(): Promise<void> {
-    return this.when(() => this.running === 0 && this.sender.isSettled);
-  }
-
-  private when(until: () => boolean): Promise<void> {
-    if (this.stopped || until()) return Promise.resolve();
-    return new Promise((resolve) => this.waiters.push({ until, resolve }));
-  }
-
-  private wake(): void {
-    for (let i = this.waiters.length; i-- > 0;) {
-      const waiter = this.waiters[i];
-      if (!this.stopped && !waiter.until()) continue;
-      this.waiters.splice(i, 1);
-      waiter.resolve();
-    }
+    return this.waiters.until(() => this.running === 0 && this.sender.isSettled);
   }
 
   // ---- Running
@@ -334,7 +296,7 @@ export class Dispatcher {
     this.running--;
     this.freeSlots.push(slot);
     this.sender.flushSoon();
-    if (this.running === 0) this.wake();
+    if (this.running === 0) this.waiters.wake();
     return false;
   }
 
@@ -360,7 +322,7 @@ export class Dispatcher {
       this.tell(outcomes, message, rejected);
       this.sender.reuse(outcomes);
     }
-    this.wake();
+    this.waiters.wake();
   }
 
   private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './fake-clock.js';
 import { batchOfOne } from './fetched-batch.js';
 import { Dispatcher } from './dispatcher.js';
+import { closeWorker, patience } from './close-worker.js';
+import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
 import type { Job } from '../job/job.js';
@@ -14,14 +16,13 @@ import type { NativeWorker, WorkerMessage } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import {
   checkConcurrency,
-  metricsMinutesOf,
   resolveWorkerOptions,
   type GetNextJobOptions,
   type ResolvedWorkerOptions,
   type WorkerOptions,
 } from '../options/worker.js';
 import { QueueBase } from '../queue/queue-base.js';
-import { checkExpireTime, readLimiter, watchLimiter } from '../options/rate-limiter.js';
+import { checkExpireTime, watchLimiter } from '../options/rate-limiter.js';
 import { Readiness } from '../connection/readiness.js';
 import { reportConnection } from '../connection/report-connection.js';
 import { ChildPool } from '../sandbox/pool.js';
@@ -29,21 +30,15 @@ import { processorFile } from '../sandbox/processor-file.js';
 import { sandboxed } from '../sandbox/sandbox.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { TracedRuns } from '../telemetry/runs.js';
-import { openSpan, traceInternal } from '../telemetry/trace.js';
+import { traceInternal } from '../telemetry/trace.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { Processor } from './processor.js';
 import { SpanKind, type Attributes, type Span } from '../types/telemetry.js';
 import type { WorkerListener } from './worker-listener.js';
 
-/** Longest span the engine is given, in milliseconds: what users write as Infinity. */
-const LONGEST_MS = 2 ** 31 - 1;
-
-/** Longest wait of `close` for the next answer to the last outcomes, in milliseconds. */
-const PATIENCE_MS = 2000;
-
-// Taken at load, so that a user's fake timers do not hold up `ready` and `close`.
-const { setImmediate, setTimeout } = globalThis;
+// Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
+const { setImmediate } = globalThis;
 
 /**
  * Processes the jobs of a queue. The engine takes jobs and stores outcomes, on a thread of its own; the dispatcher runs
@@ -134,29 +129,8 @@ export class Worker<
   }
 
   private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
-    const { removeOnComplete, removeOnFail } = opts;
-    const options = {
-      ...this.target,
-      id: this.id,
-      ...(opts.name !== undefined && { workerName: String(opts.name) }),
-      concurrency: Math.ceil(opts.concurrency),
-      lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
-      lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
-      skipLockRenewal: Boolean(opts.skipLockRenewal),
-      stalledInterval: Math.min(opts.stalledInterval, LONGEST_MS),
-      maxStalledCount: Math.min(opts.maxStalledCount, LONGEST_MS),
-      skipStalledCheck: Boolean(opts.skipStalledCheck),
-      ...(opts.maxStartedAttempts && { maxStartedAttempts: opts.maxStartedAttempts }),
-      drainDelay: Math.min(opts.drainDelay, LONGEST_MS / 1000),
-      runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
-      ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
-      ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
-      limiter: readLimiter(opts.limiter),
-      maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
-      metricsMinutes: metricsMinutesOf(opts.metrics),
-    };
     return new native.NativeWorker(
-      options,
+      engineOptions(this.target, this.id, opts),
       (message) => this.receive(message),
       (...job) => this.dispatcher.deliver(batchOfOne(...job)),
     );
@@ -228,7 +202,7 @@ export class Worker<
   /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
   private receive(message: WorkerMessage): void {
     if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
-    if (message.stalled) this.tellStalled(message.stalled);
+    if (message.stalled) this.reportStalled(message.stalled);
     if (message.leaseLost) this.reportLostLease();
     if (message.giveBack) this.dispatcher.giveBack();
     if (message.jobs) this.dispatcher.deliver(message.jobs);
@@ -238,13 +212,8 @@ export class Worker<
     reportConnection(this, this.readiness, message, message.connectionError);
   }
 
-  private tellStalled(ids: string[]): void {
-    if (this.opts.telemetry) {
-      const span = openSpan(this, this.opts.telemetry, SpanKind.INTERNAL, 'moveStalledJobsToWait', this.name).span;
-      span.setAttributes({ ...this.traceAttributes, [TelemetryAttributes.WorkerStalledJobs]: ids });
-      for (const id of ids) span.addEvent('job stalled', { [TelemetryAttributes.JobId]: id });
-      span.end();
-    }
+  private reportStalled(ids: string[]): void {
+    this.runs?.stalled(ids);
     for (const id of ids) this.emit('stalled', id, 'active');
   }
 
@@ -313,7 +282,7 @@ export class Worker<
         const quiet = this.engine.pause();
         this.dispatcher.pause();
         // What a fetch under way brought is given back. Without a connection nothing is fetched.
-        if (!this.readiness.isDown) await Promise.race([quiet, pause(PATIENCE_MS)]);
+        if (!this.readiness.isDown) await Promise.race([quiet, patience()]);
         if (!doNotWaitActive) await this.endPaused();
         this.emit('paused');
         // as in BullMQ, a pause that waits for nothing is over while the worker still runs
@@ -370,41 +339,11 @@ export class Worker<
   private async closeAll(force: boolean): Promise<void> {
     this.readiness.stop();
     this.emit('closing', 'closing queue');
-    if (force) {
-      this.dispatcher.stop();
-    } else {
-      void this.engine.pause();
-      this.dispatcher.pause();
-      await this.dispatcher.whenQuiet();
-      this.dispatcher.flush();
-      // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the
-      // engine tries once more to store the outcomes.
-      if (!this.readiness.isDown) await this.settle();
-    }
-    if (this.childPool) await this.attempt(this.childPool.clean(force ? 'SIGKILL' : 'SIGTERM'));
-    await this.attempt(this.engine.close(force));
-    this.dispatcher.stop();
-    await this.attempt(this.commands.close());
+    const { readiness, dispatcher, engine, commands, childPool } = this;
+    const report = (error: unknown) => this.emit('error', error as Error);
+    await closeWorker({ readiness, dispatcher, engine, commands, childPool, report }, force);
     this.stopRunning();
     this.emit('closed');
-  }
-
-  /** Waits until every outcome is stored, as long as some are: large results take a while. */
-  private async settle(): Promise<void> {
-    const settled = this.dispatcher.whenSettled();
-    for (let answered = -1; answered !== this.dispatcher.answered;) {
-      answered = this.dispatcher.answered;
-      await Promise.race([settled, pause(PATIENCE_MS)]);
-    }
-  }
-
-  /** A step of closing that fails is reported, and the next one is taken. */
-  private async attempt(step: Promise<void>): Promise<void> {
-    try {
-      await step;
-    } catch (error) {
-      this.emit('error', error as Error);
-    }
   }
 
   /** Disconnects at once, as `close(true)` does. */
@@ -562,10 +501,6 @@ export class Worker<
     this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
     return Promise.resolve(this.schedulers);
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 /** @throws Error `Worker requires a connection` */
