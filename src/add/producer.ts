@@ -5,7 +5,7 @@
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
 import { ownError, rejectedWith } from '../native/native-error.js';
-import { grown } from '../native/typed-array.js';
+import { doubled } from '../native/typed-array.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeError, NativeQueue } from '../native/types.js';
 
@@ -299,7 +299,7 @@ export class Encoder {
   append(name: string, data: string, opts: string): void {
     const text = this.text + name + data; // first: it throws when it is too long
     const at = 3 * this.count++;
-    if (at === this.numbers.length) this.numbers = grown(this.numbers, 6);
+    if (at === this.numbers.length) this.numbers = doubled(this.numbers, 6);
     const { numbers } = this;
     numbers[at] = name.length;
     numbers[at + 1] = data.length;

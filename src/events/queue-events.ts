@@ -1,4 +1,5 @@
 import type { Backend, BackendFactory } from '../connection/backend.js';
+import { forwardRejection } from '../errors/emit-error.js';
 import { native } from '../native/addon.js';
 import type { EventsMessage, NativeEvents } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
@@ -52,7 +53,7 @@ export class QueueEvents<
       this.receive(message),
     );
     this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
-    if (autorun) this.run().catch((error) => this.emit('error', error as Error));
+    if (autorun) forwardRejection(this, this.run());
   }
 
   /**

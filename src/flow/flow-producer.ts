@@ -306,8 +306,8 @@ class Encoding {
     const telemetry = telemetryOf(given, span?.metadata);
     if (telemetry) given.telemetry = telemetry;
     const { options } = this.commands.producer;
-    const { name, data } = node;
-    const made = checkedJob(this.JobClass, queue, options, name, data, given, parent, id, this.now);
+    const { name } = node;
+    const made = checkedJob(this.JobClass, queue, options, name, node.data, given, parent, id, this.now);
     const { job } = made;
     if (id === undefined) this.unnamed.push(job);
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, made.data, made.checked);

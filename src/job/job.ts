@@ -1,6 +1,6 @@
+/* eslint-disable max-lines -- BullMQ's `Job` is one class of some 80 members, whose docs stand here */
 /**
- * One job: its fields, and the commands that act on it. It stays one file because BullMQ's `Job` is one class; what
- * needs no instance lives beside it, and in `add/`.
+ * One job: its fields, and the commands that act on it. What needs no instance lies in the files beside it, and in `add/`.
  *
  * A job that comes from the engine carries JSON texts; `data`, `opts`, `returnvalue` and `stacktrace` are decoded when
  * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
@@ -8,7 +8,7 @@
  */
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
-import { beside, onceBeside } from './side-table.js';
+import { onceInSideTable, sideTable } from './side-table.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import type { FailureReply } from './attempt-policy.js';
 import { completeManually, extendLocks, failManually } from './manual-step.js';
@@ -172,7 +172,7 @@ export class Job<
     decode: (text: string) => unknown,
   ): unknown {
     const text = this[member] as string;
-    if (Object.isFrozen(this)) return onceBeside(this, member, () => decode(text));
+    if (Object.isFrozen(this)) return onceInSideTable(this, member, () => decode(text));
     this[ENCODED] &= ~bit;
     return ((this as Record<symbol, unknown>)[member] = decode(text));
   }
@@ -194,7 +194,7 @@ export class Job<
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
       const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : { ...opts });
-      if (Object.isFrozen(this)) return onceBeside(this, OPTS, read) as JobsOptions;
+      if (Object.isFrozen(this)) return onceInSideTable(this, OPTS, read) as JobsOptions;
       this.noteGiven();
       this[OPTS] = read();
       this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
@@ -206,14 +206,14 @@ export class Job<
   private noteGiven(): void {
     if (!(this[ENCODED] & OPTS_TEXT)) return;
     if (Object.isExtensible(this)) this[OPTS_GIVEN] = this[OPTS] as string;
-    else beside(this)[OPTS_GIVEN] = this[OPTS];
+    else sideTable(this)[OPTS_GIVEN] = this[OPTS];
   }
 
   /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
   get changedOpts(): string | undefined {
     // most processors read no options: then there is no text to compare with, nor a field for it
     if (this[ENCODED] & OPTS_TEXT) return undefined;
-    const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (beside(this)[OPTS_GIVEN] as string));
+    const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (sideTable(this)[OPTS_GIVEN] as string));
     if (given === undefined) return undefined;
     const now = endingOptions(this.opts);
     return now === endingOptions(withParent(given, undefined)) ? undefined : now;

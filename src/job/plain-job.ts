@@ -1,11 +1,10 @@
 /** A job as plain data, and back. */
 import type { JobJson } from '../types/job-json.js';
-import type { JobProgress } from '../types/job-progress.js';
 import type { MinimalJob } from '../types/minimal-job.js';
 import { parseStored } from './stored-json.js';
 
 /** The fields of a job that its plain forms know. */
-interface JobFields extends MinimalJob {
+interface JobFields extends MinimalJob<unknown, unknown> {
   priority: number;
   attemptsStarted: number;
   stalledCounter: number;
@@ -51,7 +50,7 @@ export function toPlainJob(job: JobFields): JobJson {
 /** Gives a job the fields of its plain form. */
 export function adoptPlainJob(job: JobFields, json: JobJson): void {
   job.data = JSON.parse(json.data || '{}');
-  job.progress = json.progress ?? (0 as JobProgress);
+  job.progress = json.progress ?? 0;
   // what `asJSON()` leaves out is undefined, as in BullMQ
   job.delay = json.delay as number;
   job.priority = json.priority as number;

@@ -4,15 +4,15 @@
  */
 const members = new WeakMap<object, Record<symbol, unknown>>();
 
-/** What lies beside this object. */
-export function beside(owner: object): Record<symbol, unknown> {
+/** The side table of an object. */
+export function sideTable(owner: object): Record<symbol, unknown> {
   let own = members.get(owner);
   if (!own) members.set(owner, (own = {}));
   return own;
 }
 
-/** A member that lies beside, made when it is first asked for. */
-export function onceBeside(owner: object, member: symbol, make: () => unknown): unknown {
-  const own = beside(owner);
+/** A member of the side table, made when it is first asked for. */
+export function onceInSideTable(owner: object, member: symbol, make: () => unknown): unknown {
+  const own = sideTable(owner);
   return member in own ? own[member] : (own[member] = make());
 }

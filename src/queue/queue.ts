@@ -1,3 +1,4 @@
+/* eslint-disable max-lines -- BullMQ's `Queue` is one class of some 50 methods, each a few lines below its docs */
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { randomUUID } from 'node:crypto';
 import { rejectWith } from '../errors/reject-with.js';

@@ -19,6 +19,15 @@ import { SpanKind } from '../types/telemetry.js';
 /** Text of data and options that say nothing. */
 const EMPTY = '{}';
 
+/** A scheduler as it is to be. */
+interface Scheduler<T, N> {
+  readonly id: string;
+  readonly repeat: RepeatOptions;
+  readonly name: N;
+  readonly data: T;
+  readonly opts: JobsOptions;
+}
+
 /**
  * Makes jobs again and again: the schedulers of one queue. Their jobs are made by `upsertJobScheduler`, then by the
  * workers that take them. `Queue` has methods for all of it.
@@ -60,21 +69,16 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     checkRepeat(repeatOpts);
     checkTemplate(opts);
     const name = checkName(jobName);
-    if (override) return this.upsert<T, R, N>(jobSchedulerId, repeatOpts, name, jobData, opts);
-    return this.follow<T, R, N>(jobSchedulerId, repeatOpts, name, jobData, opts, producerId ?? '');
+    const scheduler = { id: jobSchedulerId, repeat: repeatOpts, name, data: jobData, opts };
+    return override ? this.upsert<T, R, N>(scheduler) : this.follow<T, R, N>(scheduler, producerId ?? '');
   }
 
-  private async upsert<T, R, N extends string>(
-    id: string,
-    repeat: RepeatOptions,
-    name: N,
-    data: T,
-    opts: JobsOptions,
-  ): Promise<Job<T, R, N> | undefined> {
+  private async upsert<T, R, N extends string>(scheduler: Scheduler<T, N>): Promise<Job<T, R, N> | undefined> {
+    const { id, repeat, name, opts } = scheduler;
     const next = await nextRun(this.repeatStrategy, repeat, opts.prevMillis ?? 0, name);
     if (next === undefined) return undefined;
     return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
-      const job = await this.store<T, R, N>(id, repeat, name, data, opts, { next, metadata });
+      const job = await this.store<T, R, N>(scheduler, next, metadata);
       span?.setAttributes({
         [TelemetryAttributes.JobSchedulerId]: id,
         [TelemetryAttributes.JobId]: job.id,
@@ -84,13 +88,11 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private async store<T, R, N extends string>(
-    id: string,
-    repeat: RepeatOptions,
-    name: N,
-    data: T,
-    opts: JobsOptions,
-    { next, metadata }: { next: number; metadata: string | undefined },
+    scheduler: Scheduler<T, N>,
+    next: number,
+    metadata: string | undefined,
   ): Promise<Job<T, R, N>> {
+    const { id, repeat, name, data, opts } = scheduler;
     const { pattern, every, limit, tz, startDate, endDate } = repeat;
     const repeatOfJob = { ...repeat, count: iterationOf(repeat) };
     const now = Date.now();
@@ -111,44 +113,37 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
       },
       now,
     );
-    return this.iteration<T, R, N>(id, slot, name, data, text, { now, delay });
+    return this.iteration<T, R, N>(scheduler, slot, text, now, delay);
   }
 
   private async follow<T, R, N extends string>(
-    scheduler: string,
-    repeat: RepeatOptions,
-    name: N,
-    data: T,
-    opts: JobsOptions,
+    scheduler: Scheduler<T, N>,
     takenId: string,
   ): Promise<Job<T, R, N> | undefined> {
-    const taken = { id: takenId, scheduler, name, opts: { ...opts, repeat } };
+    const { id, repeat, name, opts } = scheduler;
+    const taken = { id: takenId, scheduler: id, name, opts: { ...opts, repeat } };
     const following = await followingOf(taken, this.repeatStrategy);
     if (!following) return undefined;
     const now = Date.now();
     const [slot] = await this.commands.native.nextIterations([following], now);
     if (!slot) return undefined;
-    return this.iteration<T, R, N>(scheduler, slot, name, data, following.opts, {
-      now,
-      delay: Math.max(slot - now, 0),
-    });
+    return this.iteration<T, R, N>(scheduler, slot, following.opts, now, Math.max(slot - now, 0));
   }
 
   /** The job that was made for a time. */
   private iteration<T, R, N extends string>(
-    scheduler: string,
+    { id, name, data }: Scheduler<T, N>,
     slot: number,
-    name: N,
-    data: T,
     text: string,
-    { now, delay }: { now: number; delay: number },
+    now: number,
+    delay: number,
   ): Job<T, R, N> {
     const JobClass = this.owner ? this.owner['Job'] : this.Job;
-    const jobId = `repeat:${scheduler}:${slot}`;
+    const jobId = `repeat:${id}:${slot}`;
     const opts = { ...(JSON.parse(text) as JobSchedulerJobOptions), jobId, delay, timestamp: now };
     if (!opts.repeat?.every) opts.prevMillis = slot;
     const job = new JobClass<T, R, N>(this.owner ?? this, name, data, opts, jobId);
-    job.repeatJobKey = scheduler;
+    job.repeatJobKey = id;
     return job;
   }
 

@@ -18,7 +18,7 @@ interface WorkerParts {
   readonly commands: Commands;
   readonly childPool: ChildPool | undefined;
   /** Is given the error of a step that fails; the next one is taken all the same. */
-  report(error: unknown): void;
+  readonly report: (error: unknown) => void;
 }
 
 /** Ends the jobs that run, unless forced, and closes all connections. */

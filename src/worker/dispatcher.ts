@@ -23,7 +23,7 @@ import type { TracedRuns } from '../telemetry/runs.js';
 import { ErrorCode } from '../errors/error-code.js';
 import type { DispatcherOptions } from './dispatcher-options.js';
 
-/** Refusals of a completion that fail the try. */
+/** Refusals of a completion that fail the attempt. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
 // eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
@@ -35,9 +35,9 @@ export class Dispatcher {
   running = 0;
   private readonly slots: Slot[] = [];
   private readonly freeSlots: Slot[] = [];
-  /** Delivered jobs, oldest first; only the first delivery may have been started. */
-  private readonly deliveries: FetchedBatch[] = [];
-  /** Number of delivered jobs that are not started. */
+  /** Fetched jobs, oldest first; only of the first batch some may have started. */
+  private readonly batches: FetchedBatch[] = [];
+  /** Number of fetched jobs that have not started. */
   left = 0;
   /** Slots whose job starts when it is followed. */
   private readonly unfollowed = new Set<Slot>();
@@ -63,40 +63,40 @@ export class Dispatcher {
     if (this.accepting) this.startAll();
   }
 
-  // ---- Deliveries
+  // ---- Fetched jobs
 
   /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
-  deliver(batch: Fetched): void {
+  deliver(fetched: Fetched): void {
     if (this.stopped) return;
-    const delivery = new FetchedBatch(batch, this.options.tokenPrefix);
-    this.deliveries.push(delivery);
-    this.left += batch.count;
+    const batch = new FetchedBatch(fetched, this.options.tokenPrefix);
+    this.batches.push(batch);
+    this.left += fetched.count;
     if (!this.accepting) {
       this.giveBack();
       return;
     }
-    if (batch.extras.length > 0) this.follow(delivery);
+    if (fetched.extras.length > 0) this.follow(batch);
     this.startAll();
   }
 
   /** Iterations of job schedulers are followed as soon as they are here, all in one call. */
-  private follow(delivery: FetchedBatch): void {
-    const taken = delivery.iterations();
+  private follow(batch: FetchedBatch): void {
+    const taken = batch.iterations();
     if (taken.length === 0) return;
-    delivery.following = this.options.follow(taken).then((refused) => {
-      delivery.following = undefined;
-      if (refused.size > 0) delivery.refused = refused;
+    batch.following = this.options.follow(taken).then((refused) => {
+      batch.following = undefined;
+      if (refused.size > 0) batch.refused = refused;
     });
   }
 
-  /** Hands back every job that was delivered and not started. */
+  /** Hands back every job that was fetched and has not started. */
   giveBack(): void {
-    for (const delivery of this.deliveries) {
-      for (let handle = delivery.handle, left = delivery.left; left > 0; left--) {
+    for (const batch of this.batches) {
+      for (let handle = batch.handle, left = batch.left; left > 0; left--) {
         this.sender.gathering.add({ handle: handle++, kind: 'returned' });
       }
     }
-    this.deliveries.length = 0;
+    this.batches.length = 0;
     this.left = 0;
     if (this.sender.gathering.size > 0) this.sender.flushSoon();
   }
@@ -120,7 +120,7 @@ export class Dispatcher {
   stop(): void {
     this.stopped = true;
     this.accepting = false;
-    this.deliveries.length = 0;
+    this.batches.length = 0;
     this.left = 0;
     this.waiters.stop();
   }
@@ -138,7 +138,7 @@ export class Dispatcher {
   // ---- Running
 
   private startAll(): void {
-    while (this.running < this.concurrency && this.deliveries.length > 0) {
+    while (this.running < this.concurrency && this.batches.length > 0) {
       this.running++;
       const slot = this.freeSlots.pop() ?? this.newSlot();
       if (this.take(slot)) this.run(slot);
@@ -151,31 +151,31 @@ export class Dispatcher {
     return slot;
   }
 
-  /** Gives the next delivered job to a slot that counts as running. False when the job does not start at once. */
+  /** Gives the next fetched job to a slot that counts as running. False when the job does not start at once. */
   private take(slot: Slot): boolean {
     const { options } = this;
-    const delivery = this.deliveries[0];
-    slot.handle = delivery.handle;
-    if (slot.claim !== delivery.claim) {
-      slot.claim = delivery.claim;
-      slot.token = delivery.tokenOf(slot.number);
+    const batch = this.batches[0];
+    slot.handle = batch.handle;
+    if (slot.claim !== batch.claim) {
+      slot.claim = batch.claim;
+      slot.token = batch.tokenOf(slot.number);
     }
-    const job = delivery.take(options.JobClass, options.owner, slot.token, options.workerName);
-    if (delivery.left === 0) this.deliveries.shift();
+    const job = batch.take(options.JobClass, options.owner, slot.token, options.workerName);
+    if (batch.left === 0) this.batches.shift();
     this.left--;
     slot.job = job;
-    if (job.repeatJobKey === undefined || !(delivery.following || delivery.refused)) return true;
-    void this.runFollowed(slot, job, delivery);
+    if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
+    void this.runFollowed(slot, job, batch);
     return false;
   }
 
   /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
-  private async runFollowed(slot: Slot, job: Job, delivery: FetchedBatch): Promise<void> {
+  private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
-    await delivery.following;
+    await batch.following;
     // else it was handed back meanwhile
     if (!this.unfollowed.delete(slot)) return;
-    const refusal = delivery.refused?.get(job.id as string);
+    const refusal = batch.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
       this.run(slot);
       return;
@@ -289,7 +289,7 @@ export class Dispatcher {
   private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
-    if (this.deliveries.length > 0 && this.running <= this.concurrency) {
+    if (this.batches.length > 0 && this.running <= this.concurrency) {
       this.sender.flushSoon();
       return this.take(slot);
     }
@@ -364,7 +364,7 @@ export class Dispatcher {
     }
   }
 
-  /** A parent was not let complete, and is held on to: the try fails. */
+  /** A parent was not let complete, and is held on to: the attempt fails. */
   private failRefused(job: Job, handle: number, refusal: Error): void {
     const slot = this.freeSlots.pop() ?? this.newSlot();
     this.running++;

@@ -4,7 +4,7 @@ const FAILED = 0;
 const DELAYED = 1;
 
 /**
- * What became of failed tries, read one by one. They come in the order in which they were sent, without those that were
+ * What became of failed attempts, read one by one. They come in the order in which they were sent, without those that were
  * rejected.
  */
 export class FailureReplies {
@@ -24,18 +24,18 @@ export class FailureReplies {
     return this.layout[this.at + 1] === FAILED;
   }
 
-  /** What the try was followed by. */
+  /** What followed the attempt. */
   get became(): 'failed' | 'delayed' | 'retried' {
     if (this.isFinal) return 'failed';
     return this.layout[this.at + 1] === DELAYED ? 'delayed' : 'retried';
   }
 
-  /** Tries that ended. */
+  /** Attempts that ended. */
   get attemptsMade(): number {
     return this.layout[this.at + 2];
   }
 
-  /** Milliseconds before the next try; undefined when there is none, or no pause. */
+  /** Milliseconds before the next attempt; undefined when there is none, or no pause. */
   get delay(): number | undefined {
     return this.became === 'delayed' ? this.layout[this.at + 3] : undefined;
   }

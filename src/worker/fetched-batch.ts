@@ -5,7 +5,7 @@ import type { Job } from '../job/job.js';
 import type { NativeBatch } from '../native/types.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 
-/** Numbers a job takes in `NativeBatch.layout`. */
+/** Numbers a job takes in `NativeBatch.layout`: id, length of name, length of data, index of options, timestamp, extra. */
 const STRIDE = 6;
 /** `layout`: the job has the name of the one before it. */
 const SAME_NAME = -1;

@@ -1,13 +1,13 @@
 import type { AttemptFailure } from '../job/attempt-policy.js';
-import { grown } from '../native/typed-array.js';
+import { doubled } from '../native/typed-array.js';
 import type { Job } from '../job/job.js';
 import type { NativeChanged, NativeOthers, NativeOutcome, NativeWorker } from '../native/types.js';
 
-/** How a job that was run ended; what became of it is told when the engine has stored it. */
+/** How a job that was run ended; its event comes when the engine has stored it. */
 export const COMPLETED = 0;
 export const FAILED = 1;
 
-/** Numbers a failed try takes in `NativeOthers.layout`. */
+/** Numbers a failed attempt takes in `NativeOthers.layout`. */
 const FAILED_STRIDE = 5;
 /** Index of a text that is absent. */
 const NO_TEXT = -1;
@@ -70,11 +70,11 @@ export class Outcomes {
     this.note(job, handle, COMPLETED, value);
   }
 
-  /** The try failed. */
-  fail(job: Job, handle: number, error: unknown, failed: AttemptFailure): void {
-    const { reason, stacktrace, unrecoverable, delay, changedOpts } = failed;
+  /** The attempt failed. */
+  fail(job: Job, handle: number, error: unknown, failure: AttemptFailure): void {
+    const { reason, stacktrace, unrecoverable, delay, changedOpts } = failure;
     const at = FAILED_STRIDE * this.failures++;
-    if (at === this.failedLayout.length) this.failedLayout = grown(this.failedLayout);
+    if (at === this.failedLayout.length) this.failedLayout = doubled(this.failedLayout);
     const { failedLayout } = this;
     if (reason === undefined) this.lastReason = NO_TEXT;
     else if (this.failedTexts[this.lastReason] !== reason) this.lastReason = this.addText(reason);
@@ -143,7 +143,7 @@ export class Outcomes {
   }
 
   private grow(): void {
-    this.completedHandles = grown(this.completedHandles);
-    this.lengths = grown(this.lengths);
+    this.completedHandles = doubled(this.completedHandles);
+    this.lengths = doubled(this.lengths);
   }
 }

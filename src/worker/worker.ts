@@ -1,9 +1,11 @@
+/* eslint-disable max-lines -- BullMQ's `Worker` is one class of some 30 methods, whose docs stand here */
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './fake-clock.js';
 import { batchOfOne } from './fetched-batch.js';
 import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
+import { forwardRejection } from '../errors/emit-error.js';
 import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
@@ -125,7 +127,7 @@ export class Worker<
       },
       () => {}, // reported by the connection's `error`
     );
-    if (this.processFn && resolved.autorun) this.run().catch((error) => this.emit('error', error as Error));
+    if (this.processFn && resolved.autorun) forwardRejection(this, this.run());
   }
 
   private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
@@ -239,7 +241,7 @@ export class Worker<
     const ended = new Promise<void>((resolve) => (this.endRun = resolve));
     if (this.opts.telemetry && !this.opts.skipStalledCheck) {
       const told = traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
-      told.catch((error) => this.emit('error', error as Error));
+      forwardRejection(this, told);
     }
     this.dispatcher.resume();
     this.engine.run(Date.now(), isFakeClock());
@@ -306,7 +308,7 @@ export class Worker<
         this.dispatcher.resume();
         this.engine.run(Date.now(), isFakeClock());
       } else if (this.processFn && !this.closing) {
-        this.run().catch((error) => this.emit('error', error as Error));
+        forwardRejection(this, this.run());
       }
       this.emit('resumed');
     });
