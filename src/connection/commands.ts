@@ -1,6 +1,4 @@
-/**
- * The connection of one `Queue`, or of a worker's jobs: commands that are not part of the worker's loop go through it.
- */
+/** The connection of one `Queue`, or of a worker's jobs, for all commands outside the worker's loop. */
 import type { Connection } from './read-connection.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { remade } from '../native/native-error.js';
@@ -17,7 +15,7 @@ export interface CommandsOwner {
   emit(event: string, ...args: unknown[]): boolean;
 }
 
-/** Milliseconds for which a close waits for a server that answers nothing, though it keeps the connection. */
+/** Milliseconds for which a close waits for a server that keeps the connection and answers nothing. */
 const PATIENCE_MS = 2_000;
 
 // Taken at load, so that a user's fake timers do not hold up a close.

@@ -1,6 +1,6 @@
 /**
- * Rows of jobs' logs. Those of one tick travel to the engine together, in the order of the calls: a round trip and a promise of the engine's
- * for each of them cost several times what the server does.
+ * Rows of jobs' logs. Those of one tick travel to the engine together, in the order of the calls: a round trip and a
+ * promise for each cost several times what the server does.
  */
 import { rejectedWith } from '../native/native-error.js';
 import type { NativeError, NativeQueue } from '../native/types.js';
@@ -19,7 +19,7 @@ interface Batch {
 
 export class LogRows {
   private batch: Batch | undefined;
-  /** The first batch is under way, which brings the script to a server that lacks it: those of later ticks wait, and do not overtake it. */
+  /** The first batch is under way, which may load the script: those of later ticks wait, and do not overtake it. */
   private isFirst = false;
   private isBegun = false;
 

@@ -1,4 +1,4 @@
-/** Told the number of failed tries to connect; what is not a number ends them. Spelled as ioredis spells it. */
+/** Gets the number of failed connection attempts; any answer but a number ends them. Named as in ioredis. */
 export type RetryStrategy = (times: number) => unknown;
 
 /** Milliseconds until the connection is asked for again, when no command keeps the engine trying. */

@@ -404,7 +404,7 @@ export class Job<
     if (extra.repeatJobKey !== undefined) this.repeatJobKey = extra.repeatJobKey;
   }
 
-  // ---- What the dispatcher records
+  // ---- How the job ended
 
   /** @internal The processor returned. As in BullMQ an empty value shows as undefined; what is stored is exact. */
   recordResult(value: ReturnType): void {
@@ -433,7 +433,7 @@ export class Job<
     return JSON.stringify(traces);
   }
 
-  /** @internal The failed try is in the queue. */
+  /** @internal The failed attempt is in the queue. */
   recordFailure(failure: FailureReply, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
     if (failure.isFinal) this.finishedOn = finishedOn || undefined;
@@ -607,7 +607,7 @@ export class Job<
   }
 
   /**
-   * Completes a job that was taken by hand.
+   * Completes a job that the user took, with `worker.getNextJob`.
    * @param token the one it was taken with; `0` is anybody's
    * @param fetchNext takes the next job in the same step, with the same token
    * @returns `[data, id, 0, 0]` of the next job, which `worker.nextJobFromJobData` makes a job of; `[null, 0, 0, due]`
@@ -618,7 +618,7 @@ export class Job<
   }
 
   /**
-   * Ends a try of a job that was taken by hand: the job is tried again, or fails for good.
+   * Ends an attempt of a job that the user took: the job is tried again, or fails for good.
    * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
    */
   moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {

@@ -1,6 +1,6 @@
 /**
- * Jobs that are taken and ended by hand, one a call, under a token of the user's own: the part that needs no worker.
- * A token holds each job it took for `lockDuration`, unless `extendLock` says otherwise.
+ * Jobs that users take and end themselves, one a call: the part that needs no worker. The user's token holds each of them for
+ * `lockDuration`, unless `extendLock` says otherwise.
  */
 import { asUnrecoverable } from '../native/native-error.js';
 import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
@@ -64,7 +64,7 @@ export async function completeManually(
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
   const stepped = await manualStep(queue, token, fetchNext, ended, now);
   job.recordCompletion(now);
-  tellEnd(queue, job, 'completed');
+  recordEnd(queue, job, 'completed');
   return nextTuple(stepped);
 }
 
@@ -80,20 +80,20 @@ export async function failManually(
   const policy: AttemptPolicy = { maxStartedAttempts, backoffStrategy: settings?.backoffStrategy };
   const failure = failureOf(job, error, policy);
   // A command of the user's next line comes behind this one: nothing is awaited without need.
-  const failed = failure instanceof Promise ? await failure : failure;
+  const failed = 'then' in failure ? await failure : failure;
   const now = Date.now();
   const stepped = await manualStep(queue, token, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
   const { failure: reply } = stepped;
   if (reply) {
     const { state, attemptsMade, delay } = reply;
     job.recordFailure({ attemptsMade, isFinal: state === 'failed', delay }, now);
-    tellEnd(queue, job, state === 'waiting' ? 'retried' : state);
+    recordEnd(queue, job, state === 'waiting' ? 'retried' : state);
   }
   if (reply?.state === 'waiting') return undefined;
   return reply?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
 }
 
-function tellEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
+function recordEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
   traceEnd(queue, job, became);
   recordJob(queue, job, became);
 }

@@ -1,6 +1,6 @@
 /**
- * Members of objects that a user has frozen or sealed, and which take none any more: a processor may do so with its job,
- * whose members are decoded when they are first read.
+ * Members of frozen or sealed objects, which take none any more: a processor may freeze its job, whose members are
+ * decoded when they are first read.
  */
 const members = new WeakMap<object, Record<symbol, unknown>>();
 

@@ -1,6 +1,4 @@
-/**
- * Loads the addon, once: nothing else does.
- */
+/** Loads the addon, once: nothing else does. */
 import { createRequire } from 'node:module';
 import type * as Native from '../../index.js';
 import { withOwnCalls } from './own-calls.js';

@@ -23,8 +23,8 @@ export function errorFromNative(native: NativeError): CodedError {
 }
 
 /**
- * The same error, made here: in this realm, and with the stack of this place. One of the addon has none, and one that several
- * callers meet has that of another place.
+ * The same error, made here, in this realm and with this stack. The addon's has none, and one that several callers share has
+ * that of another place.
  */
 export function remade(error: unknown): CodedError {
   const { message, code } = error as CodedError;

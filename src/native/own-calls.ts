@@ -1,8 +1,8 @@
 /**
  * Calls of the addon as JavaScript's own: what they throw is an Error that is made here, with the stack of whoever awaits the call.
  *
- * The addon makes its values in the realm of the process. Jest gives each test file a realm of its own, into which this package
- * is loaded, too: there, and there only, what the addon gives is copied, so that it is of the classes that the caller knows.
+ * The addon makes its values in the realm of the process. Jest loads this package into a realm of its own for each test file:
+ * there, and only there, values of the addon are copied, so that they are of the classes that the caller knows.
  */
 import { isPromise } from 'node:util/types';
 import { ownError, remade } from './native-error.js';

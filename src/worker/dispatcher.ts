@@ -39,7 +39,7 @@ export class Dispatcher {
   private readonly batches: FetchedBatch[] = [];
   /** Number of fetched jobs that have not started. */
   left = 0;
-  /** Slots whose job starts when it is followed. */
+  /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
   private accepting = true;
   stopped = false;
@@ -79,7 +79,7 @@ export class Dispatcher {
     this.startAll();
   }
 
-  /** Iterations of job schedulers are followed as soon as they are here, all in one call. */
+  /** Makes what follows iterations of job schedulers, as soon as they are here and in one call. */
   private follow(batch: FetchedBatch): void {
     const taken = batch.iterations();
     if (taken.length === 0) return;
@@ -116,7 +116,7 @@ export class Dispatcher {
     this.accepting = true;
   }
 
-  /** Forgets everything: no outcome is sent or told any more. */
+  /** Drops everything: sends no outcome and emits no event any more. */
   stop(): void {
     this.stopped = true;
     this.accepting = false;
@@ -169,7 +169,7 @@ export class Dispatcher {
     return false;
   }
 
-  /** Runs an iteration when it is followed. One that cannot be stays active, and is tried again when it has stalled. */
+  /** Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. */
   private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await batch.following;
@@ -236,7 +236,7 @@ export class Dispatcher {
         this.letGo(slot);
       } else {
         const failure = failureOf(job, error, this.options);
-        if (failure instanceof Promise) {
+        if ('then' in failure) {
           void this.failLater(slot, error, failure);
           return false;
         }
@@ -266,8 +266,8 @@ export class Dispatcher {
   }
 
   /**
-   * The job is no longer this worker's: its processor has moved it, or nobody can tell how it ended, because its strategy,
-   * its error or itself throws when it is looked at. Then it stays active, and is recovered as stalled, as in BullMQ 6.7.0.
+   * The worker lets go of the job: its processor has moved it, or its strategy, its error or the job itself throws when
+   * it is read. Then the job stays active until it counts as stalled, as in BullMQ 6.7.0.
    */
   private letGo(slot: Slot): void {
     if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
@@ -285,7 +285,7 @@ export class Dispatcher {
     }
   }
 
-  /** The outcome of a slot's job is noted: the slot takes the next job, or rests. True when it is to run a job now. */
+  /** Gives the slot its next job, or lets it rest. True when it is to run a job now. */
   private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
@@ -306,12 +306,12 @@ export class Dispatcher {
 
   // ---- Outcomes
 
-  /** Sends the outcomes noted so far, unless they have to wait for answers. */
+  /** Sends the outcomes that have gathered, unless they have to wait for answers. */
   flush(): void {
     this.sender.flush();
   }
 
-  /** The engine has stored the outcomes it was sent: tells the jobs and their listeners. */
+  /** The engine has stored outcomes: updates their jobs and emits their events. */
   acknowledge(message: WorkerMessage): void {
     if (this.stopped) return;
     // First of all, so that the engine works while listeners run.
@@ -319,13 +319,13 @@ export class Dispatcher {
     const rejected = message.rejected && rejectedByHandle(message.rejected);
     rejected?.forEach((error) => this.options.owner.emit('error', error));
     for (const { outcomes } of stored) {
-      this.tell(outcomes, message, rejected);
+      this.report(outcomes, message, rejected);
       this.sender.reuse(outcomes);
     }
     this.waiters.wake();
   }
 
-  private tell(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
+  private report(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
     const { jobs, handles, kinds, values } = sent;
     const failures = message.failures && new FailureReplies(message.failures);
     for (let i = 0; i < jobs.length; i++) {
@@ -338,14 +338,14 @@ export class Dispatcher {
       }
       const found = kinds[i] !== COMPLETED && failures?.find(handles[i]) ? failures : undefined;
       try {
-        this.tellEnd(job, kinds[i], values[i], found, message.finishedOn);
+        this.emitEnd(job, kinds[i], values[i], found, message.finishedOn);
       } catch (error) {
         this.options.owner.emit('error', error); // a job that was frozen, say: its end is stored
       }
     }
   }
 
-  private tellEnd(
+  private emitEnd(
     job: Job,
     kind: number,
     value: unknown,
@@ -364,7 +364,7 @@ export class Dispatcher {
     }
   }
 
-  /** A parent was not let complete, and is held on to: the attempt fails. */
+  /** The engine did not let a parent complete, which this worker still holds: the attempt fails. */
   private failRefused(job: Job, handle: number, refusal: Error): void {
     const slot = this.freeSlots.pop() ?? this.newSlot();
     this.running++;

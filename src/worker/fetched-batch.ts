@@ -14,7 +14,7 @@ const NO_EXTRA = -1;
 /** `layout`: the job is a child, of the first siblings; of the second ones with the number below, and so on. */
 const FIRST_SIBLINGS = -2;
 
-/** Jobs that became active together, as the engine tells of them. */
+/** Jobs that became active together, as the engine sends them. */
 export type Fetched = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
 
 const NO_EXTRAS: NativeBatch['extras'] = [];
@@ -35,17 +35,17 @@ export function batchOfOne(
   return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
-/** Jobs a worker was given and has not started yet. Each becomes an object only when it starts. */
+/** Fetched jobs that have not started. Each becomes an object only when it starts. */
 export class FetchedBatch {
   private taken = 0;
   /** Where the text of the next job begins. */
   private offset = 0;
   private name = '';
-  /** The text in which the next job lies, and how many of those that follow the first were begun. */
+  /** The text of the next job, and how many of the texts behind the first were begun. */
   private text: string;
   private begun = 0;
 
-  /** Its iterations of job schedulers are being followed. Those of `refused` could not be, and must not run. */
+  /** Settles when the next iterations of job schedulers are made. A job in `refused` got none, and must not run. */
   following: Promise<void> | undefined = undefined;
   refused: ReadonlyMap<string, Error> | undefined = undefined;
 
@@ -60,7 +60,7 @@ export class FetchedBatch {
     this.text = batch.text;
   }
 
-  /** The taking that brought these jobs. */
+  /** The claim of these jobs. */
   get claim(): number {
     return this.batch.claim;
   }

@@ -1,6 +1,5 @@
 /**
- * A worker's calls for those who run its jobs themselves: `getNextJob`, `processJob`, and what belongs to them.
- * Nothing is renewed by itself here.
+ * Jobs that users run themselves: `getNextJob`, `processJob` and what belongs to them. Only the user renews their locks.
  */
 import { extendLocks, manualStep } from '../job/manual-step.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
@@ -13,7 +12,7 @@ import type { TracedRuns } from '../telemetry/runs.js';
 import type { JobJson } from '../types/job-json.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 
-/** Longest wait before the queue is looked at again though nothing was heard, in milliseconds: a clock may jump. */
+/** Longest wait before the next look at the queue, in milliseconds: a clock may jump. */
 const LONGEST_WAIT_MS = 10_000;
 
 // Taken at load, so that a user's fake timers do not hold up jobs.
@@ -68,30 +67,30 @@ export class ManualJobs {
     while (!this.isStopped) {
       const { job, limited, nextDue } = await manualStep(owner, token, true);
       if (job) return await this.receive(job, token);
-      this.tellDrained();
+      this.emitDrained();
       const left = until === undefined ? 0 : until - clock();
       if (left <= 0 || limited > 0) return undefined;
       const untilDue = nextDue === undefined ? LONGEST_WAIT_MS : Math.max(1, nextDue - Date.now());
       if (!(await native.waitForJob(Math.min(left, untilDue, LONGEST_WAIT_MS)))) return undefined;
-      // It may have been this wait alone that heard of the job.
+      // Perhaps this wait alone heard of the job.
       if (this.isStopped && !owner.closing) await native.wakeAnother();
     }
     return undefined;
   }
 
   private receive(found: NativeJob, token: string): Promise<Job | undefined> {
-    return this.hand(this.options.JobClass.fromNative(this.options.owner, found), token);
+    return this.activate(this.options.JobClass.fromNative(this.options.owner, found), token);
   }
 
   /** A job of what `moveToCompleted` or `moveToFailed` gave. */
   async fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Promise<Job | undefined> {
-    if (jobData) return this.hand(this.options.JobClass.fromJSON(this.options.owner, jobData, jobId), token);
-    this.tellDrained();
+    if (jobData) return this.activate(this.options.JobClass.fromJSON(this.options.owner, jobData, jobId), token);
+    this.emitDrained();
     return undefined;
   }
 
-  /** Undefined for an iteration of a job scheduler that cannot be followed: it stays active. */
-  private async hand(job: Job, token: string): Promise<Job | undefined> {
+  /** Undefined for an iteration of a job scheduler whose next one cannot be made: it stays active. */
+  private async activate(job: Job, token: string): Promise<Job | undefined> {
     const { owner } = this.options;
     this.drained = false;
     job.token = token;
@@ -107,7 +106,7 @@ export class ManualJobs {
     return job;
   }
 
-  private tellDrained(): void {
+  private emitDrained(): void {
     if (this.drained) return;
     this.drained = true;
     this.options.owner.emit('drained');
@@ -134,7 +133,7 @@ export class ManualJobs {
     }
     try {
       const next = await job.moveToCompleted(value, token, mayFetch());
-      this.told(job, 'completed', value);
+      this.emitEnd(job, 'completed', value);
       return await this.afterEnd(next, token);
     } catch (error) {
       owner.emit('error', error);
@@ -152,7 +151,7 @@ export class ManualJobs {
       }
       if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
       const next = await job.moveToFailed(error as Error, token, mayFetch());
-      this.told(job, 'failed', error);
+      this.emitEnd(job, 'failed', error);
       return await this.afterEnd(next, token);
     } catch (failure) {
       owner.emit('error', failure);
@@ -160,7 +159,7 @@ export class ManualJobs {
     }
   }
 
-  private told(job: Job, became: 'completed' | 'failed', value: unknown): void {
+  private emitEnd(job: Job, became: 'completed' | 'failed', value: unknown): void {
     const { owner, runs } = this.options;
     if (runs) runs.told(job, became, value);
     else owner.emit(became, job, value, 'active');

@@ -82,7 +82,7 @@ export class OutcomeSender {
     }
   }
 
-  /** Sends the outcomes noted so far, unless they have to wait for answers. */
+  /** Sends the outcomes that have gathered, unless they have to wait for answers. */
   flush(): void {
     this.flushDue = false;
     if (this.jobs.stopped || !this.mayFlush) return;
@@ -108,7 +108,7 @@ export class OutcomeSender {
     return stored;
   }
 
-  /** Outcomes that were told may be used again. */
+  /** Keeps reported outcomes to be used again. */
   reuse(outcomes: Outcomes): void {
     outcomes.clear();
     if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);

@@ -19,8 +19,8 @@ const NO_TEXT = -1;
 const MOST_CHARACTERS = 2 ** 22;
 
 /**
- * Outcomes on their way to the engine, in one call: `NativeWorker.finish`. Beside what the engine is told it keeps, in
- * the order in which they ended, the jobs whose `completed` or `failed` event is due once that is stored.
+ * Outcomes on their way to the engine, in one call: `NativeWorker.finish`. It also keeps, in the order in which they ended,
+ * the jobs whose `completed` or `failed` event is due once the engine has stored them.
  */
 export class Outcomes {
   /** Jobs that ran, and for each its handle, COMPLETED or FAILED, and the result or the error. */
@@ -93,7 +93,7 @@ export class Outcomes {
     return this.failedTexts.push(text) - 1;
   }
 
-  /** Any other end, of which no event tells. */
+  /** Any other end, which emits no event. */
   add(outcome: NativeOutcome): void {
     (this.others ??= []).push(outcome);
   }
