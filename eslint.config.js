@@ -23,6 +23,14 @@ export default defineConfig(
     },
   },
   {
+    // What ships is read in parts. A file that has to be longer says why at its head.
+    files: ['src/**/*.ts'],
+    rules: {
+      'max-lines': ['error', 400],
+      'max-lines-per-function': ['error', 60],
+    },
+  },
+  {
     files: ['__test__/**/*.ts', 'bench/**/*.ts'],
     rules: {
       'no-restricted-syntax': [

@@ -66,8 +66,8 @@ export async function buildFacade() {
     await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/cjs`]);
     await writeCommonJs(path(staged, 'cjs'));
     await writeEsModule(path(staged, 'esm'));
-    // src/native.ts names the addon as ../index.cjs and its types as ../index.js, which are the package root's from
-    // src/. These two make the same names right from dist/cjs/.
+    // src/native/addon.ts names the addon as ../../index.cjs and its types as ../../index.js: from src/native/ these lie
+    // in the package's root. From dist/cjs/native/ the same names lead to these two.
     writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");
     cpSync(path('index.d.ts'), path(staged, 'index.d.ts'));
     // CommonJS, types included: those of an ES module would ask for TypeScript 5.3

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildAddon, buildFacade } from './build.mjs';
-import { checkImportCycles } from './import-cycles.mjs';
+import { checkLayers } from './layers.mjs';
 import { checkLuaGlobals } from './lua-globals.mjs';
 import { checkRustModules } from './rust-modules.mjs';
 import { setup } from './setup.mjs';
@@ -20,7 +20,7 @@ const CHECKS = [
   // the same programs, against BullMQ's types
   () => run('types of BullMQ (tsc)', 'tsc', ['-p', '__test__/types']),
   () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
-  checkImportCycles,
+  checkLayers,
   checkLuaGlobals,
   async () => checkRustModules(),
 ];

@@ -1,6 +1,13 @@
 /** ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`. */
-export type { Backend, BackendClient, BackendFactory, IRedisClient, RedisClient, RedisConnection } from './backend.js';
-export { Backoffs, type BuiltInStrategies } from './backoffs.js';
+export type {
+  Backend,
+  BackendClient,
+  BackendFactory,
+  IRedisClient,
+  RedisClient,
+  RedisConnection,
+} from './connection/backend.js';
+export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
@@ -8,20 +15,20 @@ export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
 export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
 export { WAITING_CHILDREN_ERROR, WaitingChildrenError } from './errors/waiting-children-error.js';
 export { WAITING_ERROR, WaitingError } from './errors/waiting-error.js';
-export { FlowProducer, type FlowProducerListener, type JobNode } from './flow-producer.js';
-export type { NodeOpts } from './flow-tree.js';
-export { Job } from './job.js';
-export { PRIORITY_LIMIT } from './job-options.js';
-export { JobScheduler } from './job-scheduler.js';
-export { delay } from './delay.js';
-export { Queue } from './queue.js';
-export { removeAllQueueData } from './remove-all-queue-data.js';
-export { QueueBase } from './queue-base.js';
-export { QueueEvents } from './queue-events.js';
-export { QueueEventsProducer } from './queue-events-producer.js';
-export { QueueGetters } from './queue-getters.js';
-export { defaultRepeatStrategy, getNextMillis } from './repeat.js';
-export { Worker } from './worker.js';
+export { FlowProducer, type FlowProducerListener } from './flow/flow-producer.js';
+export type { JobNode, NodeOpts } from './flow/flow-tree.js';
+export { Job } from './job/job.js';
+export { PRIORITY_LIMIT } from './add/job-options.js';
+export { JobScheduler } from './scheduler/job-scheduler.js';
+export { delay } from './worker/delay.js';
+export { Queue } from './queue/queue.js';
+export { removeAllQueueData } from './queue/remove-all-queue-data.js';
+export { QueueBase } from './queue/queue-base.js';
+export { QueueEvents } from './events/queue-events.js';
+export { QueueEventsProducer } from './events/queue-events-producer.js';
+export { QueueGetters } from './queue/queue-getters.js';
+export { defaultRepeatStrategy, getNextMillis } from './scheduler/next-run.js';
+export { Worker } from './worker/worker.js';
 
 export type * from './options/connection.js';
 export type * from './options/flow.js';
@@ -39,7 +46,7 @@ export type {
 } from './options/worker.js';
 
 export type { BackoffStrategy } from './types/backoff-strategy.js';
-export { ErrorCode } from './types/error-code.js';
+export { ErrorCode } from './errors/error-code.js';
 export type { IoredisListener } from './types/ioredis-listener.js';
 export type { JobJson, JobJsonSandbox } from './types/job-json.js';
 export type { JobProgress } from './types/job-progress.js';
@@ -54,15 +61,15 @@ export type {
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';
-export type { MinimalQueue } from './types/minimal-queue.js';
-export type { Parent, ParentKeys } from './types/parent.js';
-export type { Processor } from './types/processor.js';
-export type { QueueEventsListener } from './types/queue-events-listener.js';
-export type { QueueListener } from './types/queue-listener.js';
-export type { QueueMeta } from './types/queue-meta.js';
+export type { MinimalQueue } from './job/minimal-queue.js';
+export type { ParentKeys } from './types/parent.js';
+export type { Processor } from './worker/processor.js';
+export type { QueueEventsListener } from './events/queue-events-listener.js';
+export type { QueueListener } from './queue/queue-listener.js';
+export type { QueueMeta } from './queue/queue-meta.js';
 export type { RepeatStrategy } from './types/repeat-strategy.js';
-export type { SandboxedJob, SandboxedJobProcessor } from './types/sandboxed-job.js';
+export type { SandboxedJob, SandboxedJobProcessor } from './sandbox/sandboxed-job.js';
 export { MetricNames, TelemetryAttributes } from './telemetry/names.js';
 export { SpanKind } from './types/telemetry.js';
 export type * from './types/telemetry.js';
-export type { WorkerListener } from './types/worker-listener.js';
+export type { WorkerListener } from './worker/worker-listener.js';

@@ -1,6 +1,7 @@
 // What workers leave behind that are killed while children of flows end: every parent starts once, when all of its
 // children have ended, and knows what each of them returned.
-import { FlowProducer, type JobNode } from '../../src/flow-producer.js';
+import { FlowProducer } from '../../src/flow/flow-producer.js';
+import type { JobNode } from '../../src/flow/flow-tree.js';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BUILDS } from '../../src/no-addon.js';
+import { BUILDS } from '../../src/native/no-addon.js';
 import { Program } from '../support/program.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

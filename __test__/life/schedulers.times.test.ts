@@ -2,7 +2,7 @@
 import { CronExpressionParser } from 'cron-parser';
 import * as bullmq from 'bullmq';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { checkRepeat, defaultRepeatStrategy, getNextMillis, nextRun } from '../../src/repeat.js';
+import { checkRepeat, defaultRepeatStrategy, getNextMillis, nextRun } from '../../src/scheduler/next-run.js';
 import type { RepeatOptions } from '../../src/options/repeat.js';
 import { Random } from '../support/random.js';
 

@@ -1,6 +1,6 @@
 // Pins the arithmetic of backoff.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Backoffs } from '../../src/backoffs.js';
+import { Backoffs } from '../../src/options/backoffs.js';
 import type { BackoffOptions } from '../../src/options/job.js';
 import type { MinimalJob } from '../../src/types/minimal-job.js';
 

@@ -1,6 +1,6 @@
 // Pins how `connection` is read.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readConnection, type ConnectionUse } from '../../src/connection.js';
+import { readConnection, type ConnectionUse } from '../../src/connection/read-connection.js';
 import { NotSupportedError } from '../../src/errors/not-supported-error.js';
 import { drivers } from '../support/drivers.js';
 

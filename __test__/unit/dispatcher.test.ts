@@ -1,12 +1,13 @@
 // Pins how delivered jobs are run and their outcomes told, against an engine that is played by the test.
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import { Dispatcher, type DispatcherOptions, type DispatcherOwner } from '../../src/dispatcher.js';
+import { Dispatcher } from '../../src/worker/dispatcher.js';
+import type { DispatcherOptions, DispatcherOwner } from '../../src/worker/dispatcher-options.js';
 import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
-import { Job } from '../../src/job.js';
-import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native.js';
+import { Job } from '../../src/job/job.js';
+import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native/types.js';
 
 interface Flush {
   flush: number;

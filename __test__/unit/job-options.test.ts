@@ -1,6 +1,6 @@
 // Pins the checks of job options, their order, and their text.
 import { describe, expect, it } from 'vitest';
-import { normaliseOptions, OptionsChecker, optionsFromText } from '../../src/job-options.js';
+import { normaliseOptions, OptionsChecker, optionsFromText } from '../../src/add/job-options.js';
 import type { JobsOptions } from '../../src/options/job.js';
 
 const check = (opts: object, data = '{}') => new OptionsChecker().check('job', data, opts);

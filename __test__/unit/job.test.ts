@@ -1,9 +1,9 @@
 // Pins what a Job shows of what it holds.
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Job } from '../../src/job.js';
-import type { NativeJobExtra } from '../../src/native.js';
-import type { MinimalQueue } from '../../src/types/minimal-queue.js';
+import { Job } from '../../src/job/job.js';
+import type { NativeJobExtra } from '../../src/native/types.js';
+import type { MinimalQueue } from '../../src/job/minimal-queue.js';
 
 const queue = { name: 'q', qualifiedName: 'bull:q' } as MinimalQueue;
 

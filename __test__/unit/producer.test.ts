@@ -1,8 +1,8 @@
 // Pins how adds become batches: their layout, their order, and who is told what.
 import { describe, expect, it } from 'vitest';
 import { ConnectionClosedError } from '../../src/errors/connection-closed-error.js';
-import type { NativeAdded, NativeQueue } from '../../src/native.js';
-import { Encoder, Producer, type AddedJob } from '../../src/producer.js';
+import type { NativeAdded, NativeQueue } from '../../src/native/types.js';
+import { Encoder, Producer, type AddedJob } from '../../src/add/producer.js';
 
 interface Call {
   request: number;

@@ -1,6 +1,6 @@
 // Pins who decides that a connection will not come.
 import { describe, expect, it, vi } from 'vitest';
-import { Readiness } from '../../src/readiness.js';
+import { Readiness } from '../../src/connection/readiness.js';
 
 const refused = new Error('connect ECONNREFUSED');
 

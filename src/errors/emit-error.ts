@@ -13,6 +13,14 @@ export function emitError(emit: (error: unknown) => boolean, error: unknown): bo
   }
 }
 
+/** Emits the error of a promise that nobody awaits. */
+export function forwardRejection(
+  emitter: { emit(event: 'error', error: Error): unknown },
+  call: Promise<unknown>,
+): void {
+  call.catch((error) => emitter.emit('error', error as Error));
+}
+
 function print(error: unknown): void {
   try {
     console.error(error);

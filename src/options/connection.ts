@@ -9,7 +9,7 @@ export interface BaseOptions {
 }
 
 /**
- * Connection options, spelled as ioredis spells them. `src/connection.ts` lists which have an effect.
+ * Connection options, spelled as ioredis spells them. `src/connection/known-options.ts` lists which have an effect.
  * Source: BullMQ 6.7.0 `RedisOptions`.
  */
 export interface RedisOptions extends BaseOptions {

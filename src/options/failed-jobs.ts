@@ -1,4 +1,4 @@
-import type { NativePick } from '../native.js';
+import type { NativePick } from '../native/types.js';
 
 /**
  * Which failed jobs a call is about: those that everything given here is true of. An extension: BullMQ has nothing like it.

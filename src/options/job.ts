@@ -44,6 +44,20 @@ export interface ParentOptions {
   queue: string;
 }
 
+/** Describes the parent of a job. */
+export interface Parent<T> {
+  /** Name of the parent job. */
+  name: string;
+  /** Prefix of the parent's queue. */
+  prefix?: string;
+  /** Name of the parent's queue. */
+  queue?: string;
+  /** Data of the parent job. */
+  data?: T;
+  /** Options of the parent job. */
+  opts?: JobsOptions;
+}
+
 /** Options a queue can set for all its jobs (`defaultJobOptions`). Source: BullMQ 6.7.0 `DefaultJobOptions`. */
 export interface DefaultJobOptions {
   /**

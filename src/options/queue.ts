@@ -1,7 +1,7 @@
+import type { RepeatStrategy } from '../types/repeat-strategy.js';
 import type { Telemetry } from '../types/telemetry.js';
 import type { ConnectionOptions } from './connection.js';
 import type { DefaultJobOptions } from './job.js';
-import type { AdvancedRepeatOptions } from './repeat.js';
 
 /** Options of every class that talks to a queue. Source: BullMQ 6.7.0 `QueueBaseOptions`. */
 export interface QueueBaseOptions<ConnectionOptionsType = ConnectionOptions> {
@@ -33,6 +33,20 @@ export interface KeyPrefixOptions {
 
 /** @deprecated Use KeyPrefixOptions. */
 export type RedisKeyPrefixOptions = KeyPrefixOptions;
+
+/** Settings of job schedulers. */
+export interface AdvancedRepeatOptions {
+  /** Computes the next run of custom patterns. */
+  repeatStrategy?: RepeatStrategy;
+  /** Has no effect. */
+  repeatKeyHashAlgorithm?: string;
+}
+
+/** Options of what makes jobs repeat. */
+export interface RepeatBaseOptions<ConnectionOptionsType = ConnectionOptions>
+  extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
+  settings?: AdvancedRepeatOptions;
+}
 
 /** Options of `Queue`. Source: BullMQ 6.7.0 `QueueOptions`. */
 export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>

@@ -1,7 +1,3 @@
-import type { RepeatStrategy } from '../types/repeat-strategy.js';
-import type { ConnectionOptions } from './connection.js';
-import type { KeyPrefixOptions, QueueBaseOptions } from './queue.js';
-
 /** When a job scheduler runs. Source: BullMQ 6.7.0 `RepeatOptions`. */
 export interface RepeatOptions {
   /** No run after this date. */
@@ -26,20 +22,6 @@ export interface RepeatOptions {
   jobId?: string;
   /** IANA time zone of `pattern`. */
   tz?: string;
-}
-
-/** Settings of job schedulers. */
-export interface AdvancedRepeatOptions {
-  /** Computes the next run of custom patterns. */
-  repeatStrategy?: RepeatStrategy;
-  /** Has no effect. */
-  repeatKeyHashAlgorithm?: string;
-}
-
-/** Options of what makes jobs repeat. */
-export interface RepeatBaseOptions<ConnectionOptionsType = ConnectionOptions>
-  extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
-  settings?: AdvancedRepeatOptions;
 }
 
 /** A repetition as it is stored. */

@@ -3,8 +3,7 @@ import type { WorkerOptions as WorkerThreadsOptions } from 'node:worker_threads'
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { ConnectionOptions } from './connection.js';
 import type { KeepJobs } from './job.js';
-import type { KeyPrefixOptions, QueueBaseOptions } from './queue.js';
-import type { AdvancedRepeatOptions } from './repeat.js';
+import type { AdvancedRepeatOptions, KeyPrefixOptions, QueueBaseOptions } from './queue.js';
 
 /** At most `max` activations in `duration` milliseconds, over all workers of the queue. */
 export interface RateLimiterOptions {

@@ -3,11 +3,11 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
-import type { Job } from '../job.js';
+import type { Job } from '../job/job.js';
 import type { SandboxedOptions } from '../options/worker.js';
 import type { ToChild, ToParent } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
-import { withExtension } from './sandbox.js';
+import { withExtension } from './processor-file.js';
 
 /** Milliseconds a child is given to end its job when it is to leave. */
 const GRACE_MS = 30_000;

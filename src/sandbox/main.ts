@@ -5,7 +5,7 @@
 import { isMainThread, parentPort } from 'node:worker_threads';
 import { ASKED, TOLD, type Asked, type ToChild, type ToParent, type Told } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
-import type { SandboxedJob } from '../types/sandboxed-job.js';
+import type { SandboxedJob } from './sandboxed-job.js';
 import type { JobJsonSandbox } from '../types/job-json.js';
 
 /** Milliseconds to wait for an answer. As in BullMQ, tests wait for less. */

@@ -1,22 +1,37 @@
-import type { Job } from '../job.js';
-import type { MinimalQueue } from '../types/minimal-queue.js';
+import type { JobsOptions } from '../options/job.js';
 import { SpanKind, type Attributes, type Telemetry } from '../types/telemetry.js';
 import { recordJob } from './job-metrics.js';
 import { TelemetryAttributes } from './names.js';
 import { openSpan, traceEnd, type JobEnd, type OpenSpan, type Traced } from './trace.js';
 
+/** The worker, which emits the ends of its jobs. */
+interface TracedWorker extends Traced {
+  emit(event: string, ...args: unknown[]): boolean;
+}
+
+/** What is told of a job. */
+interface TracedJob {
+  readonly id?: string;
+  readonly name: string;
+  readonly opts: JobsOptions;
+  readonly attemptsMade: number;
+  readonly failedReason: string;
+  readonly processedOn?: number;
+  readonly finishedOn?: number;
+}
+
 /** Spans and figures of the jobs a worker runs: `process` from the start until its end is stored, and that end. */
 export class TracedRuns {
-  private readonly open = new WeakMap<Job, OpenSpan>();
+  private readonly open = new WeakMap<TracedJob, OpenSpan>();
 
   constructor(
-    private readonly worker: Traced & Pick<MinimalQueue, 'emit'>,
+    private readonly worker: TracedWorker,
     private readonly telemetry: Telemetry,
     private readonly attributes: Attributes,
   ) {}
 
   /** Runs the job's processor in the context of its span. */
-  run<T>(job: Job, process: () => T): T {
+  run<T>(job: TracedJob, process: () => T): T {
     const metadata = job.opts.telemetry?.metadata;
     const opened = openSpan(this.worker, this.telemetry, SpanKind.CONSUMER, 'process', this.worker.name, metadata);
     this.open.set(job, opened);
@@ -29,7 +44,7 @@ export class TracedRuns {
   }
 
   /** The engine has stored the job's end: `completed` or `failed` is emitted in the context of its span, which ends then. */
-  stored(job: Job, became: JobEnd, value: unknown): void {
+  stored(job: TracedJob, became: JobEnd, value: unknown): void {
     recordJob(this.worker, job, became);
     this.within(job, () => {
       traceEnd(this.worker, job, became);
@@ -39,17 +54,17 @@ export class TracedRuns {
   }
 
   /** As {@link stored}, of a job whose `moveToCompleted` or `moveToFailed` has had a span of its own. */
-  told(job: Job, became: JobEnd, value: unknown): void {
+  told(job: TracedJob, became: JobEnd, value: unknown): void {
     this.within(job, () => this.tell(job, became, value));
     this.end(job);
   }
 
-  private within(job: Job, tell: () => void): void {
+  private within(job: TracedJob, tell: () => void): void {
     const { contextManager } = this.telemetry;
     contextManager.with(this.open.get(job)?.context ?? contextManager.active(), tell);
   }
 
-  private tell(job: Job, became: JobEnd, value: unknown): void {
+  private tell(job: TracedJob, became: JobEnd, value: unknown): void {
     this.worker.emit(became === 'completed' ? 'completed' : 'failed', job, value, 'active');
     const span = this.open.get(job)?.span;
     if (became === 'completed') {
@@ -61,19 +76,33 @@ export class TracedRuns {
   }
 
   /** The engine refused the job's end. */
-  refused(job: Job, error: Error): void {
+  refused(job: TracedJob, error: Error): void {
     this.open.get(job)?.span.recordException(error);
     this.end(job);
   }
 
   /** The job went back in line because of a rate limit. */
-  limited(job: Job): void {
+  limited(job: TracedJob): void {
     this.end(job);
     recordJob(this.worker, job, 'waiting');
   }
 
+  /** Jobs of lost workers are back in line. */
+  stalled(ids: string[]): void {
+    const { span } = openSpan(
+      this.worker,
+      this.telemetry,
+      SpanKind.INTERNAL,
+      'moveStalledJobsToWait',
+      this.worker.name,
+    );
+    span.setAttributes({ ...this.attributes, [TelemetryAttributes.WorkerStalledJobs]: ids });
+    for (const id of ids) span.addEvent('job stalled', { [TelemetryAttributes.JobId]: id });
+    span.end();
+  }
+
   /** The run is over, and nothing more is told of it. */
-  end(job: Job): void {
+  end(job: TracedJob): void {
     const opened = this.open.get(job);
     if (!opened) return;
     this.open.delete(job);

@@ -1,0 +1,210 @@
+/**
+ * The name and options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
+ */
+import { Backoffs } from '../options/backoffs.js';
+import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
+
+/** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
+export const PRIORITY_LIMIT = 2 ** 21 - 1;
+
+/** Option text of a job without options. */
+export const NO_OPTIONS = '{}';
+
+/** Of these, a job takes at most one; the order is that of BullMQ's error text. */
+const FAILURE_OPTIONS = [
+  'removeDependencyOnFailure',
+  'failParentOnFailure',
+  'continueParentOnFailure',
+  'ignoreDependencyOnFailure',
+] as const;
+
+/** Short names under which BullMQ stores some options, understood when options are read back. */
+const LONG_NAMES: Record<string, keyof JobsOptions> = {
+  de: 'deduplication',
+  fpof: 'failParentOnFailure',
+  cpof: 'continueParentOnFailure',
+  idof: 'ignoreDependencyOnFailure',
+  rdof: 'removeDependencyOnFailure',
+  kl: 'keepLogs',
+};
+
+/**
+ * The name of a job, as a text.
+ * @throws TypeError for what is neither a text nor a number
+ */
+export function checkName<N extends string>(name: N): N {
+  if (typeof name === 'string') return name;
+  if (typeof name === 'number') return String(name) as N;
+  throw new TypeError('Job name must be a string');
+}
+
+/** A job's `opts`: what was given, `attempts` (0 unless given) and `backoff` as an object. Always a fresh object. */
+export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOptions {
+  const normalised: JobsOptions = { attempts: 0, ...opts };
+  normalised.backoff = Backoffs.normalize(normalised.backoff);
+  return normalised;
+}
+
+/** Options that may be added: normalised (and shared between jobs, so not to be changed), and as text. */
+export interface CheckedOptions {
+  readonly opts: JobsOptions;
+  readonly text: string;
+}
+
+/** Enough for the priorities, say, of a program's jobs; options that are never seen again must not fill the memory. */
+const MOST_KNOWN = 64;
+
+/** Checks the options of jobs to be added. Programs add many jobs with equal options: those are checked once. */
+export class OptionsChecker {
+  private readonly known = new Map<string, CheckedOptions>();
+
+  /**
+   * @param data the JSON text of the job's data
+   * @param parent of a job of a flow, which its options do not name
+   * @throws Error with BullMQ's text for the first of its rules that fails, in its order; then RangeError for a number
+   * that is not finite
+   */
+  check(name: string, data: string, given: JobsOptions, parent = given.parent): CheckedOptions {
+    if (isDelayAlone(given)) return delayAlone(given.delay);
+    const key = keyOf(given);
+    const known = key === undefined ? undefined : this.known.get(key);
+    if (known && !(parent && known.opts.deduplication)) {
+      checkSize(name, data, known.opts);
+      return known;
+    }
+    const opts = normaliseOptions(given);
+    checkSize(name, data, opts);
+    checkOptions(opts, parent);
+    const checked = { opts, text: optionsText(opts) };
+    if (key !== undefined) {
+      if (this.known.size === MOST_KNOWN) this.known.clear();
+      this.known.set(key, checked);
+    }
+    return checked;
+  }
+}
+
+/** Whether a job is told nothing but its delay, which is often different for each job. */
+function isDelayAlone(given: JobsOptions): given is { delay: number } {
+  for (const key in given) if (key !== 'delay') return false;
+  return Number.isSafeInteger(given.delay) && (given.delay as number) > 0;
+}
+
+function delayAlone(delay: number): CheckedOptions {
+  return { opts: { attempts: 0, delay, backoff: undefined }, text: `{"delay":${delay}}` };
+}
+
+/** A text by which equal options are told; undefined where JSON does not tell all (`undefined`, NaN and the like). */
+function keyOf(given: JobsOptions): string | undefined {
+  for (const key in given) if (given[key as keyof JobsOptions] === undefined) return undefined;
+  const text = JSON.stringify(given);
+  return text.includes('null') ? undefined : text;
+}
+
+/** The first of BullMQ's rules, and the only one that looks at the data. */
+function checkSize(name: string, data: string, { sizeLimit }: JobsOptions): void {
+  if (sizeLimit && Buffer.byteLength(data) > sizeLimit) {
+    throw new Error(`The size of job ${name} exceeds the limit ${sizeLimit} bytes`);
+  }
+}
+
+function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): void {
+  const failureOptions = FAILURE_OPTIONS.filter((key) => opts[key]);
+  if (failureOptions.length > 1) {
+    throw new Error(`The following options cannot be used together: ${failureOptions.join(', ')}`);
+  }
+  if (opts.jobId === null) throw new TypeError('jobId must be a string');
+  if (opts.jobId) checkJobId(opts.jobId);
+  if (opts.priority) checkPriority(opts.priority);
+  if (opts.deduplication) {
+    if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
+    if (parent) throw new Error('Deduplication and parent options cannot be used together');
+    checkDeduplication(opts.deduplication);
+  }
+  if (Object.hasOwn(opts, 'debounce')) {
+    throw new Error('Debounce option has been removed. Use deduplication option instead');
+  }
+  const { backoff } = opts;
+  if (typeof backoff === 'object' && backoff.jitter && (backoff.jitter < 0 || backoff.jitter > 1)) {
+    throw new Error('Jitter should be between 0 and 1');
+  }
+  checkNumbers(opts as Record<string, unknown>);
+}
+
+/** As in BullMQ negative priorities pass: they come before the others. */
+export function checkPriority(priority: number): void {
+  if (Math.trunc(priority) !== priority) throw new Error('Priority should not be float');
+  if (priority > PRIORITY_LIMIT || priority === -Infinity)
+    throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
+}
+
+/** Largest number of log rows that the engine is told to keep. */
+const MOST_LOGS = 2 ** 32 - 1;
+
+/** Number of log rows to keep; 0 for all. BullMQ leaves this to its scripts, which fail on it. */
+export function checkKeepLogs(keepLogs: number | undefined): number {
+  const rows = keepLogs ? Number(keepLogs) : 0;
+  if (!Number.isInteger(rows) || rows < 0) throw new RangeError('keepLogs must be a whole number of at least 0');
+  return Math.min(rows, MOST_LOGS);
+}
+
+/** Ids that look like generated ones, or like keys, are refused; ids of three parts are those of job schedulers. */
+function checkJobId(jobId: string): void {
+  if (`${parseInt(jobId, 10)}` === jobId) throw new Error('Custom Id cannot be integers');
+  if (jobId.includes(':') && jobId.split(':').length !== 3) throw new Error('Custom Id cannot contain :');
+}
+
+/** BullMQ leaves these to its scripts, which fail on them. */
+function checkDeduplication({ id, ttl }: DeduplicationOptions): void {
+  if (typeof id !== 'string' && typeof id !== 'number') throw new TypeError('Deduplication id must be a string');
+  if (ttl !== undefined && ttl !== null && !Number.isInteger(ttl)) {
+    throw new RangeError('The job option deduplication.ttl must be a whole number of milliseconds');
+  }
+}
+
+/** Options that are a number, or a text that is one. */
+const NUMBERS = new Set(['timestamp', 'delay', 'attempts']);
+
+/** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. So would a Date. */
+export function checkNumbers(options: Record<string, unknown>, path = ''): void {
+  for (const key in options) {
+    const value = options[key];
+    if (path === '' && NUMBERS.has(key) && value !== undefined && value !== null) {
+      const isNumber = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '');
+      if (!isNumber || !Number.isFinite(Number(value))) {
+        throw new RangeError(`The job option ${key} must be a finite number`);
+      }
+    }
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new RangeError(`The job option ${path}${key} must be a finite number`);
+    }
+    if (path === '' && typeof value === 'object' && value !== null) {
+      checkNumbers(value as Record<string, unknown>, `${key}.`);
+    }
+  }
+}
+
+/** Text of normalised options for the engine. Defaults are left out, so that most jobs share one text. */
+export function optionsText(opts: JobsOptions): string {
+  // Undefined rather than deleted: both keep a key out of the text, and a deleted one makes the object slow.
+  const stored: JobsOptions = { ...opts, attempts: opts.attempts || undefined, jobId: opts.jobId || undefined };
+  // Who the parent is stands beside the options: it may change, and children of many parents share one text.
+  stored.parent = undefined;
+  // BullMQ takes numbers written as strings; the engine takes numbers.
+  for (const key of ['delay', 'timestamp', 'attempts'] as const) {
+    if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
+  }
+  return JSON.stringify(stored);
+}
+
+/** Options read back from text, BullMQ's short names included. */
+export function optionsFromText(text: string | undefined): JobsOptions {
+  const raw = JSON.parse(text || NO_OPTIONS) as Record<string, unknown>;
+  const opts: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(raw)) {
+    if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
+    else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
+    else opts[Object.hasOwn(LONG_NAMES, key) ? LONG_NAMES[key] : key] = value;
+  }
+  return opts;
+}

@@ -1,0 +1,188 @@
+/** The connection of one `Queue`, or of a worker's jobs, for all commands outside the worker's loop. */
+import type { Connection } from './read-connection.js';
+import { ConnectionClosedError } from '../errors/connection-closed-error.js';
+import { remade } from '../native/native-error.js';
+import { LogRows } from './log-rows.js';
+import { native } from '../native/addon.js';
+import type { NativeAddedFlows, NativeFlows, NativeQueue, NativeQueueOptions, QueueMessage } from '../native/types.js';
+import { Producer } from '../add/producer.js';
+import { Readiness } from './readiness.js';
+import { reportConnection } from './report-connection.js';
+
+/** An object whose connection this is: it emits what the connection reports. */
+export interface CommandsOwner {
+  readonly closing: Promise<void> | undefined;
+  emit(event: string, ...args: unknown[]): boolean;
+}
+
+/** Milliseconds for which a close waits for a server that keeps the connection and answers nothing. */
+const PATIENCE_MS = 2_000;
+
+// Taken at load, so that a user's fake timers do not hold up a close.
+const { setInterval, clearInterval } = globalThis;
+
+/** Watches whether any of the commands under way is answered. */
+class Silence {
+  /** Resolves when none was for that long. */
+  readonly fell: Promise<false>;
+  private timer: NodeJS.Timeout | undefined = undefined;
+
+  constructor(unanswered: () => number) {
+    let before = unanswered();
+    this.fell = new Promise((resolve) => {
+      if (before === 0) return;
+      this.timer = setInterval(() => {
+        const now = unanswered();
+        if (now > 0 && now === before) resolve(false);
+        before = now;
+      }, PATIENCE_MS);
+    });
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+}
+
+export class Commands {
+  readonly producer = new Producer(() => this.usable());
+  /** Rows are added behind the jobs of the same tick. */
+  readonly logRows = new LogRows(() => {
+    this.producer.flush();
+    return this.usable();
+  });
+  private readonly readiness: Readiness;
+  private readonly owners: CommandsOwner[];
+  private opened: NativeQueue | undefined;
+  private addingFlows = 0;
+  /** Why no command is taken any more. */
+  private ended: Error | undefined;
+
+  constructor(
+    owner: CommandsOwner,
+    private readonly target: NativeQueueOptions,
+    private readonly connection: Connection,
+  ) {
+    this.owners = [owner];
+    this.readiness = new Readiness(
+      () => this.open().ready(),
+      connection.retryStrategy,
+      (error) => this.end(error),
+    );
+  }
+
+  /**
+   * The connection, opened at the first use. Adds and log rows of this tick are sent before the command about to be given, so
+   * commands take effect in the order of the calls.
+   * @throws ConnectionClosedError after `close()`; an Error with ioredis's text when the connection is down and
+   * commands are not to wait for it
+   */
+  get native(): NativeQueue {
+    this.producer.flush();
+    this.logRows.flush();
+    return this.usable();
+  }
+
+  /** Connects in the background, if that has not happened yet. */
+  open(): NativeQueue {
+    if (this.ended) throw remade(this.ended);
+    if (!this.opened) {
+      this.opened = new native.NativeQueue(
+        this.target,
+        (message) => this.receive(message),
+        (request, first) => this.producer.settleAdded(request, first),
+      );
+      this.ready().catch(() => {}); // a failed connection is reported by its `error`
+    }
+    return this.opened;
+  }
+
+  /** State of the connection, in ioredis's words. */
+  get status(): 'connecting' | 'ready' | 'end' {
+    if (this.ended) return 'end';
+    return this.readiness.isUp ? 'ready' : 'connecting';
+  }
+
+  /** Resolves when the connection is usable. */
+  ready(): Promise<void> {
+    return this.readiness.wait();
+  }
+
+  private usable(): NativeQueue {
+    const { failFast } = this.connection;
+    const opened = this.open();
+    if (failFast && !this.readiness.isUp && (failFast === 'always' || this.readiness.wasUp)) {
+      throw new Error("Stream isn't writeable and enableOfflineQueue options is false");
+    }
+    return opened;
+  }
+
+  private receive(message: QueueMessage): void {
+    if (message.added) this.producer.settle(message.added);
+    reportConnection(this, this.readiness, message, message.error);
+  }
+
+  /** Another object uses the connection from now on: it hears of it, too. */
+  share(owner: CommandsOwner): this {
+    this.owners.push(owner);
+    return this;
+  }
+
+  /** The promise of the `close()` of whoever closes it. */
+  get closing(): Promise<void> | undefined {
+    return this.owners.find(({ closing }) => closing !== undefined)?.closing;
+  }
+
+  /** Tells all who use the connection. */
+  emit(event: string, ...args: unknown[]): void {
+    for (const owner of this.owners) owner.emit(event, ...args);
+  }
+
+  /** Adds flows, to any queues. A close waits for them, as for every add. */
+  async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows> {
+    this.addingFlows++;
+    try {
+      return await this.native.addFlows(now, flows);
+    } finally {
+      this.addingFlows--;
+    }
+  }
+
+  /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
+  async close(): Promise<void> {
+    if (!this.ended) {
+      this.producer.flush();
+      this.logRows.flush();
+    }
+    this.ended ??= new ConnectionClosedError();
+    const silence = new Silence(() => this.unanswered);
+    const isClosed = await Promise.race([this.closeEngine().then(() => true), silence.fell]);
+    silence.stop();
+    this.readiness.stop();
+    if (!isClosed) this.opened?.disconnect();
+    this.producer.abandon(this.ended);
+  }
+
+  private async closeEngine(): Promise<void> {
+    // The engine waits for adds only once it has connected.
+    if (this.unanswered > 0) await this.readiness.news;
+    this.readiness.stop();
+    await this.opened?.close();
+  }
+
+  private get unanswered(): number {
+    return this.producer.unanswered + this.addingFlows;
+  }
+
+  /** Closes at once; commands under way reject. */
+  disconnect(): void {
+    this.end(new ConnectionClosedError());
+  }
+
+  private end(error: Error): void {
+    this.readiness.stop();
+    this.ended ??= error;
+    this.opened?.disconnect();
+    this.producer.abandon(error);
+  }
+}

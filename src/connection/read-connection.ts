@@ -1,0 +1,210 @@
+/**
+ * Reads `connection`, in every form users bring: ioredis-style options, also with `sentinels` or the `nodes` of a
+ * cluster, `{ url }`, a URL string, or an ioredis instance (whose options are read; the instance itself is neither used
+ * nor closed).
+ *
+ * An option either means the same as with ioredis, or it is refused or warned of with its name: none is dropped in
+ * silence. `known-options.ts` says which.
+ */
+import { checkConnectionOption } from './known-options.js';
+import { readDiscovery, speaksTls } from './discovery.js';
+import { NotSupportedError } from '../errors/not-supported-error.js';
+import type { NativeConnection, NativeQueueOptions, NativeTls } from '../native/types.js';
+import type { RetryStrategy } from './readiness.js';
+
+/** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */
+export type ConnectionUse = 'commands' | 'blocking';
+
+/** What `connection` says, for the engine and for the facade. */
+export interface Connection {
+  native: NativeConnection;
+  /** Says when to give up connecting; without it, never. */
+  retryStrategy: RetryStrategy | undefined;
+  /** Whether commands reject while the connection is down: never, once it was up, or always. */
+  failFast: false | 'once-up' | 'always';
+}
+
+type Fields = Record<string, unknown>;
+
+const TLS_TEXTS = ['ca', 'cert', 'key'] as const;
+
+/**
+ * What the user's `connection` says.
+ * @param failAtOnce `skipWaitingForReady`: without an offline queue, commands do not even wait for the first connection
+ * @throws Error with BullMQ's text for `keyPrefix` and for an instance with `maxRetriesPerRequest` on a blocking use;
+ * NotSupportedError naming an option or a kind of client that cannot be mapped.
+ */
+export function readConnection(connection: unknown, use: ConnectionUse, failAtOnce = false): Connection {
+  const fields = fieldsOf(connection, use);
+  if (fields.keyPrefix) {
+    throw new Error('BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.');
+  }
+  for (const [name, value] of Object.entries(fields)) checkConnectionOption(name, value);
+  const { retryStrategy, enableOfflineQueue } = fields;
+  return {
+    native: toNative(fields),
+    retryStrategy: typeof retryStrategy === 'function' ? (retryStrategy as RetryStrategy) : undefined,
+    failFast: enableOfflineQueue === false && (failAtOnce ? 'always' : 'once-up'),
+  };
+}
+
+/** What the engine needs to find a queue. The connection itself may ask to skip the check of the server's version. */
+export function targetOf(
+  name: string,
+  prefix: string,
+  { native }: Connection,
+  opts: { connection?: unknown; skipVersionCheck?: boolean | undefined },
+): NativeQueueOptions {
+  const asked = (opts.connection as Fields | null | undefined)?.skipVersionCheck === true;
+  return { name, prefix, connection: native, skipVersionCheck: Boolean(opts.skipVersionCheck) || asked };
+}
+
+function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
+  if (connection === undefined || connection === null) return {};
+  if (typeof connection === 'string') return fieldsOfUrl(connection);
+  if (typeof connection !== 'object') throw new TypeError('connection must be options, an ioredis client or a URL');
+  if (connection instanceof URL) return fieldsOfUrl(connection.href);
+
+  const given = connection as Fields;
+  if (isClient(given)) return fieldsOfClient(given, use);
+  if (use === 'blocking' && given.maxRetriesPerRequest) {
+    console.error(
+      'BullMQ: WARNING! Your redis options maxRetriesPerRequest must be null and will be overridden by BullMQ.',
+    );
+  }
+  if (given.redisOptions || given.nodes) return fieldsOfCluster(given.nodes, given);
+  const url = textOf(given, 'url');
+  if (!url) return given;
+  const fields = { ...given, ...fieldsOfUrl(url) };
+  // as with ioredis: the URL says that there is TLS, and the option how
+  return given.tls ? { ...fields, tls: given.tls } : fields;
+}
+
+/** A client is told from options by its methods: `options` objects have none of these. */
+function isClient(given: Fields): boolean {
+  return typeof given.connect === 'function' && typeof given.duplicate === 'function';
+}
+
+function fieldsOfClient(client: Fields, use: ConnectionUse): Fields {
+  const options = client.options;
+  const isIoredis = typeof client.defineCommand === 'function' && typeof options === 'object' && options !== null;
+  if (!isIoredis) throw new NotSupportedError('a client other than ioredis as connection');
+  const fields = client.isCluster ? fieldsOfCluster(client.startupNodes, options as Fields) : (options as Fields);
+  if (use === 'blocking' && fields.maxRetriesPerRequest) {
+    throw new Error('BullMQ: Your redis options maxRetriesPerRequest must be null.');
+  }
+  return fields;
+}
+
+/**
+ * Options of a cluster's connections and of the cluster itself. A node may bring its password, and whatever else, in
+ * its URL or beside its host: it then is that of all.
+ */
+function fieldsOfCluster(nodes: unknown, options: Fields): Fields {
+  const [first] = (Array.isArray(nodes) ? nodes : []) as unknown[];
+  if (first === undefined) throw new TypeError('connection.nodes names no node');
+  const ofFirst = typeof first === 'string' ? fieldsOfUrl(first) : typeof first === 'object' ? (first as Fields) : {};
+  const { redisOptions, clusterRetryStrategy = options.retryStrategy, ...ofCluster } = options;
+  return {
+    ...ofCluster,
+    ...(redisOptions as Fields | undefined),
+    ...ofFirst,
+    retryStrategy: clusterRetryStrategy,
+    nodes,
+  };
+}
+
+function fieldsOfUrl(text: string): Fields {
+  if (text.startsWith('/')) return { path: text };
+  let url: URL;
+  try {
+    url = new URL(text.includes('://') ? text : `redis://${text}`);
+  } catch (cause) {
+    // The text is not repeated: it may hold a password.
+    throw new TypeError('connection is not a valid URL', { cause });
+  }
+  if (url.protocol === 'unix:' || url.protocol === 'redis+unix:') return { path: decodeURIComponent(url.pathname) };
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+    throw new NotSupportedError(`the connection URL scheme "${url.protocol}"`);
+  }
+  const fields: Fields = Object.fromEntries(url.searchParams);
+  if (url.hostname) fields.host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (url.port) fields.port = url.port;
+  if (url.username) fields.username = decodeURIComponent(url.username);
+  if (url.password) fields.password = decodeURIComponent(url.password);
+  if (url.pathname.length > 1) fields.db = url.pathname.slice(1);
+  if (url.protocol === 'rediss:') fields.tls = true;
+  return fields;
+}
+
+function toNative(fields: Fields): NativeConnection {
+  const native: NativeConnection = {};
+  // With a path ioredis ignores host and port, which its own defaults fill in.
+  const path = textOf(fields, 'path');
+  if (path) native.path = path;
+  else {
+    const host = textOf(fields, 'host');
+    if (host) native.host = host;
+    const port = integer(fields, 'port', 1, 65_535);
+    if (port !== undefined) native.port = port;
+  }
+  for (const key of ['username', 'password', 'connectionName'] as const) {
+    const value = textOf(fields, key);
+    if (value) native[key] = value;
+  }
+  const db = integer(fields, 'db', 0, 2 ** 31 - 1);
+  if (db !== undefined) native.db = db;
+  const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
+  if (connectTimeout !== undefined) native.connectTimeout = connectTimeout;
+  if (speaksTls(fields)) native.tls = toNativeTls(fields.tls);
+  const discovery = readDiscovery(fields, toNativeTls);
+  if (discovery) native.discovery = discovery;
+  return native;
+}
+
+/** Text of an option, undefined when it is empty. Numbers are taken as text: a password may be written as one. */
+function textOf(fields: Fields, key: string): string | undefined {
+  const value = fields[key];
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value === 'string' || typeof value === 'number') return String(value);
+  if (key === 'url' && value instanceof URL) return value.href;
+  throw new TypeError(`connection.${key} must be a string`);
+}
+
+function integer(fields: Fields, key: string, min: number, max: number): number | undefined {
+  const value = fields[key];
+  if (value === undefined || value === null || value === '') return undefined;
+  const number = Number(value);
+  if (!Number.isInteger(number) || number < min || number > max) {
+    throw new RangeError(`connection.${key} must be an integer from ${min} to ${max}`);
+  }
+  return number;
+}
+
+function toNativeTls(tls: unknown): NativeTls {
+  if (tls === true) return {};
+  if (typeof tls !== 'object' || tls === null) throw new NotSupportedError('a named profile as connection.tls');
+  const native: NativeTls = {};
+  for (const [key, value] of Object.entries(tls)) {
+    if (value === undefined || value === null) continue;
+    if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
+    else if (key === 'servername') native.servername = serverName(value);
+    else if ((TLS_TEXTS as readonly string[]).includes(key))
+      native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
+    else throw new NotSupportedError(`the connection option "tls.${key}"`);
+  }
+  return native;
+}
+
+function serverName(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw new TypeError('connection.tls.servername must be a string');
+}
+
+/** PEM text of a certificate or key; several certificates follow one another. */
+function pem(key: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => pem(key, item)).join('\n');
+  if (typeof value === 'string') return value;
+  if (Buffer.isBuffer(value)) return value.toString('utf8');
+  throw new NotSupportedError(`a value that is neither text nor Buffer as connection.tls.${key}`);
+}

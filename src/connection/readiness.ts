@@ -1,0 +1,100 @@
+/** Gets the number of failed connection attempts; any answer but a number ends them. Named as in ioredis. */
+export type RetryStrategy = (times: number) => unknown;
+
+/** Milliseconds until the connection is asked for again, when no command keeps the engine trying. */
+const ASK_AGAIN_MS = 1000;
+
+// Taken at load, so that a user's fake timers do not hold up connections.
+const { setTimeout } = globalThis;
+
+/** Whether no waiting helps: the server is too old. */
+function isUnfit(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ERR_SERVER_TOO_OLD';
+}
+
+/**
+ * Whether a connection of the engine is usable. The engine connects, and connects again, on its own schedule; the
+ * user's `retryStrategy`, if there is one, only says when to give up.
+ */
+export class Readiness {
+  /** The connection is open, as far as is known. */
+  isUp = false;
+  /** The last that was heard of the connection is that it failed. */
+  isDown = false;
+  /** It was open at some time. */
+  wasUp = false;
+  /** Resolves when the connection is open, or has failed, for the first time. */
+  readonly news: Promise<void>;
+  private tell = (): void => {};
+  private failures = 0;
+  private waiting: Promise<void> | undefined = undefined;
+  private surrender: (error: Error) => void = () => {};
+  private stopWaiting: () => void = () => {};
+  private surrendered: Error | undefined = undefined;
+  private stopped = false;
+
+  /**
+   * @param ready resolves when the engine is connected; may reject after each failed try
+   * @param onSurrender called once, when `retryStrategy` gives up
+   */
+  constructor(
+    private readonly ready: () => Promise<void>,
+    private readonly retryStrategy: RetryStrategy | undefined,
+    private readonly onSurrender: (error: Error) => void = () => {},
+  ) {
+    this.news = new Promise((resolve) => (this.tell = resolve));
+  }
+
+  /** Resolves when the connection is open, or is being closed; rejects when `retryStrategy` has given up, or the server is
+   * too old. */
+  wait(): Promise<void> {
+    if (this.surrendered) return Promise.reject(this.surrendered);
+    if (this.stopped) return Promise.resolve();
+    return (this.waiting ??= this.keepAsking().finally(() => (this.waiting = undefined)));
+  }
+
+  private async keepAsking(): Promise<void> {
+    const end = new Promise<void>((resolve, reject) => ([this.stopWaiting, this.surrender] = [resolve, reject]));
+    for (;;) {
+      try {
+        await Promise.race([this.ready(), end]);
+        if (this.stopped) return;
+        this.failures = 0;
+        this.isUp = this.wasUp = true;
+        this.isDown = false;
+        this.tell();
+        return;
+      } catch (error) {
+        if (this.surrendered || isUnfit(error)) throw error;
+        if (this.stopped) return;
+        await Promise.race([end, new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS).unref())]);
+      }
+    }
+  }
+
+  /** A try to connect has failed. */
+  failed(error: Error): void {
+    this.isUp = false;
+    this.isDown = true;
+    this.tell();
+    if (!this.retryStrategy || this.surrendered) return;
+    if (typeof this.retryStrategy(++this.failures) === 'number') return;
+    this.surrendered = error;
+    this.surrender(error);
+    this.onSurrender(error);
+  }
+
+  /** The open connection broke: the engine connects again. */
+  lost(): void {
+    this.isUp = false;
+    this.isDown = true;
+    if (!this.stopped) this.wait().catch(() => {}); // whoever waits is told; here it only keeps `isUp` right
+  }
+
+  /** The connection is being closed: nobody waits for it any more. */
+  stop(): void {
+    this.isUp = false;
+    this.stopped = true;
+    this.stopWaiting();
+  }
+}

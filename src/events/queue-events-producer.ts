@@ -1,0 +1,49 @@
+import type { Backend, BackendFactory } from '../connection/backend.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import type { QueueEventsProducerOptions } from '../options/queue-events.js';
+import { QueueBase } from '../queue/queue-base.js';
+
+/** Number of events the log is trimmed to, about, unless the caller says otherwise. */
+const MAX_EVENTS = 1000;
+
+/**
+ * Adds events of the user's own to a queue's event log; `QueueEvents` tells them like any other.
+ * Source: BullMQ 6.7.0 `QueueEventsProducer`.
+ */
+export class QueueEventsProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends QueueBase<
+  B,
+  ConnectionOptionsType
+> {
+  /** @throws as `Queue` */
+  constructor(
+    name: string,
+    opts?: QueueEventsProducerOptions<ConnectionOptionsType>,
+    backendFactory?: BackendFactory<B>,
+  ) {
+    super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
+  }
+
+  /**
+   * Publishes an event.
+   * @param argsObj `eventName`, and the event's fields, which listeners get as texts; one with a `jobId` is also told as
+   * `<eventName>:<jobId>`
+   * @param maxEvents number of events the log is trimmed to, about
+   * @throws (rejects) TypeError for a field that is an object
+   */
+  async publishEvent<T extends { eventName: string }>(argsObj: T, maxEvents = MAX_EVENTS): Promise<void> {
+    const { eventName, ...given } = argsObj;
+    // As in BullMQ a field of this name is the event's name.
+    const { event = eventName, ...fields } = given as Record<string, unknown>;
+    const texts = Object.entries(fields).flatMap(([field, value]) => [field, toText(field, value)]);
+    await this.commands.native.publishEvent(Date.now(), toText('eventName', event), texts, maxEvents);
+  }
+}
+
+function toText(field: string, value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'object' && !(value instanceof Date) && !Buffer.isBuffer(value)) {
+    throw new TypeError(`The field "${field}" of an event must be a text or a number: use JSON.stringify`);
+  }
+  // eslint-disable-next-line @typescript-eslint/no-base-to-string -- what is left has a text of its own
+  return String(value);
+}

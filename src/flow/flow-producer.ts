@@ -1,0 +1,352 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
+import { Commands } from '../connection/commands.js';
+import { readConnection, targetOf, type Connection } from '../connection/read-connection.js';
+import { emitError } from '../errors/emit-error.js';
+import { errorFromNative } from '../native/native-error.js';
+import { FlowEncoder, type EncodedParent } from '../add/flow-encoder.js';
+import { childId } from '../job/child-id.js';
+import { FlowQueue } from './flow-queue.js';
+import { readTree, type JobNode, type NodeOpts } from './flow-tree.js';
+import { checkedJob } from '../job/create-jobs.js';
+import { Job } from '../job/job.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from '../options/flow.js';
+import type { JobsOptions, ParentOptions } from '../options/job.js';
+import type { FlowProducerOptions } from '../options/queue.js';
+import type { NativeAddedException, NativeQueueOptions } from '../native/types.js';
+import { TelemetryAttributes } from '../telemetry/names.js';
+import { FlowSpans, type NodeSpan } from '../telemetry/flow-spans.js';
+import { telemetryOf, trace } from '../telemetry/trace.js';
+import { SpanKind } from '../types/telemetry.js';
+
+/** Events of a {@link FlowProducer}. */
+export interface FlowProducerListener {
+  /** The connection failed. Only told when somebody listens. */
+  error: (error: Error) => void;
+  'ioredis:close': () => void;
+}
+
+/**
+ * Adds flows: trees of jobs in any queues, of which each starts when its children have ended.
+ * Source: BullMQ 6.7.0 `FlowProducer`.
+ */
+export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends EventEmitter {
+  opts: FlowProducerOptions<ConnectionOptionsType>;
+  /** The promise of `close()`, once it was called. */
+  closing: Promise<void> | undefined = undefined;
+  private readonly prefix: string;
+  private readonly connection: Connection;
+  private readonly commands: Commands;
+  private readonly queues = new Map<string, FlowQueue>();
+  private shownBackend: Backend | undefined;
+
+  /**
+   * @param backendFactory gives the backend of a queue, whose connection is then used
+   * @throws NotSupportedError for an option or a connection that is not supported yet
+   */
+  constructor(
+    opts: FlowProducerOptions<ConnectionOptionsType> = { connection: {} as ConnectionOptionsType },
+    backendFactory?: BackendFactory<B>,
+  ) {
+    super();
+    this.prefix = opts.prefix ?? 'bull';
+    this.opts = { ...opts };
+    this.shownBackend = backendOf(backendFactory, '', this.opts, false);
+    const shared = this.shownBackend?.parts;
+    this.connection = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
+    this.commands = shared?.commands.share(this) ?? this.commandsOf(this.prefix, '');
+    this.commands.open();
+  }
+
+  /** `<prefix>:<queue name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  toKey = (name: string, type: string): string => `${this.prefix}:${name}:${type}`;
+
+  /** The class of the jobs this object hands out; subclasses may bring their own. */
+  protected get Job(): typeof Job {
+    return Job;
+  }
+
+  /**
+   * Adds a flow: all of its jobs, or none. Parents wait until their children have ended, whatever their own delay and
+   * priority, which count then.
+   * @param opts.queuesOptions default options of the jobs of each queue
+   * @returns the jobs, with their ids; undefined when the producer is closed
+   * @throws (rejects) Error with BullMQ's text for options it refuses, before anything is sent; and with `code` -5 or -7
+   * when the root's parent is missing, or the root exists and has another parent
+   */
+  async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
+    if (this.closing) return undefined as unknown as JobNode;
+    checkDeduplication([flow]);
+    const traced = { name: flow.queueName, opts: this.opts };
+    return trace(traced, SpanKind.PRODUCER, 'addFlow', flow.queueName, async (span) => {
+      span?.setAttribute(TelemetryAttributes.FlowName, flow.name);
+      const [tree] = await this.addAll([flow], opts?.queuesOptions, (error) => {
+        throw error;
+      });
+      return tree;
+    });
+  }
+
+  /**
+   * Adds many flows in one step. A flow whose root is refused because of its parent is left out, and not reported.
+   * @returns as {@link add}
+   */
+  async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
+    if (this.closing) return undefined as unknown as JobNode[];
+    if (flows.length === 0) return [];
+    checkDeduplication(flows);
+    return trace({ name: '', opts: this.opts }, SpanKind.PRODUCER, 'addBulkFlows', '', (span) => {
+      span?.setAttributes({
+        [TelemetryAttributes.BulkCount]: flows.length,
+        [TelemetryAttributes.BulkNames]: flows.map(({ name }) => name).join(','),
+      });
+      return this.addAll(flows, undefined, () => {});
+    });
+  }
+
+  private async addAll(
+    flows: FlowJob[],
+    queuesOptions: FlowQueuesOpts | undefined,
+    refused: (error: Error) => void,
+  ): Promise<JobNode[]> {
+    const spans = this.opts.telemetry && new FlowSpans(this.opts.telemetry);
+    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, spans);
+    let trees: JobNode[];
+    try {
+      trees = encoding.addAll(flows);
+    } finally {
+      spans?.end();
+    }
+    const { exceptions, namedBy, named } = await this.commands.addFlows(encoding.now, encoding.encoder.take());
+    for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
+    nameChildren(encoding.unnamed, namedBy, named);
+    return trees;
+  }
+
+  /**
+   * A flow that was added, from any of its jobs down. Reads about `maxChildren` children of each kind of a job, in the
+   * order: completed, pending, failed, ignored; those that are gone stand as undefined. Two round trips a queue and level.
+   * @returns undefined when there is no such job, or the producer is closed
+   * @throws (rejects) RangeError for a `maxChildren` that is no whole number of at least 1
+   */
+  async getFlow(opts: NodeOpts): Promise<JobNode> {
+    if (this.closing) return undefined as unknown as JobNode;
+    const tree = await readTree(this.commands, opts.prefix ?? this.prefix, opts, (queue, job) => {
+      const at = queue.lastIndexOf(':');
+      return this.Job.fromNative(this.queueOf({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
+    });
+    return tree as JobNode;
+  }
+
+  private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {
+    if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
+    const key = `${prefix}:${queueName}`;
+    let queue = this.queues.get(key);
+    if (!queue) {
+      queue = new FlowQueue(this, prefix, String(queueName), () => this.commandsOf(prefix, queueName));
+      this.queues.set(key, queue);
+    }
+    return queue;
+  }
+
+  private commandsOf(prefix: string, name: string): Commands {
+    return new Commands(this, this.targetOf(prefix, name), this.connection);
+  }
+
+  private targetOf(prefix: string, name: string): NativeQueueOptions {
+    return targetOf(name, prefix, this.connection, this.opts);
+  }
+
+  /**
+   * Resolves when the connection is usable, and at `close()`.
+   * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
+   */
+  async waitUntilReady(): Promise<void> {
+    await this.commands.ready();
+  }
+
+  /** The connection, as far as tools on top of BullMQ ask for it. */
+  getBackend(): B {
+    const { commands, connection } = this;
+    return (this.shownBackend ??= new Backend({ commands, connection, target: this.targetOf(this.prefix, '') })) as B;
+  }
+
+  /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
+  close(): Promise<void> {
+    return (this.closing ??= this.closeAll());
+  }
+
+  private async closeAll(): Promise<void> {
+    await Promise.all([this.commands.close(), ...[...this.queues.values()].map((queue) => queue.close())]);
+  }
+
+  /** Drops the connection at once. */
+  disconnect(): Promise<void> {
+    this.commands.disconnect();
+    for (const queue of this.queues.values()) queue.disconnect();
+    return Promise.resolve();
+  }
+
+  // ---- Events
+
+  // As `QueueBase.emit`, but an error that nobody listens to is dropped.
+  override emit<U extends keyof FlowProducerListener>(event: U, ...args: Parameters<FlowProducerListener[U]>): boolean;
+  override emit(event: string, ...args: unknown[]): boolean {
+    if (event === 'error' && this.listenerCount('error') === 0) return false;
+    try {
+      return super.emit(event, ...args);
+    } catch (error) {
+      return emitError((thrown) => super.emit('error', thrown), error);
+    }
+  }
+
+  override on<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.on(event, listener);
+  }
+
+  override once<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.once(event, listener);
+  }
+
+  override off<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
+    return super.off(event, listener);
+  }
+}
+
+/** Makes and checks the jobs of flows, and writes them for the engine; nothing is sent before all are checked. */
+class Encoding {
+  readonly encoder = new FlowEncoder();
+  readonly now = Date.now();
+  /** Children whose ids the engine makes, in order. */
+  readonly unnamed: Job[] = [];
+  /** Jobs that were written, whose children were not. */
+  private readonly parents: {
+    node: FlowParentJob;
+    queue: FlowQueue;
+    index: number;
+    tree: JobNode;
+    span: NodeSpan | undefined;
+    mayBeRefused: boolean;
+  }[] = [];
+
+  constructor(
+    private readonly commands: Commands,
+    private readonly JobClass: typeof Job,
+    private readonly queueOf: (node: FlowJob | FlowJobNode) => FlowQueue,
+    private readonly queuesOptions: FlowQueuesOpts | undefined,
+    private readonly spans: FlowSpans | undefined,
+  ) {}
+
+  /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
+  addAll(flows: FlowJob[]): JobNode[] {
+    const trees = flows.map((flow) => {
+      const parent = flow.opts?.parent;
+      return this.add(flow, parent, parent, undefined, Boolean(parent));
+    });
+    while (this.parents.length > 0) {
+      for (const { node, queue, index, tree, span, mayBeRefused } of this.parents.splice(0)) {
+        const parent = { id: tree.job.id as string, queue: queue.qualifiedName };
+        tree.children = node.children.map((child) => this.add(child, parent, index, span, mayBeRefused));
+      }
+    }
+    return trees;
+  }
+
+  /**
+   * @param encoded where the parent is: among these jobs, or outside
+   * @param around the span of the parent
+   * @param mayBeRefused whether a parent of it, however far above, is outside
+   */
+  private add(
+    node: FlowJob | FlowJobNode,
+    parent: ParentOptions | undefined,
+    encoded: EncodedParent,
+    around: NodeSpan | undefined,
+    mayBeRefused: boolean,
+  ): JobNode {
+    const isPlain = typeof encoded === 'number' && !mayBeRefused && !this.spans && this.isPlain(node);
+    const id = isPlain ? undefined : node.opts?.jobId || randomUUID();
+    const span = this.spans?.start(node.queueName, node.name, id as string, around);
+    try {
+      return this.addNode(node, id, parent, encoded, span, mayBeRefused);
+    } catch (error) {
+      if (span) this.spans?.refuse(span, error);
+      throw error;
+    }
+  }
+
+  /** Whether the engine keeps the job, a child, with its like: such jobs are named when they are there. */
+  private isPlain({ queueName, opts, children }: FlowJob | FlowJobNode): boolean {
+    if (children?.length || opts?.jobId) return false;
+    const defaults = this.queuesOptions?.[queueName]?.defaultJobOptions;
+    return !(opts && needsRecord(opts)) && !(defaults && needsRecord(defaults));
+  }
+
+  private addNode(
+    node: FlowJob | FlowJobNode,
+    id: string | undefined,
+    parent: ParentOptions | undefined,
+    encoded: EncodedParent,
+    span: NodeSpan | undefined,
+    mayBeRefused: boolean,
+  ): JobNode {
+    const queue = this.queueOf(node);
+    const { parent: _, ...given } = {
+      ...this.queuesOptions?.[node.queueName]?.defaultJobOptions,
+      ...node.opts,
+    } as JobsOptions;
+    if (parent && given.deduplication?.keepLastIfActive) {
+      throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
+    }
+    // none, as in BullMQ; `add` refuses it
+    if (given.jobId === null) given.jobId = undefined;
+    const isGiven = Boolean(node.opts?.jobId);
+    const telemetry = telemetryOf(given, span?.metadata);
+    if (telemetry) given.telemetry = telemetry;
+    const { options } = this.commands.producer;
+    const { name } = node;
+    const made = checkedJob(this.JobClass, queue, options, name, node.data, given, parent, id, this.now);
+    const { job } = made;
+    if (id === undefined) this.unnamed.push(job);
+    const index = this.encoder.append(queue, encoded, id, isGiven, job.name, made.data, made.checked);
+    const tree: JobNode = { job };
+    if (node.children?.length) this.parents.push({ node, queue, index, tree, span, mayBeRefused });
+    return tree;
+  }
+}
+
+/** Options that give a job a place of its own in the queue. */
+function needsRecord({ delay, lifo, priority, deduplication }: JobsOptions): boolean {
+  return delay !== undefined || lifo !== undefined || priority !== undefined || deduplication !== undefined;
+}
+
+/** @param named the number of a first child, and how many follow one another, in turn */
+function nameChildren(jobs: Job[], namedBy: string, named: number[]): void {
+  let at = 0;
+  for (let i = 0; i < named.length; i += 2) {
+    for (let number = named[i], count = named[i + 1]; count > 0; count--) jobs[at++].id = childId(namedBy, number++);
+  }
+}
+
+function adoptException(
+  root: Job | undefined,
+  { id, error }: NativeAddedException,
+  refused: (error: Error) => void,
+): void {
+  if (!root) return;
+  if (error) refused(errorFromNative(error));
+  else root.id = id;
+}
+
+/** @throws Error for a job that would wait for children, and yield to another one */
+function checkDeduplication(nodes: readonly (FlowJob | FlowJobNode)[]): void {
+  for (const { opts, children } of nodes) {
+    if (!children?.length) continue;
+    if (opts && 'deduplication' in opts && opts.deduplication) {
+      throw new Error('Deduplication options cannot be used on flow nodes with children');
+    }
+    checkDeduplication(children);
+  }
+}

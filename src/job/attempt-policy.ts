@@ -1,0 +1,106 @@
+/**
+ * What becomes of an attempt: whether a job may start, and whether another attempt follows one that failed. The dispatcher and
+ * jobs that users run themselves go by the same rules.
+ */
+import { UnrecoverableError } from '../errors/unrecoverable-error.js';
+import { Backoffs, LONGEST_DELAY_MS, isEngineBackoff } from '../options/backoffs.js';
+import type { BackoffOptions } from '../options/job.js';
+import type { BackoffStrategy } from '../types/backoff-strategy.js';
+import type { MinimalJob } from '../types/minimal-job.js';
+
+/** What a worker's options say of attempts. */
+export interface AttemptPolicy {
+  readonly maxStartedAttempts: number | undefined;
+  readonly backoffStrategy: BackoffStrategy | undefined;
+}
+
+/** A job, as the policy sees it. */
+export interface AttemptedJob extends MinimalJob {
+  readonly attemptsStarted: number;
+  readonly deferredFailure: string;
+  readonly changedOpts: string | undefined;
+  recordError(reason: string | undefined, error: unknown): string;
+}
+
+/** What the engine is told of an attempt that failed. It decides whether there is another one. */
+export interface AttemptFailure {
+  /** The error's message. */
+  reason: string | undefined;
+  /** All stack traces of the job, JSON text. */
+  stacktrace: string;
+  /** No further attempts. */
+  unrecoverable: boolean;
+  /** The options with which the attempt ends, JSON text; undefined when the processor has not changed them. */
+  changedOpts: string | undefined;
+  /** Milliseconds that a strategy of the user's wants to wait; -1 for no further attempt. */
+  delay: number | undefined;
+}
+
+/** What became of a failed attempt, once it is stored. */
+export interface FailureReply {
+  readonly attemptsMade: number;
+  /** Whether the job failed for good. */
+  readonly isFinal: boolean;
+  /** Milliseconds before the next attempt; undefined when there is none, or no pause. */
+  readonly delay: number | undefined;
+}
+
+/** Why a job must not start, though a worker has it: it has stalled, or was started, too often. */
+export function reasonNotToRun(
+  job: Pick<AttemptedJob, 'deferredFailure' | 'attemptsStarted'>,
+  maxStartedAttempts: number | undefined,
+): UnrecoverableError | undefined {
+  if (job.deferredFailure) return new UnrecoverableError(job.deferredFailure);
+  if (maxStartedAttempts && job.attemptsStarted > maxStartedAttempts) {
+    return new UnrecoverableError('job started more than allowable limit');
+  }
+  return undefined;
+}
+
+/**
+ * Notes on the job why its attempt failed.
+ * @returns what the engine is told; a promise of it where a strategy of the user's is asked for the delay
+ * @throws what the error, or the job, throws when it is looked at
+ */
+export function failureOf(
+  job: AttemptedJob,
+  error: unknown,
+  policy: AttemptPolicy,
+): AttemptFailure | Promise<AttemptFailure> {
+  const { name, message } = Object(error) as Partial<Error>;
+  const reason = message === undefined || message === null ? undefined : String(message);
+  const failure: AttemptFailure = {
+    // first: what follows reads the options, and those that nobody has read are not compared
+    changedOpts: job.changedOpts,
+    reason,
+    stacktrace: job.recordError(reason, error),
+    unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
+    delay: undefined,
+  };
+  return needsStrategy(job, failure, policy) ? askStrategy(job, error, failure, policy) : failure;
+}
+
+/** Whether the job would be tried again, after a delay that the engine cannot compute. */
+function needsStrategy(job: AttemptedJob, { unrecoverable }: AttemptFailure, policy: AttemptPolicy): boolean {
+  const { attempts = 0, backoff } = job.opts;
+  const { maxStartedAttempts } = policy;
+  if (unrecoverable || !(job.attemptsMade + 1 < attempts)) return false;
+  if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
+  return Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions);
+}
+
+async function askStrategy(
+  job: AttemptedJob,
+  error: unknown,
+  failure: AttemptFailure,
+  { backoffStrategy }: AttemptPolicy,
+): Promise<AttemptFailure> {
+  const backoff = job.opts.backoff as BackoffOptions;
+  const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, backoffStrategy);
+  // As in BullMQ a text is a number, too, and what is empty, NaN included, is no delay.
+  const ms = delay ? Number(delay) : 0;
+  if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);
+  // Only -1 has a meaning of its own: no further attempt. What else lies in the past is due.
+  failure.delay = Math.min(ms, LONGEST_DELAY_MS);
+  return failure;
+}

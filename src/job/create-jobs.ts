@@ -1,0 +1,152 @@
+/** Jobs that are made to be added: each is checked and its texts are written before any is sent. */
+import { FlowEncoder } from '../add/flow-encoder.js';
+import {
+  NO_OPTIONS,
+  checkName,
+  normaliseOptions,
+  type CheckedOptions,
+  type OptionsChecker,
+} from '../add/job-options.js';
+import type { AddedJob } from '../add/producer.js';
+import { rejectWith } from '../errors/reject-with.js';
+import { errorFromNative } from '../native/native-error.js';
+import type { BulkJobOptions, JobsOptions, ParentOptions } from '../options/job.js';
+import type { MinimalQueue } from './minimal-queue.js';
+
+/** Options of a job that was given none. Passed to the constructor it means: the caller fills in the fields. */
+export const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
+
+interface NewJob extends AddedJob {
+  timestamp: number;
+  adoptOptions(opts: JobsOptions, now: number): void;
+}
+
+/** The class of the jobs. */
+type JobClass<J> = new (queue: MinimalQueue, name: never, data: never, opts: JobsOptions, id?: string) => J;
+
+/** A job that is checked and not added. */
+export interface CheckedJob<J> {
+  job: J;
+  /** The JSON text of its data. */
+  data: string;
+  checked: CheckedOptions;
+}
+
+/** Source: BullMQ 6.7.0 `Job.create`. */
+export function createJob<J extends NewJob>(
+  Job: JobClass<J>,
+  queue: MinimalQueue,
+  name: string,
+  data: unknown,
+  opts: JobsOptions | undefined,
+): Promise<J> {
+  try {
+    const { producer } = queue.commands;
+    const job = new Job(queue, checkName(name) as never, data as never, BLANK);
+    const text = encodeData(data);
+    const now = Date.now();
+    if (!opts) {
+      job.timestamp = now;
+      return producer.add(job, now, text, NO_OPTIONS);
+    }
+    const checked = producer.options.check(job.name, text, opts);
+    job.adoptOptions(checked.opts, now);
+    if (checked.opts.parent) return addChildren(queue, [{ job, data: text, checked }], now).then(([child]) => child);
+    return producer.add(job, opts.timestamp ? undefined : now, text, checked.text);
+  } catch (error) {
+    return rejectWith(error);
+  }
+}
+
+/** Source: BullMQ 6.7.0 `Job.createBulk`. */
+export function createJobs<J extends NewJob>(
+  Job: JobClass<J>,
+  queue: MinimalQueue,
+  jobs: { name: string; data: unknown; opts?: BulkJobOptions }[],
+): Promise<J[]> {
+  try {
+    const now = Date.now();
+    const { producer } = queue.commands;
+    if (jobs.some(({ opts }) => opts?.parent)) {
+      const children = jobs.map(({ name, data, opts }) =>
+        checkedJob(Job, queue, producer.options, name, data, opts ?? {}, undefined, undefined, now),
+      );
+      return addChildren(queue, children, now);
+    }
+    const created = new Array<J>(jobs.length);
+    // Jobs that share one options object share what became of it.
+    let given: JobsOptions | undefined;
+    let checked: CheckedOptions = { opts: BLANK, text: NO_OPTIONS };
+    return producer.addBulk(created, now, (encoder, i) => {
+      const { name, data, opts } = jobs[i];
+      const job = new Job(queue, checkName(name) as never, data as never, BLANK);
+      const text = encodeData(data);
+      created[i] = job;
+      if (!opts) {
+        job.timestamp = now;
+        encoder.append(job.name, text, NO_OPTIONS);
+        return;
+      }
+      if (opts !== given || checked.opts.sizeLimit) {
+        checked = producer.options.check(job.name, text, opts);
+        given = opts;
+      }
+      job.adoptOptions(checked.opts, now);
+      encoder.append(job.name, text, checked.text);
+    });
+  } catch (error) {
+    return rejectWith(error);
+  }
+}
+
+/**
+ * A job of a flow, or one with a parent.
+ * @param parent of a job of a flow, which its options do not name
+ * @throws as {@link createJob} rejects
+ */
+export function checkedJob<J extends NewJob>(
+  Job: JobClass<J>,
+  queue: MinimalQueue,
+  options: OptionsChecker,
+  name: string,
+  data: unknown,
+  opts: JobsOptions,
+  parent: ParentOptions | undefined,
+  id: string | undefined,
+  now: number,
+): CheckedJob<J> {
+  const job = new Job(queue, checkName(name) as never, data as never, BLANK, id);
+  const text = encodeData(data);
+  const checked = options.check(job.name, text, opts, parent);
+  job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
+  return { job, data: text, checked };
+}
+
+/** Adds jobs to one queue of which some are children of jobs that exist. */
+async function addChildren<J extends NewJob>(
+  queue: MinimalQueue,
+  children: CheckedJob<J>[],
+  now: number,
+): Promise<J[]> {
+  const encoder = new FlowEncoder();
+  const { name, qualifiedName } = queue;
+  const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };
+  for (const { job, data, checked } of children) {
+    const { parent, jobId } = checked.opts;
+    encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
+    if (jobId) job.id = jobId;
+  }
+  const { exceptions } = await queue.commands.addFlows(now, encoder.take());
+  for (const { index, id, error } of exceptions) {
+    if (error) throw errorFromNative(error);
+    children[index].job.id = id;
+  }
+  return children.map(({ job }) => job);
+}
+
+/** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */
+export function encodeData(data: unknown): string {
+  return JSON.stringify(data) ?? NO_DATA;
+}
+
+const NO_DATA = '{}';

@@ -1,0 +1,781 @@
+/* eslint-disable max-lines -- BullMQ's `Job` is one class of some 80 members, whose docs stand here */
+/**
+ * One job: its fields, and the commands that act on it. What needs no instance lies in the files beside it, and in `add/`.
+ *
+ * A job that comes from the engine carries JSON texts; `data`, `opts`, `returnvalue` and `stacktrace` are decoded when
+ * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
+ * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
+ */
+import { inspect } from 'node:util';
+import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
+import { onceInSideTable, sideTable } from './side-table.js';
+import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
+import type { FailureReply } from './attempt-policy.js';
+import { completeManually, extendLocks, failManually } from './manual-step.js';
+import { bearMembers } from './own-members.js';
+import { asUnrecoverable } from '../native/native-error.js';
+import { checkKeepLogs, checkPriority, normaliseOptions, optionsFromText } from '../add/job-options.js';
+import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
+import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
+import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
+import type { NativeJob, NativeJobExtra, NativeSiblings } from '../native/types.js';
+import {
+  parentKeyOf,
+  parentKeysOf,
+  type BulkJobOptions,
+  type DependenciesOpts,
+  type JobsOptions,
+  type MoveToWaitingChildrenOpts,
+  type RetryOptions,
+} from '../options/job.js';
+import { parseStored } from './stored-json.js';
+import { recordJob } from '../telemetry/job-metrics.js';
+import type { JobJson, JobJsonSandbox } from '../types/job-json.js';
+import type { JobProgress } from '../types/job-progress.js';
+import type { FinishedStatus, JobState } from '../types/job-state.js';
+import type { MinimalJob } from '../types/minimal-job.js';
+import type { MinimalQueue } from './minimal-queue.js';
+import type { NotInJobJson } from './not-in-job-json.js';
+import type { ParentKeys } from '../types/parent.js';
+
+// Where the lazily decoded members live. Symbols keep them out of keys and JSON.
+const DATA = Symbol('data');
+const OPTS = Symbol('opts');
+const RETURNVALUE = Symbol('returnvalue');
+const STACKTRACE = Symbol('stacktrace');
+/** The text of options that were read. */
+const OPTS_GIVEN = Symbol('opts given');
+/** Bits that say which of them still hold text. */
+const ENCODED = Symbol('encoded');
+const DATA_TEXT = 1;
+const OPTS_TEXT = 2;
+/** `opts` is an object shared with other jobs, to be copied before anyone sees it. */
+const OPTS_SHARED = 4;
+const RETURNVALUE_TEXT = 8;
+const STACKTRACE_TEXT = 16;
+
+/**
+ * A job in a queue. `queue.add` returns one, a processor receives one.
+ *
+ * @typeParam DataType - type of `data`, which travels as JSON
+ * @typeParam ReturnType - type of what the processor returns, which travels as JSON
+ * Source: BullMQ 6.7.0 `Job`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Job<
+  DataType = any,
+  ReturnType = any,
+  NameType extends string = string,
+  ProgressType extends JobProgress = JobProgress,
+> implements MinimalJob<DataType, ReturnType, NameType, ProgressType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
+  /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
+  declare protected queue: MinimalQueue;
+  declare name: NameType;
+  /** Id, unique in the queue; undefined until the job was added. */
+  declare id?: string;
+  /**
+   * What `updateProgress` stored last.
+   * @defaultValue 0
+   */
+  declare progress: ProgressType;
+  /** Milliseconds the job waits, or waited last, before it may start. */
+  declare delay: number;
+  /** @defaultValue 0 */
+  declare priority: number;
+  /** Number of times the job was started. */
+  declare attemptsStarted: number;
+  /** Number of tries that have ended. */
+  declare attemptsMade: number;
+  /** Number of times the job was recovered from a lost worker. */
+  declare stalledCounter: number;
+  /** Creation time, epoch milliseconds. */
+  declare timestamp: number;
+  /** Time of the last start, epoch milliseconds. */
+  declare processedOn?: number;
+  /** Time at which the job completed or failed for good, epoch milliseconds. */
+  declare finishedOn?: number;
+  /** Message of the last error. */
+  declare failedReason: string;
+  /** Reason with which the job will fail as soon as a worker takes it. */
+  declare deferredFailure: string;
+  /** Key of the parent: `<qualified name of its queue>:<its id>`. */
+  declare parentKey?: string;
+  declare parent?: ParentKeys;
+  declare deduplicationId?: string;
+  /** Id of the job scheduler that made this job. */
+  declare repeatJobKey?: string;
+  /** Proof that this worker holds the job; only on jobs taken by a worker. */
+  declare token?: string;
+  /** The `name` option of the worker that took the job last. */
+  declare processedBy?: string;
+
+  declare private [DATA]: unknown;
+  declare private [OPTS]: JobsOptions | string;
+  declare private [OPTS_GIVEN]?: string;
+  declare private [RETURNVALUE]: unknown;
+  declare private [STACKTRACE]: string[] | string | null | undefined;
+  declare private [ENCODED]: number;
+
+  /** Makes the object only; `Job.create` adds it to the queue. */
+  constructor(queue: MinimalQueue, name: NameType, data: DataType, opts: JobsOptions = {}, id?: string) {
+    this.queue = queue;
+    this.name = name;
+    this[DATA] = data;
+    this[OPTS] = BLANK;
+    this.id = id;
+    this.progress = 0 as ProgressType;
+    this[RETURNVALUE] = null;
+    this[STACKTRACE] = null;
+    this[ENCODED] = OPTS_SHARED;
+    this.delay = undefined as unknown as number; // as in BullMQ: no delay was asked for
+    this.priority = 0;
+    this.attemptsStarted = 0;
+    this.attemptsMade = 0;
+    this.stalledCounter = 0;
+    this.timestamp = 0;
+    this.processedOn = undefined;
+    this.finishedOn = undefined;
+    this.failedReason = undefined as unknown as string;
+    this.deferredFailure = undefined as unknown as string;
+    this.parentKey = undefined;
+    this.parent = undefined;
+    this.deduplicationId = undefined;
+    this.repeatJobKey = undefined;
+    this.token = undefined;
+    this.processedBy = undefined;
+    if (opts !== BLANK) {
+      this.adoptOptions(normaliseOptions(opts), Date.now());
+    }
+  }
+
+  /** @internal Takes over normalised options, which other jobs may share, and the fields that follow from them. */
+  adoptOptions(opts: JobsOptions, now: number): void {
+    this[OPTS] = opts;
+    this.delay = opts.delay as number;
+    this.priority = opts.priority || 0;
+    this.timestamp = opts.timestamp ? opts.timestamp : now;
+    this.parentKey = parentKeyOf(opts.parent);
+    this.parent = parentKeysOf(opts);
+    this.deduplicationId = opts.deduplication?.id;
+    this.repeatJobKey = opts.repeatJobKey;
+  }
+
+  // ---- Lazily decoded members
+
+  /** A member that held text until now; a frozen job gets it beside itself. */
+  private decoded(
+    member: typeof DATA | typeof RETURNVALUE | typeof STACKTRACE,
+    bit: number,
+    decode: (text: string) => unknown,
+  ): unknown {
+    const text = this[member] as string;
+    if (Object.isFrozen(this)) return onceInSideTable(this, member, () => decode(text));
+    this[ENCODED] &= ~bit;
+    return ((this as Record<symbol, unknown>)[member] = decode(text));
+  }
+
+  /** What the job is about: the value given to `add`, as it comes back from JSON. */
+  get data(): DataType {
+    if (this[ENCODED] & DATA_TEXT) return this.decoded(DATA, DATA_TEXT, JSON.parse) as DataType;
+    return this[DATA] as DataType;
+  }
+
+  set data(data: DataType) {
+    this[ENCODED] &= ~DATA_TEXT;
+    this[DATA] = data;
+  }
+
+  /** The options the job was added with, `attempts` and `backoff` normalised. */
+  get opts(): JobsOptions {
+    const encoded = this[ENCODED];
+    if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
+      const opts = this[OPTS];
+      const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : { ...opts });
+      if (Object.isFrozen(this)) return onceInSideTable(this, OPTS, read) as JobsOptions;
+      this.noteGiven();
+      this[OPTS] = read();
+      this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
+    }
+    return this[OPTS] as JobsOptions;
+  }
+
+  /** Keeps the text of options that are read or replaced. */
+  private noteGiven(): void {
+    if (!(this[ENCODED] & OPTS_TEXT)) return;
+    if (Object.isExtensible(this)) this[OPTS_GIVEN] = this[OPTS] as string;
+    else sideTable(this)[OPTS_GIVEN] = this[OPTS];
+  }
+
+  /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
+  get changedOpts(): string | undefined {
+    // most processors read no options: then there is no text to compare with, nor a field for it
+    if (this[ENCODED] & OPTS_TEXT) return undefined;
+    const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (sideTable(this)[OPTS_GIVEN] as string));
+    if (given === undefined) return undefined;
+    const now = endingOptions(this.opts);
+    return now === endingOptions(withParent(given, undefined)) ? undefined : now;
+  }
+
+  set opts(opts: JobsOptions) {
+    this.noteGiven();
+    this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);
+    this[OPTS] = opts;
+  }
+
+  /**
+   * What the processor returned, as it comes back from JSON.
+   * @defaultValue null
+   */
+  get returnvalue(): ReturnType {
+    if (this[ENCODED] & RETURNVALUE_TEXT) return this.decoded(RETURNVALUE, RETURNVALUE_TEXT, JSON.parse) as ReturnType;
+    return this[RETURNVALUE] as ReturnType;
+  }
+
+  set returnvalue(value: ReturnType) {
+    this[ENCODED] &= ~RETURNVALUE_TEXT;
+    this[RETURNVALUE] = value;
+  }
+
+  /**
+   * Stack traces of the failed tries, oldest first.
+   * @defaultValue null on a job just added
+   */
+  get stacktrace(): string[] | null {
+    if (this[ENCODED] & STACKTRACE_TEXT) return this.decoded(STACKTRACE, STACKTRACE_TEXT, tracesFrom) as string[];
+    return this[STACKTRACE] as string[] | null;
+  }
+
+  set stacktrace(traces: string[] | null) {
+    this[ENCODED] &= ~STACKTRACE_TEXT;
+    this[STACKTRACE] = traces;
+  }
+
+  get queueName(): string {
+    return this.queue.name;
+  }
+
+  /** Prefix of the queue's qualified name; empty when it has none. */
+  get prefix(): string {
+    const { name, qualifiedName } = this.queue;
+    return qualifiedName.length > name.length ? qualifiedName.slice(0, -name.length - 1) : '';
+  }
+
+  /** `<prefix>:<queue name>` */
+  get queueQualifiedName(): string {
+    return this.queue.qualifiedName;
+  }
+
+  // ---- Making jobs
+
+  /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+
+  /**
+   * Adds a job to the queue.
+   * @returns the job, with its id: that of the job that exists already when the id is taken
+   * @throws (rejects) Error with BullMQ's text for options it refuses, TypeError for data that has no JSON form
+   */
+  static create<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    name: N,
+    data: T,
+    opts?: JobsOptions,
+  ): Promise<Job<T, R, N>> {
+    return createJob<Job<T, R, N>>(this, queue, name, data, opts);
+  }
+
+  /**
+   * Adds many jobs. All are checked before the first is sent; ids are handed out in the order of the array.
+   * @throws (rejects) as {@link Job.create}
+   */
+  static createBulk<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobs: { name: N; data: T; opts?: BulkJobOptions }[],
+  ): Promise<Job<T, R, N>[]> {
+    return createJobs<Job<T, R, N>>(this, queue, jobs);
+  }
+
+  /** The job of this id, or undefined when there is none. */
+  static async fromId<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobId: string,
+  ): Promise<Job<T, R, N> | undefined> {
+    if (!jobId) return undefined;
+    const found = await queue.commands.native.getJob(String(jobId));
+    if (!found) return undefined;
+    const job = this.fromNative<T, R, N>(queue, found);
+    job.id = jobId; // as in BullMQ, also where it is a number
+    return job;
+  }
+
+  /** A job from its plain form, as `asJSON()` returns it. Does no I/O. */
+  static fromJSON<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    json: JobJson,
+    jobId?: string,
+  ): Job<T, R, N> {
+    const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, json.id || jobId);
+    adoptPlainJob(job, json);
+    bearMembers(job, Job.prototype);
+    return job;
+  }
+
+  /** Job options from the text they are stored as. */
+  static optsFromJSON(rawOpts?: string): JobsOptions {
+    return optionsFromText(rawOpts);
+  }
+
+  /** @internal A job as a getter found it. */
+  static fromNative<T = any, R = any, N extends string = string>(queue: MinimalQueue, found: NativeJob): Job<T, R, N> {
+    const job = new this<T, R, N>(queue, found.name as N, undefined as T, BLANK, found.id);
+    job.holdTexts(found.data, found.opts, found.stacktrace);
+    job.delay = 0;
+    job.timestamp = found.timestamp;
+    job.processedOn = found.processedOn || undefined;
+    job.adoptExtra(found);
+    bearMembers(job, Job.prototype);
+    return job;
+  }
+
+  /** @internal A job as a worker receives it: one that was never touched before has no `extra`. */
+  static fromDelivery(
+    queue: MinimalQueue,
+    id: string,
+    name: string,
+    data: string,
+    opts: string,
+    timestamp: number,
+    processedOn: number,
+    token: string,
+    processedBy: string | undefined,
+    extra: NativeJobExtra | undefined,
+    siblings: NativeSiblings | undefined,
+  ): Job {
+    const job = new this(queue, name, undefined, BLANK, id);
+    job.holdTexts(data, opts, undefined);
+    job.delay = 0;
+    job.attemptsStarted = 1;
+    job.timestamp = timestamp;
+    // a clock that stands at 0 tells no time, as in BullMQ
+    job.processedOn = processedOn || undefined;
+    job.token = token;
+    job.processedBy = processedBy;
+    if (extra) {
+      job[STACKTRACE] = extra.stacktrace;
+      job.adoptExtra(extra);
+    } else if (siblings) {
+      job.parentKey = siblings.parentKey;
+      job.parent = parentFromText(siblings.parent);
+    }
+    return job;
+  }
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  private holdTexts(data: string, opts: string, stacktrace: string | undefined): void {
+    this[DATA] = data;
+    this[OPTS] = opts;
+    this[STACKTRACE] = stacktrace;
+    this[ENCODED] = DATA_TEXT | OPTS_TEXT | STACKTRACE_TEXT;
+  }
+
+  private adoptExtra(extra: NativeJobExtra): void {
+    if (extra.id !== undefined) this.id = extra.id;
+    if (extra.progress !== undefined)
+      this.progress = parseStored<ProgressType | null>(extra.progress, null) ?? (0 as ProgressType);
+    if (extra.returnvalue !== undefined) {
+      this[RETURNVALUE] = extra.returnvalue;
+      this[ENCODED] |= RETURNVALUE_TEXT;
+    }
+    if (extra.failedReason !== undefined) this.failedReason = extra.failedReason;
+    if (extra.deferredFailure !== undefined) this.deferredFailure = extra.deferredFailure;
+    if (extra.delay !== undefined) this.delay = extra.delay;
+    if (extra.priority !== undefined) this.priority = extra.priority;
+    if (extra.attemptsStarted !== undefined) this.attemptsStarted = extra.attemptsStarted;
+    if (extra.attemptsMade !== undefined) this.attemptsMade = extra.attemptsMade;
+    if (extra.stalledCounter !== undefined) this.stalledCounter = extra.stalledCounter;
+    if (extra.finishedOn) this.finishedOn = extra.finishedOn;
+    // the name of the worker that takes it comes first
+    this.processedBy ??= extra.processedBy;
+    if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
+    if (extra.parent !== undefined) this.parent = parentFromText(extra.parent);
+    if (extra.deduplicationId !== undefined) this.deduplicationId = extra.deduplicationId;
+    if (extra.repeatJobKey !== undefined) this.repeatJobKey = extra.repeatJobKey;
+  }
+
+  // ---- How the job ended
+
+  /** @internal The processor returned. As in BullMQ an empty value shows as undefined; what is stored is exact. */
+  recordResult(value: ReturnType): void {
+    this[ENCODED] &= ~RETURNVALUE_TEXT;
+    this[RETURNVALUE] = value || undefined;
+  }
+
+  /** @internal The completion is in the queue. */
+  recordCompletion(finishedOn: number | undefined): void {
+    this.finishedOn = finishedOn;
+    this.attemptsMade += 1;
+  }
+
+  /**
+   * @internal The processor threw: notes why, and adds the stack trace.
+   * @returns the JSON text of the stack traces to store
+   */
+  recordError(reason: string | undefined, error: unknown): string {
+    this.failedReason = reason as string;
+    let traces = this.stacktrace ?? [];
+    const { stack } = Object(error) as Partial<Error>;
+    if (stack) traces.push(stack);
+    const limit = this.opts.stackTraceLimit;
+    if (limit === 0) traces = [];
+    else if (limit) traces = traces.slice(-limit);
+    this.stacktrace = traces;
+    return JSON.stringify(traces);
+  }
+
+  /** @internal The failed attempt is in the queue. */
+  recordFailure(failure: FailureReply, finishedOn: number | undefined): void {
+    this.attemptsMade = failure.attemptsMade;
+    if (failure.isFinal) this.finishedOn = finishedOn || undefined;
+    this.delay = failure.delay ?? this.delay;
+  }
+
+  // ---- Plain forms
+
+  /** The job's fields as real values, without the queue. */
+  toJSON(): Omit<this, NotInJobJson> {
+    return fieldsOf(this) as Omit<this, NotInJobJson>;
+  }
+
+  /** The job's fields with `data`, `returnvalue`, `stacktrace` and `failedReason` as JSON texts. */
+  asJSON(): JobJson {
+    return toPlainJob(this);
+  }
+
+  /** {@link asJSON} with what a sandboxed processor needs to know of the queue. */
+  asJSONSandbox(): JobJsonSandbox {
+    const { queueName, queueQualifiedName, prefix } = this;
+    return { ...this.asJSON(), queueName, queueQualifiedName, prefix };
+  }
+
+  /** @internal Shows the fields, and not the queue with all it holds. */
+  [inspect.custom](_depth: number, options: object, inspectValue: typeof inspect): string {
+    const fields = Object.entries(this.toJSON()).filter(([, value]) => value !== undefined);
+    return `${this.constructor.name} ${inspectValue(Object.fromEntries(fields), options)}`;
+  }
+
+  // ---- Commands. All reject with an engine error (`code` -1 to -11) when the job is missing or in the wrong state.
+
+  /** Replaces the job's data. */
+  async updateData(data: DataType): Promise<void> {
+    const text = encodeData(data);
+    this.data = data;
+    await this.queue.commands.native.updateData(this.knownId(), text);
+  }
+
+  /** Stores the job's progress, and emits `progress` on its queue or worker. */
+  async updateProgress(progress: ProgressType): Promise<void> {
+    this.progress = progress;
+    await this.queue.commands.native.updateProgress(this.knownId(), JSON.stringify(progress) ?? 'null');
+    this.queue.emit('progress', this, progress);
+  }
+
+  /**
+   * Adds a row to the job's log.
+   * @returns the number of rows now kept: at most `opts.keepLogs`
+   */
+  async log(logRow: string): Promise<number> {
+    return Job.addJobLog(this.queue, this.knownId(), logRow, this.opts.keepLogs);
+  }
+
+  /**
+   * Adds a row to the log of the job of this id.
+   * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
+   * @returns the number of rows now kept
+   * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
+   */
+  static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
+    return queue.commands.logRows.add(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
+  }
+
+  /** Removes the job's log, but for the newest `keepLogs` rows. */
+  async clearLogs(keepLogs?: number): Promise<void> {
+    await this.queue.commands.native.clearLogs(this.knownId(), checkKeepLogs(keepLogs));
+  }
+
+  /**
+   * Removes the job, with its children unless told otherwise, and emits `removed` on its queue or worker. Does nothing
+   * when the job is gone already.
+   * @throws (rejects) Error when a worker holds the job
+   */
+  async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
+    const removed = await this.queue.commands.native.remove(this.knownId(), removeChildren);
+    if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
+    this.queue.emit('removed', this);
+  }
+
+  /** Puts a finished job back in line. */
+  async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
+    const { resetAttemptsMade = false, resetAttemptsStarted = false } = opts;
+    await this.queue.commands.native.retryJob(
+      this.knownId(),
+      state,
+      Boolean(this.opts.lifo),
+      resetAttemptsMade,
+      resetAttemptsStarted,
+      Date.now(),
+    );
+    // As in BullMQ these become null, which their types do not say.
+    const cleared = this as {
+      failedReason: unknown;
+      finishedOn?: unknown;
+      processedOn?: unknown;
+      returnvalue: unknown;
+    };
+    cleared.failedReason = null;
+    cleared.finishedOn = null;
+    cleared.processedOn = null;
+    cleared.returnvalue = null;
+    if (resetAttemptsMade) this.attemptsMade = 0;
+    if (resetAttemptsStarted) this.attemptsStarted = 0;
+  }
+
+  /** Puts a delayed job in line now. */
+  async promote(): Promise<void> {
+    await this.queue.commands.native.promote(this.knownId(), Date.now());
+    this.delay = 0;
+  }
+
+  /**
+   * Makes a delayed job due in `delay` milliseconds from now.
+   * @throws (rejects) RangeError for a delay that is no finite number
+   */
+  async changeDelay(delay: number): Promise<void> {
+    // BullMQ takes numbers written as strings.
+    const isText = typeof delay === 'string' && (delay as string).trim() !== '';
+    const ms = isText ? Number(delay) : delay;
+    if (!Number.isFinite(ms)) throw new RangeError('delay must be a finite number of milliseconds');
+    await this.queue.commands.native.changeDelay(this.knownId(), ms, Date.now());
+    this.delay = delay;
+  }
+
+  /**
+   * Gives the job another priority; without one it has none any more. A job in line is put behind those of the same
+   * priority, or before them with `lifo`; a job in another state takes its place when it comes back in line.
+   * @throws (rejects) Error with BullMQ's text for a priority that `add` refuses
+   */
+  async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
+    const priority = Number(opts.priority ?? 0);
+    checkPriority(priority);
+    await this.queue.commands.native.changePriority(this.knownId(), priority, Boolean(opts.lifo));
+    this.priority = priority;
+  }
+
+  /**
+   * Takes the job from `active` to `delayed`; the try is not counted. A processor then throws `DelayedError`.
+   * @param timestamp when it is due, epoch milliseconds
+   * @param token the processor's token; without one the lock is not checked
+   */
+  async moveToDelayed(timestamp: number, token?: string): Promise<void> {
+    const now = Date.now();
+    const left = timestamp - now;
+    const delay = left > 0 ? left : 0;
+    const due = now + Math.min(delay, LONGEST_DELAY_MS);
+    await this.queue.commands.native.moveToDelayed(this.knownId(), due, token ?? UNLOCKED, now);
+    this.delay = delay;
+    recordJob(this.queue, this, 'delayed');
+  }
+
+  /**
+   * Takes the job from `active` to the front of the line, or of its priority; the try is not counted. A processor then
+   * throws `WaitingError`. Without a token a job in another state stays where it is.
+   * @returns milliseconds for which the queue is still rate limited, or 0
+   */
+  async moveToWait(token?: string): Promise<number> {
+    const left = await this.queue.commands.native.moveToWait(this.knownId(), token ?? UNLOCKED, Date.now());
+    recordJob(this.queue, this, 'waiting');
+    return left;
+  }
+
+  /**
+   * Holds the job for another `duration` milliseconds.
+   * @returns 1, or 0 when the token does not hold the job
+   */
+  async extendLock(token: string, duration: number): Promise<number> {
+    const failed = await extendLocks(this.queue, [{ id: this.knownId(), token }], duration);
+    return failed.length === 0 ? 1 : 0;
+  }
+
+  /**
+   * Completes a job that the user took, with `worker.getNextJob`.
+   * @param token the one it was taken with; `0` is anybody's
+   * @param fetchNext takes the next job in the same step, with the same token
+   * @returns `[data, id, 0, 0]` of the next job, which `worker.nextJobFromJobData` makes a job of; `[null, 0, 0, due]`
+   * when there is none, with the time at which one is due; or `[]`
+   */
+  moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | unknown[]> {
+    return completeManually(this.queue, this, returnValue, token, fetchNext);
+  }
+
+  /**
+   * Ends an attempt of a job that the user took: the job is tried again, or fails for good.
+   * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
+   */
+  moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {
+    return failManually(this.queue, this, err, token, fetchNext);
+  }
+
+  /** The state the job is in, or `unknown` when it is gone. */
+  async getState(): Promise<JobState | 'unknown'> {
+    return (await this.queue.commands.native.getState(this.knownId())) as JobState | 'unknown';
+  }
+
+  async isCompleted(): Promise<boolean> {
+    return (await this.getState()) === 'completed';
+  }
+
+  async isFailed(): Promise<boolean> {
+    return (await this.getState()) === 'failed';
+  }
+
+  async isDelayed(): Promise<boolean> {
+    return (await this.getState()) === 'delayed';
+  }
+
+  async isActive(): Promise<boolean> {
+    return (await this.getState()) === 'active';
+  }
+
+  /** False for a job with a priority, which is `prioritized`. */
+  async isWaiting(): Promise<boolean> {
+    return (await this.getState()) === 'waiting';
+  }
+
+  async isWaitingChildren(): Promise<boolean> {
+    return (await this.getState()) === 'waiting-children';
+  }
+
+  /**
+   * Resolves with the job's return value when it has completed.
+   * @param queueEvents the `QueueEvents` of the queue; a job that has ended already settles at once
+   * @param ttl milliseconds to wait at most
+   * @throws (rejects) Error with the failed reason, or when the time is over, the job is gone or its worker closes
+   */
+  waitUntilFinished(queueEvents: JobEvents, ttl?: number): Promise<ReturnType> {
+    return waitUntilFinished<ReturnType>(this.queue, this.knownId(), this.name, queueEvents, ttl);
+  }
+
+  /**
+   * Frees the job's deduplication id if the job still owns it.
+   * @returns whether it did
+   */
+  async removeDeduplicationKey(): Promise<boolean> {
+    if (!this.deduplicationId) return false;
+    const { native } = this.queue.commands;
+    return (await native.removeDeduplicationKey(String(this.deduplicationId), this.knownId())) === 1;
+  }
+
+  // ---- Children
+
+  /**
+   * The job's children: all of them, or a page of each kind that is named. A small kind mostly comes whole, whatever
+   * `count` says, and of a large one a page may be longer or shorter; a cursor of 0 says that there are no more. Of
+   * `failed` a page is those from rank `cursor` on, up to the one before rank `count`.
+   */
+  async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {
+    return readDependencies(this.queue.commands.native, this.knownId(), opts);
+  }
+
+  /** Numbers of children of the kinds that are true, or of all kinds when none is. */
+  async getDependenciesCount(
+    opts: { failed?: boolean; ignored?: boolean; processed?: boolean; unprocessed?: boolean } = {},
+  ): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
+    return countDependencies(this.queue.commands.native, this.knownId(), opts);
+  }
+
+  /** Why the children failed that have the option `ignoreDependencyOnFailure` or `continueParentOnFailure`, by their keys. */
+  async getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
+    return readIgnored(this.queue.commands.native, this.knownId());
+  }
+
+  /** @deprecated Use getIgnoredChildrenFailures. */
+  getFailedChildrenValues(): Promise<{ [jobKey: string]: string }> {
+    return this.getIgnoredChildrenFailures();
+  }
+
+  private knownId(): string {
+    // a job that was asked for by a number has that number
+    return typeof this.id === 'number' ? String(this.id) : (this.id as string);
+  }
+
+  // ---- Parents and children
+
+  /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
+  /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
+  async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
+    return readReturned<CT>(this.queue.commands.native, this.knownId());
+  }
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  /**
+   * Parks the job until its children have ended; it starts again from its beginning then. A processor throws
+   * `WaitingChildrenError` when this gives true.
+   * @param token the processor's token
+   * @param opts.child waits only if this one has not ended
+   * @returns false when it waits for nothing: the job stays active
+   * @throws (rejects) UnrecoverableError with `code` -9 when a child with `failParentOnFailure` has failed
+   */
+  async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
+    const { native } = this.queue.commands;
+    const childKey = parentKeyOf(child) ?? '';
+    const call = native.moveToWaitingChildren(this.knownId(), token ?? UNLOCKED, childKey, Date.now());
+    const parked = await asUnrecoverable(call);
+    if (parked) recordJob(this.queue, this, 'waiting-children');
+    return parked;
+  }
+
+  /**
+   * Lets the job's parent not wait for it any more. The parent starts if it waited for nothing else.
+   * @returns whether it did wait
+   * @throws (rejects) Error with `code` -1 or -5 when the job or its parent is gone
+   */
+  async removeChildDependency(): Promise<boolean> {
+    const { native } = this.queue.commands;
+    const removed = await native.cutChild(this.knownId(), String(this.parentKey), Date.now());
+    if (removed) {
+      this.parent = undefined;
+      this.parentKey = undefined;
+    }
+    return removed;
+  }
+
+  /** Removes what the job waits for, directly or not, but for jobs that a worker holds and those that have failed. */
+  async removeUnprocessedChildren(): Promise<void> {
+    await this.queue.commands.native.removePendingChildren(this.knownId(), Date.now());
+  }
+}
+
+// Siblings mostly come one behind the other.
+let lastParent: { text: string; parent: ParentKeys } = { text: '', parent: { queueKey: '' } };
+
+/** A reference to a parent, which no other job shares. */
+function parentFromText(text: string): ParentKeys {
+  if (text !== lastParent.text) lastParent = { text, parent: JSON.parse(text) as ParentKeys };
+  return { ...lastParent.parent };
+}
+
+/** Token that skips the check of the lock. */
+const UNLOCKED = '0';
+
+/** Options as they were given: who the parent is was stored beside them. */
+function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
+  const opts = normaliseOptions(optionsFromText(text));
+  if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
+  return opts;
+}
+
+/** The options that count when a job ends, JSON text. */
+function endingOptions({ attempts, backoff, lifo, removeOnComplete, removeOnFail }: JobsOptions): string {
+  return JSON.stringify({ attempts, backoff: Backoffs.normalize(backoff), lifo, removeOnComplete, removeOnFail });
+}

@@ -1,0 +1,152 @@
+/**
+ * Jobs that users take and end themselves, one a call: the part that needs no worker. The user's token holds each of them for
+ * `lockDuration`, unless `extendLock` says otherwise.
+ */
+import { asUnrecoverable } from '../native/native-error.js';
+import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
+import type { NativeHandEnd, NativeHandStepped, NativeJob } from '../native/types.js';
+import { normaliseOptions, optionsFromText } from '../add/job-options.js';
+import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
+import { readLimiter } from '../options/rate-limiter.js';
+import { recordJob } from '../telemetry/job-metrics.js';
+import { traceEnd, type JobEnd } from '../telemetry/trace.js';
+import type { JobJson } from '../types/job-json.js';
+import type { MinimalQueue } from './minimal-queue.js';
+
+/** Milliseconds a job is held, when it is taken through an object that is no worker. */
+const LOCK_DURATION = 30_000;
+
+/** A job, as its end is recorded on it. */
+interface EndedJob extends AttemptedJob {
+  recordResult(value: unknown): void;
+  recordCompletion(finishedOn: number): void;
+  recordFailure(failure: FailureReply, finishedOn: number): void;
+}
+
+/** The options of the queue or worker that count here; only a worker has them. */
+function optionsOf(queue: MinimalQueue): Partial<WorkerOptions<unknown>> {
+  return queue.opts;
+}
+
+/** Takes the next job, ends one, or both. */
+export async function manualStep(
+  queue: MinimalQueue,
+  token: string,
+  fetch: boolean,
+  ended?: NativeHandEnd,
+  now = Date.now(),
+): Promise<NativeHandStepped> {
+  const { lockDuration = LOCK_DURATION, name, limiter: limiterOption } = optionsOf(queue);
+  const limiter = readLimiter(limiterOption);
+  const stepped = queue.commands.native.stepByHand({
+    now,
+    token: String(token ?? ''),
+    fetch: fetch && !queue.closing,
+    lockDuration,
+    ...(name !== undefined && { workerName: String(name) }),
+    ...(limiter && { limiter }),
+    ...(ended && { ended }),
+  });
+  return asUnrecoverable(stepped);
+}
+
+/** Source: BullMQ 6.7.0 `Job#moveToCompleted`. */
+export async function completeManually(
+  queue: MinimalQueue,
+  job: EndedJob,
+  value: unknown,
+  token: string,
+  fetchNext: boolean,
+): Promise<unknown[]> {
+  job.recordResult(value);
+  const result = JSON.stringify(value) as string | undefined;
+  const now = Date.now();
+  const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
+  const stepped = await manualStep(queue, token, fetchNext, ended, now);
+  job.recordCompletion(now);
+  recordEnd(queue, job, 'completed');
+  return nextTuple(stepped);
+}
+
+/** Source: BullMQ 6.7.0 `Job#moveToFailed`. */
+export async function failManually(
+  queue: MinimalQueue,
+  job: EndedJob,
+  error: unknown,
+  token: string,
+  fetchNext: boolean,
+): Promise<unknown[] | undefined> {
+  const { maxStartedAttempts, settings } = optionsOf(queue);
+  const policy: AttemptPolicy = { maxStartedAttempts, backoffStrategy: settings?.backoffStrategy };
+  const failure = failureOf(job, error, policy);
+  // A command of the user's next line comes behind this one: nothing is awaited without need.
+  const failed = 'then' in failure ? await failure : failure;
+  const now = Date.now();
+  const stepped = await manualStep(queue, token, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
+  const { failure: reply } = stepped;
+  if (reply) {
+    const { state, attemptsMade, delay } = reply;
+    job.recordFailure({ attemptsMade, isFinal: state === 'failed', delay }, now);
+    recordEnd(queue, job, state === 'waiting' ? 'retried' : state);
+  }
+  if (reply?.state === 'waiting') return undefined;
+  return reply?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
+}
+
+function recordEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
+  traceEnd(queue, job, became);
+  recordJob(queue, job, became);
+}
+
+function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeHandEnd {
+  const { maxStartedAttempts, metrics, [retention]: keep } = optionsOf(queue);
+  const metricsMinutes = metricsMinutesOf(metrics);
+  return {
+    id: String(job.id),
+    opts: JSON.stringify(job.opts),
+    attemptsMade: job.attemptsMade,
+    attemptsStarted: job.attemptsStarted,
+    ...(maxStartedAttempts && { maxStartedAttempts }),
+    ...(metricsMinutes > 0 && { metricsMinutes }),
+    ...(keep !== undefined && { keep: JSON.stringify(keep) }),
+  };
+}
+
+/** `[data, id, limit, due]` of the next job; without one `[null, 0, limit, due]`, or `[]` when nothing is to come. */
+function nextTuple({ job, gated, limited, nextDue }: NativeHandStepped): unknown[] {
+  if (job) return [jobJsonOf(job), job.id, 0, 0];
+  if (gated) return [null, 0, limited, 0];
+  return nextDue === undefined ? [] : [null, 0, 0, nextDue];
+}
+
+/** What `Job.fromJSON` makes a job of. As in BullMQ, the id is not in it. */
+function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
+  const { id: _, progress, returnvalue, parent, opts, failedReason, ...fields } = found;
+  return {
+    ...fields,
+    opts: normaliseOptions(optionsFromText(opts)),
+    progress: progress === undefined ? 0 : (JSON.parse(progress) as JobJson['progress']),
+    delay: found.delay ?? 0,
+    priority: found.priority ?? 0,
+    attemptsMade: found.attemptsMade ?? 0,
+    attemptsStarted: found.attemptsStarted ?? 0,
+    stalledCounter: found.stalledCounter ?? 0,
+    failedReason: failedReason as string,
+    returnvalue: returnvalue as string,
+    ...(parent !== undefined && { parent: JSON.parse(parent) as JobJson['parent'] }),
+  };
+}
+
+/**
+ * Makes locks last `duration` milliseconds from now.
+ * @returns the ids of the jobs that are not held by their token
+ */
+export async function extendLocks(
+  queue: MinimalQueue,
+  locks: { id: string; token: string }[],
+  duration: number,
+): Promise<string[]> {
+  if (!(duration >= 1)) throw new RangeError(`A lock lasts a number of milliseconds, at least 1, not ${duration}`);
+  const asked = locks.map(({ id, token }) => ({ id: String(id), token: String(token ?? '') }));
+  return queue.commands.native.extendLocks(asked, Number(duration));
+}

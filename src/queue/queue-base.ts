@@ -1,0 +1,133 @@
+import { EventEmitter } from 'node:events';
+import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
+import { Commands } from '../connection/commands.js';
+import { readConnection, targetOf, type Connection, type ConnectionUse } from '../connection/read-connection.js';
+import { emitError } from '../errors/emit-error.js';
+import { Job } from '../job/job.js';
+import type { NativeQueueOptions } from '../native/types.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import type { KeyPrefixOptions, QueueBaseOptions } from '../options/queue.js';
+import { trace } from '../telemetry/trace.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { Span, SpanKind } from '../types/telemetry.js';
+
+/** How a subclass of {@link QueueBase} uses its connection. */
+export interface QueueBaseUse {
+  connection: ConnectionUse;
+  /** An open connection to use instead of an own one. */
+  commands?: Commands;
+  /** Gives the backend of another, whose queue and connection are then used. */
+  backendFactory?: BackendFactory<unknown> | undefined;
+}
+
+/**
+ * What `Queue`, `Worker` and `QueueEvents` share: a name, options, a connection, and events that never crash the process.
+ * Source: BullMQ 6.7.0 `QueueBase`.
+ */
+export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
+  extends EventEmitter
+  implements MinimalQueue
+{
+  readonly name: string;
+  /** `<prefix>:<name>`, by which jobs of other queues refer to this one. */
+  readonly qualifiedName: string;
+  /** A shallow copy of the options given, unknown keys included. */
+  opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions;
+  /** The promise of `close()`, once it was called. */
+  closing: Promise<void> | undefined = undefined;
+  /** @internal */
+  readonly commands: Commands;
+  private shownBackend: Backend | undefined = undefined;
+  /** @internal What the engine needs to find the queue. */
+  readonly target: NativeQueueOptions;
+  /** @internal What the `connection` option says. */
+  readonly connection: Connection;
+
+  /**
+   * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
+   * connection that is not supported yet
+   */
+  constructor(
+    name: string,
+    opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions = {} as QueueBaseOptions<ConnectionOptionsType>,
+    use: QueueBaseUse = { connection: 'commands' },
+  ) {
+    super();
+    if (!name) throw new Error('Queue name must be provided');
+    if (name.includes(':')) throw new Error('Queue name cannot contain :');
+
+    this.name = name;
+    this.opts = { ...opts };
+    const blocking = use.connection === 'blocking';
+    const backend = backendOf(use.backendFactory, name, this.opts, blocking);
+    this.connection =
+      backend?.parts.connection ?? readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
+    this.target = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this.connection, opts);
+    this.qualifiedName = `${this.target.prefix}:${this.target.name}`;
+    // what waits on its connection needs its own
+    if (!blocking) this.shownBackend = backend;
+    this.commands =
+      use.commands ?? this.shownBackend?.parts.commands.share(this) ?? new Commands(this, this.target, this.connection);
+  }
+
+  /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  toKey = (type: string): string => `${this.qualifiedName}:${type}`;
+
+  /** The class of the jobs this object hands out; subclasses may bring their own. */
+  protected get Job(): typeof Job {
+    return Job;
+  }
+
+  /**
+   * Resolves when the connection is usable, and at `close()`.
+   * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
+   */
+  async waitUntilReady(): Promise<void> {
+    await this.commands.ready();
+  }
+
+  /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
+  getBackend(): B {
+    return (this.shownBackend ??= new Backend(this)) as B;
+  }
+
+  /**
+   * Runs an operation within a span, if there is telemetry.
+   * @param destination behind the operation in the span's name; may be empty
+   * @param callback gets the span, and the metadata to store with what it produces
+   * @param srcPropagationMetadata of the producer that caused the operation
+   */
+  trace<T>(
+    spanKind: SpanKind,
+    operation: string,
+    destination: string,
+    callback: (span?: Span, dstPropagationMetadata?: string) => Promise<T> | T,
+    srcPropagationMetadata?: string,
+  ): Promise<T> {
+    return trace(this, spanKind, operation, destination, callback, srcPropagationMetadata);
+  }
+
+  /**
+   * Emits an event. What a listener throws is emitted as `error`: see {@link emitError}.
+   * @returns whether there were listeners, and nothing that they threw had to be printed
+   */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
+  override emit(event: string | symbol, ...args: any[]): boolean {
+    try {
+      return super.emit(event, ...(args as unknown[]));
+    } catch (error) {
+      return emitError((thrown) => super.emit('error', thrown), error);
+    }
+  }
+
+  /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
+  close(): Promise<void> {
+    return (this.closing ??= this.commands.close());
+  }
+
+  /** Drops the connection at once. */
+  disconnect(): Promise<void> {
+    this.commands.disconnect();
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,361 @@
+import type { Backend } from '../connection/backend.js';
+import { pairs } from '../job/dependencies.js';
+import type { Job } from '../job/job.js';
+import { QueueBase } from './queue-base.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import { storedJob } from '../job/stored-job.js';
+import { MetricNames, TelemetryAttributes } from '../telemetry/names.js';
+import type { JobJson } from '../types/job-json.js';
+import type { JobState, JobType } from '../types/job-state.js';
+import type { Metrics } from '../types/metrics.js';
+import type { QueueMeta } from './queue-meta.js';
+
+/** The states that getters and counts cover when none is named, in BullMQ's order. */
+const ALL_STATES: JobType[] = [
+  'active',
+  'completed',
+  'delayed',
+  'failed',
+  'prioritized',
+  'waiting',
+  'waiting-children',
+];
+
+/** What the engine counts; any other name counts 0, as in BullMQ. */
+const COUNTED = new Set<string>([...ALL_STATES, 'wait', 'paused', 'repeat']);
+
+/** Meta fields that are numbers, as they are stored and as they are shown, in BullMQ's order. */
+const META_NUMBERS = [
+  ['concurrency', 'concurrency'],
+  ['opts.maxLenEvents', 'maxLenEvents'],
+  ['max', 'max'],
+  ['duration', 'duration'],
+  ['maxLength', 'maxLength'],
+] as const;
+
+/**
+ * Reading a queue: its jobs, counts and settings.
+ * Source: BullMQ 6.7.0 `QueueGetters`.
+ */
+export class QueueGetters<
+  JobBase extends Job = Job,
+  B = Backend,
+  ConnectionOptionsType = ConnectionOptions,
+> extends QueueBase<B, ConnectionOptionsType> {
+  /** The job of this id, or undefined when there is none. */
+  getJob(jobId: string): Promise<JobBase | undefined> {
+    return this.Job.fromId(this, jobId) as Promise<JobBase | undefined>;
+  }
+
+  /** The state the job is in, or `unknown` when there is none of this id. */
+  async getJobState(jobId: string): Promise<JobState | 'unknown'> {
+    return (await this.commands.native.getState(String(jobId))) as JobState | 'unknown';
+  }
+
+  /**
+   * The jobs in the given states (all of them when none is named). The range counts within each state.
+   * @param end inclusive; negative counts from the last job
+   * @param asc oldest first; otherwise newest first
+   */
+  async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
+    const wanted = statesFor(typeof types === 'string' ? [types] : types).filter((type) => COUNTED.has(type));
+    if (wanted.length === 0) return [];
+    const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), asc);
+    return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
+  }
+
+  /** The ids of the jobs in the given states; see {@link getJobs}. */
+  async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
+    const wanted = statesFor(types).filter((type) => COUNTED.has(type));
+    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), asc);
+  }
+
+  /** Waiting jobs, in the order in which they will be taken. */
+  getWaiting(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('waiting', start, end, true);
+  }
+
+  getWaitingChildren(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('waiting-children', start, end, true);
+  }
+
+  getActive(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('active', start, end, true);
+  }
+
+  /** Delayed jobs, the next due first. */
+  getDelayed(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('delayed', start, end, true);
+  }
+
+  getPrioritized(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('prioritized', start, end, true);
+  }
+
+  /** Completed jobs, the latest first. */
+  getCompleted(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('completed', start, end, false);
+  }
+
+  /** Failed jobs, the latest first. */
+  getFailed(start = 0, end = -1): Promise<JobBase[]> {
+    return this.getJobs('failed', start, end, false);
+  }
+
+  /** Number of jobs in each of the given states (all of them when none is named), under the names asked for. */
+  async getJobCounts(...types: JobType[]): Promise<{ [index: string]: number }> {
+    const wanted = statesFor(types);
+    const counted = wanted.filter((type) => COUNTED.has(type));
+    const counts = counted.length > 0 ? await this.commands.native.getCounts(counted) : [];
+    const byType: { [index: string]: number } = {};
+    for (const type of wanted) byType[type] = 0;
+    counted.forEach((type, i) => (byType[type] = counts[i] ?? 0));
+    return byType;
+  }
+
+  /** Number of jobs in the given states together. */
+  async getJobCountByTypes(...types: JobType[]): Promise<number> {
+    const counts = await this.getJobCounts(...types);
+    return Object.values(counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Number of jobs still to be processed: waiting, delayed, prioritized or waiting for children. */
+  count(): Promise<number> {
+    return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
+  }
+
+  /** Number of jobs in line by priority, for the given ones; 0: those without a priority. */
+  async getCountsPerPriority(priorities: number[]): Promise<{ [index: string]: number }> {
+    const wanted = [...new Set(priorities)];
+    if (!wanted.every((priority) => Number.isFinite(Number(priority)))) {
+      throw new RangeError('Priorities must be finite numbers');
+    }
+    const counts = await this.commands.native.getCountsPerPriority(wanted.map(Number));
+    return Object.fromEntries(wanted.map((priority, i) => [priority, counts[i] ?? 0]));
+  }
+
+  getCompletedCount(): Promise<number> {
+    return this.getJobCountByTypes('completed');
+  }
+
+  getFailedCount(): Promise<number> {
+    return this.getJobCountByTypes('failed');
+  }
+
+  /** @param timestamp counts only jobs due before this time, epoch milliseconds */
+  async getDelayedCount(timestamp?: number): Promise<number> {
+    if (timestamp === undefined) return this.getJobCountByTypes('delayed');
+    if (!Number.isSafeInteger(timestamp)) throw new Error('timestamp must be a safe integer in milliseconds');
+    return this.commands.native.countDelayedBefore(timestamp);
+  }
+
+  getActiveCount(): Promise<number> {
+    return this.getJobCountByTypes('active');
+  }
+
+  getPrioritizedCount(): Promise<number> {
+    return this.getJobCountByTypes('prioritized');
+  }
+
+  getWaitingCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting');
+  }
+
+  getWaitingChildrenCount(): Promise<number> {
+    return this.getJobCountByTypes('waiting-children');
+  }
+
+  /** What is stored about the queue as a whole. */
+  async getMeta(): Promise<QueueMeta> {
+    const stored = new Map(Object.entries(await this.commands.native.getMeta()));
+    const numbers: QueueMeta = {};
+    for (const [field, name] of META_NUMBERS) {
+      const value = stored.get(field);
+      if (stored.delete(field)) numbers[name] = Number(value);
+    }
+    const paused = stored.get('paused');
+    stored.delete('paused');
+    return { ...Object.fromEntries(stored), ...numbers, paused: paused !== undefined && paused !== '0' };
+  }
+
+  /** Most jobs that may be active at once over all workers; null when there is no limit. */
+  async getGlobalConcurrency(): Promise<number | null> {
+    return (await this.getMeta()).concurrency ?? null;
+  }
+
+  /** Most activations in a window of `duration` milliseconds; null when there is no limit. */
+  async getGlobalRateLimit(): Promise<{ max: number; duration: number } | null> {
+    const { max, duration } = await this.getMeta();
+    return max !== undefined && duration !== undefined ? { max, duration } : null;
+  }
+
+  /** Most jobs that may wait, as `count()` counts them; null when there is no limit. */
+  async getMaxLength(): Promise<number | null> {
+    return (await this.getMeta()).maxLength ?? null;
+  }
+
+  /**
+   * Rows of a job's log.
+   * @param asc oldest first, with the range counted from the oldest; otherwise newest first
+   */
+  async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
+    return this.commands.native.getLogs(String(jobId), Number(start), Number(end), asc);
+  }
+
+  /** Id of the job that owns a deduplication id, or null. */
+  async getDeduplicationJobId(id: string): Promise<string | null> {
+    return this.commands.native.getDeduplicationJobId(String(id));
+  }
+
+  /** @deprecated Use getDeduplicationJobId. */
+  getDebounceJobId(id: string): Promise<string | null> {
+    return this.getDeduplicationJobId(id);
+  }
+
+  /**
+   * Milliseconds that the window of the rate limit still lasts. With `maxJobs`, or when there is a global rate limit: 0
+   * while fewer jobs than that have started in it. Otherwise -2 when there is no window.
+   */
+  getRateLimitTtl(maxJobs?: number): Promise<number> {
+    return this.commands.native.limitLeft(maxJobs ? String(maxJobs) : undefined);
+  }
+
+  // ---- Figures and clients
+
+  /**
+   * The numbers of {@link getJobCounts}, which are also recorded by the telemetry's meter, if there is one, as the gauge
+   * `bullmq.queue.jobs`.
+   */
+  async recordJobCountsMetric(...types: JobType[]): Promise<{ [index: string]: number }> {
+    const counts = await this.getJobCounts(...types);
+    const gauge = this.opts.telemetry?.meter?.createGauge(MetricNames.QueueJobsCount, {
+      description: 'Number of jobs in the queue by state',
+      unit: '{jobs}',
+    });
+    for (const [state, count] of Object.entries(counts)) {
+      gauge?.record(count, {
+        [TelemetryAttributes.QueueName]: this.name,
+        [TelemetryAttributes.QueueJobsState]: state,
+      });
+    }
+    return counts;
+  }
+
+  /**
+   * Finished jobs a minute, as counted by workers with the option `metrics`, the newest minute first. Three reads.
+   * @param start first minute, 0 is the newest
+   * @param end last minute, included; negative counts from the oldest
+   */
+  async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
+    const range = [Number(start), Number(end)] as const;
+    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(type, ...range);
+    return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
+  }
+
+  /**
+   * The numbers of jobs in each state and of all jobs that ended, as Prometheus reads them. The latter are those that
+   * workers with the option `metrics` counted.
+   * @param globalVariables labels that every line is given
+   */
+  async exportPrometheusMetrics(globalVariables?: Record<string, string>): Promise<string> {
+    const [counts, completed, failed] = await Promise.all([
+      this.getJobCounts(),
+      this.getMetrics('completed'),
+      this.getMetrics('failed'),
+    ]);
+    const line = (metric: string, labels: Record<string, string>, value: number) => {
+      const all = Object.entries({ queue: this.name, ...labels, ...globalVariables });
+      return `${metric}{${all.map(([label, text]) => `${label}="${escapeLabel(text)}"`).join(', ')}} ${value}`;
+    };
+    const total = (state: string, { meta }: Metrics) => [
+      `# HELP bullmq_job_${state}_total Total number of ${state} jobs`,
+      `# TYPE bullmq_job_${state}_total counter`,
+      line(`bullmq_job_${state}_total`, {}, meta.count),
+    ];
+    return [
+      '# HELP bullmq_job_count Number of jobs in the queue by state',
+      '# TYPE bullmq_job_count gauge',
+      ...Object.entries(counts).map(([state, count]) => line('bullmq_job_count', { state }, count)),
+      ...total('completed', completed),
+      ...total('failed', failed),
+    ].join('\n');
+  }
+
+  /**
+   * The connected workers of this queue, as the server's `CLIENT LIST` describes them; `name` is the queue's name,
+   * `rawname` the connection's. Cost: a line of text for each client of the server.
+   */
+  getWorkers(): Promise<{ [index: string]: string }[]> {
+    return this.clients(false);
+  }
+
+  /** Number of the connected workers of this queue; see {@link getWorkers}. */
+  async getWorkersCount(): Promise<number> {
+    return (await this.getWorkers()).length;
+  }
+
+  /**
+   * The connected `QueueEvents` of this queue; see {@link getWorkers}.
+   * @deprecated as in BullMQ
+   */
+  getQueueEvents(): Promise<{ [index: string]: string }[]> {
+    return this.clients(true);
+  }
+
+  private async clients(events: boolean): Promise<{ [index: string]: string }[]> {
+    try {
+      const clients = await this.commands.native.getClients(events);
+      return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));
+    } catch (error) {
+      // what BullMQ says of servers that do not know the command
+      if (!/unknown command.*client/i.test((error as Error).message)) throw error;
+      return [{ name: 'GCP does not support client list' }];
+    }
+  }
+
+  /**
+   * Children of a job by rank, which is of no order: their keys, with what those returned that completed, and the jobs
+   * of those that exist.
+   * @param end inclusive; -1 is the last child
+   * @returns besides the number of all children of that type
+   */
+  async getDependencies(
+    parentId: string,
+    type: 'processed' | 'pending',
+    start: number,
+    end: number,
+  ): Promise<{
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's type: the results are of any type
+    items: { id: string; v?: any; err?: string }[];
+    jobs: JobJson[];
+    total: number;
+  }> {
+    const kind = type === 'processed' ? 'processed' : 'unprocessed';
+    const range = [Number(start), Number(end)] as const;
+    const { values, jobs, total } = await this.commands.native.getChildRange(String(parentId), kind, ...range);
+    const items =
+      kind === 'processed'
+        ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))
+        : values.map((id) => ({ id }));
+    return { items, jobs: jobs.map((job) => storedJob(this.Job.fromNative(this, job), job)), total };
+  }
+}
+
+/** What a child returned, or why its text cannot be read. */
+function valueOf(text: string): { v?: unknown; err?: string } {
+  try {
+    return { v: JSON.parse(text) as unknown };
+  } catch (error) {
+    return { err: (error as Error).message };
+  }
+}
+
+/** A label's text as Prometheus reads it. */
+function escapeLabel(text: string): string {
+  return String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}
+
+/** Each name once, in the order given. */
+function statesFor(types: readonly JobType[] | undefined): JobType[] {
+  return types && types.length > 0 ? [...new Set(types)] : ALL_STATES;
+}

@@ -1,0 +1,35 @@
+/** The options of a job scheduler's jobs. */
+import { checkNumbers, checkPriority, normaliseOptions, optionsText } from '../add/job-options.js';
+import { NotSupportedError } from '../errors/not-supported-error.js';
+import type { JobsOptions } from '../options/job.js';
+import type { RepeatOptions } from '../options/repeat.js';
+import { toMillis } from './next-run.js';
+
+/** A template's options as text for the engine, which adds what depends on the time of an iteration. */
+export function iterationText(template: JobsOptions, repeat: RepeatOptions): string {
+  const { immediately: _, ...kept } = repeat;
+  return optionsText({
+    ...normaliseOptions(template),
+    delay: undefined,
+    timestamp: undefined,
+    jobId: undefined,
+    prevMillis: undefined,
+    repeatJobKey: undefined,
+    repeat: {
+      ...kept,
+      offset: (repeat.every && repeat.offset) || undefined,
+      startDate: toMillis(repeat.startDate),
+      endDate: toMillis(repeat.endDate),
+    },
+  } as JobsOptions);
+}
+
+/** @throws as `OptionsChecker.check`, for the options of a job scheduler's jobs */
+export function checkTemplate(opts: JobsOptions): void {
+  if (Object.hasOwn(opts, 'debounce')) {
+    throw new Error('Debounce option has been removed. Use deduplication option instead');
+  }
+  if (opts.priority) checkPriority(opts.priority);
+  checkNumbers(opts as Record<string, unknown>);
+  if (opts.parent) throw new NotSupportedError('the option "parent" of a job scheduler\'s template');
+}

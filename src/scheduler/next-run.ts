@@ -1,0 +1,93 @@
+/** When a job scheduler runs next. Cron is `cron-parser`'s, as in BullMQ: the same patterns, time zones and errors. */
+import { CronExpressionParser } from 'cron-parser';
+import type { RepeatOptions } from '../options/repeat.js';
+import type { RepeatStrategy } from '../types/repeat-strategy.js';
+
+/**
+ * The first time after `millis` that the cron `pattern` names, not before `startDate`; now with `immediately`.
+ * @param millis epoch milliseconds
+ * @returns epoch milliseconds; undefined when there is none, because of `endDate` for instance
+ * @throws Error of `cron-parser` for a pattern, a time zone or a date it does not understand
+ * Source: BullMQ 6.7.0 `defaultRepeatStrategy`.
+ */
+export const defaultRepeatStrategy = (millis: number, opts: RepeatOptions, _name?: string): number | undefined => {
+  const after = Math.max(millis, toMillis(opts.startDate) || 0);
+  const cron = CronExpressionParser.parse(opts.pattern ?? '', { ...opts, currentDate: new Date(after) });
+  if (opts.immediately) return Date.now();
+  try {
+    return cron.next().getTime();
+  } catch {
+    return undefined; // it has run for the last time
+  }
+};
+
+/**
+ * The first time after `millis`: a multiple of `every`, or what the cron `pattern` says. With `immediately`: the last
+ * multiple, or now.
+ * @throws Error when both are given, or as {@link defaultRepeatStrategy}
+ * Source: BullMQ 6.7.0 `getNextMillis`.
+ */
+export const getNextMillis: RepeatStrategy = (millis, opts) => {
+  const { every, pattern, immediately } = opts;
+  if (pattern && every) throw new Error(BOTH_GIVEN);
+  if (!every) return defaultRepeatStrategy(millis, opts);
+  const last = Math.floor(millis / every) * every;
+  return immediately ? last : last + every;
+};
+
+const BOTH_GIVEN = 'Both .pattern and .every options are defined for this repeatable job';
+
+/** @throws Error with BullMQ's text for options it refuses, RangeError for numbers that say no time */
+export function checkRepeat(repeat: RepeatOptions): void {
+  const { every, pattern, immediately, startDate } = repeat;
+  if (pattern && every) throw new Error(BOTH_GIVEN);
+  if (!pattern && !every) {
+    throw new Error('Either .pattern or .every options must be defined for this repeatable job');
+  }
+  if (immediately && startDate) {
+    throw new Error('Both .immediately and .startDate options are defined for this repeatable job');
+  }
+  if (immediately && every) {
+    console.warn(
+      "Using option immediately with every does not affect the job's schedule. Job will run immediately anyway.",
+    );
+  }
+  if (every && !(Number.isSafeInteger(every) && every > 0)) {
+    throw new RangeError('every must be a whole number of milliseconds, at least 1');
+  }
+  if (every && Number.isNaN(toMillis(startDate) ?? 0)) throw new RangeError('startDate must be a date');
+  if (Number.isNaN(toMillis(repeat.endDate) ?? 0)) throw new RangeError('endDate must be a date');
+  if (repeat.offset && !(every && repeat.offset >= 0 && Number.isSafeInteger(repeat.offset))) {
+    if (every) throw new RangeError('offset must be a whole number of milliseconds, at least 0');
+  }
+}
+
+/** Epoch milliseconds of a date as users write it. */
+export function toMillis(date: Date | string | number | undefined): number | undefined {
+  return date ? new Date(date).getTime() : undefined;
+}
+
+/**
+ * When the iteration runs that follows those `repeat.count` tells.
+ * @param prevMillis time for which the one before was made, epoch milliseconds; 0 when there is none
+ * @returns epoch milliseconds; 0 when the engine knows, which is so with `every`; undefined when there is none
+ */
+export async function nextRun(
+  strategy: RepeatStrategy,
+  repeat: RepeatOptions,
+  prevMillis: number,
+  name: string,
+): Promise<number | undefined> {
+  const now = Date.now();
+  if (repeat.limit !== undefined && iterationOf(repeat) > repeat.limit) return undefined;
+  if (repeat.endDate && now > (toMillis(repeat.endDate) as number)) return undefined;
+  if (!repeat.pattern) return 0;
+  const from = Math.max(now, prevMillis);
+  const next = Math.ceil(Number((await strategy(from, repeat, name)) ?? 0));
+  return next ? Math.max(next, from) : undefined;
+}
+
+/** Number of the iteration that follows those `repeat.count` tells: 1 is the first. */
+export function iterationOf(repeat: RepeatOptions): number {
+  return (repeat.count || 0) + 1;
+}

@@ -1,0 +1,30 @@
+import type { AttemptPolicy } from '../job/attempt-policy.js';
+import type { Job } from '../job/job.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { NativeWorker } from '../native/types.js';
+import type { TakenIteration } from '../scheduler/iterations.js';
+import type { TracedRuns } from '../telemetry/runs.js';
+
+/** The worker, as the dispatcher sees it. */
+export interface DispatcherOwner extends MinimalQueue {
+  listenerCount(event: string): number;
+}
+
+export interface DispatcherOptions extends AttemptPolicy {
+  owner: DispatcherOwner;
+  native: Pick<NativeWorker, 'finish'>;
+  /** Class of the jobs handed to `process`. */
+  JobClass: typeof Job;
+  process(job: Job, token: string, signal?: AbortSignal): unknown;
+  /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
+  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
+  /** Whether `process` takes a signal; without it none is made. */
+  acceptsSignal: boolean;
+  concurrency: number;
+  /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
+  tokenPrefix: string;
+  /** `processedBy` of the jobs. */
+  workerName: string | undefined;
+  /** Spans of the jobs' runs, if there is telemetry. */
+  runs?: TracedRuns | undefined;
+}

@@ -1,0 +1,398 @@
+/**
+ * Runs the jobs a worker has fetched, up to `concurrency` at a time. The outcomes go to the engine by the `OutcomeSender`.
+ *
+ * A job runs in a slot. A slot whose job has ended takes the next fetched job at once; when there is none, the answer to the
+ * outcomes brings the next ones, so `completed` of a job is emitted before `active` of the one that follows it on the
+ * slot. Jobs that were fetched and not started can be handed back.
+ *
+ * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
+ */
+import { FetchedBatch, type Fetched } from './fetched-batch.js';
+import { errorFromNative, type CodedError } from '../native/native-error.js';
+import { rejectWith } from '../errors/reject-with.js';
+import { thrownSignal } from '../errors/thrown-signal.js';
+import { FailureReplies } from './failure-replies.js';
+import { failureOf, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
+import type { Job } from '../job/job.js';
+import type { WorkerMessage } from '../native/types.js';
+import { OutcomeSender } from './outcome-sender.js';
+import { COMPLETED, type Outcomes } from './outcomes.js';
+import { Slot } from './slot.js';
+import { Waiters } from './waiters.js';
+import type { TracedRuns } from '../telemetry/runs.js';
+import { ErrorCode } from '../errors/error-code.js';
+import type { DispatcherOptions } from './dispatcher-options.js';
+
+/** Refusals of a completion that fail the attempt. */
+const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
+const { then } = Promise.prototype;
+
+export class Dispatcher {
+  private concurrency: number;
+  /** Jobs that run. */
+  running = 0;
+  private readonly slots: Slot[] = [];
+  private readonly freeSlots: Slot[] = [];
+  /** Fetched jobs, oldest first; only of the first batch some may have started. */
+  private readonly batches: FetchedBatch[] = [];
+  /** Number of fetched jobs that have not started. */
+  left = 0;
+  /** Slots whose job starts when its next iteration is made. */
+  private readonly unfollowed = new Set<Slot>();
+  private accepting = true;
+  stopped = false;
+
+  private readonly sender: OutcomeSender;
+  private readonly waiters = new Waiters();
+
+  constructor(private readonly options: DispatcherOptions) {
+    this.concurrency = options.concurrency;
+    this.sender = new OutcomeSender(this, options.native);
+  }
+
+  /** Number of calls with outcomes that the engine has answered. */
+  get answered(): number {
+    return this.sender.answered;
+  }
+
+  /** Number of jobs that may run at once. Running jobs are left alone. */
+  setConcurrency(concurrency: number): void {
+    this.concurrency = concurrency;
+    if (this.accepting) this.startAll();
+  }
+
+  // ---- Fetched jobs
+
+  /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
+  deliver(fetched: Fetched): void {
+    if (this.stopped) return;
+    const batch = new FetchedBatch(fetched, this.options.tokenPrefix);
+    this.batches.push(batch);
+    this.left += fetched.count;
+    if (!this.accepting) {
+      this.giveBack();
+      return;
+    }
+    if (fetched.extras.length > 0) this.follow(batch);
+    this.startAll();
+  }
+
+  /** Makes what follows iterations of job schedulers, as soon as they are here and in one call. */
+  private follow(batch: FetchedBatch): void {
+    const taken = batch.iterations();
+    if (taken.length === 0) return;
+    batch.following = this.options.follow(taken).then((refused) => {
+      batch.following = undefined;
+      if (refused.size > 0) batch.refused = refused;
+    });
+  }
+
+  /** Hands back every job that was fetched and has not started. */
+  giveBack(): void {
+    for (const batch of this.batches) {
+      for (let handle = batch.handle, left = batch.left; left > 0; left--) {
+        this.sender.gathering.add({ handle: handle++, kind: 'returned' });
+      }
+    }
+    this.batches.length = 0;
+    this.left = 0;
+    if (this.sender.gathering.size > 0) this.sender.flushSoon();
+  }
+
+  /** Starts nothing more; running jobs go on. */
+  pause(): void {
+    this.accepting = false;
+    this.giveBack();
+    for (const slot of this.unfollowed) {
+      this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
+      this.release(slot);
+    }
+    this.unfollowed.clear();
+  }
+
+  resume(): void {
+    this.accepting = true;
+  }
+
+  /** Drops everything: sends no outcome and emits no event any more. */
+  stop(): void {
+    this.stopped = true;
+    this.accepting = false;
+    this.batches.length = 0;
+    this.left = 0;
+    this.waiters.stop();
+  }
+
+  /** Resolves when no job is running. */
+  whenQuiet(): Promise<void> {
+    return this.waiters.until(() => this.running === 0);
+  }
+
+  /** Resolves when no job is running and every outcome is stored. */
+  whenSettled(): Promise<void> {
+    return this.waiters.until(() => this.running === 0 && this.sender.isSettled);
+  }
+
+  // ---- Running
+
+  private startAll(): void {
+    while (this.running < this.concurrency && this.batches.length > 0) {
+      this.running++;
+      const slot = this.freeSlots.pop() ?? this.newSlot();
+      if (this.take(slot)) this.run(slot);
+    }
+  }
+
+  private newSlot(): Slot {
+    const slot = new Slot(this, String(this.slots.length));
+    this.slots.push(slot);
+    return slot;
+  }
+
+  /** Gives the next fetched job to a slot that counts as running. False when the job does not start at once. */
+  private take(slot: Slot): boolean {
+    const { options } = this;
+    const batch = this.batches[0];
+    slot.handle = batch.handle;
+    if (slot.claim !== batch.claim) {
+      slot.claim = batch.claim;
+      slot.token = batch.tokenOf(slot.number);
+    }
+    const job = batch.take(options.JobClass, options.owner, slot.token, options.workerName);
+    if (batch.left === 0) this.batches.shift();
+    this.left--;
+    slot.job = job;
+    if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
+    void this.runFollowed(slot, job, batch);
+    return false;
+  }
+
+  /** Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. */
+  private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
+    this.unfollowed.add(slot);
+    await batch.following;
+    // else it was handed back meanwhile
+    if (!this.unfollowed.delete(slot)) return;
+    const refusal = batch.refused?.get(job.id as string);
+    if (!refusal && !this.stopped) {
+      this.run(slot);
+      return;
+    }
+    if (!this.stopped) {
+      this.options.owner.emit('error', refusal);
+      this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
+    }
+    this.release(slot);
+  }
+
+  /** Runs the job of a slot. What calls it stands in the stack traces of users' errors: the fewer, the cheaper. */
+  run(slot: Slot): void {
+    const { options } = this;
+    const job = slot.job!;
+    const { owner, maxStartedAttempts } = options;
+    if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
+
+    try {
+      const refusal = reasonNotToRun(job, maxStartedAttempts);
+      if (refusal) throw refusal;
+      if (options.acceptsSignal) slot.controller = new AbortController();
+      // Also turns a plain value, or another library's promise, into one that settles later.
+      const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      // a promise may have a `then` of its own, which may call back twice or never
+      void then.call(running, slot.onFulfilled, slot.onRejected);
+    } catch (error) {
+      void rejectWith(error).catch(slot.onRejected);
+    }
+  }
+
+  /** The job of a slot returned `value`. As {@link next}. */
+  completed(slot: Slot, value: unknown): boolean {
+    const job = slot.job!;
+    try {
+      job.recordResult(value);
+      const text = value === undefined ? undefined : JSON.stringify(value);
+      this.sender.makeRoom(text?.length ?? 0);
+      if (!this.stopped) this.sender.gathering.complete(job, slot.handle, value, text);
+    } catch (error) {
+      this.options.owner.emit('error', error);
+      return this.failed(slot, error);
+    }
+    return this.next(slot);
+  }
+
+  /** The job of a slot threw. As {@link next}. */
+  failed(slot: Slot, error: unknown): boolean {
+    const job = slot.job!;
+    const { handle } = slot;
+    if (this.stopped) return this.next(slot);
+    try {
+      const signal = thrownSignal(error);
+      if (signal === 'rateLimited') {
+        this.sender.gathering.add({ handle, kind: signal });
+        this.trace((runs) => runs.limited(job));
+      } else if (signal === 'moved') {
+        this.letGo(slot);
+      } else {
+        const failure = failureOf(job, error, this.options);
+        if ('then' in failure) {
+          void this.failLater(slot, error, failure);
+          return false;
+        }
+        this.noteFailure(slot, error, failure);
+      }
+    } catch (oddity) {
+      this.options.owner.emit('error', oddity);
+      this.letGo(slot);
+    }
+    return this.next(slot);
+  }
+
+  private async failLater(slot: Slot, error: unknown, asked: Promise<AttemptFailure>): Promise<void> {
+    try {
+      const failure = await asked;
+      if (!this.stopped) this.noteFailure(slot, error, failure);
+    } catch (strategyError) {
+      this.options.owner.emit('error', strategyError);
+      this.letGo(slot);
+    }
+    this.release(slot);
+  }
+
+  private noteFailure({ job, handle }: Slot, error: unknown, failure: AttemptFailure): void {
+    this.sender.makeRoom((failure.reason?.length ?? 0) + failure.stacktrace.length);
+    this.sender.gathering.fail(job!, handle, error, failure);
+  }
+
+  /**
+   * The worker lets go of the job: its processor has moved it, or its strategy, its error or the job itself throws when
+   * it is read. Then the job stays active until it counts as stalled, as in BullMQ 6.7.0.
+   */
+  private letGo(slot: Slot): void {
+    if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
+    this.trace((runs) => runs.end(slot.job!));
+  }
+
+  /** What a tracer throws is an error of the worker, and changes nothing for the job. */
+  private trace(tell: (runs: TracedRuns) => void): void {
+    const { runs, owner } = this.options;
+    if (!runs) return;
+    try {
+      tell(runs);
+    } catch (error) {
+      owner.emit('error', error);
+    }
+  }
+
+  /** Gives the slot its next job, or lets it rest. True when it is to run a job now. */
+  private next(slot: Slot): boolean {
+    slot.job = undefined;
+    slot.controller = undefined;
+    if (this.batches.length > 0 && this.running <= this.concurrency) {
+      this.sender.flushSoon();
+      return this.take(slot);
+    }
+    this.running--;
+    this.freeSlots.push(slot);
+    this.sender.flushSoon();
+    if (this.running === 0) this.waiters.wake();
+    return false;
+  }
+
+  private release(slot: Slot): void {
+    if (this.next(slot)) this.run(slot);
+  }
+
+  // ---- Outcomes
+
+  /** Sends the outcomes that have gathered, unless they have to wait for answers. */
+  flush(): void {
+    this.sender.flush();
+  }
+
+  /** The engine has stored outcomes: updates their jobs and emits their events. */
+  acknowledge(message: WorkerMessage): void {
+    if (this.stopped) return;
+    // First of all, so that the engine works while listeners run.
+    const stored = this.sender.acknowledge(message.flushed!, message.jobs?.count ?? 0);
+    const rejected = message.rejected && rejectedByHandle(message.rejected);
+    rejected?.forEach((error) => this.options.owner.emit('error', error));
+    for (const { outcomes } of stored) {
+      this.report(outcomes, message, rejected);
+      this.sender.reuse(outcomes);
+    }
+    this.waiters.wake();
+  }
+
+  private report(sent: Outcomes, message: WorkerMessage, rejected: Map<number, CodedError> | undefined): void {
+    const { jobs, handles, kinds, values } = sent;
+    const failures = message.failures && new FailureReplies(message.failures);
+    for (let i = 0; i < jobs.length; i++) {
+      const job = jobs[i];
+      const refusal = rejected?.get(handles[i]);
+      if (refusal) {
+        if (MUST_FAIL.has(refusal.code as number)) this.failRefused(job, handles[i], refusal);
+        else this.trace((runs) => runs.refused(job, refusal));
+        continue;
+      }
+      const found = kinds[i] !== COMPLETED && failures?.find(handles[i]) ? failures : undefined;
+      try {
+        this.emitEnd(job, kinds[i], values[i], found, message.finishedOn);
+      } catch (error) {
+        this.options.owner.emit('error', error); // a job that was frozen, say: its end is stored
+      }
+    }
+  }
+
+  private emitEnd(
+    job: Job,
+    kind: number,
+    value: unknown,
+    found: FailureReplies | undefined,
+    finishedOn?: number,
+  ): void {
+    const { owner, runs } = this.options;
+    if (kind === COMPLETED) {
+      job.recordCompletion(finishedOn);
+      if (runs) runs.stored(job, 'completed', value);
+      else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, value, 'active');
+    } else {
+      if (found) job.recordFailure(found, finishedOn);
+      if (runs && found) runs.stored(job, found.became, value);
+      else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, value, 'active');
+    }
+  }
+
+  /** The engine did not let a parent complete, which this worker still holds: the attempt fails. */
+  private failRefused(job: Job, handle: number, refusal: Error): void {
+    const slot = this.freeSlots.pop() ?? this.newSlot();
+    this.running++;
+    slot.job = job;
+    slot.handle = handle;
+    if (this.failed(slot, refusal)) this.run(slot);
+  }
+
+  // ---- Cancelling
+
+  /** Aborts the signal of a running job. False when no such job is running, or its processor takes no signal. */
+  cancel(jobId: string, reason?: string): boolean {
+    const slot = this.slots.find(({ job, controller }) => controller && job?.id === jobId);
+    slot?.controller?.abort(reason);
+    return slot !== undefined;
+  }
+
+  cancelAll(reason?: string): void {
+    for (const { controller } of this.slots) controller?.abort(reason);
+  }
+
+  /** Ids of the jobs that are running. */
+  runningIds(): string[] {
+    // a processor may have put anything in its place
+    return this.slots.flatMap(({ job }) => (typeof job?.id === 'string' ? [job.id] : []));
+  }
+}
+
+function rejectedByHandle(rejected: NonNullable<WorkerMessage['rejected']>): Map<number, CodedError> {
+  return new Map(rejected.map(({ handle, error }) => [handle, errorFromNative(error)]));
+}

@@ -1,0 +1,35 @@
+import type { NativeQueueOptions, NativeWorkerOptions } from '../native/types.js';
+import { readLimiter } from '../options/rate-limiter.js';
+import { metricsMinutesOf, type ResolvedWorkerOptions } from '../options/worker.js';
+
+/** Longest span the engine is given, in milliseconds: what users write as Infinity. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** A worker's options as the engine takes them. */
+export function engineOptions(
+  target: NativeQueueOptions,
+  id: string,
+  opts: ResolvedWorkerOptions<unknown>,
+): NativeWorkerOptions {
+  const { name, maxStartedAttempts, removeOnComplete, removeOnFail } = opts;
+  return {
+    ...target,
+    id,
+    ...(name !== undefined && { workerName: String(name) }),
+    concurrency: Math.ceil(opts.concurrency),
+    lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
+    lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
+    skipLockRenewal: Boolean(opts.skipLockRenewal),
+    stalledInterval: Math.min(opts.stalledInterval, LONGEST_MS),
+    maxStalledCount: Math.min(opts.maxStalledCount, LONGEST_MS),
+    skipStalledCheck: Boolean(opts.skipStalledCheck),
+    ...(maxStartedAttempts && { maxStartedAttempts }),
+    drainDelay: Math.min(opts.drainDelay, LONGEST_MS / 1000),
+    runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
+    ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
+    ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
+    limiter: readLimiter(opts.limiter),
+    maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
+    metricsMinutes: metricsMinutesOf(opts.metrics),
+  };
+}

@@ -1,0 +1,138 @@
+import { childId } from '../job/child-id.js';
+import type { TakenIteration } from '../scheduler/iterations.js';
+import { optionsFromText } from '../add/job-options.js';
+import type { Job } from '../job/job.js';
+import type { NativeBatch } from '../native/types.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+
+/** Numbers a job takes in `NativeBatch.layout`: id, length of name, length of data, index of options, timestamp, extra. */
+const STRIDE = 6;
+/** `layout`: the job has the name of the one before it. */
+const SAME_NAME = -1;
+/** `layout`: the job has no extra fields. */
+const NO_EXTRA = -1;
+/** `layout`: the job is a child, of the first siblings; of the second ones with the number below, and so on. */
+const FIRST_SIBLINGS = -2;
+
+/** Jobs that became active together, as the engine sends them. */
+export type Fetched = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
+
+const NO_EXTRAS: NativeBatch['extras'] = [];
+const NO_SIBLINGS: NativeBatch['siblings'] = [];
+
+/** A plain job that became active alone, as a batch. */
+export function batchOfOne(
+  base: number,
+  processedOn: number,
+  claim: number,
+  number: number,
+  nameLength: number,
+  timestamp: number,
+  text: string,
+  opts: string,
+): Fetched {
+  const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
+  return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
+}
+
+/** Fetched jobs that have not started. Each becomes an object only when it starts. */
+export class FetchedBatch {
+  private taken = 0;
+  /** Where the text of the next job begins. */
+  private offset = 0;
+  private name = '';
+  /** The text of the next job, and how many of the texts behind the first were begun. */
+  private text: string;
+  private begun = 0;
+
+  /** Settles when the next iterations of job schedulers are made. A job in `refused` got none, and must not run. */
+  following: Promise<void> | undefined = undefined;
+  refused: ReadonlyMap<string, Error> | undefined = undefined;
+
+  /** What the tokens of its jobs begin with: the number of the slot follows. */
+  private readonly tokens: string;
+
+  constructor(
+    private readonly batch: Fetched,
+    tokenPrefix: string,
+  ) {
+    this.tokens = `${tokenPrefix}:${batch.claim}.`;
+    this.text = batch.text;
+  }
+
+  /** The claim of these jobs. */
+  get claim(): number {
+    return this.batch.claim;
+  }
+
+  /** The token of a job that starts in the slot of this number. */
+  tokenOf(slot: string): string {
+    return this.tokens + slot;
+  }
+
+  /** The iterations of job schedulers in it. Call only before the first job is taken. */
+  iterations(): TakenIteration[] {
+    const { layout, extras, opts, count, more = [] } = this.batch;
+    const found: TakenIteration[] = [];
+    if (!extras.some((extra) => extra.repeatJobKey !== undefined)) return found;
+    const texts = more.values();
+    let [{ text }, offset, name] = [this.batch, 0, ''];
+    for (let at = 0; at < STRIDE * count; at += STRIDE) {
+      const nameLength = layout[at + 1];
+      if (offset === text.length) [text, offset] = [texts.next().value ?? '', 0];
+      if (nameLength !== SAME_NAME) name = text.substring(offset, (offset += nameLength));
+      offset += layout[at + 2];
+      const { id = '', repeatJobKey: scheduler } = layout[at + 5] < 0 ? {} : extras[layout[at + 5]];
+      if (scheduler !== undefined) found.push({ id, scheduler, name, opts: optionsFromText(opts[layout[at + 3]]) });
+    }
+    return found;
+  }
+
+  /** Number of jobs left. */
+  get left(): number {
+    return this.batch.count - this.taken;
+  }
+
+  /** Handle of the next job, by which the engine knows it. */
+  get handle(): number {
+    return this.batch.base + this.taken;
+  }
+
+  /** Goes on to the next text, if there is one. */
+  private turnOver(more: string[]): void {
+    if (this.begun === more.length) return;
+    this.text = more[this.begun++];
+    this.offset = 0;
+  }
+
+  /** The next job. Call only while some are left. */
+  take(JobClass: typeof Job, queue: MinimalQueue, token: string, processedBy: string | undefined): Job {
+    const { batch } = this;
+    const { layout } = batch;
+    const at = STRIDE * this.taken++;
+    const nameLength = layout[at + 1];
+    if (batch.more && this.offset === this.text.length) this.turnOver(batch.more);
+    const { text } = this;
+    let { offset } = this;
+    if (nameLength !== SAME_NAME) {
+      this.name = text.substring(offset, offset + nameLength);
+      offset += nameLength;
+    }
+    const data = text.substring(offset, (this.offset = offset + layout[at + 2]));
+    const extraIndex = layout[at + 5];
+    const siblings = extraIndex <= FIRST_SIBLINGS ? batch.siblings[FIRST_SIBLINGS - extraIndex] : undefined;
+    return JobClass.fromDelivery(
+      queue,
+      siblings ? childId(siblings.ids, layout[at]) : String(layout[at]),
+      this.name,
+      data,
+      batch.opts[layout[at + 3]],
+      layout[at + 4],
+      batch.processedOn,
+      token,
+      processedBy,
+      extraIndex < 0 ? undefined : batch.extras[extraIndex],
+      siblings,
+    );
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Jobs that users run themselves: `getNextJob`, `processJob` and what belongs to them. Only the user renews their locks.
+ */
+import { extendLocks, manualStep } from '../job/manual-step.js';
+import { thrownSignal } from '../errors/thrown-signal.js';
+import { reasonNotToRun } from '../job/attempt-policy.js';
+import type { Follower } from '../scheduler/iterations.js';
+import type { Job } from '../job/job.js';
+import type { NativeJob, NativeWorker } from '../native/types.js';
+import type { ResolvedWorkerOptions } from '../options/worker.js';
+import type { TracedRuns } from '../telemetry/runs.js';
+import type { JobJson } from '../types/job-json.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+
+/** Longest wait before the next look at the queue, in milliseconds: a clock may jump. */
+const LONGEST_WAIT_MS = 10_000;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const clock = performance.now.bind(performance);
+
+/** The worker, as seen from here. */
+export interface ManualJobsOwner extends MinimalQueue {
+  readonly opts: ResolvedWorkerOptions<unknown>;
+  isPaused(): boolean;
+}
+
+export interface ManualJobsOptions {
+  owner: ManualJobsOwner;
+  native: Pick<NativeWorker, 'waitForJob' | 'wakeAnother'>;
+  follower: Follower;
+  /** Class of the jobs handed out. */
+  JobClass: typeof Job;
+  process(job: Job, token: string, signal?: AbortSignal): unknown;
+  acceptsSignal: boolean;
+  /** Spans of the jobs' runs, if there is telemetry. */
+  runs: TracedRuns | undefined;
+}
+
+export class ManualJobs {
+  /** The last look found nothing: the next one may wait. */
+  private drained = false;
+  private readonly controllers = new Map<string, AbortController>();
+
+  constructor(private readonly options: ManualJobsOptions) {}
+
+  private get isStopped(): boolean {
+    const { owner } = this.options;
+    return owner.isPaused() || owner.closing !== undefined;
+  }
+
+  // ---- Taking
+
+  /** The next job, held by `token`; undefined when there is none, or the worker is paused or closing. */
+  async next(token: string, block: boolean): Promise<Job | undefined> {
+    if (typeof token !== 'string') throw new TypeError(`getNextJob needs a token, a string, not ${String(token)}`);
+    const until = block && this.drained ? clock() + this.options.owner.opts.drainDelay * 1000 : undefined;
+    try {
+      return await this.look(token, until);
+    } catch (error) {
+      if (this.options.owner.closing) return undefined;
+      throw error;
+    }
+  }
+
+  private async look(token: string, until: number | undefined): Promise<Job | undefined> {
+    const { owner, native } = this.options;
+    while (!this.isStopped) {
+      const { job, limited, nextDue } = await manualStep(owner, token, true);
+      if (job) return await this.receive(job, token);
+      this.emitDrained();
+      const left = until === undefined ? 0 : until - clock();
+      if (left <= 0 || limited > 0) return undefined;
+      const untilDue = nextDue === undefined ? LONGEST_WAIT_MS : Math.max(1, nextDue - Date.now());
+      if (!(await native.waitForJob(Math.min(left, untilDue, LONGEST_WAIT_MS)))) return undefined;
+      // Perhaps this wait alone heard of the job.
+      if (this.isStopped && !owner.closing) await native.wakeAnother();
+    }
+    return undefined;
+  }
+
+  private receive(found: NativeJob, token: string): Promise<Job | undefined> {
+    return this.activate(this.options.JobClass.fromNative(this.options.owner, found), token);
+  }
+
+  /** A job of what `moveToCompleted` or `moveToFailed` gave. */
+  async fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Promise<Job | undefined> {
+    if (jobData) return this.activate(this.options.JobClass.fromJSON(this.options.owner, jobData, jobId), token);
+    this.emitDrained();
+    return undefined;
+  }
+
+  /** Undefined for an iteration of a job scheduler whose next one cannot be made: it stays active. */
+  private async activate(job: Job, token: string): Promise<Job | undefined> {
+    const { owner } = this.options;
+    this.drained = false;
+    job.token = token;
+    const { id = '', repeatJobKey: scheduler, name } = job;
+    if (scheduler !== undefined) {
+      const refused = await this.options.follower.follow([{ id, scheduler, name, opts: job.opts }]);
+      if (refused.size > 0) {
+        owner.emit('error', refused.get(id));
+        return undefined;
+      }
+    }
+    owner.emit('active', job, 'waiting');
+    return job;
+  }
+
+  private emitDrained(): void {
+    if (this.drained) return;
+    this.drained = true;
+    this.options.owner.emit('drained');
+  }
+
+  // ---- Running
+
+  /** Runs the processor for a job, and stores how it ended. Gives the next job, if `fetchNext` allows. */
+  async process(job: Job, token: string, fetchNext: () => boolean): Promise<Job | undefined> {
+    const { owner, acceptsSignal } = this.options;
+    const mayFetch = (): boolean => !this.isStopped && fetchNext();
+    const id = String(job.id);
+    let value: unknown;
+    try {
+      const refusal = reasonNotToRun(job, owner.opts.maxStartedAttempts);
+      if (refusal) throw refusal;
+      const controller = acceptsSignal ? new AbortController() : undefined;
+      if (controller) this.controllers.set(id, controller);
+      value = await this.options.process(job, token, controller?.signal);
+    } catch (error) {
+      return this.failed(job, token, error, mayFetch);
+    } finally {
+      this.controllers.delete(id);
+    }
+    try {
+      const next = await job.moveToCompleted(value, token, mayFetch());
+      this.emitEnd(job, 'completed', value);
+      return await this.afterEnd(next, token);
+    } catch (error) {
+      owner.emit('error', error);
+      return this.failed(job, token, error, mayFetch);
+    }
+  }
+
+  private async failed(job: Job, token: string, error: unknown, mayFetch: () => boolean): Promise<Job | undefined> {
+    const { owner } = this.options;
+    try {
+      const signal = thrownSignal(error);
+      if (signal === 'rateLimited') {
+        await job.moveToWait(token);
+        return undefined;
+      }
+      if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
+      const next = await job.moveToFailed(error as Error, token, mayFetch());
+      this.emitEnd(job, 'failed', error);
+      return await this.afterEnd(next, token);
+    } catch (failure) {
+      owner.emit('error', failure);
+      return undefined;
+    }
+  }
+
+  private emitEnd(job: Job, became: 'completed' | 'failed', value: unknown): void {
+    const { owner, runs } = this.options;
+    if (runs) runs.told(job, became, value);
+    else owner.emit(became, job, value, 'active');
+  }
+
+  private async afterEnd(next: void | unknown[], token: string): Promise<Job | undefined> {
+    if (!next) return undefined;
+    const [jobData, jobId] = next as [JobJson | null | undefined, string];
+    return this.fromJobData(jobData, jobId, token);
+  }
+
+  // ---- Locks and signals
+
+  /** Ids of the jobs whose lock could not be extended. */
+  extendLocks(ids: string[], tokens: string[], duration: number): Promise<string[]> {
+    const locks = ids.map((id, i) => ({ id, token: tokens[i] }));
+    return extendLocks(this.options.owner, locks, duration);
+  }
+
+  cancel(jobId: string, reason?: string): boolean {
+    const controller = this.controllers.get(jobId);
+    controller?.abort(reason);
+    return controller !== undefined;
+  }
+
+  cancelAll(reason?: string): void {
+    for (const controller of this.controllers.values()) controller.abort(reason);
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Sends outcomes to the engine: those of one tick in one call. While a call is unanswered, outcomes gather. Only many of them
+ * travel in a second call, so that the engine has them when the server answers the first. When their texts have grown
+ * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
+ */
+import type { NativeWorker } from '../native/types.js';
+import { Outcomes } from './outcomes.js';
+
+/**
+ * Fewest outcomes that are sent though the tick has not ended. They go when half of the jobs at hand have ended: then
+ * the engine works on one half while the other one runs.
+ */
+const EARLY_FLUSH = 128;
+
+/** Outcomes that are kept to be used again: those under way, and those that gather. */
+const MOST_SPARES = 3;
+
+/** Milliseconds after which outcomes are sent though the tick has not ended: handlers may keep it from ending. */
+const LONGEST_TICK_MS = 5;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const nextTick = process.nextTick.bind(process);
+const clock = performance.now.bind(performance);
+
+/** The jobs whose outcomes these are. */
+interface JobsAtHand {
+  readonly running: number;
+  /** Fetched, and not started. */
+  readonly left: number;
+  readonly stopped: boolean;
+}
+
+export class OutcomeSender {
+  /** The outcomes that gather. */
+  gathering = new Outcomes();
+  /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
+  private readonly sealed: Outcomes[] = [];
+  /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
+  private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
+  private readonly spares: Outcomes[] = [];
+  private lastFlush = 0;
+  /** Number of calls that the engine has answered. */
+  answered = 0;
+  private flushDue = false;
+  private flushDueSince = 0;
+
+  constructor(
+    private readonly jobs: JobsAtHand,
+    private readonly native: Pick<NativeWorker, 'finish'>,
+  ) {}
+
+  /** Whether every outcome is stored. */
+  get isSettled(): boolean {
+    return this.sent.length === 0 && this.sealed.length === 0 && this.gathering.size === 0;
+  }
+
+  /** Seals the outcomes if texts of that many characters must not travel with them. */
+  makeRoom(characters: number): void {
+    if (!this.gathering.isFullFor(characters)) return;
+    this.sealed.push(this.gathering);
+    this.gathering = this.spares.pop() ?? new Outcomes();
+  }
+
+  /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
+  private get mayFlush(): boolean {
+    const unanswered = this.sent.length;
+    if (unanswered === 0) return true;
+    const { running, left } = this.jobs;
+    return unanswered === 1 && running === 0 && left === 0 && this.gathering.size >= EARLY_FLUSH;
+  }
+
+  flushSoon(): void {
+    if (!this.flushDue) {
+      this.flushDue = true;
+      this.flushDueSince = clock();
+      nextTick(flushSender, this);
+    } else if (
+      this.sent.length === 0 &&
+      (this.gathering.size >= Math.max(EARLY_FLUSH, this.jobs.left) || clock() - this.flushDueSince > LONGEST_TICK_MS)
+    ) {
+      this.flush();
+    }
+  }
+
+  /** Sends the outcomes that have gathered, unless they have to wait for answers. */
+  flush(): void {
+    this.flushDue = false;
+    if (this.jobs.stopped || !this.mayFlush) return;
+    const outcomes = this.sealed.shift() ?? this.gathering;
+    if (outcomes.size === 0) return;
+    const flush = ++this.lastFlush;
+    this.sent.push({ outcomes, flush });
+    if (outcomes === this.gathering) this.gathering = this.spares.pop() ?? new Outcomes();
+    outcomes.send(this.native, flush, Date.now());
+  }
+
+  /**
+   * The engine has stored the calls up to this one: gives their outcomes, and sends the next ones. A few outcomes wait for
+   * those of the jobs that have come along: small and large calls in turn would leave the engine, then this side, without work.
+   * @param coming number of jobs that come with the answer
+   */
+  acknowledge(flushed: number, coming: number): { outcomes: Outcomes }[] {
+    const unanswered = this.sent.findIndex(({ flush }) => flush > flushed);
+    const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
+    this.answered += stored.length;
+    if (this.sealed.length > 0 || this.gathering.size >= coming / 4) this.flush();
+    else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon());
+    return stored;
+  }
+
+  /** Keeps reported outcomes to be used again. */
+  reuse(outcomes: Outcomes): void {
+    outcomes.clear();
+    if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);
+  }
+}
+
+function flushSender(sender: OutcomeSender): void {
+  sender.flush();
+}

@@ -1,0 +1,512 @@
+/* eslint-disable max-lines -- BullMQ's `Worker` is one class of some 30 methods, whose docs stand here */
+import type { Backend, BackendFactory } from '../connection/backend.js';
+import { randomUUID } from 'node:crypto';
+import { isFakeClock } from './fake-clock.js';
+import { batchOfOne } from './fetched-batch.js';
+import { Dispatcher } from './dispatcher.js';
+import { closeWorker, patience } from './close-worker.js';
+import { forwardRejection } from '../errors/emit-error.js';
+import { engineOptions } from './engine-options.js';
+import { errorFromNative } from '../native/native-error.js';
+import { RateLimitError } from '../errors/rate-limit-error.js';
+import type { Job } from '../job/job.js';
+import { JobScheduler } from '../scheduler/job-scheduler.js';
+import { Follower } from '../scheduler/iterations.js';
+import { ManualJobs, type ManualJobsOwner } from './manual-jobs.js';
+import { native } from '../native/addon.js';
+import type { NativeWorker, WorkerMessage } from '../native/types.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import {
+  checkConcurrency,
+  resolveWorkerOptions,
+  type GetNextJobOptions,
+  type ResolvedWorkerOptions,
+  type WorkerOptions,
+} from '../options/worker.js';
+import { QueueBase } from '../queue/queue-base.js';
+import { checkExpireTime, watchLimiter } from '../options/rate-limiter.js';
+import { Readiness } from '../connection/readiness.js';
+import { reportConnection } from '../connection/report-connection.js';
+import { ChildPool } from '../sandbox/pool.js';
+import { processorFile } from '../sandbox/processor-file.js';
+import { sandboxed } from '../sandbox/sandbox.js';
+import { TelemetryAttributes } from '../telemetry/names.js';
+import { TracedRuns } from '../telemetry/runs.js';
+import { traceInternal } from '../telemetry/trace.js';
+import type { JobJson } from '../types/job-json.js';
+import type { JobProgress } from '../types/job-progress.js';
+import type { Processor } from './processor.js';
+import { SpanKind, type Attributes, type Span } from '../types/telemetry.js';
+import type { WorkerListener } from './worker-listener.js';
+
+// Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
+const { setImmediate } = globalThis;
+
+/**
+ * Processes the jobs of a queue. The engine takes jobs and stores outcomes, on a thread of its own; the dispatcher runs
+ * the processor.
+ *
+ * @typeParam DataType - type of the jobs' data
+ * @typeParam ResultType - type of what the processor returns
+ * @typeParam NameType - type of the jobs' names
+ * Source: BullMQ 6.7.0 `Worker`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Worker<
+  DataType = any,
+  ResultType = any,
+  NameType extends string = string,
+  B = Backend,
+  ProgressType extends JobProgress = JobProgress,
+  ConnectionOptionsType = ConnectionOptions,
+> extends QueueBase<B, ConnectionOptionsType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  /** Identifies this worker: it owns the jobs it has taken. */
+  readonly id = randomUUID();
+  /** The options given, with the defaults filled in. */
+  declare readonly opts: WorkerOptions<ConnectionOptionsType>;
+  protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
+  /** Runs processors that are files. */
+  protected childPool: ChildPool | undefined;
+  protected paused = false;
+  protected running = false;
+
+  private readonly follower = new Follower(this);
+  private readonly engine: NativeWorker;
+  private readonly readiness: Readiness;
+  private readonly dispatcher: Dispatcher;
+  private readonly manual: ManualJobs;
+  private readonly runs: TracedRuns | undefined;
+  private maxRunning: number;
+  /** Settles the promise of `run()`. */
+  private endRun: (() => void) | undefined = undefined;
+
+  /** What a processor throws to put its job back in line without counting the try. */
+  static RateLimitError(): Error {
+    return new RateLimitError();
+  }
+
+  /**
+   * Starts processing at once, unless there is no processor or `autorun` is false. A processor that is a file runs in
+   * child processes, or threads. An unreachable server is reported by
+   * the `error` event.
+   * @throws Error with BullMQ's text for a missing connection, a bad name or an option out of range; NotSupportedError
+   * for an option, a connection or a kind of processor not supported yet
+   */
+  constructor(
+    name: string,
+    processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
+    opts?: WorkerOptions<ConnectionOptionsType>,
+    backendFactory?: BackendFactory<B>,
+  ) {
+    super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
+    const resolved = resolveWorkerOptions(this.opts);
+    this.opts = resolved;
+    this.createSandbox(processor);
+    this.maxRunning = resolved.concurrency;
+
+    const { telemetry } = resolved;
+    this.runs = telemetry && new TracedRuns(this, telemetry, this.traceAttributes);
+    this.engine = this.createEngine(resolved);
+    watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
+    this.dispatcher = this.createDispatcher(resolved);
+    this.manual = new ManualJobs({
+      owner: this as ManualJobsOwner,
+      follower: this.follower,
+      native: this.engine,
+      JobClass: this.Job,
+      process: (job, token, signal) => this.process(job, token, signal),
+      acceptsSignal: this.acceptsSignal,
+      runs: this.runs,
+    });
+    this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
+    this.readiness.wait().then(
+      () => {
+        setImmediate(() => !this.closing && this.emit('ready'));
+      },
+      () => {}, // reported by the connection's `error`
+    );
+    if (this.processFn && resolved.autorun) forwardRejection(this, this.run());
+  }
+
+  private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
+    return new native.NativeWorker(
+      engineOptions(this.target, this.id, opts),
+      (message) => this.receive(message),
+      (...job) => this.dispatcher.deliver(batchOfOne(...job)),
+    );
+  }
+
+  private createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
+    return new Dispatcher({
+      owner: this,
+      native: this.engine,
+      JobClass: this.Job,
+      // bound: a call less in the stack traces of users' errors
+      process: this.process.bind(this),
+      acceptsSignal: this.acceptsSignal,
+      follow: (taken) => this.follower.follow(taken),
+      concurrency: Math.ceil(opts.concurrency),
+      tokenPrefix: this.id,
+      workerName: opts.name,
+      maxStartedAttempts: opts.maxStartedAttempts,
+      backoffStrategy: opts.settings?.backoffStrategy,
+      runs: this.runs,
+    });
+  }
+
+  /**
+   * Takes the processor: a function, or a file that children run.
+   * @throws Error `File ... does not exist` or `URL ... does not exist in the local file system`; TypeError for what is neither
+   */
+  protected createSandbox(
+    processor: string | URL | null | undefined | Processor<DataType, ResultType, NameType, ProgressType>,
+  ): void {
+    if (!processor) return;
+    if (typeof processor === 'function') {
+      this.processFn = processor;
+      return;
+    }
+    const { useWorkerThreads, workerForkOptions, workerThreadsOptions } = this.opts;
+    const file = processorFile(processor);
+    this.childPool = new ChildPool({ useWorkerThreads, workerForkOptions, workerThreadsOptions });
+    this.processFn = sandboxed(file, this.childPool) as typeof this.processFn;
+  }
+
+  /** Runs the processor, within a span if there is telemetry. */
+  private process(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+    const call = job as Job<DataType, ResultType, NameType, ProgressType>;
+    if (!this.runs) return this.callProcessJob(call, token, signal);
+    return this.runs.run(job, () => this.callProcessJob(call, token, signal));
+  }
+
+  /** What spans tell of this worker. */
+  private get traceAttributes(): Attributes {
+    return { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerName]: this.opts.name };
+  }
+
+  private get acceptsSignal(): boolean {
+    return this.processFn !== undefined && (this.childPool !== undefined || this.processFn.length >= 3);
+  }
+
+  /** Calls the processor; subclasses may wrap it. */
+  protected callProcessJob(
+    job: Job<DataType, ResultType, NameType, ProgressType>,
+    token: string,
+    signal?: AbortSignal,
+  ): Promise<ResultType> {
+    return this.processFn!(job, token, signal);
+  }
+
+  // ---- Messages of the engine
+
+  /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
+  private receive(message: WorkerMessage): void {
+    if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
+    if (message.stalled) this.reportStalled(message.stalled);
+    if (message.leaseLost) this.reportLostLease();
+    if (message.giveBack) this.dispatcher.giveBack();
+    if (message.jobs) this.dispatcher.deliver(message.jobs);
+    if (message.drained) this.emit('drained');
+    if (message.clock) this.engine.tick(Date.now(), isFakeClock());
+    if (message.error) this.emit('error', errorFromNative(message.error));
+    reportConnection(this, this.readiness, message, message.connectionError);
+  }
+
+  private reportStalled(ids: string[]): void {
+    this.runs?.stalled(ids);
+    for (const id of ids) this.emit('stalled', id, 'active');
+  }
+
+  private reportLostLease(): void {
+    const ids = this.dispatcher.runningIds();
+    if (ids.length === 0) return;
+    this.emit('lockRenewalFailed', ids);
+    for (const id of ids) this.emit('error', new Error(`could not renew lock for job ${id}`));
+  }
+
+  // ---- Life
+
+  /**
+   * Starts processing; only needed with `autorun: false`.
+   * @returns a promise that settles when the worker stops: at `close()`, or at a `pause()` that waits
+   * @throws (rejects) Error `No process function is defined.` or `Worker is already running.`
+   */
+  async run(): Promise<void> {
+    if (!this.processFn) throw new Error('No process function is defined.');
+    if (this.running) throw new Error('Worker is already running.');
+    if (this.paused || this.closing) return;
+    this.running = true;
+    const ended = new Promise<void>((resolve) => (this.endRun = resolve));
+    if (this.opts.telemetry && !this.opts.skipStalledCheck) {
+      const told = traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
+      forwardRejection(this, told);
+    }
+    this.dispatcher.resume();
+    this.engine.run(Date.now(), isFakeClock());
+    await ended;
+  }
+
+  private stopRunning(): void {
+    this.running = false;
+    this.endRun?.();
+    this.endRun = undefined;
+  }
+
+  isRunning(): boolean {
+    return this.running;
+  }
+
+  isPaused(): boolean {
+    return this.paused;
+  }
+
+  /**
+   * Stops this worker from taking jobs; the queue goes on for others. Emits `paused`. Jobs that were taken and not
+   * started go back to the front of the line.
+   * @param doNotWaitActive does not wait for the jobs that are running
+   */
+  async pause(doNotWaitActive = false): Promise<void> {
+    return traceInternal(
+      this,
+      'pause',
+      { ...this.traceAttributes, [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
+      async () => {
+        if (this.paused) return;
+        this.paused = true;
+        // A closed worker takes nothing any more, and one that is closing ends by itself.
+        if (this.closing) {
+          this.emit('paused');
+          return;
+        }
+        this.engine.stopWaiting();
+        const quiet = this.engine.pause();
+        this.dispatcher.pause();
+        // What a fetch under way brought is given back. Without a connection nothing is fetched.
+        if (!this.readiness.isDown) await Promise.race([quiet, patience()]);
+        if (!doNotWaitActive) await this.endPaused();
+        this.emit('paused');
+        // as in BullMQ, a pause that waits for nothing is over while the worker still runs
+        if (doNotWaitActive) setImmediate(() => void this.endPaused());
+      },
+    );
+  }
+
+  /** Ends the run as soon as no job is running, unless the worker was resumed. */
+  private async endPaused(): Promise<void> {
+    await this.dispatcher.whenSettled();
+    if (this.paused) this.stopRunning();
+  }
+
+  /** Takes jobs again after `pause`, or starts a worker that was not started (`autorun: false`). Emits `resumed`. */
+  async resume(): Promise<void> {
+    return traceInternal(this, 'resume', this.traceAttributes, async () => {
+      if (this.running && !this.paused) return;
+      this.paused = false;
+      if (this.running && !this.closing) {
+        this.dispatcher.resume();
+        this.engine.run(Date.now(), isFakeClock());
+      } else if (this.processFn && !this.closing) {
+        forwardRejection(this, this.run());
+      }
+      this.emit('resumed');
+    });
+  }
+
+  override waitUntilReady(): Promise<void> {
+    return this.readiness.wait();
+  }
+
+  /**
+   * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
+   * A second call returns the promise of the first.
+   * @param force does not wait: jobs that are running stay active, and are recovered as stalled
+   */
+  override close(force = false): Promise<void> {
+    if (!this.closing) {
+      // Set before the first step, for listeners of `closing`.
+      let closed = (): void => {};
+      this.closing = new Promise((resolve) => (closed = resolve));
+      const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
+      let ending: Promise<void> | undefined;
+      const end = (): Promise<void> => (ending ??= this.closeAll(force));
+      // a tracer that throws keeps nothing open
+      const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
+      void traced.then(end).then(closed);
+    }
+    return this.closing;
+  }
+
+  private async closeAll(force: boolean): Promise<void> {
+    this.readiness.stop();
+    this.emit('closing', 'closing queue');
+    const { readiness, dispatcher, engine, commands, childPool } = this;
+    const report = (error: unknown) => this.emit('error', error as Error);
+    await closeWorker({ readiness, dispatcher, engine, commands, childPool, report }, force);
+    this.stopRunning();
+    this.emit('closed');
+  }
+
+  /** Disconnects at once, as `close(true)` does. */
+  override disconnect(): Promise<void> {
+    return this.close(true);
+  }
+
+  /** Number of jobs this worker runs at once; may be changed while it runs. */
+  get concurrency(): number {
+    return this.maxRunning;
+  }
+
+  /** @throws Error unless it is a finite number of at least 1 */
+  set concurrency(concurrency: number) {
+    checkConcurrency(concurrency);
+    this.maxRunning = concurrency;
+    this.engine.setConcurrency(Math.ceil(concurrency));
+    this.dispatcher.setConcurrency(Math.ceil(concurrency));
+  }
+
+  /**
+   * Lets no job start for a while: see `Queue.rateLimit`.
+   * @deprecated Use queue.rateLimit.
+   */
+  async rateLimit(expireTimeMs: number): Promise<void> {
+    return traceInternal(
+      this,
+      'rateLimit',
+      { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerRateLimit]: expireTimeMs },
+      async () => {
+        await this.commands.native.hold(checkExpireTime(expireTimeMs));
+      },
+    );
+  }
+
+  // ---- Running jobs by hand
+
+  /**
+   * Takes the next job, for `lockDuration`, which nothing renews but `job.extendLock`. End it with `job.moveToCompleted`
+   * or `job.moveToFailed`. Emits `active`, or `drained` when there was none for the first time.
+   * @param token holds the job: any text that nobody else uses
+   * @param opts `block: false` does not wait; else a call that follows one that found nothing waits for `drainDelay`
+   * @returns the job; undefined when there is none, or the worker is paused or closing
+   */
+  async getNextJob(
+    token: string,
+    { block = true }: GetNextJobOptions = {},
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+    const job = await this.manual.next(token, block);
+    if (this.opts.telemetry) {
+      const attributes = {
+        ...this.traceAttributes,
+        [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
+        [TelemetryAttributes.JobId]: job?.id,
+      };
+      const tell = (span?: Span): void => span?.setAttributes(attributes);
+      await this.trace(SpanKind.INTERNAL, 'getNextJob', this.name, tell, job?.opts.telemetry?.metadata);
+    }
+    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /**
+   * Runs the processor for a job that `getNextJob` gave, and stores how it ended.
+   * @param fetchNextCallback whether to take the next job as well
+   * @returns the next job
+   */
+  async processJob(
+    job: Job<DataType, ResultType, NameType, ProgressType>,
+    token: string,
+    fetchNextCallback: () => boolean = () => true,
+  ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
+    const next = await this.manual.process(job as Job, token, fetchNextCallback);
+    this.runs?.end(job);
+    return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /** Makes a job of the first two values that `job.moveToCompleted` or `job.moveToFailed` gave. Emits `active`. */
+  protected async nextJobFromJobData(
+    jobData?: JobJson | null,
+    jobId?: string,
+    token?: string,
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+    const job = await this.manual.fromJobData(jobData, jobId as string, token as string);
+    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  }
+
+  /**
+   * Makes locks last `duration` milliseconds from now.
+   * @returns the ids of the jobs that their token does not hold
+   */
+  async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
+    return this.manual.extendLocks(jobIds, tokens, duration);
+  }
+
+  /** Looks for jobs of lost workers from now on, each `stalledInterval`; a worker that runs does so by itself. */
+  async startStalledCheckTimer(): Promise<void> {
+    await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {
+      if (!this.closing) this.engine.scan();
+    });
+  }
+
+  // ---- Cancelling
+
+  /**
+   * Aborts the signal of a running job; what follows is up to the processor.
+   * @returns false when the job is not running here, or its processor takes no signal
+   */
+  cancelJob(jobId: string, reason?: string): boolean {
+    return this.dispatcher.cancel(jobId, reason) || this.manual.cancel(jobId, reason);
+  }
+
+  /** Aborts the signals of all running jobs. */
+  cancelAllJobs(reason?: string): void {
+    this.dispatcher.cancelAll(reason);
+    this.manual.cancelAll(reason);
+  }
+
+  // ---- Events
+
+  override emit<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    ...args: Parameters<WorkerListener<DataType, ResultType, NameType, ProgressType>[U]>
+  ): boolean;
+  override emit(event: string, ...args: unknown[]): boolean {
+    return super.emit(event, ...args);
+  }
+
+  override on<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.on(event, listener);
+  }
+
+  override once<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.once(event, listener);
+  }
+
+  override off<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this {
+    return super.off(event, listener);
+  }
+
+  // ---- Job schedulers
+
+  private schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+
+  /** The schedulers of the queue. It uses the connection of the worker's jobs, and closes with it. */
+  get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
+    this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
+    return Promise.resolve(this.schedulers);
+  }
+}
+
+/** @throws Error `Worker requires a connection` */
+function requireConnection<O extends { connection: unknown }>(opts: O | undefined): O {
+  if (!opts?.connection) throw new Error('Worker requires a connection');
+  return opts;
+}
