@@ -86,10 +86,16 @@ export class OwnCluster {
   async #agreed(holds: (lines: string[], client: Redis) => Promise<boolean>): Promise<void> {
     for (const { client, server } of this.#up) {
       let said = '';
-      const agrees = async () => {
+      const ask = async () => {
         said = String(await client.call('CLUSTER', 'NODES')).trim();
         return holds(said.split('\n'), client);
       };
+      // one that has been started again, or takes in what its master has, answers later
+      const agrees = () =>
+        ask().catch((error: Error) => {
+          if (error.message.startsWith('LOADING')) return false;
+          throw error;
+        });
       await until('the nodes to agree', agrees, AGREE_MS).catch((error: unknown) => {
         throw new Error(`${String(error)}; the one at ${server.port} said:\n${said}`);
       });
