@@ -29,7 +29,7 @@ export declare class NativeQueue {
   drain(delayed: boolean, now: number): Promise<void>
   /** Removes jobs of a state; gives their ids. A limit of 0 is none. */
   clean(state: string, pick: NativePick, limit: number, now: number): Promise<Array<string>>
-  /** Puts finished jobs back in line; gives their number. A limit of 0 is none. */
+  /** Retries finished jobs; gives their number. A limit of 0 is none. */
   retryJobs(state: string, pick: NativePick, limit: number, count: number, reset: boolean, now: number): Promise<number>
   /** Failed jobs, the latest first. */
   findFailed(pick: NativePick, skip: number, take: number, now: number): Promise<Array<NativeJob>>
@@ -55,7 +55,7 @@ export declare class NativeQueue {
   removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
   /** Gives a job another priority. */
   changePriority(id: string, priority: number, lifo: boolean): Promise<void>
-  /** Puts a finished job back in line. */
+  /** Retries a finished job. */
   retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
   /** Makes a delayed job wait. */
   promote(id: string, now: number): Promise<void>
@@ -63,7 +63,7 @@ export declare class NativeQueue {
   changeDelay(id: string, delay: number, now: number): Promise<void>
   /** Moves an active job to delayed. */
   moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<void>
-  /** Moves an active job to the head of the line. */
+  /** Moves an active job to the head of the waiting list. */
   moveToWait(id: string, token: string, now: number): Promise<number>
   /** Pages of a job's children. */
   getChildren(id: string, pages: Array<NativeChildPage>): Promise<Array<NativeChildren>>
@@ -85,7 +85,7 @@ export declare class NativeQueue {
   getIds(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<string>>
   /** Numbers of jobs, one for each state asked for. */
   getCounts(types: Array<string>): Promise<Array<number>>
-  /** Numbers of jobs in line with each of these priorities. */
+  /** Numbers of waiting jobs with each of these priorities. */
   getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>

@@ -83,7 +83,7 @@ local function is_held(queue, job)
   return job.state == 'active' and redis.call('EXISTS', queue.base .. 'lease:' .. Lock.owner_of(job)) == 1
 end
 
--- Most jobs of a family that one call removes: more of them go in steps (src/removal.rs).
+-- Most jobs of a family that one call removes: more of them go in steps (src/queue/removal.rs).
 local MOST_KIN = 100
 
 -- How many children a job has or had, at least.
