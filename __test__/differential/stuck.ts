@@ -48,7 +48,12 @@ function isAlikeUntil(name: string, context: Context, what: readonly Thrown[]): 
   let told = 0;
   while (told < after.length && after[told] === ourAfter[told] && after[told].startsWith('progress')) told++;
   const rest = after.slice(told);
-  return rest.length === 0 || (rest[0] === 'waiting prev="active"' && rest[1] === 'stalled');
+  // or a step removes it as it is
+  return (
+    rest.length === 0 ||
+    rest[0] === 'removed prev="active"' ||
+    (rest[0] === 'waiting prev="active"' && rest[1] === 'stalled')
+  );
 }
 
 /** The events up to the start of that run, and those behind it. Jobs that were given back before they ran have started once more. */
