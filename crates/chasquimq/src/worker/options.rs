@@ -29,7 +29,7 @@ pub struct WorkerOptions {
     pub remove_on_complete: Keep,
     /// Retention of failed jobs that say nothing themselves.
     pub remove_on_fail: Keep,
-    /// Whoever hears the messages watches lanes ([`Message::lane`]).
+    /// Whoever hears the messages watches lanes ([`super::Message::lane`]).
     pub watches_lanes: bool,
     /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
     /// rate limit.
