@@ -1,6 +1,7 @@
 /**
  * Sends outcomes to the engine: those of one tick in one call. While a call is unanswered, outcomes gather. Only many of them
- * travel in a second call, so that the engine has them when the server answers the first. When their texts have grown
+ * travel in a second call, so that the engine has them when the server answers the first; and few, which the engine lets wait
+ * for each other, as long as all that are unanswered are few. When their texts have grown
  * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
  */
 import type { NativeWorker } from '../native/types.js';
@@ -11,6 +12,9 @@ import { Outcomes } from './outcomes.js';
  * the engine works on one half while the other one runs.
  */
 const EARLY_FLUSH = 128;
+
+/** As many outcomes share a round trip well: the engine waits for no more of them (`worker/pace.rs`). */
+const FEW = 8;
 
 /** Outcomes that are kept to be used again: those under way, and those that gather. */
 const MOST_SPARES = 3;
@@ -39,6 +43,8 @@ export class OutcomeSender {
   private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
   private readonly spares: Outcomes[] = [];
   private lastFlush = 0;
+  /** Number of outcomes in the calls that are unanswered. */
+  private unanswered = 0;
   /** Number of calls that the engine has answered. */
   answered = 0;
   private flushDue = false;
@@ -61,12 +67,14 @@ export class OutcomeSender {
     this.gathering = this.spares.pop() ?? new Outcomes();
   }
 
-  /** Whether outcomes may be sent: there is no unanswered call, or one, and all jobs at hand have ended. */
+  /** Whether outcomes may be sent: there is no unanswered call, or few outcomes in them, or one, and all jobs at hand have ended. */
   private get mayFlush(): boolean {
-    const unanswered = this.sent.length;
-    if (unanswered === 0) return true;
+    const calls = this.sent.length;
+    if (calls === 0) return true;
     const { running, left } = this.jobs;
-    return unanswered === 1 && running === 0 && left === 0 && this.gathering.size >= EARLY_FLUSH;
+    const { size } = this.gathering;
+    if (this.unanswered + size <= FEW) return this.sealed.length === 0;
+    return calls === 1 && running === 0 && left === 0 && size >= EARLY_FLUSH;
   }
 
   flushSoon(): void {
@@ -90,6 +98,7 @@ export class OutcomeSender {
     if (outcomes.size === 0) return;
     const flush = ++this.lastFlush;
     this.sent.push({ outcomes, flush });
+    this.unanswered += outcomes.size;
     if (outcomes === this.gathering) this.gathering = this.spares.pop() ?? new Outcomes();
     outcomes.send(this.native, flush, Date.now());
   }
@@ -100,9 +109,10 @@ export class OutcomeSender {
    * @param coming number of jobs that come with the answer
    */
   acknowledge(flushed: number, coming: number): { outcomes: Outcomes }[] {
-    const unanswered = this.sent.findIndex(({ flush }) => flush > flushed);
-    const stored = this.sent.splice(0, unanswered < 0 ? this.sent.length : unanswered);
+    const later = this.sent.findIndex(({ flush }) => flush > flushed);
+    const stored = this.sent.splice(0, later < 0 ? this.sent.length : later);
     this.answered += stored.length;
+    for (const { outcomes } of stored) this.unanswered -= outcomes.size;
     if (this.sealed.length > 0 || this.gathering.size >= coming / 4) this.flush();
     else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon());
     return stored;
