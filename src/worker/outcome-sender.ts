@@ -14,7 +14,7 @@ import { Outcomes } from './outcomes.js';
 const EARLY_FLUSH = 128;
 
 /** As many outcomes share a round trip well: the engine waits for no more of them (`worker/pace.rs`). */
-const FEW = 8;
+const FEW = 16;
 
 /** Outcomes that are kept to be used again: those under way, and those that gather. */
 const MOST_SPARES = 3;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(8);
 /// So many share a step cheaply enough.
-const ENOUGH: usize = 8;
+const ENOUGH: usize = 16;
 /// Ends that are worth waiting for.
 const LEAST_EXPECTED: f64 = 1.0;
 /// Jobs a ms beyond which as many end during a step's own way as share one cheaply.
