@@ -9,7 +9,7 @@
  */
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
-/** One reader. See `src/queue-events.ts`. */
+/** One reader. See `src/events/queue-events.ts`. */
 export declare class NativeEvents {
   /** Makes a reader; nothing is connected yet. */
   constructor(options: NativeEventsOptions, onMessage: (message: EventsMessage) => void)
@@ -21,7 +21,7 @@ export declare class NativeEvents {
   close(): Promise<void>
 }
 
-/** One queue. See `src/queue.ts`. */
+/** One queue. See `src/connection/commands.ts`. */
 export declare class NativeQueue {
   /** Deletes all of a queue that is paused. */
   obliterate(force: boolean, count: number): Promise<void>
@@ -153,7 +153,7 @@ export declare class NativeQueue {
   add(request: number, now: number, text: string, layout: Uint32Array, opts: Array<string>): void
 }
 
-/** One worker. See `src/worker.ts`. */
+/** One worker. See `src/worker/worker.ts`. */
 export declare class NativeWorker {
   /** Makes a worker that fetches nothing yet. */
   constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)

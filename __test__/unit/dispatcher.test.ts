@@ -135,18 +135,27 @@ describe('running', () => {
 });
 
 describe('outcomes', () => {
-  it('of a tick travel together, and the next ones when those are answered', async () => {
-    const { dispatcher, flushes, acknowledge } = stage({ concurrency: 3 });
+  it('of a tick travel together, and few do not wait for an answer', async () => {
+    const { dispatcher, flushes } = stage({ concurrency: 3 });
     dispatcher.deliver(batch(1, 3));
     await tick();
     dispatcher.deliver(batch(4, 2));
     await tick();
-    expect(flushes.map(({ handles }) => handles)).toEqual([[10, 11, 12]]);
-    acknowledge();
     expect(flushes.map(({ handles }) => handles)).toEqual([
       [10, 11, 12],
       [40, 41],
     ]);
+  });
+
+  it('wait for the answer to those before when they would be many', async () => {
+    const { dispatcher, flushes, acknowledge } = stage({ concurrency: 15 });
+    dispatcher.deliver(batch(1, 15));
+    await tick();
+    dispatcher.deliver(batch(16, 2));
+    await tick();
+    expect(flushes.map(({ handles }) => handles.length)).toEqual([15]);
+    acknowledge();
+    expect(flushes.map(({ handles }) => handles.length)).toEqual([15, 2]);
   });
 
   it('are announced before the jobs that follow start', async () => {

@@ -53,7 +53,7 @@ pub struct EventsMessage {
     pub eviction: Option<String>,
 }
 
-/// One reader. See `src/queue-events.ts`.
+/// One reader. See `src/events/queue-events.ts`.
 #[napi]
 pub struct NativeEvents {
     reader: Arc<EventReader>,

@@ -2,7 +2,7 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    asked (MessagePack values, one behind the other:
+-- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
@@ -56,7 +56,7 @@ return function(keys, args)
   local asked = args[1]
   local large_results = #args > 1 and { unpack(args, 2) }
 
-  local now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
     keeps = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (lib/frame)

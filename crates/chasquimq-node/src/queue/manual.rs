@@ -1,4 +1,4 @@
-//! Jobs taken and ended by hand: one a call. See `src/manual.ts`.
+//! Jobs taken and ended by hand: one a call. See `src/job/manual-step.ts`.
 
 use chasquimq::{
     millis,

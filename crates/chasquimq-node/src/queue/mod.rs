@@ -46,7 +46,7 @@ pub struct NativeQueueOptions {
     pub skip_version_check: Option<bool>,
 }
 
-/// One queue. See `src/queue.ts`.
+/// One queue. See `src/connection/commands.ts`.
 #[napi]
 pub struct NativeQueue {
     adds: Arc<Adds>,

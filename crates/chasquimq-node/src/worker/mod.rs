@@ -30,7 +30,7 @@ use crate::{
     sink::Sink,
 };
 
-/// One worker. See `src/worker.ts`.
+/// One worker. See `src/worker/worker.ts`.
 #[napi]
 pub struct NativeWorker {
     worker: Arc<Worker>,

@@ -602,6 +602,8 @@ impl Loop {
         let limiter = self.options.limiter;
         let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
         packed
+            // a server that knows no functions repeats the arguments up to a zero byte, in an error that has to be text
+            .int(0)
             .int(asked.now_ms)
             .str(&self.options.id)
             .str(asked.slot)

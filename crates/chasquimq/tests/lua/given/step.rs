@@ -396,7 +396,7 @@ impl Step {
     pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
         let (outcomes, keeps) = self.packed();
         let mut packed = Packer::default();
-        packed.int(self.now_ms).str(&self.owner).str(self.slot);
+        packed.int(0).int(self.now_ms).str(&self.owner).str(self.slot);
         packed.int(self.number.unwrap_or(next_number) as i64);
         packed.int(60_000).str(&self.name);
         packed
