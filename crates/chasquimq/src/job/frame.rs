@@ -38,6 +38,7 @@ impl FrameBuilder {
     }
 
     /// True when the job must go in another frame.
+    #[inline]
     pub fn is_full_for(&self, name: &str, data: &str) -> bool {
         self.jobs == MAX_JOBS || (self.jobs > 0 && self.bytes + name.len() + data.len() > MAX_BYTES)
     }

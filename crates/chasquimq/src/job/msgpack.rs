@@ -14,18 +14,21 @@ impl Packer {
     }
 
     /// Starts an array of `len` values.
+    #[inline]
     pub fn array(&mut self, len: usize) -> &mut Self {
         let _ = rmp::encode::write_array_len(&mut self.0, len as u32);
         self
     }
 
     /// Starts a map of `len` pairs.
+    #[inline]
     pub fn map(&mut self, len: usize) -> &mut Self {
         let _ = rmp::encode::write_map_len(&mut self.0, len as u32);
         self
     }
 
     /// Writes a text.
+    #[inline]
     pub fn str(&mut self, text: &str) -> &mut Self {
         let _ = rmp::encode::write_str(&mut self.0, text);
         self
@@ -44,6 +47,7 @@ impl Packer {
     }
 
     /// Writes bytes as a text, which is what Lua knows.
+    #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let _ = rmp::encode::write_str_len(&mut self.0, bytes.len() as u32);
         self.0.extend_from_slice(bytes);
@@ -51,18 +55,21 @@ impl Packer {
     }
 
     /// Writes a whole number.
+    #[inline]
     pub fn int(&mut self, number: i64) -> &mut Self {
         let _ = rmp::encode::write_sint(&mut self.0, number);
         self
     }
 
     /// Writes a number with a fraction.
+    #[inline]
     pub fn float(&mut self, number: f64) -> &mut Self {
         let _ = rmp::encode::write_f64(&mut self.0, number);
         self
     }
 
     /// Writes nil.
+    #[inline]
     pub fn nil(&mut self) -> &mut Self {
         let _ = rmp::encode::write_nil(&mut self.0);
         self

@@ -154,6 +154,7 @@ impl JobOptions {
     }
 
     /// True for a job that can lie in a frame: one without an id of its own that just waits.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         self.job_id.is_none() && self.just_waits()
     }
