@@ -2,8 +2,9 @@
  * Jobs whose handler threw null, or an error with a message of null: the try fails here, and in BullMQ the job stays active until it stalls. Up to that
  * run both must have seen the same of it, and what follows may differ only for that job, and for what counts jobs in its queue.
  */
+import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
 import { planOf, queueOf } from './plans.js';
-import type { Observation, Program } from './program.js';
+import type { Observation, Program, SeenJob } from './program.js';
 import { withoutDelays } from './times.js';
 import type { Thrown } from './values.js';
 import type { About, Context, Sides } from './wanted.js';
@@ -38,7 +39,12 @@ export function tellsOfStuck([theirs, ours]: Sides, about: About, context: Conte
 function isAlikeUntil(name: string, context: Context, what: readonly Thrown[]): boolean {
   const run = stuckRun(name, context, what);
   const [theirs, ours] = [context.bullmq.jobs[name], context.chasquimq.jobs[name]];
-  if (!ours || theirs.runs.slice(0, run + 1).join('\n') !== ours.runs.slice(0, run + 1).join('\n')) return false;
+  if (!ours) return false;
+  const runs = ({ runs }: SeenJob) => runs.slice(0, run + 1).join('\n');
+  const all: [string, string] = [runs(theirs), runs(ours)];
+  // what each says of a refused log is another row
+  const [theirRuns, ourRuns] = keepsOddLogs(name, context.program) ? withoutRefusedLogs(all) : all;
+  if (theirRuns !== ourRuns) return false;
   // one whose delay is a text starts at once in BullMQ, which is another row
   const isLate = typeof planOf(name, context.program)?.opts?.delay === 'string';
   const [[before, after], [ourBefore, ourAfter]] = [theirs, ours].map(({ events }) =>

@@ -3,6 +3,8 @@
  * is about is taken away; a difference is wanted when nothing of it is left. So a row can hide no more than it names.
  */
 import type { Difference } from './compare.js';
+import { tellsOfGhost } from './ghosts.js';
+import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
 import { calls, planOf, queueOf, strategiesOf, throws } from './plans.js';
 import type { Observation, Program, Step } from './program.js';
 import { tellsOfStuck } from './stuck.js';
@@ -121,12 +123,7 @@ export const WANTED: readonly Wanted[] = [
     without: ([theirs, ours], { path, job }, { program }) => {
       const step = program.steps[Number(/^steps\.(\d+) job /.exec(path)?.[1] ?? -1)];
       const name = step?.do === 'job' ? step.key : job;
-      const plan = name === undefined ? undefined : planOf(name, program);
-      if (!JSON.stringify(plan ?? {}).includes('keepLogs')) return [theirs, ours];
-      return [
-        theirs.replaceAll(/(Error: )?Missing key for job \S+ addLog/g, 'NO'),
-        ours.replaceAll(/(RangeError: )?keepLogs must be a whole number of at least 0/g, 'NO'),
-      ];
+      return keepsOddLogs(name, program) ? withoutRefusedLogs([theirs, ours]) : [theirs, ours];
     },
   },
   {
@@ -164,6 +161,11 @@ export const WANTED: readonly Wanted[] = [
       'one that was promoted runs, or has run, under the id of the next one: BullMQ has one job in two states then',
     without: ([theirs, ours], about, context) =>
       tellsOfTwoStates([theirs, ours], about, context) ? SAME : [theirs, ours],
+  },
+  {
+    row: '`drain`, `obliterate` where there are flows',
+    reason: "a scheduler's job that waits stays in line here; in BullMQ a job that was drained may take its place",
+    without: (sides, about, context) => (tellsOfGhost(about, context) ? SAME : sides),
   },
 ];
 

@@ -66,6 +66,16 @@ describe('a handler that throws null', () => {
     ]);
   });
 
+  it('lets pass what each says of a log that was refused before, of such a job alone', () => {
+    const log: Action = { do: 'call', method: 'log', args: [''] };
+    const plan = { key: 'j1', opts: { keepLogs: -1 }, script: [[log, NULL]] };
+    const theirs = { ...active, runs: ['made 0; log Error: Missing key for job <id>. addLog'] };
+    const ours = { ...failed, runs: ['made 0; log RangeError: keepLogs must be a whole number of at least 0'] };
+    expect(left([plan], [seen({ j1: theirs }), seen({ j1: ours })])).toEqual([]);
+    const other = [{ ...plan, opts: {} }];
+    expect(left(other, [seen({ j1: theirs }), seen({ j1: ours })])).toContain('jobs.j1.runs');
+  });
+
   it('says nothing of a job that goes on in BullMQ', () => {
     const gone = job({ state: 'completed', events: more('completed') });
     expect(left(plans, [seen({ j1: gone }), seen({ j1: failed })])).toEqual(['jobs.j1.state', 'jobs.j1.events']);
@@ -136,5 +146,32 @@ describe('a strategy that gives a text', () => {
 
   it('is the only one that does', () => {
     expect(left([{ key: 'j1' }], sides, [], { strategy: [10] })).toEqual(['jobs.j1.state']);
+  });
+});
+
+describe('a queue with a scheduler that is drained', () => {
+  const schedule: Step = { do: 'schedule', queue: 0, id: 'one', repeat: { every: 40, limit: 2 }, job: { key: 'j2' } };
+  const call = (method: string): Step => ({ do: 'queue', queue: 0, method, args: [] });
+  const plans = [{ key: 'j1' }, { key: 'j3' }];
+  const ran = job({ state: 'completed', events: more('completed prev="active" returnvalue="done undefined"') });
+  const answers = (count: number) => ({ steps: { '3 queue getJobSchedulers': `"iterationCount":${count}` } });
+  const waits = job({ state: 'gone', events: ['added', 'waiting'] });
+  const steps = [schedule, call('drain'), call('getJobSchedulers')];
+
+  it('may run a job without a name in BullMQ, and no more of the scheduler', () => {
+    const theirs = seen({ j1: ran, j2: waits, undefined: job({ runs: ['made 0'] }) }, answers(1));
+    const ours = seen({ j1: waits, j2: job() }, answers(2));
+    expect(left(plans, [theirs, ours], steps)).toEqual([]);
+  });
+
+  it('says nothing of other jobs, nor of ours without a name', () => {
+    const nameless = job({ runs: ['made 0'] });
+    expect(left(plans, [seen({ j3: ran, undefined: nameless }), seen({ j3: ran, j1: ran })], steps)).toContain(
+      'jobs.j1.state',
+    );
+    const both = [seen({ j2: waits, undefined: nameless }), seen({ j2: job(), undefined: nameless })] as const;
+    expect(left(plans, both, steps)).toContain('jobs.j2.state');
+    const undrained = [seen({ j2: waits, undefined: nameless }), seen({ j2: job() })] as const;
+    expect(left(plans, undrained, [schedule])).toContain('jobs.j2.state');
   });
 });
