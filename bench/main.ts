@@ -10,6 +10,8 @@ import { loadBullmq, loadTunedBullmq } from './adapters/bullmq.js';
 import { loadChasquimq } from './adapters/chasquimq.js';
 import type { JobLibrary } from './adapters/library.js';
 import { readArguments, scenariosOf } from './arguments.js';
+import { readChartData } from './charts/data.js';
+import { drawCharts } from './charts/draw.js';
 import { interruption, messageOf, runProgram, UsageError } from './ending.js';
 import type { Counted } from './counts/baseline.js';
 import { writeReport } from './files.js';
@@ -75,7 +77,10 @@ async function main(argv: readonly string[]): Promise<number> {
   const complaints = rows.filter(({ met }) => met === false).map(missedFloor);
   const isForHistory = about.kind === 'full' && !about.self && !about.partial;
   const hasFaults = results.some((result) => result.faults.length > 0);
-  if (isForHistory && !hasFaults) complaints.push(...(await remember(about, rows, url)));
+  if (isForHistory && !hasFaults) {
+    complaints.push(...(await remember(about, rows, url)));
+    for (const path of await drawCharts(readChartData())) console.log(path);
+  }
   server.close();
   for (const complaint of complaints) console.log(complaint);
   return hasFaults || complaints.length > 0 ? 1 : 0;

@@ -72,6 +72,8 @@ export interface QueueLike {
   waitUntilReady(): Promise<unknown>;
   add(name: string, data: JobData, opts?: JobSettings): Promise<{ readonly id?: string }>;
   getJob(id: string): Promise<unknown>;
+  /** 1 when it was there. */
+  remove(id: string): Promise<number>;
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
   upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
   removeJobScheduler(id: string): Promise<boolean>;

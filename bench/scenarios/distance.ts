@@ -6,14 +6,17 @@ import { tinyPayload } from './scenario.js';
 import type { Scenario } from './scenario.js';
 
 const WARM_UP_ROUNDS = 5;
+/** BullMQ needs seconds for them. */
+const MOST_JOBS = 2_500;
 
 function distanceScenario(delayMs: number, lanes: number): Scenario {
   const perLane = (seconds: number) => Math.max(Math.round(seconds / ((delayMs + 0.5) * 4e-3)), 5);
+  const jobsIn = (seconds: number) => Math.min(lanes * perLane(seconds), MOST_JOBS);
   return {
     name: `distance-${delayMs}-${lanes}`,
     title: `server ${delayMs} ms away, ${lanes === 1 ? 'one job' : `${lanes} jobs`} at a time`,
     metrics: ['jobsPerSecond'],
-    size: { kind: 'fixed', full: lanes * perLane(1), quick: lanes * perLane(0.3) },
+    size: { kind: 'fixed', full: jobsIn(1), quick: jobsIn(0.3) },
     isLong: true,
     async run(stage, jobs) {
       await stage.moveAway(delayMs);

@@ -1,6 +1,7 @@
 import { addScenarios } from './add.js';
 import { bandwidthScenarios } from './bandwidth.js';
 import { busyScenario } from './busy.js';
+import { contendedScenarios } from './contended.js';
 import { cpuScenarios } from './cpu.js';
 import { delayedScenario } from './delayed.js';
 import { distanceScenarios } from './distance.js';
@@ -44,4 +45,5 @@ export const scenarios: readonly Scenario[] = [
   ...processScenarios,
   idleScenario,
   ...listenerScenarios,
+  ...contendedScenarios,
 ];
