@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['dist/', 'target/', 'npm/', 'index.cjs', '.ci/consumer/']),
+  globalIgnores(['dist/', 'examples/*/dist/', 'target/', 'npm/', 'index.cjs', '.ci/consumer/']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   {
@@ -60,5 +60,9 @@ export default defineConfig(
         ),
       ),
     },
+  },
+  {
+    files: ['examples/**/*.js'],
+    languageOptions: { globals: { Request: 'readonly', Response: 'readonly', globalThis: 'readonly' } },
   },
 );

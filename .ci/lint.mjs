@@ -7,6 +7,7 @@ import { checkLuaGlobals } from './lua-globals.mjs';
 import { checkRustModules } from './rust-modules.mjs';
 import { setup } from './setup.mjs';
 import { isEntry, main, root, run, runAll, Stop } from './step.mjs';
+import { checkWorkflows } from './workflows.mjs';
 
 const CHECKS = [
   () => run('format (prettier)', 'prettier', ['--check', '--log-level', 'warn', '.']),
@@ -22,6 +23,7 @@ const CHECKS = [
   () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
   checkLayers,
   checkLuaGlobals,
+  checkWorkflows,
   async () => checkRustModules(),
 ];
 

@@ -1,12 +1,24 @@
 // Steps of the release workflow.
 //
 //   check <tag>   the tag is `v` and the version that package.json, Cargo.toml and each platform package have
+//   notes <tag>   prints what CHANGELOG.md says of that version
 //   name          writes repository, homepage and bugs into all packages: those of the repository that runs the workflow
+//   licenses [folder [platform...]]   writes the license, and the notices of all that is linked in, into the packages of the
+//                 platforms: all of npm/, unless told otherwise
+//   companion <folder>   writes the package that stands in for `bullmq` into a folder
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeCompanion } from './companion.mjs';
+import { writeNotices } from './licenses.mjs';
 import { isEntry, main, root, say, Stop } from './step.mjs';
 
-const STEPS = { check: ([tag]) => checkVersions(tag), name: nameRepository };
+const STEPS = {
+  check: ([tag]) => checkVersions(tag),
+  notes: ([tag]) => process.stdout.write(`${notesOf(tag)}\n`),
+  name: nameRepository,
+  licenses: writeNotices,
+  companion: ([folder]) => writeCompanion(folder),
+};
 
 /** Where a version stands, and which. */
 export function versions() {
@@ -21,6 +33,13 @@ function checkVersions(tag) {
     throw new Stop(`the tag is ${tag}, but ${wrong.map(([name, version]) => `${name} has ${version}`).join(', ')}`);
   }
   say(`  ${tag}: the version of every package`);
+}
+
+function notesOf(tag = '') {
+  const sections = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m).slice(1);
+  const [title, ...text] = (sections.find((each) => each.startsWith(`[${tag.slice(1)}]`)) ?? '').split('\n');
+  if (!tag || !title) throw new Stop(`CHANGELOG.md has no section "## [${tag.slice(1)}]"`);
+  return text.join('\n').trim();
 }
 
 function nameRepository() {

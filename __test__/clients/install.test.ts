@@ -1,5 +1,5 @@
-// The package as a release would publish it, installed into an empty project by each package manager, under its own name
-// and as `bullmq`, by the alias that the README documents, beside a package that asks for BullMQ.
+// The package as a release would publish it, installed into an empty project by each package manager: under its own name, and as
+// `bullmq`, beside a package that asks for BullMQ, by the alias that the README documents and by the package that stands in for it.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,26 +29,43 @@ const managers = [
   { manager: 'yarn without node_modules', command: yarn(), settings: { YARN_NODE_LINKER: 'pnp' } },
   { manager: 'bun', command: [bun], settings: {} },
 ];
-const names = [
-  { library: 'chasquimq', manifest: { dependencies: { chasquimq: version, [TYPES]: versionOf(TYPES) } } },
-  { library: 'bullmq', manifest: aliased() },
+const forms = [
+  {
+    form: 'chasquimq',
+    library: 'chasquimq',
+    manifest: { dependencies: { chasquimq: version, [TYPES]: versionOf(TYPES) } },
+  },
+  { form: 'bullmq, an alias', library: 'bullmq', manifest: aliased(`chasquimq@${version}`) },
+  { form: 'bullmq, of its version', library: 'bullmq', manifest: aliased('chasquimq-as-bullmq@^6.7.0') },
 ];
 const resolutions = {
   node16: ['--module', 'node16'],
   nodenext: ['--module', 'nodenext'],
   bundler: ['--module', 'preserve', '--moduleResolution', 'bundler'],
+  'bundler, without preserve': ['--module', 'esnext', '--moduleResolution', 'bundler'],
+};
+type Resolution = keyof typeof resolutions;
+/** By the folder that has it: the one that builds this package, the newest, and the oldest that reads its types. */
+const compilers: Record<string, Resolution[]> = {
+  '.': ['node16', 'nodenext', 'bundler'],
+  '__test__/clients/newest': ['node16', 'nodenext', 'bundler'],
+  '__test__/clients/oldest': ['node16', 'nodenext', 'bundler, without preserve'],
 };
 const typed = [
-  { library: 'chasquimq', resolution: 'node16' },
-  { library: 'chasquimq', resolution: 'nodenext' },
-  { library: 'chasquimq', resolution: 'bundler' },
-  { library: 'bullmq', resolution: 'nodenext' },
-] as const;
+  ...Object.entries(compilers).flatMap(([place, each]) => each.map((form) => typing('chasquimq', place, form))),
+  ...['bullmq, an alias', 'bullmq, of its version'].map((form) => typing(form, '.', 'nodenext')),
+];
 
-/** What the README says of the alias. */
-function aliased() {
+function typing(form: string, place: string, resolution: Resolution) {
+  const compiler = join(ROOT, place, 'node_modules/typescript');
+  const { version } = JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8')) as { version: string };
+  return { form, compiler, version, resolution };
+}
+
+/** A project with tools that ask for BullMQ, and get that under its name. */
+function aliased(target: string) {
   const board = Object.fromEntries([...BOARD, TYPES].map((name) => [name, versionOf(name)]));
-  return { dependencies: { bullmq: `npm:chasquimq@${version}`, ...board } };
+  return { dependencies: { bullmq: `npm:${target}`, ...board } };
 }
 
 /** npm alone refuses a peer of another version; the others warn. */
@@ -87,32 +104,33 @@ async function run(cwd: string, [command, ...args]: string[], more: NodeJS.Proce
 }
 
 /** An empty project, but for the programs of this test, into which a manager has installed what it asks for. */
-async function install(library: string, manager: string): Promise<string> {
-  const project = join(folder, library, manager.replaceAll(' ', '-'));
+async function install(form: string, manager: string): Promise<string> {
+  const project = join(folder, ...[form, manager].map((name) => name.replaceAll(/\W+/g, '-')));
   if (existsSync(project)) return project;
-  const { manifest } = names.find((each) => each.library === library) ?? {};
+  const { manifest, library = '' } = forms.find((each) => each.form === form) ?? {};
   const { command = [], settings } = managers.find((each) => each.manager === manager) ?? {};
   mkdirSync(project, { recursive: true });
-  const allowed = manager === 'npm' && library === 'bullmq' ? FOR_NPM : {};
+  const allowed = manager === 'npm' && form === 'bullmq, an alias' ? FOR_NPM : {};
   writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...manifest, ...allowed }));
   const ofProject = readdirSync(join(PROGRAMS, 'installed')).map((name) => join(PROGRAMS, 'installed', name));
-  const ofConsumer = ['esm.mts', 'commonjs.cts', 'board.mts'].map((name) => join(CONSUMER, name));
+  const ofConsumer = ['esm.mts', 'commonjs.cts', 'board.mts', 'bundled.mts'].map((name) => join(CONSUMER, name));
   for (const program of [...ofProject, ...ofConsumer, join(PROGRAMS, 'quick-start.mjs')]) {
-    const text = readFileSync(program, 'utf8').replaceAll(/'(LIBRARY|chasquimq)'/g, `'${library}'`);
+    const text = readFileSync(program, 'utf8').replaceAll(/(?<=['`])(LIBRARY|chasquimq)(?=['`/])/g, library);
     writeFileSync(join(project, basename(program)), text);
   }
   await run(project, [...command, 'install'], settings);
   return project;
 }
 
-describe.each(names)('as $library', ({ library }) => {
+const tracers = useStage(chasquimq);
+describe.each(forms)('as $form', ({ form, library }) => {
   const stage = useStage(chasquimq);
 
   it.each(managers)(
     '$manager installs it, and it runs',
     { timeout: LONG_MS },
     async ({ manager, command, settings }) => {
-      const project = await install(library, manager);
+      const project = await install(form, manager);
       // a project without node_modules has its packages found by the manager
       const node = manager.includes('without') ? [...command, 'node'] : [process.execPath];
       for (const file of ['start.mjs', 'start.cjs']) {
@@ -120,6 +138,9 @@ describe.each(names)('as $library', ({ library }) => {
         const told = JSON.parse((await run(project, [...node, file], env)).trim());
         expect(told).toEqual({ results: [...TWICE, ...TWICE], reason: 'no' });
       }
+      const sandboxed = await run(project, [...node, 'sandbox.mjs'], { ...settings, QUEUE: stage.name('sandbox') });
+      const [inProcess, inThread] = [[false, true, 'function'], [true, false, 'undefined']]; // prettier-ignore
+      expect(JSON.parse(sandboxed)).toEqual([inProcess, inThread]);
       if (library === 'bullmq') {
         const told = await run(project, [...node, 'board.cjs'], { ...settings, QUEUE: stage.name('start.mjs') });
         expect(JSON.parse(told)).toEqual({ same: true, completed: 10 });
@@ -128,22 +149,42 @@ describe.each(names)('as $library', ({ library }) => {
   );
 });
 
-it.each(typed)('TypeScript reads the types of $library ($resolution)', { timeout: LONG_MS }, async (form) => {
-  const project = await install(form.library, 'npm');
-  const files = ['esm.mts', 'commonjs.cts', ...(form.library === 'bullmq' ? ['board.mts'] : [])];
+it('a tracer that goes by the files of BullMQ sees each call', { timeout: LONG_MS }, async () => {
+  const project = await install('bullmq, of its version', 'npm');
+  const told = JSON.parse(await run(project, [process.execPath, 'tracer.cjs'], { QUEUE: tracers.name() })) as object;
+  const added = ['FlowProducer.add', 'Queue.add', 'Queue.addBulk'];
+  const processed = Array.from({ length: 3 }, () => 'Worker.callProcessJob');
+  const version = expect.stringMatching(/^6\.7\.\d+$/) as unknown;
+  expect(told).toEqual({ version, seen: [...added, ...processed], same: true });
+});
+
+it.each(typed)('TypeScript $version reads the types of $form ($resolution)', { timeout: LONG_MS }, async (use) => {
+  const project = await install(use.form, 'npm');
+  const imports = use.resolution === 'bundler, without preserve' ? ['bundled.mts'] : ['esm.mts', 'commonjs.cts'];
+  const files = [...imports, ...(use.form === 'chasquimq' ? [] : ['board.mts'])];
   const strict = ['--strict', '--noEmit', '--skipLibCheck', 'false', '--target', 'es2022', '--types', 'node'];
-  const tsc = [process.execPath, join(ROOT, 'node_modules/typescript/bin/tsc'), ...resolutions[form.resolution]];
+  const tsc = [process.execPath, join(use.compiler, 'bin/tsc'), ...resolutions[use.resolution]];
   await run(project, [...tsc, ...strict, ...files]);
 });
 
 it('npm refuses the alias without the override', { timeout: LONG_MS }, async () => {
   const project = join(folder, 'refused');
   mkdirSync(project);
-  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...aliased() }));
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...aliased(`chasquimq@${version}`) }));
   await expect(run(project, ['npm', 'install'])).rejects.toThrow('ERESOLVE');
 });
 
-it('npm brings the addon of this platform alone', { timeout: LONG_MS }, async () => {
-  const modules = readdirSync(join(await install('chasquimq', 'npm'), 'node_modules'));
-  expect(modules.filter((name) => name.startsWith('chasquimq-'))).toHaveLength(1);
-});
+it(
+  'npm brings the addon of this platform alone, with the licenses of what is linked into it',
+  { timeout: LONG_MS },
+  async () => {
+    const modules = join(await install('chasquimq', 'npm'), 'node_modules');
+    const [platform, ...others] = readdirSync(modules).filter((name) => name.startsWith('chasquimq-'));
+    expect(others).toEqual([]);
+    for (const name of ['chasquimq', platform]) expect(readdirSync(join(modules, name))).toContain('LICENSE');
+    const notices = readFileSync(join(modules, platform, 'THIRD-PARTY-NOTICES.md'), 'utf8');
+    for (const crate of ['redis', 'ring', 'rustls', 'tokio', 'napi']) {
+      expect(notices).toMatch(new RegExp(`^## ${crate} \\d[^]*?^License: .+\n\n\`\`\`text\n`, 'm'));
+    }
+  },
+);

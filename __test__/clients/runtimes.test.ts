@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { connection } from '../support/redis.js';
-import { bun, deno } from '../support/runtimes.js';
+import { bun, deno, oldestBun } from '../support/runtimes.js';
 import { useStage } from '../support/stage.js';
 
 const QUICK_START = fileURLToPath(new URL('programs/runtime.mjs', import.meta.url));
@@ -17,6 +17,7 @@ describe('runtimes', () => {
   it.each([
     ['Node', process.execPath, []],
     ['Bun', bun, []],
+    ['the oldest Bun', oldestBun, []],
     ['Deno', deno, ['run', '--allow-all']],
   ])('%s runs the quick start', { timeout: LONG_MS }, async (_, command, args) => {
     const env = { ...process.env, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };

@@ -1,5 +1,5 @@
 // Fake clocks, as users' own tests have them: the facade's Date.now() rules what is due and how old something is, and
-// no wake-up rests on a JavaScript timer (design.md 2, "Time is the caller's").
+// no wake-up rests on a JavaScript timer.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

@@ -77,6 +77,18 @@ describe('without an addon', () => {
     expect(remedy).toMatch(/--allow-addons/);
   });
 
+  it('a process that may not load addons is told the flag', async () => {
+    cpSync(join(ROOT, ADDON), join(folder, ADDON));
+    const flag = ['--permission', '--experimental-permission'].find((name) =>
+      process.allowedNodeEnvironmentFlags.has(name),
+    );
+    const permission = [flag ?? '', '--allow-fs-read=*'];
+    const [, , , why, remedy] = await toldBy('cjs', permission);
+    expect(why).toMatch(/disabled/);
+    expect(remedy).toMatch(/--allow-addons/);
+    expect(await toldBy('cjs', [...permission, '--allow-addons'])).toEqual(['loaded']);
+  });
+
   it('a platform without a build is told so', async () => {
     const elsewhere = `Object.defineProperty(process, 'arch', { value: 'sparc' });`;
     const [, , where, ...why] = await toldBy('cjs', [], elsewhere);

@@ -1,5 +1,5 @@
 // A server that is killed and comes back: what it had acknowledged is there and is processed, what it had not is sent
-// again, once (issue 2; design.md 2, "Enqueueing is exactly-once across connection faults").
+// again, once.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

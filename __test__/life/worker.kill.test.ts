@@ -1,5 +1,5 @@
 // What a worker process leaves behind that is killed with SIGKILL: every job is run, and none again whose completion
-// Redis had recorded, also when it is one of many in a frame (issue 2; design.md 2, "Leases").
+// Redis had recorded, also when it is one of many in a frame.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const RELEASE = join(ROOT, '.ci/release.mjs');
 
 interface Manifest {
   name: string;
@@ -85,8 +86,8 @@ export class Registry {
 }
 
 /**
- * The folders that the release workflow would publish: the package, and one for each platform. Those of other platforms
- * hold a file that is no addon.
+ * The folders that the release workflow would publish: the package, the one that stands in for `bullmq`, and one for each
+ * platform. Those of other platforms hold a file that is no addon.
  */
 async function stageRelease(folder: string): Promise<string[]> {
   const artifacts = join(folder, 'artifacts');
@@ -95,16 +96,21 @@ async function stageRelease(folder: string): Promise<string[]> {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   }
   const platforms = readdirSync(join(ROOT, 'npm'));
+  const addonOf = (platform: string): string => `chasquimq.${platform}.node`;
+  const here = platforms.filter((platform) => existsSync(join(ROOT, addonOf(platform))));
   for (const platform of platforms) {
-    const addon = `chasquimq.${platform}.node`;
-    if (existsSync(join(ROOT, addon))) cpSync(join(ROOT, addon), join(artifacts, addon));
+    const addon = addonOf(platform);
+    if (here.includes(platform)) cpSync(join(ROOT, addon), join(artifacts, addon));
     else writeFileSync(join(artifacts, addon), 'of another platform');
   }
   const napi = join(ROOT, 'node_modules/@napi-rs/cli/dist/cli.js');
   await run(process.execPath, [napi, 'artifacts', '--output-dir', 'artifacts', '--npm-dir', 'npm'], { cwd: folder });
+  await run(process.execPath, [RELEASE, 'licenses', join(folder, 'npm'), ...here]);
   const only = ['--no-gh-release', '--skip-optional-publish', '--npm-dir', 'npm'];
   await run(process.execPath, [napi, 'pre-publish', ...only], { cwd: folder });
-  return [folder, ...platforms.map((platform) => join(folder, 'npm', platform))];
+  const companion = join(folder, 'companion');
+  await run(process.execPath, [RELEASE, 'companion', companion]);
+  return [folder, companion, ...platforms.map((platform) => join(folder, 'npm', platform))];
 }
 
 /** The folders of installed packages, and of those they depend on. */

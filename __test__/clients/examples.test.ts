@@ -1,0 +1,172 @@
+// Each example is installed from a registry, as its README says, started by its one command, asked for what it does, and
+// stopped.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { Registry, ROOT } from '../support/registry.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { until } from '../support/waiting.js';
+
+const EXAMPLES = join(ROOT, 'examples');
+const LONG_MS = 120_000;
+
+const own = useOwnServer();
+let folder = '';
+let registry: Registry;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chasquimq-examples-'));
+  registry = await Registry.start(folder, neededByAll());
+}, LONG_MS);
+afterAll(async () => {
+  await registry?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let running: Example | undefined;
+afterEach(async () => {
+  await running?.kill();
+  running = undefined;
+});
+
+function names(): string[] {
+  return readdirSync(EXAMPLES, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+}
+
+/** The packages of others that examples ask for; what we publish is there anyway. */
+function neededByAll(): string[] {
+  const manifests = names().map((name) => readFileSync(join(EXAMPLES, name, 'package.json'), 'utf8'));
+  const asked = manifests.map((text) => JSON.parse(text) as Record<string, Record<string, string>>);
+  const all = asked.flatMap(({ dependencies, devDependencies }) =>
+    Object.entries({ ...dependencies, ...devDependencies }),
+  );
+  return [...new Set(all.filter(([name, range]) => !`${name} ${range}`.includes('chasquimq')).map(([name]) => name))];
+}
+
+class Example {
+  output = '';
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<unknown[]>;
+
+  private constructor(project: string, args: string[]) {
+    const { PATH, TMPDIR } = process.env;
+    const env = {
+      ...{ PATH, TMPDIR, HOME: join(folder, 'home'), PORT: '0', REDIS_URL: `redis://127.0.0.1:${own.server.port}` },
+      ...{ npm_config_registry: registry.url, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
+    };
+    // a group: a signal reaches all that the command has started, as in a terminal
+    this.#process = spawn('npm', args, { cwd: project, env, detached: true, stdio: 'pipe' });
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => (this.output += text));
+    }
+    this.#ended = once(this.#process, 'close');
+  }
+
+  /** Installs an example into a folder of its own, and starts it. */
+  static async start(name: string): Promise<Example> {
+    const project = join(folder, name);
+    cpSync(join(EXAMPLES, name), project, { recursive: true, filter: (path) => !/node_modules|dist$/.test(path) });
+    const install = new Example(project, ['install']);
+    const [code] = await install.#ended;
+    expect(code, install.output).toBe(0);
+    return (running = new Example(project, ['start']));
+  }
+
+  /** What it said that matches. */
+  async said(pattern: RegExp): Promise<RegExpExecArray> {
+    const match = () => pattern.exec(this.output) ?? (this.#process.exitCode !== null && ['it ended']);
+    const found = await until(`${pattern} of\n${this.output}`, match, LONG_MS);
+    expect(found, this.output).not.toEqual(['it ended']);
+    return found as RegExpExecArray;
+  }
+
+  async url(): Promise<string> {
+    return (await this.said(/listening http:\/\/localhost:(\d+)/))[0].replace('listening ', '');
+  }
+
+  /** Asks it to end, which it does, and leaves no connection behind. */
+  async stop(): Promise<void> {
+    process.kill(-(this.#process.pid ?? 0), 'SIGTERM');
+    await this.#ended;
+    const isAlone = async () => ((await own.redis.client('LIST')) as string).trim().split('\n').length === 1;
+    await until('the end of its connections', isAlone);
+  }
+
+  async kill(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    process.kill(-(this.#process.pid ?? 0), 'SIGKILL');
+    await this.#ended;
+  }
+}
+
+async function post(url: string, body: unknown): Promise<Record<string, unknown>> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  expect(response.status).toBe(202);
+  return (await response.json()) as Record<string, unknown>;
+}
+
+async function ended(url: string): Promise<Record<string, unknown>> {
+  return until(`the end of ${url}`, async () => {
+    const job = (await (await fetch(url)).json()) as Record<string, unknown>;
+    return ['completed', 'failed'].includes(String(job.state)) ? job : undefined;
+  }).then((job) => job ?? {});
+}
+
+it('a web API with a worker and bull-board', { timeout: LONG_MS }, async () => {
+  const example = await Example.start('web-api');
+  const url = await example.url();
+  const { id } = await post(`${url}/mails`, { to: 'ana@example.com' });
+  expect(await ended(`${url}/mails/${id as string}`)).toMatchObject({
+    state: 'completed',
+    result: 'sent to ana@example.com',
+  });
+  const board = await fetch(`${url}/board/api/queues`);
+  expect(await board.json()).toMatchObject({ queues: [{ name: 'mails', counts: { completed: 1 } }] });
+  expect((await fetch(`${url}/mails/none`)).status).toBe(404);
+  await example.stop();
+});
+
+it('a Nest application', { timeout: LONG_MS }, async () => {
+  const example = await Example.start('nest');
+  await example.said(/one\.wav is one\.ogg/);
+  await example.said(/two\.wav is two\.ogg/);
+  await example.stop();
+});
+
+it('route handlers, and a worker apart', { timeout: LONG_MS }, async () => {
+  const example = await Example.start('next-style');
+  const url = await example.url();
+  const report = { month: '2026-11' };
+  expect(await post(`${url}/api/reports`, report)).toEqual({ id: 'monthly-2026-11' });
+  await post(`${url}/api/reports`, report);
+  const result = 'report-2026-11.pdf';
+  expect(await ended(`${url}/api/reports?id=monthly-2026-11`)).toEqual({ state: 'completed', progress: 50, result });
+  expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+  await example.stop();
+});
+
+it('figures for Prometheus, and traces', { timeout: LONG_MS }, async () => {
+  const example = await Example.start('observability');
+  const url = await example.url();
+  expect((await fetch(`${url}/orders`, { method: 'POST' })).status).toBe(200);
+  const [, traceId, job] = await example.said(/span (\w+) \w+ (\w+) pack\n/);
+  await example.said(new RegExp(`span ${traceId} ${job} \\w+ process orders\n`));
+  await example.said(new RegExp(`span ${traceId} \\w+ - request\n`));
+  const scraped = () => fetch(`${url}/metrics`).then((response) => response.text());
+  await until('the order in the figures', async () =>
+    /_completed_total\{.*service="example"\} 1\n/.test(await scraped()),
+  );
+  expect(await scraped()).toContain('bullmq_job_count{queue="orders", state="completed", service="example"} 1');
+  await example.stop();
+});
+
+it('none is left out', () => {
+  const tested = readFileSync(new URL(import.meta.url), 'utf8');
+  // an example of a migration has a test of its own
+  expect(names().filter((name) => !tested.includes(`start('${name}')`) && name !== 'migration')).toEqual([]);
+});

@@ -1,0 +1,62 @@
+// How many connections each object has, once it does all that it can: what a user reckons with who sets `maxclients`.
+import { afterEach, describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { until } from '../support/waiting.js';
+
+const { Queue, QueueEvents, Worker } = chasquimq;
+
+describe('connections', () => {
+  const own = useOwnServer();
+  const opened: { close(): Promise<unknown> }[] = [];
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((each) => each.close()));
+    await become(0);
+  });
+
+  function keep<T extends { close(): Promise<unknown> }>(object: T): T {
+    opened.push(object);
+    return object;
+  }
+
+  /** All but the one that asks. */
+  async function count(): Promise<number> {
+    return ((await own.redis.client('LIST')) as string).trim().split('\n').length - 1;
+  }
+
+  function become(number: number): Promise<boolean> {
+    return until(`${number} connections`, async () => (await count()) === number);
+  }
+
+  it('a Queue has one, and another for adds', async () => {
+    const queue = keep(new Queue('count', { connection: own.connection }));
+    await queue.waitUntilReady();
+    await become(1);
+    await queue.getJobCounts();
+    expect(await count()).toBe(1);
+    await queue.add('job', {});
+    await become(2);
+    await queue.addBulk([{ name: 'job', data: {} }]);
+    expect(await count()).toBe(2);
+  });
+
+  it('a QueueEvents has one', async () => {
+    const events = keep(new QueueEvents('count', { connection: own.connection }));
+    await events.waitUntilReady();
+    await become(1);
+  });
+
+  it('a Worker has three when it is idle, and one for calls of its jobs', async () => {
+    const queue = keep(new Queue('count-worker', { connection: own.connection }));
+    const ofQueue = 2;
+    await queue.add('plain', {});
+    await become(ofQueue);
+    const work = async (job: { name: string; log: (row: string) => Promise<number> }) =>
+      job.name === 'logs' ? job.log('row') : 0;
+    const worker = keep(new Worker('count-worker', work, { connection: own.connection }));
+    await worker.waitUntilReady();
+    await become(ofQueue + 3);
+    await queue.add('logs', {});
+    await become(ofQueue + 4);
+  });
+});
