@@ -3,7 +3,15 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['dist/', 'target/', 'npm/', 'index.cjs', '.ci/consumer/']),
+  globalIgnores([
+    'dist/',
+    'target/',
+    'npm/',
+    'index.cjs',
+    '.ci/consumer/',
+    'docs/.vitepress/{cache,dist}/',
+    'docs/public/api/',
+  ]),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   {

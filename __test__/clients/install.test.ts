@@ -1,5 +1,5 @@
 // The package as a release would publish it, installed into an empty project by each package manager, under its own name
-// and as `bullmq`, by the alias that the README documents, beside a package that asks for BullMQ.
+// and as `bullmq`, by the alias that the docs name, beside a package that asks for BullMQ.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -45,7 +45,7 @@ const typed = [
   { library: 'bullmq', resolution: 'nodenext' },
 ] as const;
 
-/** What the README says of the alias. */
+/** What docs/tools.md says of the alias. */
 function aliased() {
   const board = Object.fromEntries([...BOARD, TYPES].map((name) => [name, versionOf(name)]));
   return { dependencies: { bullmq: `npm:chasquimq@${version}`, ...board } };
