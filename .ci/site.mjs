@@ -10,7 +10,7 @@ await main(async ([what]) => {
   await run('API reference (typedoc)', 'typedoc', [
     ...['--entryPoints', 'src/index.ts', '--tsconfig', 'tsconfig.build.json', '--out', 'docs/public/api'],
     ...['--name', 'ChasquiMQ', '--readme', 'none', '--excludePrivate', '--excludeInternal', '--excludeExternals'],
-    ...['--disableSources', '--hideGenerator', '--logLevel', 'Warn'],
+    ...['--disableSources', '--hideGenerator', '--logLevel', 'Error'],
   ]);
   await run('build the site (vitepress)', 'vitepress', ['build', 'docs']);
 });

@@ -73,19 +73,25 @@ export default defineConfig({
   },
 });
 
-/** Pages link to files of the repository, which are not of the site: those links lead to where it is published, if that is known. */
+/** Pages link to files of the repository, which are not of the site: to where it is published, or, while that is not known, nowhere. */
 function leadOutOfTheSite(markdown: MarkdownRenderer): void {
   const { repository } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     repository?: string | { url: string };
   };
-  const url = (typeof repository === 'object' ? repository.url : repository)?.replace(/^git\+|\.git$/g, '');
+  const url = (typeof repository === 'object' ? repository.url : repository)?.replaceAll(/^git\+|\.git$/g, '');
   markdown.core.ruler.push('lead-out-of-the-site', ({ tokens, env }) => {
     const { relativePath = '' } = env as { relativePath?: string };
-    for (const token of tokens.flatMap(({ children }) => children ?? [])) {
-      const href = token.type === 'link_open' ? token.attrGet('href') : null;
-      if (href === null || /^([a-z]+:|#|\/)/.test(href)) continue;
-      const target = posix.join('docs', posix.dirname(relativePath), href);
-      if (!target.startsWith('docs/')) token.attrSet('href', url ? `${url}/blob/main/${target}` : `#${target}`);
+    for (const { children } of tokens) {
+      let isOut = false;
+      for (const token of children ?? []) {
+        if (token.type === 'link_open') {
+          const href = token.attrGet('href') ?? '';
+          const target = posix.join('docs', posix.dirname(relativePath), href);
+          isOut = !/^([a-z]+:|#|\/)/.test(href) && !target.startsWith('docs/');
+          if (isOut && url) token.attrSet('href', `${url}/blob/main/${target}`);
+          else if (isOut) [token.tag, token.attrs] = ['span', null];
+        } else if (token.type === 'link_close' && isOut && !url) token.tag = 'span';
+      }
     }
   });
 }
