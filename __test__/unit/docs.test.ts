@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CLUSTER_OPTIONS, SENTINEL_OPTIONS } from '../../src/connection/discovery.js';
 import { differences } from '../../src/doctor/differences.js';
 import { ErrorCode } from '../../src/errors/error-code.js';
 import { blocksOf, pages, textOf } from '../support/doc-blocks.js';
@@ -105,11 +106,37 @@ describe('differences from BullMQ', () => {
   it.each(differences)('$id: its test names it', ({ id, test }) => {
     expect(existsSync(join(ROOT, test)) && new RegExp(`\\b${id}\\b(?!-)`).test(textOf(test))).toBe(true);
   });
+});
 
-  it('are those that options without an effect point to', () => {
-    const optionsFile = textOf('src/connection/known-options.ts');
-    const [, list = ''] = /NO_EFFECT = \[([^]*?)\];/.exec(optionsFile) ?? [];
-    const [row] = differences.filter(({ id }) => id === 'connection-options-without-effect');
-    expect([list.length > 0, row?.chasquimq]).toEqual([true, expect.stringContaining('known-options.ts')]);
+describe('options', () => {
+  const page = textOf('docs/connections.md');
+
+  it.each(knownConnectionOptions())('of a connection: %s is told of', (option) => {
+    expect(page).toContain(`\`${option}\``);
+  });
+
+  it.each(optionsWithoutEffect())('that have no effect: %s is told of', (option) => {
+    expect(page).toMatch(new RegExp(`^\\|.*\`(\\w+\\.)?${option}\`.*\\|.*\\|$`, 'm'));
   });
 });
+
+function knownConnectionOptions(): string[] {
+  const text = textOf('src/connection/known-options.ts');
+  const lists = [/MAPPED = \[([^]*?)\];/, /NO_EFFECT = \[([^]*?)\];/].flatMap((list) => list.exec(text)?.[1] ?? []);
+  const [, refused = ''] = /REFUSED[^=]*= \{([^]*?)\};/.exec(text) ?? [];
+  return [
+    ...lists.flatMap((list) => [...list.matchAll(/'(\w+)'/g)].map(([, name = '']) => name)),
+    ...[...refused.matchAll(/^ {2}(\w+):/gm)].map(([, name = '']) => name),
+    ...SENTINEL_OPTIONS,
+    ...CLUSTER_OPTIONS,
+  ];
+}
+
+/** Those whose own comment says so. */
+function optionsWithoutEffect(): string[] {
+  return readdirSync(join(ROOT, 'src/options')).flatMap((file) =>
+    [...textOf(`src/options/${file}`).matchAll(/\/\*\*(?:(?!\*\/)[^])*?Has no effect[^]*?\*\/\s*(\w+)\??:/g)].map(
+      ([, name = '']) => name,
+    ),
+  );
+}
