@@ -3,7 +3,16 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['dist/', 'examples/*/dist/', 'target/', 'npm/', 'index.cjs', '.ci/consumer/']),
+  globalIgnores([
+    'dist/',
+    'examples/*/dist/',
+    'target/',
+    'npm/',
+    'index.cjs',
+    '.ci/consumer/',
+    'docs/.vitepress/{cache,dist}/',
+    'docs/public/api/',
+  ]),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   eslint.configs.recommended,
   {

@@ -16,6 +16,7 @@ const LAYERS = [
   ['queue', 'scheduler'],
   ['events', 'sandbox'],
   ['worker'],
+  ['doctor'],
 ];
 
 const inside = (folders) => `^src/(${folders.join('|')})/`;

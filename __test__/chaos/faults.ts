@@ -46,7 +46,7 @@ export interface World {
 }
 
 interface Fault {
-  /** One for the README's table. */
+  /** One for the table of docs/chaos.md. */
   readonly title: string;
   /** Where it can happen, if not everywhere. */
   readonly only?: readonly Topology[];

@@ -59,6 +59,7 @@ it.each<[string, string, BuildOptions]>([
   expect(program.lines).toEqual(['result 2 true']);
 });
 
+// sandboxed-in-a-bundle: a wanted difference (docs/differences.md)
 it.each([
   ['bullmq', 'program.js', /ENOENT/],
   ['chasquimq', 'program.js', /webpack: externals/],

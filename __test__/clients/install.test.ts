@@ -1,5 +1,5 @@
 // The package as a release would publish it, installed into an empty project by each package manager: under its own name, and as
-// `bullmq`, beside a package that asks for BullMQ, by the alias that the README documents and by the package that stands in for it.
+// `bullmq`, beside a package that asks for BullMQ, by the alias that the docs name and by the package that stands in for it.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -7,7 +7,7 @@ import { useStage } from '../support/stage.js';
 
 const AS_BULLMQ = fileURLToPath(new URL('programs/as-bullmq.mjs', import.meta.url));
 
-/** A scan for stalled jobs that found none: no span with ours, a wanted difference. */
+/** A scan for stalled jobs that found none: no span with ours (telemetry-of-scans, a wanted difference). */
 const FOUND_NOTHING = /^span \["moveStalledJobsToWait .*"bullmq\.worker\.stalled\.jobs",\[\]/;
 
 const stage = useStage(chasquimq);

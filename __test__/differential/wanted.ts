@@ -1,5 +1,5 @@
 /**
- * The wanted differences (README, "Wanted differences") that programs meet. Each row says what is left of the two texts that differ when what it
+ * The wanted differences (src/doctor/differences.ts) that programs meet. Each row says what is left of the two texts that differ when what it
  * is about is taken away; a difference is wanted when nothing of it is left. So a row can hide no more than it names.
  */
 import type { Difference } from './compare.js';
@@ -21,8 +21,8 @@ export interface Context {
 export type Sides = readonly [bullmq: string, chasquimq: string];
 
 interface Wanted {
-  /** The row of the table in the README: its first cell. */
-  readonly row: string;
+  /** Of the difference in src/doctor/differences.ts. */
+  readonly id: string;
   readonly reason: string;
   /** The rest of both. */
   without(sides: Sides, about: About, context: Context): Sides;
@@ -43,7 +43,7 @@ const ODD_DELAY = /"number:(1e300|1e19|Infinity)"/;
 
 export const WANTED: readonly Wanted[] = [
   {
-    row: 'A processor that has moved its job, and returns',
+    id: 'moved-and-returned',
     reason: 'BullMQ emits the error of a refused completion, and that of a failure, or retry, that it then tries',
     without: (sides, { path }) => {
       if (path !== 'workers.errors') return sides;
@@ -55,18 +55,18 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: '`throw undefined`, `throw null`',
+    id: 'throw-undefined',
     reason: 'the try fails here; there the job stays active until it stalls, and its worker emits an error of its own',
     without: (sides, about, context) => (tellsOfStuck(sides, about, context, ['null', 'undefined']) ? SAME : sides),
   },
   {
-    row: 'An error whose `message` is no text',
+    id: 'error-message-no-text',
     reason: 'as above, where the message is null',
     without: (sides, about, context) =>
       tellsOfStuck(sides, about, context, ['null', 'undefined', 'nullMessage']) ? SAME : sides,
   },
   {
-    row: 'A backoff or strategy that gives no number',
+    id: 'backoff-no-number',
     reason: 'the job is active until it stalls here, and in no state there; the error there is that of a script',
     without: ([theirs, ours], { path, job, field }, { program, bullmq }) => {
       if (path === 'workers.errors') {
@@ -84,7 +84,7 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: 'Other thrown values without a message',
+    id: 'thrown-without-message',
     reason: 'failedReason is empty here, and there the text `null`, or that of an earlier failure',
     without: ([theirs, ours], { job, field }, { program }) => {
       const plan = job === undefined ? undefined : planOf(job, program);
@@ -100,7 +100,7 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: 'Texts that are numbers in job options',
+    id: 'job-option-number-texts',
     reason: '`delay` and `attempts` are numbers here, and the job waits for its delay, which there starts at once',
     without: ([theirs, ours], { job, field }, { program }) => {
       const opts = (job !== undefined && planOf(job, program)?.opts) || {};
@@ -118,7 +118,7 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: 'Numbers in job options',
+    id: 'job-option-numbers',
     reason: 'a `keepLogs` below 0 is told by its name; BullMQ tells of a job that is missing',
     without: ([theirs, ours], { path, job }, { program }) => {
       const step = program.steps[Number(/^steps\.(\d+) job /.exec(path)?.[1] ?? -1)];
@@ -127,7 +127,7 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: 'Numbers in job options',
+    id: 'job-option-numbers',
     reason: 'BullMQ keeps a job with a delay of 1e300 delayed, and says of it that its delay is 1',
     without: ([theirs, ours], { job, field }, { program }) => {
       if (!job || field !== 'delay') return [theirs, ours];
@@ -136,7 +136,7 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
-    row: 'Jobs taken in advance',
+    id: 'jobs-taken-in-advance',
     reason: 'a worker with short handlers takes some jobs in advance; those it gives back have waited once more',
     without: ([theirs, ours], { field }) =>
       field === 'events' && ours.length > theirs.length
@@ -144,7 +144,7 @@ export const WANTED: readonly Wanted[] = [
         : [theirs, ours],
   },
   {
-    row: '`promoteJobs`, and parents whose last child is removed',
+    id: 'delay-after-promote-jobs',
     reason: '`job.delay` is 0 afterwards here, as after `job.promote()`',
     without: ([theirs, ours], { job, field }, { program }) =>
       job &&
@@ -156,7 +156,7 @@ export const WANTED: readonly Wanted[] = [
         : [theirs, ours],
   },
   {
-    row: "Upserting a pattern whose slot's job was promoted",
+    id: 'upsert-of-a-promoted-slot',
     reason:
       'one that was promoted runs, or has run, under the id of the next one: BullMQ has one job in two states then',
     without: ([theirs, ours], about, context) =>

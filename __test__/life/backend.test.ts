@@ -10,6 +10,7 @@ import { useStage } from '../support/stage.js';
 describe('a backend', () => {
   const stage = useStage(chasquimq);
 
+  // backend-factory: a wanted difference (docs/differences.md)
   it('that is none of ours is refused', () => {
     const factory = (() => ({ addJob() {} })) as unknown as BackendFactory;
     const refusal = new NotSupportedError('a backend other than one that getBackend() gave');

@@ -1,4 +1,4 @@
-// A program that adds faster than the server takes jobs is told, and keeps its memory (README, "Adding faster than Redis").
+// A program that adds faster than the server takes jobs is told, and keeps its memory (docs/guarantees.md).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Queue, QueueOptions } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

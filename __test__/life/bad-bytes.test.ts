@@ -12,6 +12,7 @@ const EVERY_STATE = ['waiting', 'active', 'delayed', 'prioritized', 'completed',
 
 type Entry = [id: Buffer, fields: Buffer[]];
 
+// unreadable-jobs: a wanted difference (docs/differences.md)
 describe('bad bytes', () => {
   const stage = useStage(chasquimq);
   let redis: Redis;

@@ -58,6 +58,7 @@ describe('calls that reach very many jobs', () => {
     await worker.close();
   }
 
+  // remove-large-families: a wanted difference (docs/differences.md)
   it('remove a parent of very many, of whom half have ended', { timeout: MINUTES }, async () => {
     await flows.add(parentOf(MANY));
     await watch();
@@ -96,6 +97,7 @@ describe('calls that reach very many jobs', () => {
     expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, 'waiting-children': 0 });
   });
 
+  // retention-count-lowered: a wanted difference (docs/differences.md)
   it.each(['completed', 'failed'] as const)('lower a retention count of %s', { timeout: MINUTES }, async (state) => {
     const fails = state === 'failed';
     await queue.addBulk(Array.from({ length: MANY }, (_, i) => ({ name: 'j', data: i, opts: { jobId: `j${i}` } })));

@@ -1,4 +1,4 @@
-// A user with the rights that the README names and no others can do all that queues, workers, flows and schedulers do.
+// A user with the rights that docs/production.md names and no others can do all that queues, workers, flows and schedulers do.
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConnectionOptions, Job } from 'bullmq';

@@ -6,6 +6,7 @@ import { useStage } from '../support/stage.js';
 describe('flow.close', () => {
   const stage = useStage(chasquimq);
 
+  // flow-producer-close: a wanted difference (docs/differences.md)
   it.each([
     ['ready', true],
     ['not ready yet', false],

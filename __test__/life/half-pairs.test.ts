@@ -10,6 +10,7 @@ const WAIT_MS = 30_000;
 describe('half pairs', () => {
   const stage = useStage(chasquimq);
 
+  // half-surrogates: a wanted difference (docs/differences.md)
   it.each(['a\ud800', '\udc00b', '\udc00\ud800'])('%j', async (text) => {
     const carried = Buffer.from(text).toString();
     const queue = stage.queue();

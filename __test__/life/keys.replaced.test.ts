@@ -1,5 +1,5 @@
-// A key of a queue in use is replaced by one of another type, and put right again. What was under way may be left half done (see the
-// README); the queue goes on: what is added from then on is run, once.
+// A key of a queue in use is replaced by one of another type, and put right again. What was under way may be left half done (see
+// docs/chaos.md); the queue goes on: what is added from then on is run, once.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

@@ -130,6 +130,7 @@ describe('limits', () => {
     await logs[other]?.get('completed');
   });
 
+  // lifted-limits-wake: a wanted difference (docs/differences.md)
   it.each([
     ['raised', (queue: Queue) => queue.setGlobalConcurrency(4)],
     ['lifted', (queue: Queue) => queue.removeGlobalConcurrency()],

@@ -1,5 +1,5 @@
-// What close() does when the server keeps the connection and answers nothing: it gives up after some 2 s (README, wanted
-// differences).
+// What close() does when the server keeps the connection and answers nothing: it gives up after some 2 s (docs/differences.md,
+// `close-with-redis-gone`).
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { FlowProducer, Queue } from '../../src/index.js';

@@ -1,4 +1,4 @@
-// A queue with a maximum length stays as long, and tells those who add (README, "A queue that may not grow without end").
+// A queue with a maximum length stays as long, and tells those who add (docs/guides/length-limits.md).
 import { describe, expect, it } from 'vitest';
 import type { FlowProducer, JobsOptions, Queue } from 'bullmq';
 import type { Queue as OurQueue } from '../../src/index.js';

@@ -73,7 +73,7 @@ describe('server.cluster', { timeout: LIMIT_MS }, () => {
     await roundTrip(connection());
   });
 
-  it('a user with the rights that the README names is enough', async () => {
+  it('a user with the rights that the docs name is enough', async () => {
     await cluster.acl('jobs', 'reset', ...documentedRule(), ...documentedClusterRights());
     const login = { username: 'jobs', password: 'secret' };
     await roundTrip({ nodes: cluster.startupNodes, redisOptions: login });

@@ -55,7 +55,7 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     await shared.quit();
   });
 
-  it('logs in to sentinels with the rights that the README names', async () => {
+  it('logs in to sentinels with the rights that the docs name', async () => {
     const rights = documentedSentinelRights();
     await watched.acl('asker', 'reset', 'on', '>secret', ...rights);
     await watched.acl('default', '-sentinel');

@@ -37,6 +37,7 @@ describe('server.unfit', () => {
     return { host: '127.0.0.1', port: (listener.address() as AddressInfo).port };
   }
 
+  // server-7: a wanted difference (docs/differences.md)
   it.each(['6.2.14', '5.0.7'])('that is too old: %s', async (version) => {
     const connection = await serverOf(version);
     const told = `Redis version needs to be greater or equal than 7.0.0 Current: ${version}`;

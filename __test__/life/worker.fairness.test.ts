@@ -47,6 +47,7 @@ describe('worker.fairness', () => {
     expect(started.flat().map(Number).sort(byValue)).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
   });
 
+  // jobs-taken-in-advance: a wanted difference (docs/differences.md)
   it('and when they have earned a surplus with short jobs before, soon after', async () => {
     const queue = stage.queue();
     const gate = stage.gate();

@@ -72,6 +72,7 @@ describe('worker.lease', () => {
   });
 
   // The same scan does find a process that stands still with its engine, so the tests above prove something.
+  // stalled-in-one-scan: a wanted difference (docs/differences.md)
   it('a process that stands still loses its job, and its outcome is refused afterwards', async () => {
     const queue = stage.queue();
     const global = stage.globalLog();

@@ -1,4 +1,4 @@
-// SIGTERM with a time limit (README): running jobs end, or go back to the front; none waits for its lease to run out. And close() in
+// SIGTERM with a time limit (docs/production.md): running jobs end, or go back to the front; none waits for its lease to run out. And close() in
 // every phase of a worker's connection: it resolves, and leaves no job active.
 import { describe, expect, it } from 'vitest';
 import type { Worker } from 'bullmq';
@@ -63,6 +63,7 @@ describe('worker.terminate', () => {
       await jobsAreFree();
     });
 
+    // close-without-a-server: a wanted difference (docs/differences.md)
     it('while it tries to reach a server that is not there', { timeout: WAIT_MS }, async () => {
       const connection = { host: '127.0.0.1', port: await closedPort() };
       const worker = new chasquimq.Worker(stage.queueName, async () => {}, { ...opts, connection });

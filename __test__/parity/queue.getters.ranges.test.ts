@@ -161,6 +161,7 @@ describe.each(libraries)('$name: queue.getJobs by range', ({ lib }) => {
     expect(await queue.getJobs('nothing' as 'wait')).toEqual([]);
   });
 
+  // getters-in-steps: a wanted difference (docs/differences.md)
   it('gives many jobs at once, each once and in order', async () => {
     const queue = stage.queue();
     await queue.addBulk(bulk(5_000));

@@ -233,7 +233,7 @@ describe.each(libraries)('$name: worker.limiter', ({ lib }) => {
     await log.get('completed', 3);
     await until('the window to end', async () => (await queue.getRateLimitTtl()) === -2);
     worker.opts.limiter = { max: 3, duration: 60_000 };
-    // a fetch that was sent before may still go by the limit it brought
+    // a fetch that was sent before may still go by the limit it brought (limiter-replaced, a wanted difference)
     await worker.pause();
     await worker.resume();
     await queue.addBulk(jobs(8));

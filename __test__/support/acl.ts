@@ -4,22 +4,22 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs/production.md'), 'utf8');
 
-/** The rule of the README for a user with no more rights than a queue needs: what stands behind `ACL SETUSER <name>`. */
+/** The rule of the docs for a user with no more rights than a queue needs: what stands behind `ACL SETUSER <name>`. */
 export function documentedRule(): string[] {
-  const [, rule] = /ACL SETUSER jobs ([^`]*)```/.exec(readme) ?? [];
-  if (!rule) throw new Error('the README has no ACL rule any more');
+  const [, rule] = /ACL SETUSER jobs ([^`]*)```/.exec(page) ?? [];
+  if (!rule) throw new Error('docs/production.md has no ACL rule any more');
   return rule.trim().split(/\s+/);
 }
 
-/** What the README grants to a user of sentinels, and in a cluster. */
+/** What the docs grant to a user of sentinels, and in a cluster. */
 export function documentedSentinelRights(): string[] {
-  return readme.match(/\+sentinel\|[\w-]+/g) ?? [];
+  return page.match(/\+sentinel\|[\w-]+/g) ?? [];
 }
 
 export function documentedClusterRights(): string[] {
-  return readme.match(/\+cluster\|[\w-]+/g) ?? [];
+  return page.match(/\+cluster\|[\w-]+/g) ?? [];
 }
 
 /** What the engine and its scripts say in capitals, of which commands are a part. */

@@ -36,6 +36,7 @@ describe('options', () => {
     expect(() => read({ [key]: value })).toThrow(`connection.${key} must be an integer`);
   });
 
+  // connection-options-without-effect: a wanted difference (docs/differences.md)
   it('that change nothing are accepted', () => {
     const connection = {
       maxRetriesPerRequest: null,
@@ -79,6 +80,7 @@ describe('options', () => {
     expect(warn).not.toHaveBeenCalled();
   });
 
+  // key-prefix-option: a wanted difference (docs/differences.md)
   it('with keyPrefix get the text of BullMQ', () => {
     expect(() => read({ keyPrefix: 'x' })).toThrow(
       'BullMQ: ioredis does not support ioredis prefixes, use the prefix option instead.',
@@ -160,6 +162,7 @@ describe.each(drivers)('an instance of $driver', ({ Redis }) => {
     client.disconnect();
   });
 
+  // other-drivers: a wanted difference (docs/differences.md)
   it('of another kind is not supported', () => {
     expect(() => read({ connect: () => {}, duplicate: () => {}, options: {} })).toThrow(NotSupportedError);
     expect(() => read({ connect: () => {}, duplicate: () => {}, isCluster: true })).toThrow(NotSupportedError);

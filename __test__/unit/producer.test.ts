@@ -104,6 +104,7 @@ describe('add', () => {
     ]);
   });
 
+  // add-travels-in-batches: a wanted difference (docs/differences.md)
   it('rejects all when the batch was refused, or the connection is gone', async () => {
     const { producer } = stage(() => ({ error: { message: 'full' } }));
     await expect(producer.add(job('a'), 1, '{}', '{}')).rejects.toThrow('full');

@@ -12,6 +12,7 @@ describe('waiting for a connection', () => {
     expect([tries, readiness.isUp, readiness.wasUp]).toEqual([2, true, true]);
   });
 
+  // retry-strategy: a wanted difference (docs/differences.md)
   it('ends when the retry strategy gives no number', async () => {
     const strategy = vi.fn((times: number) => (times < 3 ? 10 : null));
     const onSurrender = vi.fn();

@@ -1,4 +1,4 @@
-// The README's way to end within a time limit. QUEUE, LIMIT_MS. Its jobs: `soon` ends 100 ms after SIGTERM, `never` does not end.
+// The way of docs/production.md to end within a time limit. QUEUE, LIMIT_MS. Its jobs: `soon` ends 100 ms after SIGTERM, `never` does not end.
 // Says: started <n>, terminating, given back <n>, closed.
 import { Worker } from 'chasquimq';
 

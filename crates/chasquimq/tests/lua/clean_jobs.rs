@@ -131,6 +131,7 @@ fn large_records_are_looked_at_a_few_at_a_time() {
     assert!((8..=12).contains(&steps), "{steps} steps");
 }
 
+// bulk-calls-in-steps: a wanted difference (docs/differences.md)
 #[test]
 fn what_comes_between_two_steps_stays() {
     let mut old = Plan::new();

@@ -69,6 +69,7 @@ fn unfinished_jobs_of_a_dead_worker_head_the_line() {
     );
 }
 
+// stalled-not-started: a wanted difference (docs/differences.md)
 #[test]
 fn a_job_brought_back_counts_its_starts() {
     let mut queue = queue();

@@ -1,0 +1,136 @@
+// Pins wanted differences in adding jobs, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
+import { describe, expect, it } from 'vitest';
+import { libraries } from '../support/libraries.js';
+import { connection } from '../support/redis.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog, rejection } from '../support/waiting.js';
+
+describe.each(libraries)('$name: differences, adding', ({ name, lib }) => {
+  const stage = useStage(lib);
+  /** What each library is expected to give. */
+  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  /** `code` and class of the rejection, or what the promise gave. */
+  const outcome = (promise: Promise<unknown>) =>
+    promise.then(
+      (value) => ['gave', value],
+      (error: Error & { code?: unknown }) => ['rejected', error.code ?? error.name],
+    );
+
+  it('add-bulk-missing-parent', async () => {
+    const queue = stage.queue();
+    const parent = { id: 'none', queue: queue.qualifiedName };
+    const jobs = [
+      { name: 'child', data: {}, opts: { parent } },
+      { name: 'other', data: {} },
+    ];
+    const told = await outcome(queue.addBulk(jobs).then((added) => added.map(({ id }) => Number(id) < 0)));
+    expect(told).toEqual(of({ bullmq: ['gave', [true, false]], chasquimq: ['rejected', -5] }));
+    expect((await queue.getJobs()).map((job) => job.name)).toEqual(['other']);
+  });
+
+  it('flow-child-ids', async () => {
+    const child = { name: 'child', queueName: stage.queueName };
+    const { children = [] } = await stage
+      .flowProducer()
+      .add({ name: 'parent', queueName: stage.queueName, children: [child, child] });
+    const [a = '', b = ''] = children.map(({ job }) => job.id);
+    expect([a, b].every((id) => /^[\da-f-]{36}$/.test(id)) && a !== b).toBe(true);
+    expect(a.slice(0, 18) === b.slice(0, 18)).toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  it.each([{ priority: NaN }, { delay: Infinity }, { attempts: NaN }])('job-option-numbers: %o', async (opts) => {
+    const told = await outcome(
+      stage
+        .queue()
+        .add('job', {}, opts)
+        .then(() => 'a job'),
+    );
+    if (name === 'chasquimq') expect(told).toEqual(['rejected', 'RangeError']);
+    else expect(told).not.toEqual(['rejected', 'RangeError']);
+  });
+
+  it('job-option-number-texts', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {}, { delay: '60000' as unknown as number });
+    expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'waiting', chasquimq: 'delayed' }));
+  });
+
+  it('negative-delay', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {}, { delay: -5 });
+    expect((await fetchJob(queue, id)).delay).toBe(of({ bullmq: -5, chasquimq: 0 }));
+  });
+
+  it('job-names', async () => {
+    const queue = stage.queue();
+    const error = await rejection(queue.add({} as string, {}));
+    expect(error instanceof TypeError).toBe(of({ bullmq: false, chasquimq: true }));
+    const job = await queue.add(5 as unknown as string, {});
+    expect(job.name).toBe(of<unknown>({ bullmq: 5, chasquimq: '5' }));
+  });
+
+  it('retention-texts', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'job', data: {} })));
+    await queue.add('last', {}, { removeOnComplete: '200' as unknown as number });
+    const worker = stage.worker(async () => undefined);
+    await new Promise<void>((resolve) => worker.on('completed', (job) => job.name === 'last' && resolve()));
+    expect(await queue.getCompletedCount()).toBe(of({ bullmq: 3, chasquimq: 4 }));
+  });
+
+  it('deduplication-options', async () => {
+    const deduplication = { id: { odd: true } as unknown as string };
+    const error = await rejection(stage.queue().add('job', {}, { deduplication }));
+    expect(/script/i.test(error.message)).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('opts-parent', async () => {
+    const queue = stage.queue();
+    const parent = await queue.add('parent', {});
+    const at = { id: parent.id ?? '', queue: queue.qualifiedName };
+    const child = await queue.add('child', {}, { parent: at });
+    await child.removeChildDependency();
+    const { opts } = await fetchJob(queue, child.id);
+    expect(opts.parent).toEqual(of({ bullmq: at, chasquimq: undefined }));
+  });
+
+  it('lazy-job-fields', async () => {
+    const job = await stage.queue().add('job', { a: 1 });
+    expect(Object.keys(job).includes('data')).toBe(of({ bullmq: true, chasquimq: false }));
+    expect(JSON.parse(JSON.stringify(job))).toMatchObject({ data: { a: 1 } });
+  });
+
+  it('add-bulk-is-atomic', async () => {
+    const jobs = Array.from({ length: 1000 }, () => ({ name: 'job', data: {} }));
+    const added = await Promise.all([stage.queue(), stage.queue(), stage.queue()].map((queue) => queue.addBulk(jobs)));
+    const ids = added.map((bulk) => bulk.map(({ id }) => Number(id)));
+    expect(new Set(ids.flat()).size).toBe(3000);
+    // in BullMQ others may lie between, or not
+    if (name === 'chasquimq') expect(ids.map((bulk) => (bulk.at(-1) ?? 0) - (bulk[0] ?? 0))).toEqual([999, 999, 999]);
+  });
+
+  it('publish-event-objects', async () => {
+    const producer = stage.watch(new lib.QueueEventsProducer(stage.queueName, { connection: { ...connection } }));
+    const told = await outcome(producer.publishEvent({ eventName: 'odd', list: ['a', 'b', 'c'] }).then(() => 'done'));
+    expect(told[0]).toBe(of({ bullmq: 'gave', chasquimq: 'rejected' }));
+  });
+
+  it('keep-last-if-active', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const runs: string[] = [];
+    const worker = stage.worker(async (job) => {
+      runs.push(String(job.id));
+      if (job.name === 'active') await gate.opened;
+    });
+    const log = new EventLog(worker, ['active', 'completed']);
+    const deduplication = { id: 'd', keepLastIfActive: true };
+    await queue.add('active', {}, { deduplication });
+    await log.get('active');
+    await queue.add('kept', {}, { jobId: 'x', deduplication });
+    await queue.add('there', {}, { jobId: 'x' });
+    gate.open();
+    await log.get('completed', of({ bullmq: 3, chasquimq: 2 }));
+    expect(runs).toEqual(of({ bullmq: ['1', 'x', 'x'], chasquimq: ['1', 'x'] }));
+  });
+});

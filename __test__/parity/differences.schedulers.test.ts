@@ -1,0 +1,73 @@
+// Pins wanted differences in job schedulers, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
+import { describe, expect, it } from 'vitest';
+import type { JobSchedulerTemplateOptions, RepeatOptions } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { useStage } from '../support/stage.js';
+import { TestTelemetry } from '../support/telemetry.js';
+import { EventLog, until } from '../support/waiting.js';
+
+type Repeat = Omit<RepeatOptions, 'key'>;
+
+describe.each(libraries)('$name: differences, schedulers', ({ name, lib }) => {
+  const stage = useStage(lib);
+  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  const told = (promise: Promise<unknown>) =>
+    promise.then(
+      () => 'done',
+      (error: Error & { code?: number }) => error.code ?? error.name,
+    );
+
+  it.each<Repeat>([{ every: 0.5 }, { every: 1000, offset: -1 }])('scheduler-numbers: %o', async (repeat) => {
+    const outcome = await told(stage.queue().upsertJobScheduler('s', repeat));
+    expect(outcome === 'RangeError').toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  it('scheduler-job-just-made', async () => {
+    const job = await stage.queue().upsertJobScheduler('s', { every: 60_000 });
+    expect(job?.opts.jobId).toBe(of({ bullmq: 'repeat:s:undefined', chasquimq: job?.id }));
+  });
+
+  it('scheduler-template-parent', async () => {
+    const queue = stage.queue();
+    const opts = { parent: { id: '1', queue: queue.qualifiedName } } as JobSchedulerTemplateOptions;
+    const outcome = await told(queue.upsertJobScheduler('s', { every: 60_000 }, { opts }));
+    expect(outcome).toBe(of({ bullmq: 'done', chasquimq: 'NotSupportedError' }));
+  });
+
+  it('next-run-not-computed', async () => {
+    const queue = stage.queue({ settings: { repeatStrategy: () => Date.now() } });
+    await queue.upsertJobScheduler('s', { pattern: 'mine' });
+    const cause = new Error('no idea');
+    const repeatStrategy = () => {
+      throw cause;
+    };
+    const worker = stage.worker(async () => undefined, { settings: { repeatStrategy } });
+    const errors: Error[] = [];
+    worker.on('error', (error) => errors.push(error));
+    await until('what is told of it', () => errors.some(({ message }) => message.startsWith('Failed to add')));
+    expect(errors.includes(cause)).toBe(of({ bullmq: true, chasquimq: false }));
+    await worker.close();
+    stage.takeErrors();
+  });
+
+  it('telemetry-of-schedulers', async () => {
+    const telemetry = new TestTelemetry();
+    await stage.queue().upsertJobScheduler('s', { every: 60_000 });
+    const worker = stage.worker(async () => undefined, { telemetry });
+    await new EventLog(worker, ['completed']).get('completed');
+    await until('its span', () => telemetry.spans.some((span) => span.name.startsWith('process')));
+    // of the next job, which the worker adds
+    expect(telemetry.spans.some((span) => span.name.startsWith('add '))).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('upsert-of-a-promoted-slot', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const job = await queue.upsertJobScheduler('s', { pattern: '0 0 1 1 *' });
+    await job?.promote();
+    const worker = stage.worker(() => gate.opened);
+    await new EventLog(worker, ['active']).get('active');
+    const outcome = await told(queue.upsertJobScheduler('s', { pattern: '0 0 1 1 *' }, { name: 'again' }));
+    expect(outcome === 'done').toBe(of({ bullmq: true, chasquimq: false }));
+  });
+});

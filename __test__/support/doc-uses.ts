@@ -1,0 +1,199 @@
+/** How a block of the docs is tried. A block that has no use here has to compile, and to run to its end. */
+export interface Use {
+  /** Words by which the block is known on its page. */
+  with: string;
+  before?: string;
+  after?: string;
+  /** Puts other figures into the program. */
+  but?: (text: string) => string;
+  /** The lines that it prints; unless given they are not looked at. */
+  says?: readonly (string | RegExp)[];
+  /** It ends without being told to: everything in it is closed. */
+  endsByItself?: boolean;
+  /** It is a file that another block of its page uses. */
+  isPart?: boolean;
+}
+
+const SWAP: Use = { with: "+import { Queue, QueueEvents, Worker } from 'chasquimq'", says: [] };
+const SENT = "new Worker('mail', async () => 'sent', { connection });";
+
+export const uses: Readonly<Record<string, readonly Use[]>> = {
+  'README.md': [
+    SWAP,
+    { with: "from 'chasquimq';\n\nconst connection", says: ['sent to ana@example.com'], endsByItself: true },
+  ],
+  'docs/moving-from-bullmq.md': [
+    SWAP,
+    {
+      with: 'BullQueue',
+      before: `
+        import { Queue as OldQueue } from 'bullmq';
+        const old = new OldQueue('mail', { connection: JSON.parse(process.env.CONNECTION ?? '') });
+        await old.upsertJobScheduler('daily', { every: 60_000 }, { name: 'digest', data: { to: 'ana' } });`,
+      after: `
+        console.log(await old.getJobSchedulersCount());
+        const [moved] = await new Queue('mail', { connection }).getJobSchedulers();
+        console.log(moved.key, moved.every, moved.name, moved.template?.data.to);`,
+      says: ['0', 'daily 60000 digest ana'],
+    },
+  ],
+  'docs/quick-start.md': [
+    {
+      with: '// worker.mjs',
+      after: `
+        await new Queue('mail', { connection }).add('welcome', { to: 'ana' });
+        await once(worker, 'completed');`,
+      says: ['welcome to ana, try 1', '1 sent'],
+    },
+    { with: '// add.mjs', endsByItself: true, says: [/^\{$/, ...Array.from({ length: 7 }, () => /\w+/), /^\}$/] },
+  ],
+  'docs/production.md': [
+    {
+      with: 'SIGTERM',
+      before: 'const mail = (text) => new Promise(() => console.log(text));',
+      after: `
+        process.once('exit', (code) => console.log('exit', code));
+        worker.once('active', () => process.kill(process.pid, 'SIGTERM'));
+        await queue.add('job', 'mailing');`,
+      but: (text) => text.replace('8000', '100'),
+      says: ['mailing', 'exit 0'],
+      endsByItself: true,
+    },
+  ],
+  'docs/guides/retries.md': [
+    { with: 'order: 7', after: "console.log((await queue.getJob('1'))?.opts.attempts);", says: ['5'] },
+    {
+      with: 'backoffStrategy',
+      before: "const charge = async () => { throw new Error('busy'); };",
+      after: "await once(worker, 'failed'); console.log(await (await queue.getJob('1'))?.getState());",
+      says: ['delayed'],
+    },
+    {
+      with: 'UnrecoverableError',
+      after: `
+        const job = await queue.add('charge', {}, { attempts: 3 });
+        await once(worker, 'failed');
+        console.log(await job.getState());`,
+      says: ['failed'],
+    },
+  ],
+  'docs/guides/delays.md': [
+    { with: 'changeDelay', after: 'console.log(await reminder.getState());', says: ['waiting'] },
+    {
+      with: 'DelayedError',
+      after: `
+        await queue.add('mail', {});
+        const [job, result] = await once(worker, 'completed');
+        console.log(job.attemptsStarted, job.attemptsMade, result);`,
+      says: ['2 1 done'],
+    },
+  ],
+  'docs/guides/priorities.md': [
+    {
+      with: 'password reset',
+      after: `
+        const names: string[] = [];
+        await new Promise<void>((resolve) => {
+          new Worker('mail', async (job) => void (names.push(job.name) === 3 && resolve()), { connection });
+        });
+        console.log(names.join());`,
+      says: ['no priority,password reset,report'],
+    },
+    {
+      with: 'changePriority',
+      after: 'console.log(job.priority, await queue.getCountsPerPriority([1, 10]));',
+      says: ["1 { '1': 1, '10': 0 }"],
+    },
+  ],
+  'docs/guides/rate-limits.md': [
+    {
+      with: 'max: 100,',
+      before: 'const send = async (job: Job) => job.name;',
+      after: "await queue.add('news', {}); console.log((await once(worker, 'completed'))[1]);",
+      says: ['news'],
+    },
+    {
+      with: 'callApi',
+      before:
+        'let calls = 0; const callApi = async (_data: unknown) => ({ status: calls++ ? 200 : 429, retryAfterMs: 20 });',
+      after: "await queue.add('news', {}); await once(worker, 'completed'); console.log(calls);",
+      says: ['2'],
+    },
+  ],
+  'docs/guides/deduplication.md': [
+    { with: 'jobId', after: 'console.log(await queue.getWaitingCount());', says: ['1'] },
+    { with: 'reindex', after: 'console.log(await queue.getWaitingCount());', says: ['1'] },
+    {
+      with: 'debounce',
+      after: 'console.log((await queue.getDelayed()).map(({ data }) => data.text).join());',
+      says: ['ab'],
+    },
+  ],
+  'docs/guides/schedulers.md': [
+    {
+      with: 'upsertJobScheduler',
+      after: 'console.log((await queue.getJobSchedulers()).map(({ key }) => key).join());',
+      says: ['report'],
+    },
+  ],
+  'docs/guides/flows.md': [
+    {
+      with: 'new FlowProducer',
+      after: `
+        const heard = new QueueEvents('albums', { connection, lastEventId: '0-0' });
+        console.log((await job.waitUntilFinished(heard)).sort().join());`,
+      says: ['a.png,b.png'],
+    },
+    {
+      with: 'WaitingChildrenError',
+      after: `
+        new Worker('images', async (job) => job.data.file, { connection });
+        await new Queue('albums', { connection }).add('publish', {});
+        console.log((await once(worker, 'completed'))[1].join());`,
+      says: ['c.png'],
+    },
+  ],
+  'docs/guides/sandboxed-processors.md': [
+    { with: '// processor.mjs', isPart: true },
+    {
+      with: 'new URL',
+      after: "await queue.add('sum', { numbers: [1, 2] }); console.log((await once(worker, 'completed'))[1]);",
+      says: ['3'],
+    },
+  ],
+  'docs/guides/cancelling.md': [{ with: 'job.remove', after: 'console.log(await job.getState());', says: ['unknown'] }],
+  'docs/guides/events.md': [
+    {
+      with: "worker.on('active'",
+      after: "await queue.add('welcome', {}); await once(worker, 'completed');",
+      says: ['starts 1', '1 {}'],
+    },
+    {
+      with: 'returnvalue',
+      // it hears what happens from then on that it listens, of which nothing tells
+      after: `setInterval(() => void queue.add('welcome', {}), 20); ${SENT} await once(events, 'completed');`,
+    },
+    { with: 'waitUntilFinished', before: SENT, says: ['sent'] },
+  ],
+  'docs/guides/telemetry.md': [
+    {
+      with: 'exportPrometheusMetrics',
+      after: `
+        await once(server, 'listening');
+        const address = server.address();
+        const answer = await fetch('http://127.0.0.1:' + (address instanceof Object && address.port));
+        console.log((await answer.text()).includes('service="shop"'));`,
+      says: ['true'],
+    },
+    { with: 'job.log', says: ["[ 'asked by the shop' ]"] },
+  ],
+  'docs/guides/length-limits.md': [
+    {
+      with: 'ERR_QUEUE_FULL',
+      before: "const image = 'a.png'; const response = { status: (code) => ({ end: () => console.log(code) }) };",
+      but: (text) =>
+        text.replace('100_000', '1').replace('await queue.add', "await queue.add('first');\nawait queue.add"),
+      says: ['503'],
+    },
+  ],
+};

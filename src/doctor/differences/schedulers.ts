@@ -1,0 +1,69 @@
+import type { Difference } from '../difference.js';
+
+/** What differs in job schedulers. */
+export const schedulers: readonly Difference[] = [
+  {
+    id: 'scheduler-numbers',
+    title: 'Job schedulers, numbers',
+    bullmq: 'Runs without end, or rejects with an error of its Lua script.',
+    chasquimq:
+      'An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`.',
+    why: 'A message that helps.',
+    impact: 'check',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+  {
+    id: 'scheduler-job-just-made',
+    title: 'Job schedulers, jobs just made',
+    bullmq:
+      'Of a scheduler with `every`, `opts.jobId` of the job that `upsertJobScheduler` gives is `repeat:<id>:undefined`.',
+    chasquimq:
+      'Of a scheduler with `every`, the job that `upsertJobScheduler` gives has its id in `opts.jobId`, and no fields that are null or undefined in `opts`.',
+    why: "It is the job's id.",
+    impact: 'none',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+  {
+    id: 'upsert-of-a-promoted-slot',
+    title: "Upserting a pattern whose slot's job was promoted",
+    bullmq: 'The job that runs, or has ended, becomes the next one of the scheduler: one job is in two states then.',
+    chasquimq: 'Refused while that job runs; it replaces one that has ended.',
+    why: 'A job has one state.',
+    impact: 'none',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+  {
+    id: 'next-run-not-computed',
+    title: "A scheduler's job whose next one cannot be computed",
+    bullmq: 'The worker emits the cause as well, before the `error`.',
+    chasquimq: "The worker emits `error` once, with BullMQ's text and the `cause`.",
+    why: 'One trouble, one event.',
+    impact: 'none',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+  {
+    id: 'telemetry-of-schedulers',
+    title: 'Telemetry of job schedulers',
+    bullmq: 'What a worker makes by itself has spans.',
+    chasquimq:
+      '`upsertJobScheduler` has a span; what a worker makes by itself has none, and carries the context of the `upsertJobScheduler`.',
+    why: 'Next jobs are made many at once.',
+    impact: 'none',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ option: 'telemetry' }],
+  },
+  {
+    id: 'scheduler-template-parent',
+    title: "A scheduler's template with a `parent`",
+    bullmq: 'Stores it, and no parent ever waits for the jobs.',
+    chasquimq: 'Rejects with a `NotSupportedError`.',
+    why: 'No option is accepted and ignored.',
+    impact: 'breaking',
+    test: '__test__/parity/differences.schedulers.test.ts',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+];
