@@ -1,7 +1,11 @@
 import type { Command } from './command.js';
+import { doctor } from './commands/doctor.js';
 
 /**
- * The commands, in the order of `--help`. None of these files loads the facade before it runs: help does without the
- * addon.
+ * The commands, in the order of `--help`. None of these files loads the facade before it runs: help and `doctor` do
+ * without the addon.
  */
-export const COMMANDS: readonly Command[] = [];
+export const COMMANDS: readonly Command[] = [
+  // one line a command; `migrate` comes first
+  doctor,
+];

@@ -117,7 +117,7 @@ function placeOf(url: URL): RedisOptions {
 
 function shownOf(url: URL): string {
   if (url.protocol.includes('unix')) return decodeURIComponent(url.pathname);
-  const db = url.pathname.length > 1 ? url.pathname : '';
+  const db = /^\/0*$/.test(url.pathname) ? '' : url.pathname;
   return `${url.hostname || '127.0.0.1'}:${url.port || '6379'}${db}`;
 }
 
