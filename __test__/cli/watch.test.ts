@@ -6,6 +6,7 @@ import { watch } from '../../src/cli/commands/watch.js';
 import { frame } from '../../src/cli/screen.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli, ended, startCli } from '../support/cli.js';
+import { OwnServer } from '../support/own-server.js';
 import { serverUrl } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
@@ -47,6 +48,38 @@ describe('watch, where nobody looks', () => {
     const end = ended(child);
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('leaves nothing behind at a tick', async () => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    // Node warns of what gathers more than ten listeners
+    const { code, stdout, stderr } = await cli(['watch', queue.name, '--interval', '100ms', '--ticks', '15']);
+    expect([code, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 15]);
+  });
+
+  it('goes on when the server is back, and says meanwhile that there is no answer', async () => {
+    const own = await OwnServer.start('--appendonly', 'yes');
+    try {
+      const queue = stage.queue({ connection: own.connection });
+      await queue.add('job', 1);
+      const child = startCli(['watch', queue.name, '--interval', '100ms', '--url', `redis://127.0.0.1:${own.port}`]);
+      const [lines, complaints] = [child.stdout, child.stderr].map((input) => createInterface(input));
+      await once(lines, 'line');
+      own.freeze();
+      expect(await once(complaints, 'line')).toEqual([
+        expect.stringMatching(/^chasquimq watch: no answer from the server for 2s/),
+      ]);
+      await own.start();
+      await once(lines, 'line');
+      const end = once(child, 'close');
+      child.kill('SIGINT');
+      expect(await end).toEqual([0, null]);
+      await queue.waitUntilReady();
+      stage.takeErrors();
+    } finally {
+      await own.close();
+    }
   });
 
   it('ends when nobody reads on', async () => {

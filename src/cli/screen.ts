@@ -25,7 +25,8 @@ export class Screen {
 
   /** Shows these lines and nothing else. What does not fit is left out, and the last line says so. */
   draw(lines: readonly string[]): void {
-    this.#out.write(frame(lines, this.#out.columns ?? 80, this.#out.rows ?? 24));
+    // a terminal that nobody told its size says 0
+    this.#out.write(frame(lines, this.#out.columns || 80, this.#out.rows || 24));
   }
 
   close(): void {

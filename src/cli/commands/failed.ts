@@ -124,7 +124,7 @@ function jobTable(jobs: readonly Job[], { stdout, isTTY }: Io): string[] {
     plain(job.failedReason ?? '', 500),
   ]);
   const lines = table(['ID', 'NAME', '>AGO', '>TRIES', 'REASON'], rows);
-  return isTTY ? lines.map((each) => each.slice(0, stdout.columns ?? 80)) : lines;
+  return isTTY ? lines.map((each) => each.slice(0, stdout.columns || 80)) : lines;
 }
 
 async function tellCount({ queue, wanted, io, isJson }: Task): Promise<number> {

@@ -96,10 +96,11 @@ interface Pace {
 async function keepLooking(queues: readonly Queue[], view: View, { io, intervalMs, ticks }: Pace): Promise<void> {
   const quitting = new AbortController();
   const { signal } = quitting;
-  io.signal.addEventListener('abort', () => quitting.abort(), { once: true });
+  const quit = (): void => quitting.abort();
+  io.signal.addEventListener('abort', quit, { once: true });
   if (io.signal.aborted) return;
   const before = new Map<Queue, Look>();
-  view.open(() => quitting.abort());
+  view.open(quit);
   try {
     for (let tick = 1; !signal.aborted; tick++) {
       const looks = Promise.all(queues.map((queue) => lookAgain(queue, before)));
@@ -132,15 +133,16 @@ async function untilAborted<T>(
 ): Promise<T | undefined> {
   const since = performance.now();
   const timer = setInterval(() => late(performance.now() - since), LATE_MS);
-  const aborted = new Promise<undefined>((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    else signal.addEventListener('abort', () => resolve(undefined), { once: true });
-  });
   work.catch(() => {}); // it ends when the queues close, and nobody waits for it then
+  // nothing of a tick stays behind: a command runs for days
+  let abandon = (): void => {};
+  const abandoned = new Promise<undefined>((resolve) => (abandon = () => resolve(undefined)));
+  signal.addEventListener('abort', abandon);
   try {
-    return await Promise.race([work, aborted]);
+    return await Promise.race([work, abandoned]);
   } finally {
     clearInterval(timer);
+    signal.removeEventListener('abort', abandon);
   }
 }
 
