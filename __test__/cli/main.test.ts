@@ -2,6 +2,7 @@
 // it cannot use. It runs as its users run it: the built program, as a process.
 import { execFile } from 'node:child_process';
 import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -89,6 +90,11 @@ describe('what is not understood', () => {
       2,
       'chasquimq inspect: --url is not a URL such as redis://127.0.0.1:6379.',
     ]);
+    const percent = await cli(['inspect', '--url', 'redis://me:hunter%2@x']);
+    expect([percent.code, percent.stderr.split('\n')[0]]).toEqual([
+      2,
+      'chasquimq inspect: --url has a % that begins no code: write %25 for it.',
+    ]);
     const byEnvironment = await cli(['inspect'], { env: { REDIS_URL: 'hunter2://me' } });
     expect([byEnvironment.code, byEnvironment.stderr.includes('hunter2@')]).toEqual([2, false]);
   });
@@ -141,6 +147,21 @@ describe('a server that cannot be used', () => {
     expect(await cli(['inspect', '--url', `redis://127.0.0.1:${port}`], { env })).toEqual(nothing);
     expect(await cli(['inspect', '--url', `redis://:hunter2@127.0.0.1:${port}`])).toEqual(nothing);
     expect(await cli(['inspect', '--url', own.server.path], { env })).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('it speaks no TLS, or is no Redis', async () => {
+    const url = `redis://:hunter2@127.0.0.1:${own.server.port}`;
+    const tls = await cli(['inspect', 'mail', '--tls', '--url', url]);
+    expect([tls.code, tls.stderr]).toEqual([1, expect.stringMatching(/^chasquimq: .* Does it speak TLS\?\n$/)]);
+    const web = createServer((socket) => socket.resume().end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
+    const at = `redis://127.0.0.1:${(web.address() as AddressInfo).port}`;
+    const other = await cli(['inspect', 'mail', '--url', at]);
+    expect([other.code, other.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^chasquimq: .* Is it Redis, and without TLS\?\n$/),
+    ]);
+    await new Promise((resolve) => web.close(resolve));
   });
 
   it('a queue that is not there is named, with the prefix and the server', async () => {

@@ -50,16 +50,21 @@ export async function withQueue<T>(server: Server, name: string, use: (queue: Qu
 export function unusable(server: Server, error: unknown): Failure {
   const { message } = error as Error;
   const [line = ''] = message.split('\n', 1);
-  return new Failure(`The server at ${server.shown} cannot be used: ${line.replace(/\.$/, '')}.${advice(message)}`);
+  return new Failure(
+    `The server at ${server.shown} cannot be used: ${line.replace(/\.$/, '')}.${advice(message, server)}`,
+  );
 }
 
-function advice(message: string): string {
+function advice(message: string, { connection }: Server): string {
   if (message.includes('native addon')) return `\n${message.split('\n').slice(1).join('\n')}`;
   if (/NOAUTH/.test(message)) return ' It wants a password: put it into REDIS_PASSWORD.';
   if (/WRONGPASS|invalid password/.test(message)) return ' Check the user and REDIS_PASSWORD.';
   if (/MOVED|CROSSSLOT|cluster support/i.test(message)) return ' Is it a cluster or not? See --cluster.';
   if (/NOPERM|permissions/i.test(message)) return ' chasquimq doctor prints what to grant.';
   if (/ECONNREFUSED|ENOTFOUND|ENOENT|unreachable/.test(message)) return ' Is --url or REDIS_URL right?';
+  if (connection.tls) return ' Does it speak TLS?';
+  if (/Parse error|ECONNRESET|closed|broken pipe|unexpected end/i.test(message))
+    return ' Is it Redis, and without TLS?';
   return '';
 }
 

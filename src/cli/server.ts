@@ -85,10 +85,22 @@ function urlOf(text: string, source: string): URL {
   if (!['redis:', 'rediss:', 'unix:', 'redis+unix:'].includes(url.protocol)) {
     throw new UsageError(`${source} begins with ${url.protocol}//, and should with redis://, rediss:// or unix://.`);
   }
+  if (![url.username, url.password, url.pathname].every(isDecodable)) {
+    throw new UsageError(`${source} has a % that begins no code: write %25 for it.`);
+  }
   if (!url.protocol.includes('unix') && !/^\/?\d*$/.test(url.pathname)) {
     throw new UsageError(`${source} names a database that is no number.`);
   }
   return url;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** What is the same for all servers that are named. */
