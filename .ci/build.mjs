@@ -1,7 +1,7 @@
 // Builds the addon and the facade, each only when its sources differ from what was last built.
 //
 //   addon    crates/ -> chasquimq.<platform>.node, index.cjs (its loader), index.d.ts (its types, committed)
-//   facade   src/    -> dist/cjs, with types beside it; dist/esm gives the same to ES modules
+//   facade   src/    -> dist/cjs, with types beside it; dist/esm gives the same to ES modules; both entries are in each
 //
 // `CHASQUIMQ_FEATURES=plain` builds the addon without its feature `low-latency`: all goes the plain way then.
 // `node .ci/build.mjs` builds both, `node .ci/build.mjs addon --target <triple>` hands the rest to `napi build`.
@@ -19,11 +19,14 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setup } from './setup.mjs';
 import { isEntry, main, root, run, say } from './step.mjs';
 
 const path = (...parts) => join(root, ...parts);
+/** What a program can import: `chasquimq`, and `chasquimq/v5`. */
+const ENTRIES = ['index', 'v5/index'];
+
 const features = process.env.CHASQUIMQ_FEATURES === 'plain' ? ['--no-default-features'] : [];
 
 export async function build() {
@@ -112,36 +115,40 @@ async function writeCommonJs(cjs) {
     logLevel: 'warning',
   });
   // bundlers that go by `__esModule` take a default export from here; Node's own is the module anyway
-  appendFileSync(
-    join(cjs, 'index.js'),
-    "Object.defineProperty(module.exports, 'default', { value: module.exports });\n",
-  );
+  for (const entry of ENTRIES) {
+    appendFileSync(
+      join(cjs, `${entry}.js`),
+      "Object.defineProperty(module.exports, 'default', { value: module.exports });\n",
+    );
+  }
 }
 
 // What `import` gives is what `require` gives: two copies in one process would be two libraries, with classes of their
 // own. As with any CommonJS module the default export is the module; it has no part in `require`'s names.
 async function writeEsModule(esm) {
-  const names = await exportedNames();
-  const text = [
-    "import chasquimq from '../cjs/index.js';",
-    `export {\n${names.map((name) => `  ${name},\n`).join('')}} from '../cjs/index.js';`,
-    'export default chasquimq;',
-  ];
-  const types = [
-    "import * as chasquimq from '../cjs/index.js';",
-    "export * from '../cjs/index.js';",
-    'export default chasquimq;',
-  ];
   mkdirSync(esm);
   writeFileSync(join(esm, 'package.json'), '{ "type": "module" }\n');
-  writeFileSync(join(esm, 'index.js'), `${text.join('\n')}\n`);
-  writeFileSync(join(esm, 'index.d.ts'), `${types.join('\n')}\n`);
+  for (const entry of ENTRIES) {
+    const from = `'${'../'.repeat(entry.split('/').length)}cjs/${entry}.js'`;
+    const names = await exportedNames(entry);
+    const text = [
+      `import chasquimq from ${from};`,
+      `export {\n${names.map((name) => `  ${name},\n`).join('')}} from ${from};`,
+      'export default chasquimq;',
+    ];
+    const types = [`import * as chasquimq from ${from};`, `export * from ${from};`, 'export default chasquimq;'];
+    mkdirSync(dirname(join(esm, entry)), { recursive: true });
+    writeFileSync(join(esm, `${entry}.js`), `${text.join('\n')}\n`);
+    writeFileSync(join(esm, `${entry}.d.ts`), `${types.join('\n')}\n`);
+  }
 }
 
-async function exportedNames() {
+// Bundled, because of an `export *` from the other entry: only then are its names known.
+async function exportedNames(entry) {
   const esbuild = await import('esbuild');
-  const entry = { entryPoints: ['src/index.ts'], absWorkingDir: root, format: 'esm', outdir: 'target' };
-  const { metafile } = await esbuild.build({ ...entry, metafile: true, write: false });
+  const source = { entryPoints: [`src/${entry}.ts`], absWorkingDir: root, format: 'esm', outdir: 'target' };
+  const apart = { bundle: true, platform: 'node', packages: 'external', external: ['*.cjs'] };
+  const { metafile } = await esbuild.build({ ...source, ...apart, metafile: true, write: false });
   return Object.values(metafile.outputs)[0].exports.sort();
 }
 

@@ -16,6 +16,7 @@ const LAYERS = [
   ['queue', 'scheduler'],
   ['events', 'sandbox'],
   ['worker'],
+  ['v5'],
   ['doctor'],
   ['cli'],
 ];
@@ -32,19 +33,26 @@ const RULES = [
       `${layer.join(' and ')} know nothing above`,
       { path: inside(layer) },
       // the command line stands on what users import
-      { path: '^src/', pathNot: layer[0] === 'cli' ? USED_BY_CLI : inside(LAYERS.slice(0, i + 1).flat()) },
+      {
+        path: '^src/',
+        pathNot: layer[0] === 'cli' ? USED_BY_CLI : [inside(LAYERS.slice(0, i + 1).flat()), '^src/index'],
+      },
     ),
   ),
-  forbid('index.ts is imported by the command line alone', { pathNot: inside(['cli']) }, { path: '^src/index' }),
+  forbid(
+    'index.ts is imported by the command line and by v5 alone',
+    { pathNot: [inside(['cli']), '^src/v5/index'] },
+    { path: '^src/index' },
+  ),
   forbid(
     'what users import knows nothing of the command line',
-    { path: '^src/index' },
+    { path: '^src/(v5/)?index' },
     { path: inside(['doctor', 'cli']), reachable: true },
   ),
   forbid('types know only types', { path: inside(['types']) }, { dependencyTypesNot: ['type-only'] }),
   forbid(
     'of queue/ the folders beside it know QueueBase alone',
-    { path: '^src/.+/', pathNot: inside(['queue']) },
+    { path: '^src/.+/', pathNot: inside(['queue', 'v5']) },
     { path: inside(['queue']), pathNot: '/queue-base' },
   ),
   forbid('native/ alone loads the addon', { pathNot: inside(['native']) }, { path: '^(\\.\\./)*index\\.c?js$' }),

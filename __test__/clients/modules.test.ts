@@ -26,7 +26,7 @@ import('LIBRARY').then((imported) => {
 });
 `;
 
-describe.each(['bullmq', 'chasquimq'])('%s', (library) => {
+describe.each(['bullmq', 'chasquimq', 'chasquimq/v5'])('%s', (library) => {
   const stage = useStage(chasquimq);
 
   it.each([

@@ -105,6 +105,14 @@ describe.each(libraries)('$name: job schedulers', ({ lib }) => {
     expect(await (await queue.jobScheduler).isJobScheduler('s')).toBe(false);
   });
 
+  it('are counted as `repeat`', async () => {
+    const queue = stage.queue();
+    expect(await queue.getJobCounts('repeat')).toEqual({ repeat: 0 });
+    await queue.upsertJobScheduler('a', { every: MINUTE });
+    await queue.upsertJobScheduler('b', { pattern: '0 0 1 1 *' });
+    expect(await queue.getJobCounts('delayed', 'repeat')).toEqual({ delayed: 1, repeat: 2 });
+  });
+
   it('are listed by their next run, the last first', async () => {
     at(NOON);
     const queue = stage.queue();

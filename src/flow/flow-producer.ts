@@ -38,7 +38,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   closing: Promise<void> | undefined = undefined;
   private readonly prefix: string;
   private readonly connection: Connection;
-  private readonly commands: Commands;
+  /** @internal */
+  protected readonly commands: Commands;
   private readonly queues = new Map<string, FlowQueue>();
   private shownBackend: Backend | undefined;
 

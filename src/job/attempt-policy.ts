@@ -19,6 +19,8 @@ export interface AttemptedJob extends MinimalJob {
   readonly attemptsStarted: number;
   readonly deferredFailure: string;
   readonly changedOpts: string | undefined;
+  /** The processor said that the job is not to be tried again. */
+  readonly isDiscarded?: boolean;
   recordError(reason: string | undefined, error: unknown): string;
 }
 
@@ -74,7 +76,7 @@ export function failureOf(
     changedOpts: job.changedOpts,
     reason,
     stacktrace: job.recordError(reason, error),
-    unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError,
+    unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError || job.isDiscarded === true,
     delay: undefined,
   };
   return needsStrategy(job, failure, policy) ? askStrategy(job, error, failure, policy) : failure;

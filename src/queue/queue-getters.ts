@@ -106,10 +106,12 @@ export class QueueGetters<
   async getJobCounts(...types: JobType[]): Promise<{ [index: string]: number }> {
     const wanted = statesFor(types);
     const counted = wanted.filter((type) => COUNTED.has(type));
-    const counts = counted.length > 0 ? await this.commands.native.getCounts(counted) : [];
+    const { native } = this.commands;
+    const schedulers = wanted.includes('repeat') ? native.countSchedulers() : 0;
+    const [counts, repeat] = await Promise.all([counted.length > 0 ? native.getCounts(counted) : [], schedulers]);
     const byType: { [index: string]: number } = {};
     for (const type of wanted) byType[type] = 0;
-    counted.forEach((type, i) => (byType[type] = counts[i] ?? 0));
+    counted.forEach((type, i) => (byType[type] = type === 'repeat' ? repeat : (counts[i] ?? 0)));
     return byType;
   }
 

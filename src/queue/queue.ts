@@ -27,6 +27,7 @@ import type { QueueListener } from './queue-listener.js';
 import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './type-arguments.js';
 import { SpanKind } from '../types/telemetry.js';
 import { QUEUE_VERSION } from './queue-version.js';
+import { warnOfRepeat } from './warn-of-repeat.js';
 
 /** Jobs a `cleaned` event. */
 const CLEANED_BATCH = 10_000;
@@ -127,7 +128,10 @@ export class Queue<
   private addNow(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     let added: Promise<Job<DataType, ResultType, NameType>>;
     try {
-      if (opts) rejectReservedId(opts.jobId);
+      if (opts) {
+        rejectReservedId(opts.jobId);
+        if ((opts as { repeat?: unknown }).repeat) warnOfRepeat();
+      }
       added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this.withDefaults(opts));
     } catch (error) {
       return rejectWith(error);

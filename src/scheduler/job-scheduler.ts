@@ -20,12 +20,14 @@ import { SpanKind } from '../types/telemetry.js';
 const EMPTY = '{}';
 
 /** A scheduler as it is to be. */
-interface Scheduler<T, N> {
+export interface Scheduler<T, N> {
   readonly id: string;
   readonly repeat: RepeatOptions;
   readonly name: N;
   readonly data: T;
   readonly opts: JobsOptions;
+  /** Time before which nothing runs, epoch milliseconds; that of `repeat.startDate` unless given. */
+  readonly start?: number;
 }
 
 /**
@@ -74,9 +76,17 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private async upsert<T, R, N extends string>(scheduler: Scheduler<T, N>): Promise<Job<T, R, N> | undefined> {
-    const { id, repeat, name, opts } = scheduler;
+    const { repeat, name, opts } = scheduler;
     const next = await nextRun(this.repeatStrategy, repeat, opts.prevMillis ?? 0, name);
-    if (next === undefined) return undefined;
+    return next === undefined ? undefined : this.make<T, R, N>(scheduler, next);
+  }
+
+  /**
+   * Stores a scheduler with its next job.
+   * @param next time of that job, epoch milliseconds; 0 when the engine knows, which is so with `every`
+   */
+  protected make<T, R, N extends string>(scheduler: Scheduler<T, N>, next: number): Promise<Job<T, R, N>> {
+    const { id, name } = scheduler;
     return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
       const job = await this.store<T, R, N>(scheduler, next, metadata);
       span?.setAttributes({
@@ -109,7 +119,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
         every: every || 0,
         next,
         ...(every && repeat.offset && { offset: repeat.offset }),
-        start: Math.max(toMillis(startDate) ?? 0, 0),
+        start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
       },
       now,
     );

@@ -1,0 +1,82 @@
+import { FlowProducer as BaseFlowProducer } from '../flow/flow-producer.js';
+import { engineOptions } from './job-options.js';
+import { Job } from './job.js';
+import { ServerKind } from './server-kind.js';
+import { UserClient } from './user-client.js';
+import type { FlowJob, FlowJobNode, FlowOpts } from '../options/flow.js';
+import type { FlowProducerOptions } from '../options/queue.js';
+import type { NodeOpts } from '../flow/flow-tree.js';
+import type { DatabaseType, RedisClient } from './types.js';
+
+/** A job of a flow with its children. */
+export interface JobNode {
+  job: Job;
+  children?: JobNode[];
+}
+
+/**
+ * Adds flows, with what BullMQ 6 has dropped.
+ * Source: BullMQ 5.81 `FlowProducer`.
+ */
+export class FlowProducer extends BaseFlowProducer {
+  private readonly userClient = new UserClient(this);
+  private readonly server = new ServerKind(this.commands);
+
+  /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
+  constructor(opts?: FlowProducerOptions, _Connection?: unknown) {
+    super(opts);
+  }
+
+  protected override get Job(): typeof Job {
+    return Job;
+  }
+
+  /** An ioredis client for commands of the user's own; closes with the producer. */
+  get client(): Promise<RedisClient> {
+    return this.userClient.connected();
+  }
+
+  /** Version of the server; undefined until `waitUntilReady` was called. */
+  get redisVersion(): string {
+    return this.server.version as string;
+  }
+
+  get databaseType(): DatabaseType {
+    return this.server.type;
+  }
+
+  /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
+  override async waitUntilReady(): Promise<void & RedisClient> {
+    await super.waitUntilReady();
+    await this.server.ask();
+    return this.userClient.offered();
+  }
+
+  override async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
+    return (await super.add(engineFlow(flow), opts)) as JobNode;
+  }
+
+  override async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
+    return (await super.addBulk(flows.map(engineFlow))) as JobNode[];
+  }
+
+  override async getFlow(opts: NodeOpts): Promise<JobNode> {
+    return (await super.getFlow(opts)) as JobNode;
+  }
+
+  override close(): Promise<void> {
+    if (!this.closing) {
+      const closed = super.close();
+      this.closing = Promise.all([closed, this.userClient.close()]).then(() => {});
+    }
+    return this.closing;
+  }
+}
+
+/** A flow with the options that the engine takes; the object given where they are those that it has. */
+function engineFlow<F extends FlowJob | FlowJobNode>(flow: F): F {
+  const opts = engineOptions(flow.opts);
+  const children = flow.children?.map(engineFlow);
+  if (opts === flow.opts && !children?.some((child, i) => child !== flow.children?.[i])) return flow;
+  return { ...flow, ...(opts && { opts }), ...(children && { children }) };
+}

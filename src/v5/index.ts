@@ -1,0 +1,26 @@
+/**
+ * `chasquimq/v5`: for programs that were written for BullMQ 5. The classes of `chasquimq`, with what BullMQ 6 has dropped; where a name
+ * stands below, it is the one that counts.
+ */
+export * from '../index.js';
+export { FlowProducer, type JobNode } from './flow-producer.js';
+export { Job } from './job.js';
+export { Queue } from './queue.js';
+export { QueueEvents } from './queue-events.js';
+export { QueueEventsProducer } from './queue-events-producer.js';
+export { Repeat } from './repeat.js';
+export { Worker } from './worker.js';
+export { getNextMillis } from '../scheduler/next-run.js';
+export type { Processor, QueueListener, WorkerListener } from './listeners.js';
+export type {
+  BulkJobOptions,
+  DatabaseType,
+  FlowChildJob,
+  JobsOptions,
+  JobType,
+  QueueBaseOptions,
+  QueueEventsListener,
+  RedisClient,
+  RepeatableJob,
+  RepeatOptions,
+} from './types.js';

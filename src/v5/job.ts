@@ -1,0 +1,73 @@
+import { Job as BaseJob } from '../job/job.js';
+import { engineOptions, enginePriority } from './job-options.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobProgress } from '../types/job-progress.js';
+import type { BulkJobOptions, JobsOptions } from './types.js';
+
+/**
+ * A job in a queue, with what BullMQ 6 has dropped.
+ * Source: BullMQ 5.81 `Job`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+export class Job<
+  DataType = any,
+  ReturnType = any,
+  NameType extends string = string,
+  ProgressType extends JobProgress = JobProgress,
+> extends BaseJob<DataType, ReturnType, NameType, ProgressType> {
+  /** The processor has called `discard`. */
+  declare protected discarded?: boolean;
+
+  static override create<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    name: N,
+    data: T,
+    opts?: JobsOptions,
+  ): Promise<Job<T, R, N>> {
+    return super.create<T, R, N>(queue, name, data, engineOptions(opts)) as Promise<Job<T, R, N>>;
+  }
+
+  static override createBulk<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobs: { name: N; data: T; opts?: BulkJobOptions }[],
+  ): Promise<Job<T, R, N>[]> {
+    return super.createBulk<T, R, N>(queue, bulkOptions(jobs)) as Promise<Job<T, R, N>[]>;
+  }
+  /* eslint-enable @typescript-eslint/no-explicit-any */
+
+  /** @deprecated Use deduplicationId. */
+  get debounceId(): string | undefined {
+    return this.deduplicationId;
+  }
+
+  /**
+   * The job is not tried again when this try fails, whatever `attempts` says.
+   * @deprecated Throw an UnrecoverableError.
+   */
+  discard(): void {
+    this.discarded = true;
+  }
+
+  /** @internal */
+  get isDiscarded(): boolean {
+    return this.discarded === true;
+  }
+
+  override changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
+    if (!opts.priority) return super.changePriority(opts);
+    return super.changePriority({ ...opts, priority: enginePriority(opts.priority) });
+  }
+}
+
+/** Jobs that share one options object go on sharing it. */
+export function bulkOptions<J extends { opts?: BulkJobOptions }>(jobs: J[]): J[] {
+  let given: BulkJobOptions | undefined;
+  let opts = engineOptions(given);
+  return jobs.map((job) => {
+    if (job.opts !== given) {
+      given = job.opts;
+      opts = engineOptions(given);
+    }
+    return opts === job.opts ? job : { ...job, opts };
+  });
+}

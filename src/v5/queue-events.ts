@@ -1,0 +1,69 @@
+import { QueueEvents as BaseQueueEvents } from '../events/queue-events.js';
+import { UserClient } from './user-client.js';
+import type { QueueEventsListener as BaseQueueEventsListener } from '../events/queue-events-listener.js';
+import type { QueueEventsOptions } from '../options/queue-events.js';
+import type { QueueEventsListener, RedisClient } from './types.js';
+
+type KeyOf<T extends object> = Extract<keyof T, string>;
+
+/** An event of which BullMQ 5 tells another one beside it. */
+const DEDUPLICATED = 'deduplicated';
+
+/**
+ * Listens to everything that happens in a queue, with what BullMQ 6 has dropped: each `deduplicated` is also told as
+ * `debounced`.
+ * Source: BullMQ 5.81 `QueueEvents`.
+ */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the methods are inherited
+export class QueueEvents extends BaseQueueEvents {
+  private readonly userClient = new UserClient(this, true);
+
+  /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
+  constructor(name: string, opts?: QueueEventsOptions, _Connection?: unknown) {
+    super(name, opts);
+  }
+
+  /** An ioredis client for commands of the user's own; closes with the events. */
+  get client(): Promise<RedisClient> {
+    return this.userClient.connected();
+  }
+
+  /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
+  override async waitUntilReady(): Promise<void & RedisClient> {
+    await super.waitUntilReady();
+    return this.userClient.offered();
+  }
+
+  override close(): Promise<void> {
+    if (!this.closing) {
+      const closed = super.close();
+      this.closing = Promise.all([closed, this.userClient.close()]).then(() => {});
+    }
+    return this.closing;
+  }
+
+  override emit(event: string, ...args: unknown[]): boolean {
+    const emit = super.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
+    if (event === DEDUPLICATED || event.startsWith(`${DEDUPLICATED}:`)) {
+      const [{ jobId, deduplicationId: debounceId }, id] = args as [Record<string, string>, string];
+      emit(event.replace(DEDUPLICATED, 'debounced'), { jobId, debounceId }, id);
+    }
+    return emit(event, ...args);
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- see the class
+export interface QueueEvents {
+  on<QEL extends BaseQueueEventsListener = QueueEventsListener, U extends KeyOf<QEL> = KeyOf<QEL>>(
+    event: U,
+    listener: QEL[U],
+  ): this;
+  once<QEL extends BaseQueueEventsListener = QueueEventsListener, U extends KeyOf<QEL> = KeyOf<QEL>>(
+    event: U,
+    listener: QEL[U],
+  ): this;
+  off<QEL extends BaseQueueEventsListener = QueueEventsListener, U extends KeyOf<QEL> = KeyOf<QEL>>(
+    event: U,
+    listener: QEL[U],
+  ): this;
+}

@@ -1,0 +1,67 @@
+/** Types that BullMQ 5 has and 6 has dropped or narrowed. Source: BullMQ 5.81. */
+import type { BaseJobOptions, CompressableJobOptions, DeduplicationOptions } from '../options/job.js';
+import type { FlowJobNode } from '../options/flow.js';
+import type { KeyPrefixOptions, QueueBaseOptions as BaseQueueBaseOptions } from '../options/queue.js';
+import type { RepeatOptions as BaseRepeatOptions } from '../options/repeat.js';
+import type { QueueEventsListener as BaseQueueEventsListener } from '../events/queue-events-listener.js';
+import type { JobState } from '../types/job-state.js';
+
+/* eslint-disable @typescript-eslint/ban-ts-comment -- ioredis is an optional peer: without it, these types are `any` */
+/** @ts-ignore */
+export type RedisClient = import('ioredis').Redis | import('ioredis').Cluster;
+/* eslint-enable @typescript-eslint/ban-ts-comment */
+
+/** Which server holds the queues. */
+export type DatabaseType = 'redis' | 'dragonfly' | 'valkey';
+
+/** What getters and counts accept; `paused` is the line of a paused queue. */
+export type JobType = JobState | 'paused' | 'repeat' | 'wait';
+
+/** When a job repeats. */
+export interface RepeatOptions extends BaseRepeatOptions {
+  /** Reads `pattern` in UTC. Means the same as `tz: 'UTC'`. */
+  utc?: boolean;
+}
+
+/** Options of `queue.add`. */
+export type JobsOptions = BaseJobOptions &
+  CompressableJobOptions & {
+    /** Adds the job again and again: makes a job scheduler. */
+    repeat?: RepeatOptions;
+    /** @deprecated Use `deduplication`. */
+    debounce?: DeduplicationOptions;
+  };
+
+/** Options of one job of `queue.addBulk`. */
+export type BulkJobOptions = Omit<JobsOptions, 'repeat'>;
+
+/** Options of every class that talks to a queue. */
+export type QueueBaseOptions = BaseQueueBaseOptions & KeyPrefixOptions;
+
+/** A job of a flow below its root. */
+export type FlowChildJob = FlowJobNode;
+
+/** What makes jobs again and again, as `getRepeatableJobs` tells it. */
+export interface RepeatableJob {
+  /** By which it is removed. */
+  key: string;
+  /** Name of its jobs. */
+  name: string;
+  id?: string | null;
+  /** Epoch milliseconds. */
+  endDate: number | null;
+  /** IANA time zone of `pattern`. */
+  tz: string | null;
+  /** Cron pattern. */
+  pattern: string | null;
+  /** Milliseconds between runs. */
+  every?: string | null;
+  /** Time of the next run, epoch milliseconds. */
+  next?: number;
+}
+
+/** The data of `debounced`. */
+export interface QueueEventsListener extends BaseQueueEventsListener {
+  /** @deprecated Use `deduplicated`. */
+  debounced: (args: { jobId: string; debounceId: string }, id: string) => void;
+}

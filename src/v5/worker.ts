@@ -1,0 +1,104 @@
+import { Worker as BaseWorker } from '../worker/worker.js';
+import { Job } from './job.js';
+import { Repeat } from './repeat.js';
+import { ServerKind } from './server-kind.js';
+import { UserClient } from './user-client.js';
+import type { Backend } from '../connection/backend.js';
+import type { Processor as BaseProcessor } from '../worker/processor.js';
+import type { GetNextJobOptions, WorkerOptions } from '../options/worker.js';
+import type { JobProgress } from '../types/job-progress.js';
+import type { DatabaseType, RedisClient } from './types.js';
+import type { Processor, WorkerListener } from './listeners.js';
+
+/**
+ * Processes the jobs of a queue, with what BullMQ 6 has dropped.
+ * Source: BullMQ 5.81 `Worker`.
+ */
+/* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+/* eslint-disable @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the methods are inherited */
+export class Worker<
+  DataType = any,
+  ResultType = any,
+  NameType extends string = string,
+  ProgressType extends JobProgress = JobProgress,
+> extends BaseWorker<DataType, ResultType, NameType, Backend, ProgressType> {
+  /* eslint-enable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-declaration-merging */
+  private readonly userClient = new UserClient(this);
+  private readonly blockingUserClient = new UserClient(this, true);
+  private readonly server = new ServerKind(this.commands);
+  private repeating: Repeat | undefined = undefined;
+
+  /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
+  constructor(
+    name: string,
+    processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
+    opts?: WorkerOptions,
+    _Connection?: unknown,
+  ) {
+    // its jobs are of the class below
+    super(name, processor as string | BaseProcessor<DataType, ResultType, NameType, ProgressType>, opts);
+  }
+
+  protected override get Job(): typeof Job {
+    return Job;
+  }
+
+  /** An ioredis client for commands of the user's own; closes with the worker. */
+  get client(): Promise<RedisClient> {
+    return this.userClient.connected();
+  }
+
+  /** Version of the server; undefined until `waitUntilReady` was called. */
+  get redisVersion(): string {
+    return this.server.version as string;
+  }
+
+  get databaseType(): DatabaseType {
+    return this.server.type;
+  }
+
+  /** What repeats. It uses the connection of the worker's jobs, and closes with it. */
+  get repeat(): Promise<Repeat> {
+    return Promise.resolve((this.repeating ??= new Repeat(this.name, this.opts, undefined, this)));
+  }
+
+  /** Resolves with a client of its own for commands that block when the connection is usable. Without ioredis: with nothing. */
+  override async waitUntilReady(): Promise<void & RedisClient> {
+    await super.waitUntilReady();
+    await this.server.ask();
+    return this.blockingUserClient.offered();
+  }
+
+  override close(force = false): Promise<void> {
+    if (!this.closing) {
+      const closed = super.close(force);
+      this.closing = Promise.all([closed, this.userClient.close(), this.blockingUserClient.close()]).then(() => {});
+    }
+    return this.closing;
+  }
+}
+
+/** Methods that hand out jobs: these are of the class above. */
+export interface Worker<DataType, ResultType, NameType extends string, ProgressType extends JobProgress> {
+  getNextJob(
+    token: string,
+    opts?: GetNextJobOptions,
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined>;
+  processJob(
+    job: Job<DataType, ResultType, NameType, ProgressType>,
+    token: string,
+    fetchNextCallback?: () => boolean,
+  ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>>;
+  on<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this;
+  once<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this;
+  off<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
+    event: U,
+    listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
+  ): this;
+}
