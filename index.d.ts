@@ -103,6 +103,8 @@ export declare class NativeQueue {
   getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
   /** Connected workers, or readers of events, as the server describes its clients. */
   getClients(events: boolean): Promise<Array<Record<string, string>>>
+  /** Names of the queues with this one's prefix. */
+  queueNames(): Promise<Array<string>>
   /** Removes the oldest events; gives their number. */
   trimEvents(most: number): Promise<number>
   /** Tells an event of the user's own; its fields, names and values in turn. */

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -66,6 +67,7 @@ export async function buildFacade() {
     await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/cjs`]);
     await writeCommonJs(path(staged, 'cjs'));
     await writeEsModule(path(staged, 'esm'));
+    chmodSync(path(staged, 'cjs', 'cli', 'bin.js'), 0o755);
     // src/native/addon.ts names the addon as ../../index.cjs and its types as ../../index.js: from src/native/ these lie
     // in the package's root. From dist/cjs/native/ the same names lead to these two.
     writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");

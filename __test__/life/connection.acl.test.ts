@@ -8,9 +8,9 @@ import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
-/** Granted for the connection itself: how a user logs in, and what sentinels or a cluster are asked by another user. */
+/** Granted for the connection itself: how a user logs in, and what sentinels or a cluster are asked by another user, or tools. */
 const OF_CONNECTION = ['auth', 'select', 'info', 'client', 'eval', 'evalsha', 'fcall'];
-const OF_OTHERS = ['sentinel', 'cluster', 'ping'];
+const OF_OTHERS = ['sentinel', 'cluster', 'ping', 'scan'];
 
 describe('connection.acl', { timeout: 60_000 }, () => {
   const stage = useStage(chasquimq);

@@ -13,6 +13,11 @@ export interface BackendClient {
   info(): Promise<string>;
   /** `PONG`, once the server has answered. */
   ping(): Promise<string>;
+  /**
+   * Names of the queues with the prefix of this one, in order. Not in BullMQ. Walks all keys of the server, in a cluster those of
+   * each master, with `SCAN`, which the user must be allowed.
+   */
+  queueNames(): Promise<string[]>;
 }
 
 /** As BullMQ names it: here it has what tools ask for, and no commands for keys. Source: BullMQ 6.7.0 `IRedisClient`. */
@@ -83,6 +88,7 @@ function clientOf({ commands, connection }: BackendParts): BackendClient {
       await commands.native.isPaused(); // of what the server answers, the least
       return 'PONG';
     },
+    queueNames: async () => commands.native.queueNames(),
   };
 }
 

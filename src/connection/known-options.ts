@@ -17,7 +17,7 @@ const MAPPED = ['host', 'port', 'path', 'username', 'password', 'db', 'tls', 'co
  * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, tries every
  * address a name resolves to, reconnects on a schedule of its own, and chooses the protocol it speaks.
  */
-const NO_EFFECT = [
+export const NO_EFFECT = [
   'url',
   'skipVersionCheck', // see targetOf()
   'maxRetriesPerRequest',
@@ -52,7 +52,7 @@ const ACCEPTED = new Set([...MAPPED, ...NO_EFFECT, 'natMap', ...SENTINEL_OPTIONS
  * ioredis options that the engine cannot carry out. Their value here is the one that it does anyway; another would be a
  * broken promise.
  */
-const REFUSED: Readonly<Record<string, unknown>> = {
+export const REFUSED: Readonly<Record<string, unknown>> = {
   keyPrefix: '',
   readOnly: false,
   commandTimeout: undefined,

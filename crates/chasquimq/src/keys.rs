@@ -63,6 +63,17 @@ impl Keys {
         format!("{}memo:{client}:{slot}", self.base)
     }
 
+    /// What stands before the queue's name in each of its keys, and what behind it: they find the other queues of the prefix.
+    pub(crate) fn around_name(&self) -> (&str, &str) {
+        let (prefix, name) = self
+            .qualified_name
+            .rsplit_once(':')
+            .unwrap_or(("", &self.qualified_name));
+        let brace = usize::from(!self.base.starts_with(&self.qualified_name));
+        let (before, rest) = self.base.split_at(brace + prefix.len() + 1);
+        (before, &rest[name.len()..])
+    }
+
     /// The physical key with this suffix.
     pub fn key(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.base)
@@ -130,6 +141,13 @@ mod tests {
     fn a_tag_of_the_user_stays_and_gets_a_marker() {
         assert_eq!(Keys::new("{app}", "mail").key("log"), "{app}:mail:chasqui:log");
         assert_eq!(Keys::new("{}", "mail").key("log"), "{{}:mail}:log");
+    }
+
+    #[test]
+    fn what_stands_around_a_name_is_that_of_all_queues_of_a_prefix() {
+        assert_eq!(Keys::new("bull", "mail").around_name(), ("{bull:", "}:"));
+        assert_eq!(Keys::new("a:b", "b").around_name(), ("{a:b:", "}:"));
+        assert_eq!(Keys::new("{app}", "app").around_name(), ("{app}:", ":chasqui:"));
     }
 
     #[test]

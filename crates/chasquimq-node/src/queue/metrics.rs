@@ -59,6 +59,12 @@ impl NativeQueue {
         })
     }
 
+    /// Names of the queues with this one's prefix.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn queue_names<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |queue| queue.names().await)
+    }
+
     /// Removes the oldest events; gives their number.
     #[napi(ts_return_type = "Promise<number>")]
     pub fn trim_events<'env>(&self, env: &'env Env, most: f64) -> Result<Object<'env>> {

@@ -8,6 +8,7 @@ pub mod lists;
 mod logs;
 pub mod metrics;
 mod removal;
+mod search;
 mod settings;
 
 use redis::Value;

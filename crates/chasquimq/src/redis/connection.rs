@@ -15,6 +15,7 @@ use redis::{Cmd, RedisError, Value};
 #[cfg(unix)]
 use super::direct::DirectSocket;
 use super::{
+    discovery::slot_of_each_master,
     failure::{is_broken, is_passing, to_error},
     link::Link,
     options::ConnectOptions,
@@ -88,6 +89,23 @@ impl Connection {
             other.close();
         }
         other.clone()
+    }
+
+    /// A connection to each server that has keys of its own: in a cluster those of its masters, which close with this one.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub(crate) async fn masters(&self) -> Result<Vec<Self>> {
+        if !self.is_of_cluster() {
+            return Ok(vec![self.clone()]);
+        }
+        let slots = self.send(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+        let keys = slot_of_each_master(&slots).into_iter().filter_map(|slot| {
+            // the first number that lies in the slot
+            (0_u32..)
+                .map(|number| number.to_string())
+                .find(|key| slot_of(key) == slot)
+        });
+        Ok(keys.map(|key| self.for_keys(&key)).collect())
     }
 
     /// Whether sentinels or a cluster say which server to use.

@@ -212,6 +212,31 @@ fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: 
     Ok(Found { server, nodes })
 }
 
+/// Of the answer to `CLUSTER SLOTS` one slot of each master.
+pub(super) fn slot_of_each_master(slots: &Value) -> Vec<u16> {
+    let (mut masters, mut found) = (Vec::new(), Vec::new());
+    for range in items(slots).unwrap_or_default() {
+        let Some([first, _, master, ..]) = items(range) else {
+            continue;
+        };
+        // host and port; a node that does not know its own address has none, and there is one such at most
+        let address = items(master).unwrap_or_default().iter().take(2).map(text_or_number);
+        let address: Vec<_> = address.collect();
+        if let Some(slot) = number(first).filter(|_| !masters.contains(&address)) {
+            masters.push(address);
+            found.push(slot);
+        }
+    }
+    found
+}
+
+fn text_or_number(value: &Value) -> String {
+    match value {
+        Value::Int(number) => number.to_string(),
+        other => text(other),
+    }
+}
+
 fn place(options: &ConnectOptions) -> Address {
     Address {
         host: options.host.clone(),
@@ -297,6 +322,17 @@ mod tests {
         let none = Value::Array(vec![serving(0, 99, &[("a", 1)])]);
         let kind = DiscoveryKind::Cluster { slot: 100 };
         assert!(read_cluster(&discovery(Vec::new(), kind), 100, &node(), &none).is_err());
+    }
+
+    #[test]
+    fn each_master_is_found_by_one_of_its_slots() {
+        let slots = Value::Array(vec![
+            serving(0, 99, &[("a", 1), ("b", 2)]),
+            serving(100, 199, &[("", 1), ("a", 1)]),
+            serving(200, 299, &[("a", 1)]),
+            serving(300, 399, &[("a", 3)]),
+        ]);
+        assert_eq!(slot_of_each_master(&slots), [0, 100, 300]);
     }
 
     #[test]

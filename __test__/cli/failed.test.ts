@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { Queue } from 'bullmq';
+import type { Io } from '../../src/cli/command.js';
+import { failed } from '../../src/cli/commands/failed.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { cli } from '../support/cli.js';
+import { serverUrl } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+describe('failed', () => {
+  const stage = useStage(chasquimq);
+
+  /** A queue whose jobs have failed: ids 1 to 4, the fifth one waits. */
+  async function queueOfFailures(): Promise<Queue> {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      await job.log(`about to ${job.name}`);
+      throw new Error(job.data.reason);
+    });
+    const log = new EventLog(worker, ['failed']);
+    await queue.addBulk([
+      { name: 'mail', data: { reason: 'connect ECONNREFUSED', to: 'Ana' } },
+      { name: 'mail', data: { reason: 'no such mailbox', to: 'Bo' } },
+      { name: 'report', data: { reason: 'connect ECONNREFUSED', to: 'Cy' } },
+      { name: 'report', data: { reason: 'out of \x1b[31mpaper\n', to: 'Di' } },
+    ]);
+    await log.get('failed', 4);
+    await worker.close();
+    await queue.add('mail', { to: 'Ana' });
+    return queue;
+  }
+
+  async function found(queue: Queue, ...args: string[]): Promise<string[]> {
+    const { code, stdout, stderr } = await cli(['failed', queue.name, ...args, '--json']);
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout).map(({ id }: { id: string }) => id);
+  }
+
+  it('finds jobs by name, reason, age and text, the latest first', async () => {
+    const queue = await queueOfFailures();
+    expect(await found(queue)).toEqual(['4', '3', '2', '1']);
+    expect(await found(queue, '--name', 'mail')).toEqual(['2', '1']);
+    expect(await found(queue, '--name', 'mail', '--name', 'report', '--limit', '3')).toEqual(['4', '3', '2']);
+    expect(await found(queue, '--reason', 'ECONNREFUSED')).toEqual(['3', '1']);
+    expect(await found(queue, '--reason', 'econnrefused')).toEqual([]);
+    expect(await found(queue, '--text', 'ANA')).toEqual(['1']);
+    expect(await found(queue, '--text', 'refused', '--name', 'report')).toEqual(['3']);
+    expect(await found(queue, '--newer-than', '1h')).toHaveLength(4);
+    expect(await found(queue, '--older-than', '1h')).toEqual([]);
+    expect((await cli(['failed', queue.name, 'count', '--name', 'mail'])).stdout).toBe('2\n');
+    expect((await cli(['failed', queue.name, '--older-than', '1h'])).stdout).toBe('No failed jobs match.\n');
+    // what users' texts hold does not reach the terminal as it is
+    const { stdout } = await cli(['failed', queue.name]);
+    expect(stdout.split('\n')[1]).toMatch(/^4 +report +\d+m?s +1 +out of \\u001b\[31mpaper\\n$/);
+  });
+
+  it('shows jobs with data, options, stack traces and logs', async () => {
+    const queue = await queueOfFailures();
+    const { code, stdout } = await cli(['failed', queue.name, 'show', '2', '--json']);
+    expect([code, JSON.parse(stdout)]).toEqual([
+      0,
+      [
+        expect.objectContaining({
+          id: '2',
+          name: 'mail',
+          data: { reason: 'no such mailbox', to: 'Bo' },
+          opts: expect.objectContaining({ attempts: 0 }),
+          failedReason: 'no such mailbox',
+          attemptsMade: 1,
+          finishedOn: expect.any(Number),
+          stacktrace: [expect.stringContaining('no such mailbox')],
+          logs: ['about to mail'],
+        }),
+      ],
+    ]);
+    const shown = await cli(['failed', queue.name, 'show', '2', '5', 'gone']);
+    expect([shown.code, shown.stderr]).toEqual([1, `chasquimq: No failed job of ${queue.name} has the id 5, gone.\n`]);
+    expect(shown.stdout).toMatch(/^ {2}reason {4}no such mailbox$/m);
+    expect(shown.stdout).toMatch(/^ {4}about to mail$/m);
+  });
+
+  it('replays those that match, and tells how many', async () => {
+    const queue = await queueOfFailures();
+    const replayed = await cli([
+      'failed',
+      queue.name,
+      'replay',
+      '--name',
+      'mail',
+      '--reset-attempts',
+      '--yes',
+      '--json',
+    ]);
+    expect([replayed.code, JSON.parse(replayed.stdout)]).toEqual([
+      0,
+      { queue: queue.name, action: 'replay', matched: 2, done: 2, skipped: 0 },
+    ]);
+    expect((await queue.getJob('1'))?.attemptsMade).toBe(0);
+    const byText = await cli(['failed', queue.name, 'replay', '--text', 'cy', '-y']);
+    expect(byText.stdout).toBe(`Replayed 1 of 1 failed job of ${queue.name}.\n`);
+    expect(await queue.getJobCounts('waiting', 'failed')).toEqual({ waiting: 4, failed: 1 });
+    const none = await cli(['failed', queue.name, 'replay', '--name', 'mail', '--yes']);
+    expect([none.code, none.stdout]).toEqual([0, `Replayed 0 of 0 failed jobs of ${queue.name}.\n`]);
+  });
+
+  it('removes failed jobs, and no others', async () => {
+    const queue = await queueOfFailures();
+    const byId = await cli(['failed', queue.name, 'remove', '1', '5', '--yes', '--json']);
+    expect(JSON.parse(byId.stdout)).toEqual({ queue: queue.name, action: 'remove', matched: 1, done: 1, skipped: 0 });
+    expect(await queue.getJobCounts('waiting', 'failed')).toEqual({ waiting: 1, failed: 3 });
+    const some = await cli(['failed', queue.name, 'remove', '--all', '--limit', '2', '--yes']);
+    expect(some.stdout).toBe(`Removed 2 of 2 failed jobs of ${queue.name}.\n`);
+    expect(await found(queue)).toEqual(['4']);
+  });
+
+  it.each([
+    ['y\n', 0, `Removed 4 of 4 failed jobs of `, 0],
+    ['n\n', 'Nothing was done.', '', 4],
+    ['\n', 'Nothing was done.', '', 4],
+  ])('asks somebody at a terminal, who answers %j', async (answer, outcome, told, left) => {
+    const queue = await queueOfFailures();
+    const { io, asked, shown } = person(answer);
+    const run = failed.run([queue.name, 'remove', '--all'], io).catch((error: Error) => error.message);
+    expect(await run).toBe(outcome);
+    expect(asked()).toBe(`Remove 4 failed jobs of ${queue.name}? [y/N] `);
+    expect(shown().startsWith(told)).toBe(true);
+    expect(await queue.getFailedCount()).toBe(left);
+  });
+});
+
+/** Somebody at a terminal who gives that answer when asked. */
+function person(answer: string): { io: Io; asked: () => string; shown: () => string } {
+  const listeners = new Set<(text: string) => void>();
+  let [asked, shown] = ['', ''];
+  const stdin = {
+    isTTY: true,
+    on: (event: string, listener: (text: string) => void) => event === 'data' && listeners.add(listener),
+    off: (_: string, listener: (text: string) => void) => listeners.delete(listener),
+    resume: () => listeners.forEach((listener) => listener(answer)),
+    pause: () => {},
+  };
+  const io: Io = {
+    stdin: stdin,
+    stdout: { write: (text: string) => (shown += text) },
+    stderr: { write: (text: string) => (asked += text) },
+    isTTY: true,
+    signal: new AbortController().signal,
+    env: { REDIS_URL: serverUrl() },
+  };
+  return { io, asked: () => asked, shown: () => shown };
+}

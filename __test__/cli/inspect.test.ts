@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Queue } from '../../src/index.js';
+import { documentedRule } from '../support/acl.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { cli } from '../support/cli.js';
+import { OwnCluster } from '../support/own-cluster.js';
+import { keysContaining, redisClient } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { EventLog, until } from '../support/waiting.js';
+
+const NONE = { waiting: 0, prioritized: 0, delayed: 0, 'waiting-children': 0, active: 0, completed: 0, failed: 0 };
+
+describe('inspect', () => {
+  const stage = useStage(chasquimq);
+
+  it('tells of a queue all there is to tell, as JSON', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const worker = stage.worker(
+      async (job) => {
+        if (job.name === 'fails') throw new Error('on purpose');
+        if (job.name === 'held') await gate.opened;
+      },
+      { name: 'w1', concurrency: 1, metrics: { maxDataPoints: 60 } },
+    );
+    const log = new EventLog(worker, ['completed', 'failed', 'active']);
+    await queue.addBulk(['done', 'fails', 'held', 'next'].map((name) => ({ name, data: {} })));
+    await log.when('the job that is held', () => log.all('active').length === 3);
+    await queue.add('urgent', 1, { priority: 5 });
+    const later = await queue.add('later', 1, { delay: 3_600_000 });
+    await queue.setGlobalConcurrency(50);
+    await queue.setGlobalRateLimit(1_000, 60_000);
+    await (queue as unknown as Queue).setMaxLength(500);
+    await queue.upsertJobScheduler('often', { every: 3_600_000 }, { name: 'scheduled' });
+    await until('what ended to be counted', async () => (await queue.getMetrics('failed')).meta.count === 1);
+
+    const { code, stdout, stderr } = await cli(['inspect', queue.name, '--json']);
+    expect([code, stderr]).toEqual([0, '']);
+    const [report, ...others] = JSON.parse(stdout);
+    expect(others).toEqual([]);
+    expect(report).toMatchObject({
+      name: queue.name,
+      prefix: 'bull',
+      paused: false,
+      oldest: {
+        waiting: { name: 'next', ageMs: expect.any(Number) },
+        active: { name: 'held', ageMs: expect.any(Number) },
+      },
+      rates: { source: 'metrics', completedPerSecond: expect.any(Number), failedPerSecond: expect.any(Number) },
+      workers: { count: 1, names: ['w1'] },
+      schedulers: 1,
+      limits: {
+        concurrency: 50,
+        rate: { max: 1_000, duration: 60_000 },
+        maxLength: 500,
+        blockedForMs: expect.any(Number),
+      },
+    });
+    const { waiting, delayed, ...rest } = report.counts;
+    // the scheduler's first job is due now or at its next hour
+    expect(waiting + delayed).toBe(3);
+    expect(rest).toEqual({ prioritized: 1, 'waiting-children': 0, active: 1, completed: 1, failed: 1 });
+    expect(report.oldest.delayed.dueInMs).toBeLessThanOrEqual(3_600_000);
+    expect(later.id).toBeTruthy();
+
+    const shown = await cli(['inspect', queue.name]);
+    expect(shown.stdout).toMatch(/^workers +1 \(w1\)$/m);
+    expect(shown.stdout).toMatch(/^rate limit +1,000 in 1m$/m);
+    expect(shown.stdout).toMatch(/^active +1; the oldest has run \d+\w+ \(job 3\)$/m);
+    gate.open();
+  });
+
+  it('takes rates from two looks where workers do not count', async () => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    const twice = await cli(['inspect', queue.name, '--json', '--sample', '50ms']);
+    const rates = { source: 'samples', completedPerSecond: 0, failedPerSecond: 0 };
+    expect(JSON.parse(twice.stdout)).toMatchObject([{ counts: { ...NONE, waiting: 1 }, rates, workers: { count: 0 } }]);
+    const once = await cli(['inspect', queue.name, '--json', '--sample', '0s']);
+    expect(JSON.parse(once.stdout)).toMatchObject([{ rates: null }]);
+    expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).toMatch(/^state +no workers$/m);
+  });
+
+  it('finds the queues of a prefix, and no others', async () => {
+    const [one, two] = [stage.queue({}, 'one'), stage.queue({}, 'two')];
+    const [tagged, colon] = [`{${stage.queueName}}`, `${stage.queueName}:a`];
+    await Promise.all([one.add('job', 1), two.pause()]);
+    await Promise.all(['x', 'y'].map((name) => stage.queue({ prefix: tagged }, name).add('job', 1)));
+    await stage.queue({ prefix: colon }, 'x').add('job', 1);
+    await stage.queue({ prefix: stage.queueName }, 'z').add('job', 1);
+
+    const named = async (...args: string[]): Promise<string[]> => {
+      const { stdout } = await cli(['inspect', '--json', '--sample', '0s', ...args]);
+      return JSON.parse(stdout).map(({ name }: { name: string }) => name);
+    };
+    expect(await named()).toEqual(expect.arrayContaining([one.name, two.name]));
+    expect(await named('--prefix', tagged)).toEqual([stage.name('x'), stage.name('y')]);
+    expect(await named('--prefix', colon)).toEqual([stage.name('x')]);
+    expect(await named('--prefix', stage.queueName)).toEqual([stage.name('z')]);
+    const { stdout } = await cli(['inspect', '--sample', '0s', one.name, two.name, one.name]);
+    const [head, ...lines] = stdout.trim().split('\n');
+    expect(head).toMatch(/^QUEUE +WAITING +PRIORITY +DELAYED/);
+    expect(lines.map((line) => line.split(/ {2,}/).at(-1))).toEqual(['no workers', 'paused']);
+  });
+
+  it('says the name that was meant, and writes nothing about a queue that is not there', async () => {
+    const queue = stage.queue();
+    await queue.waitUntilReady();
+    await queue.add('job', 1);
+    const { code, stderr } = await cli(['inspect', `${queue.name}s`]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`There is no queue ${queue.name}s with the prefix bull`);
+    expect(stderr).toContain(`Did you mean ${queue.name}?`);
+    const redis = redisClient();
+    expect(await keysContaining(redis, `${queue.name}s`)).toEqual([]);
+    await redis.quit();
+  });
+});
+
+describe('inspect, as a user with few rights', () => {
+  const stage = useStage(chasquimq);
+  const own = useOwnServer();
+
+  it('names queues with the rights that they need, and wants to be told their names', async () => {
+    await own.redis.acl('SETUSER', 'jobs', 'reset', ...(documentedRule() as [string]));
+    const connection = { ...own.connection, username: 'jobs', password: 'secret' };
+    await stage.queue({ connection }).add('job', 1);
+    const env = { REDIS_URL: `redis://jobs@127.0.0.1:${own.server.port}`, REDIS_PASSWORD: 'secret' };
+    const { code, stdout } = await cli(['inspect', stage.queueName, '--json', '--sample', '0s'], { env });
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ counts: { waiting: 1 }, workers: { count: 0 } }]]);
+    const all = await cli(['inspect'], { env });
+    expect([all.code, all.stderr]).toEqual([
+      1,
+      'chasquimq: This user may not SCAN the server for its queues: name them.\n',
+    ]);
+    await own.redis.acl('SETUSER', 'jobs', '+scan', '-client|list');
+    const some = await cli(['inspect', '--json', '--sample', '0s'], { env });
+    expect([some.code, JSON.parse(some.stdout)]).toMatchObject([0, [{ name: stage.queueName, workers: null }]]);
+  });
+});
+
+describe('inspect, of a cluster', () => {
+  const stage = useStage(chasquimq);
+
+  let cluster: OwnCluster;
+  beforeAll(async () => {
+    cluster = await OwnCluster.start();
+  }, 120_000);
+  afterAll(() => cluster?.close());
+
+  it('finds the queues of every master, from any node', async () => {
+    const connection = { nodes: cluster.startupNodes } as never;
+    const names = Array.from({ length: 12 }, (_, i) => `q${i}`);
+    for (const name of names) await stage.queue({ connection }, name).add('job', 1);
+    const url = `redis://127.0.0.1:${cluster.startupNodes[0]?.port}`;
+    const { code, stdout } = await cli(['inspect', '--cluster', '--json', '--sample', '0s', '--url', url]);
+    expect(code).toBe(0);
+    const found = JSON.parse(stdout).map(({ name }: { name: string }) => name);
+    expect(found).toEqual(names.map((name) => stage.name(name)).sort());
+  });
+});

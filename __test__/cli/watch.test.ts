@@ -1,0 +1,124 @@
+import { EventEmitter, once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from 'vitest';
+import type { Io } from '../../src/cli/command.js';
+import { watch } from '../../src/cli/commands/watch.js';
+import { frame } from '../../src/cli/screen.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { cli, ended, startCli } from '../support/cli.js';
+import { serverUrl } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { until } from '../support/waiting.js';
+
+describe('watch, where nobody looks', () => {
+  const stage = useStage(chasquimq);
+
+  it('tells a line a queue and tick, and ends after as many as it is told', async () => {
+    const [one, two] = [stage.queue({}, 'one'), stage.queue({}, 'two')];
+    await one.add('job', 1);
+    await two.pause();
+    const { code, stdout, stderr } = await cli(['watch', one.name, two.name, '--interval', '100ms', '--ticks', '2']);
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout.trim().split('\n');
+    expect(lines.map((line) => line.split(' ')[1])).toEqual([one.name, two.name, one.name, two.name]);
+    expect(lines[0]).toMatch(/^\d{4}-\S+Z \S+ waiting=1 prioritized=0 delayed=0 .* done\/s=- .* state=no-workers$/);
+    expect(lines[3]).toMatch(/ waiting=0 .* done\/s=0 .* state=paused$/);
+  });
+
+  it('tells a JSON line a tick, with the rate since the last one', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => 1, { metrics: { maxDataPoints: 5 } });
+    await worker.waitUntilReady();
+    await queue.add('first', 1);
+    await until('it to be counted', async () => (await queue.getMetrics('completed')).meta.count === 1);
+    const child = startCli(['watch', queue.name, '--json', '--interval', '200ms']);
+    const lines = createInterface(child.stdout);
+    await once(lines, 'line');
+    await queue.addBulk(Array.from({ length: 20 }, (_, i) => ({ name: 'more', data: i })));
+    const rates: number[] = [];
+    for await (const line of lines) {
+      const { at, queues } = JSON.parse(line);
+      expect(at).toBeGreaterThan(0);
+      expect(queues).toMatchObject([{ name: queue.name, rates: { source: 'metrics' } }]);
+      rates.push(queues[0].rates.completedPerSecond);
+      if (queues[0].counts.completed === 21) break;
+    }
+    expect(Math.max(...rates)).toBeGreaterThan(0);
+    const end = ended(child);
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('ends when nobody reads on', async () => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    const child = startCli(['watch', queue.name, '--interval', '100ms']);
+    await once(child.stdout, 'data');
+    const closed = once(child, 'close');
+    child.stdout.destroy();
+    expect(await closed).toEqual([0, null]);
+  });
+});
+
+describe('watch, in a terminal', () => {
+  const stage = useStage(chasquimq);
+
+  /** A terminal of that size, as far as the command knows. */
+  function terminal(columns: number, rows: number) {
+    let shown = '';
+    const stdin = Object.assign(new EventEmitter(), {
+      isTTY: true,
+      isRaw: false,
+      setRawMode: (raw: boolean) => (stdin.isRaw = raw),
+      resume: () => {},
+      pause: () => {},
+    });
+    const ending = new AbortController();
+    const io: Io = {
+      stdin: stdin,
+      stdout: { write: (text: string) => (shown += text), columns, rows },
+      stderr: { write: () => {} },
+      isTTY: true,
+      signal: ending.signal,
+      env: { REDIS_URL: serverUrl() },
+    };
+    return { io, stdin, ending, shown: () => shown };
+  }
+
+  it.each([
+    ['q', 'q'],
+    ['Ctrl-C', '\x03'],
+  ])('draws a table until somebody types %s, and leaves the terminal as it was', async (_, key) => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    const { io, stdin, shown } = terminal(200, 24);
+    const running = watch.run([queue.name, '--interval', '100ms'], io);
+    const head = '\x1b[?1049h\x1b[?25l\x1b[H';
+    await until('two tables', () => shown().split('QUEUE').length > 2);
+    expect(shown().startsWith(head)).toBe(true);
+    expect(shown()).toContain(`${queue.name}        1`);
+    expect(stdin.isRaw).toBe(true);
+    stdin.emit('data', Buffer.from(key));
+    expect(await running).toBe(0);
+    expect(shown().endsWith('\x1b[?25h\x1b[?1049l')).toBe(true);
+    expect([stdin.isRaw, stdin.listenerCount('data')]).toEqual([false, 0]);
+  });
+
+  it('ends on a signal as well', async () => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    const { io, ending, shown } = terminal(80, 24);
+    const running = watch.run([queue.name], io);
+    await until('a table', () => shown().includes('QUEUE'));
+    ending.abort();
+    expect(await running).toBe(0);
+    expect(shown().endsWith('\x1b[?25h\x1b[?1049l')).toBe(true);
+  });
+
+  it('draws what fits, over what was there', () => {
+    expect(frame(['one', 'two'], 80, 24)).toBe('\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J');
+    expect(frame(['a long line', 'two', 'three', 'four'], 6, 3)).toBe(
+      '\x1b[Ha long\x1b[K\r\ntwo\x1b[K\r\n... 2 \x1b[K\x1b[J',
+    );
+  });
+});

@@ -1,0 +1,103 @@
+/** How `inspect` and `watch` show reports to people. */
+import type { QueueReport } from './queue-report.js';
+import { count, duration, plain, rate, table } from './text.js';
+
+const HEADINGS = [
+  'QUEUE',
+  '>WAITING',
+  '>PRIORITY',
+  '>DELAYED',
+  '>PARENTS',
+  '>ACTIVE',
+  '>COMPLETED',
+  '>FAILED',
+  '>DONE/S',
+  '>FAILED/S',
+  '>WORKERS',
+  '>OLDEST',
+  'STATE',
+];
+
+/** Queues, one a line. */
+export function overview(reports: readonly QueueReport[]): string[] {
+  return table(
+    HEADINGS,
+    reports.map((report) => [
+      plain(report.name, 60),
+      ...countsOf(report).map(count),
+      report.rates ? rate(report.rates.completedPerSecond) : '-',
+      report.rates ? rate(report.rates.failedPerSecond) : '-',
+      report.workers ? count(report.workers.count) : '?',
+      report.oldest.waiting ? duration(report.oldest.waiting.ageMs) : '-',
+      stateOf(report),
+    ]),
+  );
+}
+
+function countsOf({ counts }: QueueReport): number[] {
+  const { waiting, prioritized, delayed, active, completed, failed } = counts;
+  return [waiting, prioritized, delayed, counts['waiting-children'], active, completed, failed];
+}
+
+/** In a word or two what keeps jobs from starting, if anything does. */
+export function stateOf({ paused, limits, workers, counts }: QueueReport): string {
+  if (paused) return 'paused';
+  if (limits.blockedForMs > 0) return `limited for ${duration(limits.blockedForMs)}`;
+  if (limits.concurrency !== null && counts.active >= limits.concurrency) return 'at its concurrency';
+  if (workers?.count === 0 && counts.waiting + counts.prioritized > 0) return 'no workers';
+  return 'running';
+}
+
+/** One queue, one figure a line. */
+export function details(report: QueueReport): string[] {
+  const { counts, oldest, rates, workers, limits } = report;
+  const rows: [string, string][] = [
+    ['queue', `${plain(report.name)} (prefix ${plain(report.prefix)})`],
+    ['state', stateOf(report)],
+    ['waiting', count(counts.waiting) + since(oldest.waiting, 'the first has waited')],
+    ['prioritized', count(counts.prioritized)],
+    ['delayed', count(counts.delayed) + dueOf(report)],
+    ['parents', count(counts['waiting-children'])],
+    ['active', count(counts.active) + since(oldest.active, 'the oldest has run')],
+    ['completed', `${count(counts.completed)} kept${rates ? `, ${rate(rates.completedPerSecond)} a second` : ''}`],
+    ['failed', `${count(counts.failed)} kept${rates ? `, ${rate(rates.failedPerSecond)} a second` : ''}`],
+    [
+      'rates from',
+      rates ? (rates.source === 'metrics' ? "the workers' metrics" : 'two looks at what is kept') : 'nothing',
+    ],
+    ['workers', workers ? `${count(workers.count)}${namesOf(workers.names)}` : 'unknown: the user may not ask'],
+    ['schedulers', count(report.schedulers)],
+    ['concurrency', limits.concurrency === null ? 'no limit' : `at most ${count(limits.concurrency)} at once`],
+    ['rate limit', limits.rate ? `${count(limits.rate.max)} in ${duration(limits.rate.duration)}` : 'none'],
+    ['length limit', limits.maxLength === null ? 'none' : `${count(limits.maxLength)} jobs`],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+function since(job: { id: string; ageMs: number } | null, what: string): string {
+  return job ? `; ${what} ${duration(job.ageMs)} (job ${plain(job.id, 40)})` : '';
+}
+
+function dueOf({ oldest: { delayed } }: QueueReport): string {
+  if (!delayed) return '';
+  const when = delayed.dueInMs >= 0 ? `due in ${duration(delayed.dueInMs)}` : `due for ${duration(-delayed.dueInMs)}`;
+  return `; the next is ${when} (job ${plain(delayed.id, 40)})`;
+}
+
+function namesOf(names: readonly string[]): string {
+  return names.length === 0 ? '' : ` (${plain(names.join(', '), 100)})`;
+}
+
+/** A queue in one line, for logs. */
+export function line(report: QueueReport, now: Date): string {
+  const { counts, rates, workers } = report;
+  const fields = [
+    ...Object.entries(counts),
+    ['done/s', rates ? rate(rates.completedPerSecond) : '-'],
+    ['failed/s', rates ? rate(rates.failedPerSecond) : '-'],
+    ['workers', workers?.count ?? '?'],
+    ['state', stateOf(report).replaceAll(' ', '-')],
+  ];
+  return `${now.toISOString()} ${plain(report.name)} ${fields.map(([name, value]) => `${name}=${value}`).join(' ')}`;
+}

@@ -1,0 +1,17 @@
+/** What a server's user needs, and no more. */
+
+const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +fcall +function|load
++eval +evalsha
++get +mget +set +incrby +del +unlink +exists +pexpire +pttl +type +rename
++hget +hset +hsetnx +hdel +hexists +hgetall +hkeys +hlen +hmget +hincrby +hscan +hstrlen
++llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush
++sadd +scard +sismember +smembers +smismember +spop +srem +sscan
++xadd +xdel +xrange +xread +xrevrange +xtrim
++zadd +zcard +zcount +zmscore +zrange +zrem +zscore +zremrangebyrank +zrangebyscore +zrevrange +zrevrangebyscore +bzpopmin`;
+
+/** The parts behind `ACL SETUSER <name>` for the queues of a prefix. */
+export function aclRule(prefix: string, { cluster = false } = {}): string[] {
+  const isTagged = /\{[^}]+\}/.test(prefix);
+  const keys = isTagged ? `~${prefix}:*:chasqui:*` : `~{${prefix}:*}:*`;
+  return ['on', '>secret', keys, ...COMMANDS.split(/\s+/), ...(cluster ? ['+cluster|slots'] : [])];
+}
