@@ -14,7 +14,7 @@ use std::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// What all files use. A local is found faster than a global, which lies behind a table that protects it.
-const GLOBALS: &str = "redis,cmsgpack,struct,math,string,table,type,tonumber,ipairs,pairs,next,select,unpack,pcall,error,rawget,setmetatable";
+const GLOBALS: &str = "redis,cmsgpack,cjson,struct,math,string,table,type,tonumber,ipairs,pairs,next,select,unpack,pcall,error,rawget,setmetatable";
 
 /// What a file needs, and its text without comments and indentation, which cost nothing once loaded, but travel.
 struct Source {

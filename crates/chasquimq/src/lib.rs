@@ -76,6 +76,7 @@ mod id;
 pub mod job;
 pub mod keys;
 pub mod lost;
+pub mod migrate;
 pub mod queue;
 pub mod redis;
 pub mod retry;

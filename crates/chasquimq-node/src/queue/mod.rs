@@ -11,6 +11,7 @@ mod logs;
 mod manual;
 pub mod messages;
 mod metrics;
+mod migrate;
 mod schedulers;
 mod settings;
 

@@ -3,5 +3,6 @@
 pub mod plan;
 pub mod queue;
 pub mod scheduler;
+pub mod source;
 pub mod step;
 pub mod tree;

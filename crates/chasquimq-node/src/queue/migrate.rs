@@ -1,0 +1,204 @@
+//! Moving BullMQ's queue of the same name into this one.
+
+use chasquimq::migrate::{Moved, Settings, Settled, Survey};
+use napi::{bindgen_prelude::Object, Env, Result};
+use napi_derive::napi;
+
+use super::NativeQueue;
+
+/// What BullMQ has of a queue.
+#[napi(object)]
+pub struct NativeSurvey {
+    /// There is such a queue.
+    pub exists: bool,
+    /// What wrote its settings.
+    pub version: String,
+    /// BullMQ's lists and sets of jobs.
+    pub places: Vec<String>,
+    /// Jobs in each of them.
+    pub counts: Vec<f64>,
+    /// Job schedulers.
+    pub schedulers: f64,
+    /// Parents that were moved, of which children may still be there.
+    pub moved_parents: f64,
+    /// Workers take no jobs.
+    pub is_paused: bool,
+}
+
+/// What was taken over of a queue as a whole.
+#[napi(object)]
+pub struct NativeAdoptedQueue {
+    /// It is the first time.
+    pub is_first: bool,
+    /// New jobs get higher numbers.
+    pub last_number: f64,
+    /// Settings and their values in turn.
+    pub settings: Vec<String>,
+}
+
+/// What a step of a move did.
+#[napi(object)]
+pub struct NativeMoved {
+    /// Jobs looked at; 0: there are no more.
+    pub looked: f64,
+    /// Of them, those that were moved.
+    pub moved: f64,
+    /// Job schedulers that went with them.
+    pub schedulers: f64,
+    /// Ids of those that stay, each with the reason behind it.
+    pub stays: Vec<String>,
+    /// By how much further the next step has to look to pass over them.
+    pub kept: f64,
+}
+
+/// What became known of the children of parents that were moved.
+#[napi(object)]
+pub struct NativeSettled {
+    /// Where to go on; `0`: all were looked at.
+    pub cursor: String,
+    /// Children that were told of.
+    pub told: f64,
+    /// Children that have not moved, nor ended.
+    pub open: f64,
+}
+
+impl From<Survey> for NativeSurvey {
+    fn from(survey: Survey) -> Self {
+        let (places, counts) = survey
+            .places
+            .into_iter()
+            .map(|(place, jobs)| (place, jobs as f64))
+            .unzip();
+        Self {
+            exists: survey.exists,
+            version: survey.version,
+            places,
+            counts,
+            schedulers: survey.schedulers as f64,
+            moved_parents: survey.moved_parents as f64,
+            is_paused: survey.is_paused,
+        }
+    }
+}
+
+impl From<Settings> for NativeAdoptedQueue {
+    fn from(settings: Settings) -> Self {
+        Self {
+            is_first: settings.is_first,
+            last_number: settings.last_number as f64,
+            settings: in_turn(settings.taken),
+        }
+    }
+}
+
+impl From<Moved> for NativeMoved {
+    fn from(moved: Moved) -> Self {
+        Self {
+            looked: moved.looked as f64,
+            moved: moved.moved as f64,
+            schedulers: moved.schedulers as f64,
+            stays: in_turn(moved.stays),
+            kept: moved.kept as f64,
+        }
+    }
+}
+
+impl From<Settled> for NativeSettled {
+    fn from(settled: Settled) -> Self {
+        Self {
+            cursor: settled.cursor,
+            told: settled.told as f64,
+            open: settled.open as f64,
+        }
+    }
+}
+
+fn in_turn(pairs: Vec<(String, String)>) -> Vec<String> {
+    pairs.into_iter().flat_map(|(one, other)| [one, other]).collect()
+}
+
+#[napi]
+impl NativeQueue {
+    /// Looks at what BullMQ has of this queue.
+    #[napi(ts_return_type = "Promise<NativeSurvey>")]
+    pub fn survey_source<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(NativeSurvey::from(queue.survey_source().await?))
+        })
+    }
+
+    /// Takes over what BullMQ knows of the queue as a whole.
+    #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
+    pub fn adopt_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(NativeAdoptedQueue::from(queue.adopt_queue(gap as u64).await?))
+        })
+    }
+
+    /// Moves the next jobs of one of BullMQ's lists or sets.
+    #[napi(ts_return_type = "Promise<NativeMoved>")]
+    pub fn adopt_jobs<'env>(
+        &self,
+        env: &'env Env,
+        place: String,
+        skip: f64,
+        sources: Vec<String>,
+        tries: bool,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            let moved = queue
+                .adopt_jobs(now as u64, &place, skip as u64, &sources, tries)
+                .await?;
+            Ok(NativeMoved::from(moved))
+        })
+    }
+
+    /// Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`.
+    #[napi(ts_return_type = "Promise<string | null>")]
+    pub fn adopt_dedup<'env>(&self, env: &'env Env, cursor: String) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(queue.adopt_dedup(&cursor).await?.map(|(next, _)| next))
+        })
+    }
+
+    /// Gives BullMQ the settings of the queue.
+    #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
+    pub fn return_queue<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(NativeAdoptedQueue::from(queue.return_queue().await?))
+        })
+    }
+
+    /// Moves the next jobs of a state to BullMQ.
+    #[napi(ts_return_type = "Promise<NativeMoved>")]
+    pub fn return_jobs<'env>(
+        &self,
+        env: &'env Env,
+        state: String,
+        skip: f64,
+        sources: Vec<String>,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            let moved = queue.return_jobs(now as u64, &state, skip as u64, &sources).await?;
+            Ok(NativeMoved::from(moved))
+        })
+    }
+
+    /// Tells parents that were moved what became of children that were not.
+    #[napi(ts_return_type = "Promise<NativeSettled>")]
+    pub fn settle_adopted<'env>(
+        &self,
+        env: &'env Env,
+        cursor: String,
+        sources: Vec<String>,
+        now: f64,
+    ) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            Ok(NativeSettled::from(
+                queue.settle_adopted(now as u64, &cursor, &sources).await?,
+            ))
+        })
+    }
+}

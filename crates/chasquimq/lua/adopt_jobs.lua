@@ -1,0 +1,81 @@
+-- adopt_jobs: a job of BullMQ's, in any state but active -> the same state here. Moves the next jobs of one of BullMQ's lists or sets, each in
+-- one step: it is there before the call, and here after it.
+-- KEYS    base (also: state log front jobs vitals traces large prioritized delayed delays completed failed waiting-children logged logs:<id>
+--         parents children:<id> processed:<id> ignored:<id> faults:<id> de:<id> schedulers scheduler takes holes runs events trims wake
+--         memo:<client>:<slot>; of BullMQ: wait paused active repeat and more, lib/bull)
+-- ARGV    now_ms (epoch ms), client, slot, number, source (lib/bull), place (BullMQ's list or set), skip (jobs that the caller knows to
+--         stay), most (jobs), sources (MessagePack array: of all queues that are moved), tries (1: moves nothing, and tells all the same)
+-- RETURNS {jobs looked at (0 = no more), jobs moved, schedulers moved, {id, why it stays, ...}, jobs that stay}
+--         why: missing, marker, unreadable, exists, parent, scheduler
+-- ERRORS  none      EVENTS none      COST O(most * log n), or 1 MiB
+-- SOURCE  none: moving from BullMQ
+local Adopt = require('adopt')
+local Allowed = require('allowed')
+local Events = require('events')
+local Kinds = require('kinds')
+local Memo = require('memo')
+
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local place, skip, most, sources, tries = args[6], tonumber(args[7]), tonumber(args[8]), cmsgpack.unpack(args[9]), args[10] == '1'
+  local MAX_BYTES = 1048576
+
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
+
+  Allowed.require_commands(queue, { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'RPUSH', 'RENAME', 'UNLINK', 'LTRIM', 'LREM', 'ZREM', 'SUNIONSTORE' })
+  Kinds.require_kinds_of_line(queue)
+  queue.is_safe = true
+
+  local from, is_list = source .. place, place == 'wait' or place == 'paused'
+
+  -- The next ids, and their scores.
+  local function next_ids()
+    if not is_list then
+      local found, ids, scores = redis.call('ZRANGE', from, skip, skip + most - 1, 'WITHSCORES'), {}, {}
+      for i = 1, #found, 2 do ids[#ids + 1], scores[#scores + 1] = found[i], found[i + 1] end
+      return ids, scores
+    end
+    local found, ids = redis.call('LRANGE', from, -(skip + most), -(skip + 1)), {}
+    for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
+    return ids, {}
+  end
+
+  -- Takes the jobs that were moved out of where they were found.
+  local function leave(looked, stays)
+    local moved = {}
+    for _, job in ipairs(queue.adoption.jobs) do moved[#moved + 1] = job.id end
+    if not is_list then
+      for at = 1, #moved, 1000 do redis.call('ZREM', from, unpack(moved, at, math.min(at + 999, #moved))) end
+    elseif skip == 0 and #stays == 0 then
+      redis.call('LTRIM', from, 0, -(looked + 1))
+    else
+      for _, id in ipairs(moved) do redis.call('LREM', from, -1, id) end
+    end
+  end
+
+  Adopt.start(queue, source, sources, tries)
+  local stays, looked, seen = {}, 0, {}
+  local ids, scores = next_ids()
+  for i, id in ipairs(ids) do
+    if queue.adoption.bytes > MAX_BYTES then break end
+    looked = i
+    -- a list may name a job twice
+    local why = seen[id] and 'missing' or Adopt.consider(queue, id, place, scores[i])
+    seen[id] = true
+    if why then
+      stays[#stays + 1] = id
+      stays[#stays + 1] = why
+    end
+  end
+  local schedulers = 0
+  for _, job in ipairs(queue.adoption.jobs) do schedulers = schedulers + (job.scheduler and 1 or 0) end
+  local reply = { looked, #queue.adoption.jobs, schedulers, stays, #stays / 2 }
+  if tries or #queue.adoption.jobs == 0 then return reply end
+  Adopt.write(queue, place)
+  leave(looked, stays)
+  Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, reply)
+  return reply
+end

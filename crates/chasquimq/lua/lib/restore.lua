@@ -1,0 +1,202 @@
+-- restore: jobs of ours become BullMQ's (lib/bull), in the same place, with all that is known of them. First they are looked at, which
+-- changes nothing but says why one cannot go; then those that can are written, and taken out of our keys.
+-- Of a queue: restoring, what the call is about to write: source, sources (of all queues that go back), jobs, bytes.
+local Bull = require('bull')
+local Find = require('find')
+local Line = require('line')
+local Locate = require('locate')
+local Parents = require('parents')
+local Priority = require('priority')
+local Spans = require('spans')
+local State = require('state')
+local Stored = require('stored')
+local Visit = require('visit')
+
+local KIN = { { 'processed:', ':processed' }, { 'ignored:', ':failed' }, { 'faults:', ':unsuccessful' } }
+local MARKS = { f = 'fpof', c = 'cpof', i = 'idof', r = 'rdof' }
+
+local function start(queue, source, sources)
+  queue.restoring = State.with_lists({ source = source, sources = sources, bytes = 0 })
+end
+
+local function name_of(base) return base:sub(-9) == ':chasqui:' and base:sub(1, -10) or base:sub(2, -3) end
+
+-- Whether a parent of ours waits for a child that is ours still.
+local function has_own_children(queue, id)
+  if redis.call('EXISTS', queue.base .. 'spans:' .. id) == 1 then return true end
+  for _, key in ipairs(redis.call('SMEMBERS', queue.base .. 'children:' .. id)) do
+    local of, child = Bull.split_key(key, queue.restoring.source, queue.restoring.sources)
+    local is_ours = of and Visit.in_queue(queue, Bull.base_of(of:sub(1, -2)), function(queue) return Find.locate(queue, child) ~= nil end)
+    if is_ours then return true end
+  end
+  return false
+end
+
+-- Why a parent cannot go yet.
+local function parent_stays(queue, id, state)
+  if has_own_children(queue, id) then return 'children' end
+  local key = queue.restoring.source .. id
+  local is_told = redis.call('EXISTS', key .. ':processed', key .. ':failed', key .. ':unsuccessful') == 0
+  local is_due = state == 'waiting-children' and redis.call('EXISTS', key .. ':dependencies') == 0
+  return (not is_told or is_due) and 'unsettled' or nil
+end
+
+-- The scheduler whose pending iteration a job is: {id, slot, raw}; nil of any other job.
+local function scheduler_of(queue, id)
+  local scheduler, slot = id:match('^repeat:(.+):(%d+)$')
+  if not scheduler or tonumber(redis.call('ZSCORE', queue.base .. 'schedulers', scheduler) or nil) ~= tonumber(slot) then return nil end
+  local raw = redis.call('HGET', queue.base .. 'scheduler', scheduler)
+  return raw and { id = scheduler, slot = slot, raw = raw } or nil
+end
+
+-- Says why a job cannot go, or notes that it will. score: in the sorted set that it lies in; nil in line.
+local function consider(queue, id, score)
+  local restoring = queue.restoring
+  local found = Find.locate(queue, id)
+  if not found then return 'missing' end
+  if redis.call('EXISTS', restoring.source .. id) == 1 then return 'exists' end
+  local vitals = found.record and Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_vitals(queue, found)
+  local body = Stored.body(found.record and found.body or Locate.frame_body(queue, found))
+  local job = { id = id, score = score, state = found.state, record = found.record, body = body, vitals = vitals }
+  if type(body[4]) ~= 'string' then return 'unreadable' end
+  local why = vitals.ch and parent_stays(queue, id, found.state)
+  if why then return why end
+  job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
+  if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
+  restoring.bytes = restoring.bytes + #body[4] + (vitals.ld or 0) + (vitals.lr or 0) + #(vitals.rv or '')
+  restoring.jobs[#restoring.jobs + 1] = job
+  return nil
+end
+
+local function options_of(body)
+  return type(body[2]) == 'number' and '{"delay":' .. State.whole(body[2]) .. '}' or body[2] or '{}'
+end
+
+local function delay_of(job, options)
+  if job.state ~= 'delayed' and job.state ~= 'waiting-children' then return 0 end
+  if job.vitals.d then return job.vitals.d end
+  local ok, read = pcall(cjson.decode, options)
+  return job.state == 'delayed' and ok and type(read) == 'table' and tonumber(read.delay) or 0
+end
+
+-- A child's parent goes on waiting for it, wherever either of them is.
+local function leave_parent(queue, job)
+  local pa, id = job.vitals.pa, job.id
+  if pa[4] then
+    local span = Parents.span_of(queue, queue.base, id, pa)
+    Spans.unfold_pending(pa[1], pa[2], span)
+    Spans.unfold_returned(pa[1], pa[2], span)
+  end
+  local key = Parents.child_key(queue, queue.base, id)
+  if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], key) == 0 then return end
+  local source = name_of(pa[1]) .. ':'
+  redis.call('SADD', source .. pa[2] .. ':dependencies', key)
+  redis.call('SADD', source .. 'moved-parents', pa[2])
+end
+
+-- What lies beside a job in keys of its own.
+local function move_kin(queue, job)
+  local base, source, id = queue.base, queue.restoring.source, job.id
+  local key = source .. id
+  if redis.call('EXISTS', base .. 'logs:' .. id) == 1 then redis.call('RENAME', base .. 'logs:' .. id, key .. ':logs') end
+  if not job.vitals.ch then return end
+  for _, span in ipairs(redis.call('HKEYS', base .. 'returned:' .. id)) do Spans.unfold_returned(base, id, span) end
+  for _, names in ipairs(KIN) do
+    if redis.call('EXISTS', base .. names[1] .. id) == 1 then redis.call('RENAME', base .. names[1] .. id, key .. names[2]) end
+  end
+  redis.call('SREM', source .. 'moved-parents', id)
+end
+
+local function move_owned(queue, id, deduplication)
+  local key, own = queue.restoring.source .. 'de:' .. deduplication, queue.base .. 'de:' .. deduplication
+  if redis.call('GET', own) ~= id then return end
+  local left = redis.call('PTTL', own)
+  if left >= 0 then redis.call('SET', key, id, 'PX', math.max(left, 1), 'NX') else redis.call('SET', key, id, 'NX') end
+  redis.call('DEL', own)
+end
+
+local function move_scheduler(queue, scheduler)
+  local base, source, id = queue.base, queue.restoring.source, scheduler.id
+  local _, fields = cmsgpack.unpack_limit(scheduler.raw, 1, 8)
+  local args = { 'name', fields[1], 'ic', State.whole((struct.unpack('<d', scheduler.raw))) }
+  if fields[2] ~= '{}' then Line.append(args, 'data', fields[2]) end
+  if fields[3] ~= '{}' then Line.append(args, 'opts', fields[3]) end
+  local ok, repeats = pcall(cjson.decode, fields[4])
+  for name, value in pairs(ok and type(repeats) == 'table' and repeats or {}) do
+    if type(value) == 'number' then Line.append(args, name, State.whole(value)) elseif type(value) == 'string' then Line.append(args, name, value) end
+  end
+  Line.append(args, 'offset', State.whole(fields[6]))
+  redis.call('HSET', source .. 'repeat:' .. id, unpack(args))
+  redis.call('ZADD', source .. 'repeat', scheduler.slot, id)
+  redis.call('ZREM', base .. 'schedulers', id)
+  redis.call('HDEL', base .. 'scheduler', id)
+end
+
+local NUMBERS = { am = 'atm', as = 'ats', st = 'stc', po = 'processedOn', fo = 'finishedOn' }
+local TEXTS = { p = 'progress', rv = 'returnvalue', fr = 'failedReason', pb = 'pb', df = 'defa', di = 'deid' }
+
+local function add_vitals(queue, args, job)
+  local vitals, id = job.vitals, job.id
+  for field, name in pairs(NUMBERS) do
+    if vitals[field] then Line.append(args, name, State.whole(vitals[field])) end
+  end
+  for field, name in pairs(TEXTS) do
+    if vitals[field] then Line.append(args, name, vitals[field]) end
+  end
+  if vitals.lr then Line.append(args, 'returnvalue', redis.call('HGET', queue.base .. 'large', 'r' .. id) or 'null') end
+  local traces = job.record and redis.call('HGET', queue.base .. 'traces', id)
+  if traces then Line.append(args, 'stacktrace', traces) end
+  if vitals.pa then
+    local parent = { id = vitals.pa[2], queueKey = name_of(vitals.pa[1]) }
+    if MARKS[vitals.pa[3]] then parent[MARKS[vitals.pa[3]]] = true end
+    Line.append(args, 'parentKey', parent.queueKey .. ':' .. parent.id, 'parent', cjson.encode(parent))
+  end
+end
+
+-- Where a job goes in BullMQ: {command, list or set, score}. What is next stands at the end of a list.
+local function enter(source, job, priority)
+  local id = job.id
+  if job.state == 'waiting' and priority == 0 then
+    redis.call('LPUSH', source .. 'wait', id)
+  elseif job.state == 'waiting' or job.state == 'prioritized' then
+    redis.call('ZADD', source .. 'prioritized', priority * Priority.PRIORITY_STEP + redis.call('INCR', source .. 'pc') % Priority.PRIORITY_STEP, id)
+  else
+    local is_ended = job.state == 'completed' or job.state == 'failed'
+    redis.call('ZADD', source .. job.state, is_ended and State.whole(math.floor(tonumber(job.score))) or job.score, id)
+  end
+end
+
+local function write_job(queue, job)
+  local source, id, body, vitals = queue.restoring.source, job.id, job.body, job.vitals
+  local options, data = options_of(body), body[4]
+  if vitals.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
+  local priority = vitals.pr or tonumber(body[5]) or 0
+  local args = { 'name', body[3] or '', 'data', data, 'opts', options, 'timestamp', State.whole(body[1]), 'delay',
+    State.whole(delay_of(job, options)), 'priority', State.whole(priority) }
+  add_vitals(queue, args, job)
+  local scheduler = options:find('"repeat":{', 1, true) and id:match('^repeat:(.+):%d+$')
+  if scheduler then Line.append(args, 'rjk', scheduler) end
+  if vitals.pa then leave_parent(queue, job) end
+  move_kin(queue, job)
+  if vitals.di then move_owned(queue, id, vitals.di) end
+  if job.scheduler then move_scheduler(queue, job.scheduler) end
+  redis.call('HSET', source .. id, unpack(args))
+  enter(source, job, priority)
+end
+
+-- Writes these jobs; taking them out of our keys is for the caller.
+local function write(queue, jobs)
+  for _, job in ipairs(jobs) do write_job(queue, job) end
+  local source = queue.restoring.source
+  if redis.call('HEXISTS', source .. 'meta', 'paused') == 1 then return end
+  -- BullMQ's workers wait for these
+  if redis.call('EXISTS', source .. 'wait', source .. 'prioritized') > 0 then redis.call('ZADD', source .. 'marker', 0, '0') end
+  local next_due = redis.call('ZRANGE', source .. 'delayed', 0, 0, 'WITHSCORES')[2]
+  if next_due then redis.call('ZADD', source .. 'marker', State.whole(math.floor(tonumber(next_due) / 4096)), '1') end
+end
+
+return {
+  start = start,
+  consider = consider,
+  write = write,
+}

@@ -1,0 +1,91 @@
+-- settle_adopted: tells parents that were moved what became of the children that BullMQ's workers ended since; they start when that was the
+-- last. Twice is as once.
+-- KEYS    base (also, and of the queues of children and of their parents: state meta jobs vitals active log front takes holes runs
+--         prioritized delayed delays completed failed waiting-children children:<id> spans:<id> processed:<id> ignored:<id> faults:<id>
+--         returned:<id> events trims wake; of BullMQ: moved-parents and more, lib/bull)
+-- ARGV    now_ms (epoch ms), source (lib/bull), cursor ('0' at first), sources (MessagePack array: of all queues that are moved)
+-- RETURNS {cursor ('0' = done), children told of, children that are still BullMQ's}
+-- ERRORS  none      EVENTS waiting, delayed      COST O(parents of a page and their children)
+-- SOURCE  none: moving from BullMQ
+local Bull = require('bull')
+local Events = require('events')
+local Find = require('find')
+local Line = require('line')
+local Parents = require('parents')
+local State = require('state')
+local Stored = require('stored')
+local Visit = require('visit')
+
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, source, cursor, sources = tonumber(args[1]), args[2], args[3], cmsgpack.unpack(args[4])
+  local PAGE = 20
+
+  local queue = State.open(base)
+  local told, open = 0, 0
+
+  -- A child by its key, where it is ours: its vitals; nil where it is not.
+  local function own_vitals(key)
+    local of, id = Bull.split_key(key, source, sources)
+    if not of then return nil end
+    return Visit.in_queue(queue, Bull.base_of(of:sub(1, -2)), function(queue)
+      if not Find.locate(queue, id) then return nil end
+      return Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id))
+    end)
+  end
+
+  -- Whether a child that failed starts its parent at once.
+  local function starts_parent(key)
+    local raw = redis.pcall('HGET', key, 'parent')
+    if type(raw) == 'string' then return (Bull.parent_of(raw) or {})[3] == 'c' end
+    local vitals = own_vitals(key)
+    return vitals ~= nil and vitals.pa ~= nil and vitals.pa[3] == 'c'
+  end
+
+  local function note(of, list, found)
+    for i = 1, #found, 2 do
+      Line.append(of.keys, found[i])
+      Line.append(of[list], found[i], found[i + 1])
+      if list == 'ignored' and starts_parent(found[i]) then of.starts = true end
+      told = told + 1
+    end
+  end
+
+  -- Whether a child of ours is still waited for: unlike one that failed as BullMQ's, of which its parent is to know nothing.
+  local function is_awaited(key)
+    local vitals = own_vitals(key)
+    return vitals ~= nil and not (vitals.fo and vitals.pa and vitals.pa[3] == 'r')
+  end
+
+  -- Children that went without a word: removed, or failed with the parent's leave. None of BullMQ's is left.
+  local function note_gone(of, id)
+    local known = {}
+    for _, key in ipairs(of.keys) do known[key] = true end
+    for _, key in ipairs(redis.call('SMEMBERS', base .. 'children:' .. id)) do
+      if not known[key] and not is_awaited(key) then
+        Line.append(of.keys, key)
+        told = told + 1
+      end
+    end
+  end
+
+  local function settle(id)
+    local key, of = source .. id, Parents.news_of(queue, { base, id })
+    note(of, 'processed', redis.call('HGETALL', key .. ':processed'))
+    note(of, 'ignored', redis.call('HGETALL', key .. ':failed'))
+    note(of, 'faults', redis.call('ZRANGE', key .. ':unsuccessful', 0, -1, 'WITHSCORES'))
+    redis.call('UNLINK', key .. ':processed', key .. ':failed', key .. ':unsuccessful')
+    local pending = redis.call('SCARD', key .. ':dependencies')
+    open = open + pending
+    if pending > 0 then return end
+    note_gone(of, id)
+    redis.call('SREM', source .. 'moved-parents', id)
+  end
+
+  local page = redis.call('SSCAN', source .. 'moved-parents', cursor, 'COUNT', PAGE)
+  for _, id in ipairs(page[2]) do settle(id) end
+  Parents.settle_parents(queue, now_ms)
+  Visit.flush_visited(queue, now_ms)
+  Events.flush_events(queue, now_ms)
+  return { page[1], told, open }
+end

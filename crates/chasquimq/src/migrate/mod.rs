@@ -1,0 +1,212 @@
+//! Moving a queue of BullMQ's, on the same server, into ours of the same name. Each job moves in one step, so that it is at any moment in
+//! exactly one of the two, whoever is killed. What BullMQ's keys of a queue start with is its source (`lua/lib/bull.lua`).
+//!
+//! The caller makes the steps: settings first, then parents that wait for children, then the rest, place by place.
+
+mod survey;
+
+use redis::Value;
+
+pub use self::survey::Survey;
+use crate::{
+    error::{Error, Result},
+    job::msgpack::Packer,
+    keys::slot_of,
+    queue::Queue,
+    redis::{
+        library::{args, Arg, Script, ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED},
+        reply::{int, Reply},
+    },
+};
+
+/// Jobs that one step moves at most: it holds the server for some milliseconds.
+const MOST_A_STEP: u64 = 250;
+/// Keys that one step looks at for deduplication ids.
+const KEYS_A_STEP: u64 = 2_000;
+
+/// What the first step of a move took over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Nobody has taken over the settings of this queue before.
+    pub is_first: bool,
+    /// New jobs get higher numbers than this.
+    pub last_number: u64,
+    /// Settings and their values.
+    pub taken: Vec<(String, String)>,
+}
+
+impl Settings {
+    fn read(mut reply: Reply, is_first: bool) -> Result<Self> {
+        let mut settings = Self {
+            is_first,
+            last_number: reply.int()? as u64,
+            taken: Vec::new(),
+        };
+        while !reply.is_empty() {
+            settings.taken.push((reply.text()?, reply.text()?));
+        }
+        Ok(settings)
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Jobs that it looked at; 0: there are no more.
+    pub looked: u64,
+    /// Those that were moved, or would be.
+    pub moved: u64,
+    /// Job schedulers that went with them.
+    pub schedulers: u64,
+    /// Ids of those that stay, and why.
+    pub stays: Vec<(String, String)>,
+    /// By how much further the next step has to look to pass over them.
+    pub kept: u64,
+}
+
+/// What became known of children of parents that were moved before them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Where the next step goes on; `0`: all were looked at.
+    pub cursor: String,
+    /// Children whose parents were told of them.
+    pub told: u64,
+    /// Children that are still BullMQ's.
+    pub open: u64,
+}
+
+impl Queue {
+    /// What BullMQ's keys of the queue of this name start with.
+    pub fn source(&self) -> String {
+        format!("{}:", self.keys().qualified_name)
+    }
+
+    /// Whether a step can reach both queues.
+    /// # Errors
+    /// [`Error::Invalid`] where BullMQ's keys are in another slot of the cluster.
+    pub fn require_one_slot(&self) -> Result<()> {
+        let source = self.source();
+        let is_apart = slot_of(&format!("{source}wait")) != slot_of(&self.keys().base);
+        if self.connection().is_of_cluster() && is_apart {
+            return Err(Error::Invalid(format!(
+                "the keys of {source} and {} are in different slots of the cluster, and a job can only move in one step within a slot: \
+                 use a prefix with a hash tag in BullMQ",
+                self.keys().base
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes over what BullMQ knows of the queue as a whole, once. The first time `gap` numbers stay free for jobs that BullMQ's producers
+    /// still add.
+    pub async fn adopt_queue(&self, gap: u64) -> Result<Settings> {
+        self.require_one_slot()?;
+        let source = self.source();
+        let mut reply = self.ask(&ADOPT_QUEUE, &args![source.as_str(), gap]).await?;
+        let is_first = reply.int()? == 1;
+        Settings::read(reply, is_first)
+    }
+
+    /// Moves the next jobs of one of BullMQ's lists or sets (`wait`, `paused`, `prioritized`, `delayed`, `waiting-children`, `completed`,
+    /// `failed`), behind those that the caller knows to stay. `sources`: of all queues that are moved. `tries`: moves nothing.
+    pub async fn adopt_jobs(
+        &self,
+        now_ms: u64,
+        place: &str,
+        skip: u64,
+        sources: &[String],
+        tries: bool,
+    ) -> Result<Moved> {
+        let (source, packed) = (self.source(), pack(sources));
+        let step = args![source.as_str(), place, skip, MOST_A_STEP, &packed, tries];
+        self.move_jobs(&ADOPT_JOBS, now_ms, &step).await
+    }
+
+    /// Takes over the deduplication ids of jobs that are gone, among some of the server's keys. `cursor`: `0` at first. Answers where the
+    /// next step goes on, `0` when all keys were looked at, and how many ids it were; `None` where the user may not `SCAN`.
+    pub async fn adopt_dedup(&self, cursor: &str) -> Result<Option<(String, u64)>> {
+        let start = format!("{}de:", self.source());
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(format!("{}*", escaped(&start)));
+        scan.arg("COUNT").arg(KEYS_A_STEP);
+        let mut reply = match self.connection().send(&scan).await {
+            Err(Error::Server(message)) if message.starts_with("NOPERM") => return Ok(None),
+            answered => Reply::new("the answer to SCAN", answered?)?,
+        };
+        let (next, keys) = (reply.text()?, reply.array()?.texts()?);
+        let ids: Vec<String> = keys
+            .iter()
+            .filter_map(|key| Some(key.strip_prefix(&start)?.to_owned()))
+            .collect();
+        if ids.is_empty() {
+            return Ok(Some((next, 0)));
+        }
+        let (source, packed) = (self.source(), pack(&ids));
+        let moved = self.run(&ADOPT_DEDUP, &args![source.as_str(), &packed]).await?;
+        Ok(Some((next, int("the answer to adopt_dedup", &moved)? as u64)))
+    }
+
+    /// Gives BullMQ the settings of the queue as they are now.
+    pub async fn return_queue(&self) -> Result<Settings> {
+        self.require_one_slot()?;
+        let source = self.source();
+        let reply = self.ask(&RETURN_QUEUE, &args![source.as_str()]).await?;
+        Settings::read(reply, true)
+    }
+
+    /// Moves the next jobs of a state of ours (`waiting`, `prioritized`, `delayed`, `waiting-children`, `completed`, `failed`) to BullMQ,
+    /// behind those that the caller knows to stay. `sources`: of all queues that go back.
+    pub async fn return_jobs(&self, now_ms: u64, state: &str, skip: u64, sources: &[String]) -> Result<Moved> {
+        let (source, packed) = (self.source(), pack(sources));
+        let step = args![source.as_str(), state, skip, MOST_A_STEP, &packed];
+        self.move_jobs(&RETURN_JOBS, now_ms, &step).await
+    }
+
+    async fn move_jobs(&self, script: &Script, now_ms: u64, step: &[Arg<'_>]) -> Result<Moved> {
+        let value: Value = self.run_once(script, now_ms, step).await?;
+        let mut reply = Reply::new(script.name, value)?;
+        let (looked, moved, schedulers) = (reply.int()? as u64, reply.int()? as u64, reply.int()? as u64);
+        let mut stays = reply.array()?;
+        let mut kept = Vec::with_capacity(stays.len() / 2);
+        while !stays.is_empty() {
+            kept.push((stays.text()?, stays.text()?));
+        }
+        Ok(Moved {
+            looked,
+            moved,
+            schedulers,
+            stays: kept,
+            kept: reply.int()? as u64,
+        })
+    }
+
+    /// Tells parents that were moved what became of the children that BullMQ's workers ended since. `cursor`: `0` at first.
+    pub async fn settle_adopted(&self, now_ms: u64, cursor: &str, sources: &[String]) -> Result<Settled> {
+        let (source, packed) = (self.source(), pack(sources));
+        let step = args![now_ms, source.as_str(), cursor, &packed];
+        let mut reply = self.ask(&SETTLE_ADOPTED, &step).await?;
+        Ok(Settled {
+            cursor: reply.text()?,
+            told: reply.int()? as u64,
+            open: reply.int()? as u64,
+        })
+    }
+}
+
+fn pack(texts: &[String]) -> Packer {
+    let mut packed = Packer::default();
+    packed.column(texts.iter().map(String::as_str), false);
+    packed
+}
+
+/// A text as a pattern of `SCAN` that nothing else fits.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for char in text.chars() {
+        if matches!(char, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
+            pattern.push('\\');
+        }
+        pattern.push(char);
+    }
+    pattern
+}

@@ -1,0 +1,86 @@
+//! Our jobs become BullMQ's, in their place.
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{show_reply, TestQueue},
+    step::Step,
+};
+
+/// Moves up to `most` jobs of a state, behind `skip`.
+fn give(queue: &mut TestQueue, state: &str, skip: u64, most: u64) -> String {
+    let (number, source, sources) = (queue.next_number(), queue.source(), queue.sources());
+    let mut call = queue.call(&chasquimq::redis::library::RETURN_JOBS);
+    call.arg(5000).arg("c").arg(0).arg(number).arg(source).arg(state);
+    call.arg(skip).arg(most).arg(sources);
+    show_reply(&queue.carry_out_value(&call))
+}
+
+fn texts(value: Value) -> Vec<String> {
+    redis::from_redis_value(value).expect("texts")
+}
+
+#[test]
+fn jobs_in_line_go_in_the_order_in_which_they_would_have_run() {
+    let mut queue = TestQueue::with(Plan::new().frame(4).record("a").front("b"));
+    queue.skip_events();
+    assert_eq!(give(&mut queue, "waiting", 0, 3), "[3 3 0 [] 0]");
+    assert_eq!(give(&mut queue, "waiting", 0, 9), "[3 3 0 [] 0]");
+    assert_eq!(give(&mut queue, "waiting", 0, 9), "[0 0 0 [] 0]");
+    assert_eq!(
+        texts(queue.at_source("LRANGE", "wait", &["0", "-1"])),
+        ["a", "4", "3", "2", "1", "b"]
+    );
+    assert_eq!(queue.ids("waiting"), [""; 0]);
+    queue.events_are("");
+    queue.left_at_source();
+}
+
+#[test]
+fn one_whose_id_is_taken_stays_and_those_behind_it_go() {
+    let mut queue = TestQueue::with(Plan::new().frame(2).record("a"));
+    queue.their_job("2", &[]);
+    assert_eq!(give(&mut queue, "waiting", 0, 9), "[3 2 0 [2 exists] 1]");
+    assert_eq!(give(&mut queue, "waiting", 1, 9), "[0 0 0 [] 0]");
+    assert_eq!(queue.ids("waiting"), ["2"]);
+    assert_eq!(texts(queue.at_source("LRANGE", "wait", &["0", "-1"])), ["a", "1"]);
+    queue.left_at_source();
+}
+
+#[test]
+fn jobs_lie_in_bullmqs_sets_with_their_scores() {
+    let mut queue = TestQueue::with(Plan::new().delayed("d", 7000).prioritized("p", 4));
+    assert_eq!(give(&mut queue, "delayed", 0, 9), "[1 1 0 [] 0]");
+    assert_eq!(give(&mut queue, "prioritized", 0, 9), "[1 1 0 [] 0]");
+    assert_eq!(
+        queue.at_source("ZSCORE", "delayed", &["d"]),
+        Value::BulkString(b"28672000".to_vec())
+    );
+    assert_eq!(
+        queue.at_source("ZSCORE", "prioritized", &["p"]),
+        Value::BulkString(b"17179869185".to_vec())
+    );
+    assert_eq!(
+        texts(queue.at_source("ZRANGE", "marker", &["0", "-1", "WITHSCORES"])),
+        ["0", "0", "1", "7000"]
+    );
+    queue.left_at_source();
+}
+
+#[test]
+fn a_run_of_completed_jobs_goes_as_a_whole() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.step(Step::by("w").at(2000).want(3));
+    queue.step(Step::by("w").at(3000).done(1, 3, 0, 3));
+    assert_eq!(give(&mut queue, "completed", 0, 9), "[3 3 0 [] 0]");
+    assert_eq!(
+        texts(queue.at_source("ZRANGE", "completed", &["0", "-1", "WITHSCORES"])),
+        ["1", "3000", "2", "3000", "3", "3000"]
+    );
+    assert_eq!(
+        texts(queue.at_source("HMGET", "2", &["atm", "processedOn", "finishedOn"])),
+        ["1", "2000", "3000"]
+    );
+    queue.left_at_source();
+}

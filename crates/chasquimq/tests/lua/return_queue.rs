@@ -1,0 +1,31 @@
+//! What is known of a queue as a whole becomes BullMQ's again.
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+};
+
+#[test]
+fn bullmq_has_the_settings_as_they_are_and_numbers_above_ours() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.command("HSET", "meta", &["max", "3", "duration", "1000"]);
+    queue.command("SET", "limiter", &["2", "PX", "60000"]);
+    queue.at_source(
+        "HSET",
+        "meta",
+        &["paused", "1", "max", "9", "chasquimq", "1", "version", "bullmq:6.7.0"],
+    );
+    queue.at_source("SET", "id", &["2"]);
+    let source = queue.source();
+    assert_eq!(run!(queue, RETURN_QUEUE, source), "[3 max 3 duration 1000]");
+    assert_eq!(queue.at_source("GET", "id", &[]), Value::BulkString(b"3".to_vec()));
+    assert_eq!(queue.at_source("GET", "limiter", &[]), Value::BulkString(b"2".to_vec()));
+    assert_eq!(queue.at_source("HLEN", "meta", &[]), Value::Int(3));
+    assert_eq!(
+        queue.at_source("HGET", "meta", &["max"]),
+        Value::BulkString(b"3".to_vec())
+    );
+    queue.left_at_source();
+}
