@@ -5,10 +5,12 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::{
-    fetch::{Answer, Holdings},
-    finish::{Completed, Defaults, Ending, Flush, Outcome, Outcomes},
+    fetch::Answer,
+    finish::{self, Defaults},
+    flush::{Completed, Ending, Flush, Outcome},
+    in_flight::Holdings,
 };
-use crate::{error::Result, job::keep::Keep};
+use crate::job::keep::Keep;
 
 /// A worker's jobs, without its loop.
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ impl Desk {
             max_started_attempts: None,
             metrics_minutes: 0,
         };
-        let packed: Result<Outcomes> = Outcomes::pack(vec![flush], 0, &mut self.holdings, &defaults);
-        packed.map_or(0, |outcomes| outcomes.blob.len() + outcomes.keeps.len())
+        let outcomes = finish::pack(vec![flush], 0, &mut self.holdings, &defaults);
+        outcomes.blob.len() + outcomes.keeps.len()
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::fetch::{Answer, Batch, Holdings};
+use super::{batch::Batch, fetch::Answer, in_flight::Holdings};
 use crate::{
     error::Result,
     redis::{connection::Connection, direct::DirectSocket},

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use redis::Value;
 
-use super::fetch::{Answer, Holdings};
+use super::{fetch::Answer, in_flight::Holdings};
 use crate::{error::Result, redis::connection::Connection};
 
 /// There are none.

@@ -17,7 +17,8 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
-    fetch::{Answer, Holdings},
+    fetch::Answer,
+    in_flight::Holdings,
     lane::{End, WaitLane},
 };
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
