@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::{
     batch::{Batch, Extra},
-    in_flight::{all_of, Held, Holdings},
+    in_flight::{all_of, Group, InFlight},
 };
 use crate::{
     error::{Error, Result},
@@ -49,14 +49,14 @@ pub(super) struct Answer {
 
 impl Answer {
     /// Reads a reply; what it took is held from now on.
-    pub(super) fn read(reply: Value, holdings: &mut Holdings) -> Result<Self> {
-        let was_idle = holdings.jobs() == 0;
+    pub(super) fn read(reply: Value, in_flight: &mut InFlight) -> Result<Self> {
+        let was_idle = in_flight.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let (rejected, taken) = (reply.array()?, reply.array()?);
         let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
         let (now_ms, server_us, limited_ms) = (reply.int()? as u64, reply.int()?, reply.int()? as u64);
         let claim = reply.int()? as u64;
-        let (jobs, unreadable) = take_in(taken, now_ms, claim, holdings);
+        let (jobs, unreadable) = take_in(taken, now_ms, claim, in_flight);
         Ok(Self {
             rejected,
             taken: jobs.as_ref().map_or(0, |batch| batch.jobs.len() as i64),
@@ -117,7 +117,7 @@ impl Answer {
 }
 
 /// Takes in what a step took, in the order of the waiting list. Jobs that cannot be read are to fail; it is said, too.
-fn take_in(mut taken: Reply, processed_on: u64, claim: u64, holdings: &mut Holdings) -> (Option<Batch>, Vec<Error>) {
+fn take_in(mut taken: Reply, processed_on: u64, claim: u64, in_flight: &mut InFlight) -> (Option<Batch>, Vec<Error>) {
     // a frame is three values; records tell how many they are
     let negative = taken.numbers().filter(|number| *number < 0);
     let records = negative
@@ -125,13 +125,13 @@ fn take_in(mut taken: Reply, processed_on: u64, claim: u64, holdings: &mut Holdi
         .unsigned_abs();
     let most = (taken.len() as u32 / 3 + 1) * MAX_JOBS as u32 + records.min(MOST_RECORDS) as u32;
     let batch = Batch {
-        base: holdings.make_room(most),
+        base: in_flight.make_room(most),
         processed_on,
         claim,
         ..Batch::default()
     };
     let mut taking = Taking {
-        holdings,
+        in_flight,
         batch,
         unreadable: Vec::new(),
     };
@@ -149,7 +149,7 @@ fn take_in(mut taken: Reply, processed_on: u64, claim: u64, holdings: &mut Holdi
 
 /// What is being taken in.
 struct Taking<'a> {
-    holdings: &'a mut Holdings,
+    in_flight: &'a mut InFlight,
     batch: Batch,
     unreadable: Vec<Error>,
 }
@@ -161,7 +161,7 @@ impl Taking<'_> {
             return Err(Error::malformed("a frame", format_args!("{n} jobs")));
         }
         let n = n as u32;
-        let head = Frame::parse(&blob).and_then(|frame| Ok((self.holdings.options_of(frame.options)?, frame)));
+        let head = Frame::parse(&blob).and_then(|frame| Ok((self.in_flight.options_of(frame.options)?, frame)));
         let (options, frame) = head.map_or_else(
             |error| (Arc::new(JobOptions::none("{}")), Err(error)),
             |(options, frame)| (options, Ok(frame)),
@@ -178,7 +178,7 @@ impl Taking<'_> {
             }
             self.unreadable.push(error);
         }
-        self.holdings.hold(Held::Frame {
+        self.in_flight.hold(Group::Frame {
             first,
             n,
             left: all_of(n),
@@ -213,7 +213,7 @@ impl Taking<'_> {
             readable = Err(error);
             vitals
         });
-        let read = Body::parse(body).and_then(|body| Ok((self.holdings.options_of(&body.options)?, body)));
+        let read = Body::parse(body).and_then(|body| Ok((self.in_flight.options_of(&body.options)?, body)));
         let (options, body) = read.unwrap_or_else(|error| {
             vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
             readable = Err(error);
@@ -228,7 +228,7 @@ impl Taking<'_> {
         let (claim, attempts_made) = (self.batch.claim, vitals.attempts_made);
         let extra = (!is_plain).then(|| Extra { id: id.clone(), vitals });
         self.batch.push_record(number, &body, &options, extra);
-        self.holdings.hold(Held::Record {
+        self.in_flight.hold(Group::Record {
             id,
             claim,
             attempts_made,
@@ -291,8 +291,8 @@ mod tests {
             let (rejected, taken) = (Value::Array(Vec::new()), value(&mut chance, 0));
             let numbers = [-1, 0, 0, 5, 5, 0, 2].map(Value::Int);
             let reply = Value::Array([rejected, taken].into_iter().chain(numbers).collect());
-            let mut holdings = Holdings::default();
-            if let Ok(answer) = Answer::read(reply, &mut holdings) {
+            let mut in_flight = InFlight::default();
+            if let Ok(answer) = Answer::read(reply, &mut in_flight) {
                 let batch = answer.jobs.unwrap_or_default();
                 let text: u32 = batch
                     .jobs
@@ -301,11 +301,11 @@ mod tests {
                     .sum();
                 assert_eq!(
                     (batch.jobs.len(), text),
-                    (holdings.jobs() as usize, batch.text.len() as u32)
+                    (in_flight.jobs() as usize, batch.text.len() as u32)
                 );
-                assert_eq!(holdings.handles().len(), batch.jobs.len());
+                assert_eq!(in_flight.handles().len(), batch.jobs.len());
             }
-            let _ = Answer::read(value(&mut chance, 0), &mut Holdings::default());
+            let _ = Answer::read(value(&mut chance, 0), &mut InFlight::default());
         }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     failed::{pack_claims, AttemptEnd, Failed},
     flush::{Completed, Ending, Flush, Outcome},
-    in_flight::{Held, Holdings},
+    in_flight::{Group, InFlight},
     outcomes::{Failure, FailureState, Outcomes, Sent},
     place::Place,
 };
@@ -24,9 +24,9 @@ pub(super) struct Defaults {
 }
 
 /// Packs flushes, and lets go of the jobs in them.
-pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, holdings: &mut Holdings, defaults: &Defaults) -> Outcomes {
+pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
     let mut packing = Packing {
-        holdings,
+        in_flight,
         defaults,
         items: Packer::default(),
         count: 0,
@@ -50,7 +50,7 @@ pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, holdings: &mut Holdings, de
 }
 
 struct Packing<'a> {
-    holdings: &'a mut Holdings,
+    in_flight: &'a mut InFlight,
     defaults: &'a Defaults,
     // operations so far, and how many they are
     items: Packer,
@@ -114,10 +114,10 @@ impl Packing<'_> {
     /// Jobs of a frame that completed one behind the other become one operation. Gives their number.
     fn completed_together(&mut self, completed: &[Completed], text: &str) -> usize {
         let handle = completed[0].handle;
-        let Some((offset, held)) = self.holdings.find(handle) else {
+        let Some((offset, held)) = self.in_flight.find(handle) else {
             return 1;
         };
-        let Held::Frame {
+        let Group::Frame {
             first,
             n,
             options,
@@ -158,7 +158,7 @@ impl Packing<'_> {
             handle,
             ids,
             claim,
-            group: self.holdings.release(handle, count as u32),
+            group: self.in_flight.release(handle, count as u32),
         });
         count
     }
@@ -169,7 +169,7 @@ impl Packing<'_> {
         let mut claims = Vec::new();
         let mut rule = None;
         for job in completed {
-            let Some((_, Held::Record { id, claim, options, .. })) = self.holdings.find(job.handle) else {
+            let Some((_, Group::Record { id, claim, options, .. })) = self.in_flight.find(job.handle) else {
                 break;
             };
             let keep = options.remove_on_complete.unwrap_or(self.defaults.remove_on_complete);
@@ -182,7 +182,7 @@ impl Packing<'_> {
                 id: id.clone(),
                 claim: *claim,
                 handle: job.handle,
-                group: self.holdings.release(job.handle, 1),
+                group: self.in_flight.release(job.handle, 1),
             });
         }
         let count = claims.len();
@@ -259,12 +259,12 @@ impl Packing<'_> {
 
     /// Lets go of a job that ends by itself. Gives its place, with the options that count.
     fn let_go(&mut self, handle: u32) -> Option<Place> {
-        let (offset, held) = self.holdings.find(handle)?;
+        let (offset, held) = self.in_flight.find(handle)?;
         let mut place = Place::of(offset, held);
         if let Some(options) = self.changed.get(&handle) {
             place.options = options.clone();
         }
-        let group = self.holdings.release(handle, 1);
+        let group = self.in_flight.release(handle, 1);
         self.out.sent.push(place.sent(handle, group));
         Some(place)
     }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::{
     finish::{self, Defaults},
     flush::{Completed, Ending, Flush, Outcome},
-    in_flight::Holdings,
+    in_flight::InFlight,
     options::RateLimit,
     outcomes::{Failure, FailureState, Outcomes},
     wait::{GRACE, REFUSED_PAUSE},
@@ -150,7 +150,7 @@ fn pack(ended: HandEnd, now_ms: u64) -> Outcomes {
         max_started_attempts: ended.max_started_attempts,
         metrics_minutes: ended.metrics_minutes,
     };
-    let mut holdings = Holdings::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
+    let mut in_flight = InFlight::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
     let mut flush = Flush {
         now_ms,
         ..Flush::default()
@@ -165,7 +165,7 @@ fn pack(ended: HandEnd, now_ms: u64) -> Outcomes {
         }
         Err(ending) => flush.others.push(Outcome { handle: 0, ending }),
     }
-    finish::pack(vec![flush], now_ms, &mut holdings, &defaults)
+    finish::pack(vec![flush], now_ms, &mut in_flight, &defaults)
 }
 
 /// Waits for jobs to be taken by hand, on a connection of its own, which is made when it is first needed.

@@ -18,7 +18,7 @@ const ANY_CLAIM: u64 = 0;
 
 /// What a worker holds under consecutive handles.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Group {
     Frame {
         first: u64,
         n: u32,
@@ -40,28 +40,28 @@ pub(super) enum Held {
     },
 }
 
-impl Held {
+impl Group {
     fn jobs(&self) -> u32 {
         match self {
-            Held::Frame { n, .. } => *n,
-            Held::Record { .. } => 1,
+            Group::Frame { n, .. } => *n,
+            Group::Record { .. } => 1,
         }
     }
 }
 
 /// Every job this worker holds, by handle.
 #[derive(Debug, Default)]
-pub(super) struct Holdings {
-    groups: BTreeMap<u32, Held>,
+pub(super) struct InFlight {
+    groups: BTreeMap<u32, Group>,
     next_handle: u32,
     jobs: u32,
     options: HashMap<String, Arc<JobOptions>>,
 }
 
-impl Holdings {
+impl InFlight {
     /// One record, under the handle 0, whoever holds it.
     pub(super) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
-        let held = Held::Record {
+        let held = Group::Record {
             id,
             claim: ANY_CLAIM,
             attempts_made,
@@ -81,7 +81,7 @@ impl Holdings {
     }
 
     /// The group a handle belongs to, and the handle's offset in it.
-    pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Held)> {
+    pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Group)> {
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let offset = handle - base;
         (offset < held.jobs()).then_some((offset, held))
@@ -103,16 +103,16 @@ impl Holdings {
     }
 
     /// Jobs of a group ended, one behind the other. Gives the group when they were the last of it.
-    pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Held> {
+    pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Group> {
         self.jobs = self.jobs.saturating_sub(jobs);
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let base = *base;
         let over = match held {
-            Held::Frame { left, .. } => {
+            Group::Frame { left, .. } => {
                 *left &= !(all_of(jobs) << (handle - base));
                 *left == 0
             }
-            Held::Record { .. } => true,
+            Group::Record { .. } => true,
         };
         if over {
             self.groups.remove(&base)
@@ -122,14 +122,14 @@ impl Holdings {
     }
 
     /// A job that was released has not ended after all. `group`: what its release, or that of the last job of its group, gave.
-    pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Held>) {
+    pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Group>) {
         let base = handle - offset;
         if let Some(group) = group {
             self.groups.insert(base, group);
         }
         match self.groups.get_mut(&base) {
-            Some(Held::Frame { left, .. }) => *left |= 1 << offset,
-            Some(Held::Record { .. }) => {}
+            Some(Group::Frame { left, .. }) => *left |= 1 << offset,
+            Some(Group::Record { .. }) => {}
             None => return,
         }
         self.jobs += 1;
@@ -140,8 +140,8 @@ impl Holdings {
         let mut handles = Vec::with_capacity(self.jobs as usize);
         for (base, held) in &self.groups {
             let left = match held {
-                Held::Frame { left, .. } => *left,
-                Held::Record { .. } => 1,
+                Group::Frame { left, .. } => *left,
+                Group::Record { .. } => 1,
             };
             handles.extend((0..64).filter(|bit| left >> bit & 1 == 1).map(|bit| base + bit));
         }
@@ -153,7 +153,7 @@ impl Holdings {
         let mut ids = Vec::with_capacity(self.jobs as usize);
         for held in self.groups.values() {
             match held {
-                Held::Frame {
+                Group::Frame {
                     first,
                     left,
                     ids: front,
@@ -163,7 +163,7 @@ impl Holdings {
                     let offsets = (0..64).filter(|bit| left >> bit & 1 == 1);
                     ids.extend(offsets.map(|bit| (id_in(front.as_deref(), first + bit), *claim)));
                 }
-                Held::Record { id, claim, .. } => ids.push((id.clone(), *claim)),
+                Group::Record { id, claim, .. } => ids.push((id.clone(), *claim)),
             }
         }
         ids
@@ -176,7 +176,7 @@ impl Holdings {
     }
 
     /// Holds jobs under the next handles.
-    pub(super) fn hold(&mut self, held: Held) {
+    pub(super) fn hold(&mut self, held: Group) {
         let jobs = held.jobs();
         self.groups.insert(self.next_handle, held);
         self.next_handle += jobs;
@@ -207,9 +207,9 @@ mod tests {
     use super::*;
 
     /// Holds a frame of `jobs` jobs. Gives the first handle.
-    fn hold(holdings: &mut Holdings, jobs: u32) -> u32 {
-        let base = holdings.make_room(64);
-        holdings.hold(Held::Frame {
+    fn hold(in_flight: &mut InFlight, jobs: u32) -> u32 {
+        let base = in_flight.make_room(64);
+        in_flight.hold(Group::Frame {
             first: 1,
             n: jobs,
             left: all_of(jobs),
@@ -223,27 +223,27 @@ mod tests {
 
     #[test]
     fn handles_come_round_and_pass_over_jobs_still_held() {
-        let mut holdings = Holdings::default();
-        assert_eq!([hold(&mut holdings, 10), hold(&mut holdings, 5)], [0, 10]);
-        holdings.release(0, 10);
-        holdings.next_handle = u32::MAX - 20;
+        let mut in_flight = InFlight::default();
+        assert_eq!([hold(&mut in_flight, 10), hold(&mut in_flight, 5)], [0, 10]);
+        in_flight.release(0, 10);
+        in_flight.next_handle = u32::MAX - 20;
         // the frame of 64 would end beyond the last handle, and the jobs from 10 on are still held
-        assert_eq!(hold(&mut holdings, 64), 15);
-        assert_eq!(holdings.handles().len(), 69);
-        assert_eq!(holdings.find(12).map(|(offset, _)| offset), Some(2));
-        assert_eq!(holdings.find(78).map(|(offset, _)| offset), Some(63));
+        assert_eq!(hold(&mut in_flight, 64), 15);
+        assert_eq!(in_flight.handles().len(), 69);
+        assert_eq!(in_flight.find(12).map(|(offset, _)| offset), Some(2));
+        assert_eq!(in_flight.find(78).map(|(offset, _)| offset), Some(63));
     }
 
     #[test]
     fn a_job_that_did_not_end_is_held_again() {
-        let mut holdings = Holdings::default();
-        hold(&mut holdings, 3);
-        assert!(holdings.release(1, 1).is_none());
-        holdings.hold_again(1, 1, None);
-        assert_eq!(holdings.handles(), [0, 1, 2]);
-        let frame = holdings.release(0, 3);
-        assert!(frame.is_some() && holdings.handles().is_empty());
-        holdings.hold_again(2, 2, frame);
-        assert_eq!((holdings.handles(), holdings.jobs()), (vec![2], 1));
+        let mut in_flight = InFlight::default();
+        hold(&mut in_flight, 3);
+        assert!(in_flight.release(1, 1).is_none());
+        in_flight.hold_again(1, 1, None);
+        assert_eq!(in_flight.handles(), [0, 1, 2]);
+        let frame = in_flight.release(0, 3);
+        assert!(frame.is_some() && in_flight.handles().is_empty());
+        in_flight.hold_again(2, 2, frame);
+        assert_eq!((in_flight.handles(), in_flight.jobs()), (vec![2], 1));
     }
 }

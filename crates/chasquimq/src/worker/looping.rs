@@ -18,7 +18,7 @@ use super::{
     caller::Caller,
     due::Due,
     flush::Flush,
-    in_flight::Holdings,
+    in_flight::InFlight,
     lane::WaitLane,
     message::{Command, Message, Sink},
     options::WorkerOptions,
@@ -36,7 +36,7 @@ pub(super) struct Loop {
     options: WorkerOptions,
     sink: Sink,
     commands: mpsc::UnboundedReceiver<Command>,
-    holdings: Holdings,
+    in_flight: InFlight,
     pace: Pace,
     flushes: Vec<Flush>,
     /// When the first of them came.
@@ -91,7 +91,7 @@ impl Loop {
             options,
             sink,
             commands,
-            holdings: Holdings::default(),
+            in_flight: InFlight::default(),
             pace: Pace::new(),
             flushes: Vec::new(),
             ended_since: None,
@@ -146,7 +146,7 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            (woken, behind) = self.waiter.woken(&mut self.holdings), if self.waiter.pending != Pending::Nothing => {
+            (woken, behind) = self.waiter.woken(&mut self.in_flight), if self.waiter.pending != Pending::Nothing => {
                 self.wake(woken, behind).await;
             }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
@@ -180,7 +180,7 @@ impl Loop {
         }
         if !self.closing.is_empty() && self.flushes.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
-            let held = self.holdings.handles();
+            let held = self.in_flight.handles();
             if !held.is_empty() {
                 self.flushes.push(Flush::returning(held, system_now_ms()));
                 self.step().await;
@@ -210,7 +210,7 @@ impl Loop {
             || self.options.limiter.is_some()
             || !self.closing.is_empty()
             || !self.pausing.is_empty();
-        let is_busy = self.holdings.jobs() as usize >= ended + self.options.concurrency as usize;
+        let is_busy = self.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
         if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.pace.shares(ended) {
             return None;
         }
@@ -278,7 +278,7 @@ impl Loop {
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let due = self.due.next().filter(|_| self.fetching && self.hungry && !steps);
-        let renewal = self.next_renewal.filter(|_| self.holdings.jobs() > 0);
+        let renewal = self.next_renewal.filter(|_| self.in_flight.jobs() > 0);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
         [surplus, due, renewal, rested, shared, self.next_scan]
@@ -288,7 +288,7 @@ impl Loop {
     }
 
     fn has_surplus(&self) -> bool {
-        self.holdings.jobs() > self.options.concurrency
+        self.in_flight.jobs() > self.options.concurrency
     }
 
     /// A timer rang: find out which.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::in_flight::{Held, Holdings};
+use super::in_flight::{Group, InFlight};
 use crate::{
     error::{Error, Result},
     job::{frame::id_in, msgpack::Packer},
@@ -76,13 +76,13 @@ pub(super) enum Sent {
         ids: Option<Arc<str>>,
         claim: u64,
         // the frame, when these were the last jobs held of it
-        group: Option<Held>,
+        group: Option<Group>,
     },
     Record {
         id: String,
         claim: u64,
         handle: u32,
-        group: Option<Held>,
+        group: Option<Group>,
     },
 }
 
@@ -105,7 +105,7 @@ impl Outcomes {
     }
 
     /// Reads the refusals of a step's reply.
-    pub(super) fn rejected(&mut self, mut reply: Reply, holdings: &mut Holdings) -> Result<Vec<Rejected>> {
+    pub(super) fn rejected(&mut self, mut reply: Reply, in_flight: &mut InFlight) -> Result<Vec<Rejected>> {
         let mut rejected = Vec::new();
         while !reply.is_empty() {
             let mut refusal = reply.array()?;
@@ -140,7 +140,7 @@ impl Outcomes {
                 let error = Error::from_code(code, &id, "active", self.command_of(handle));
                 let refusal = Rejected { handle, error };
                 if refusal.is_held() {
-                    self.hold_again(first, handle, holdings);
+                    self.hold_again(first, handle, in_flight);
                 }
                 rejected.push(refusal);
             }
@@ -148,7 +148,7 @@ impl Outcomes {
         Ok(rejected)
     }
 
-    fn hold_again(&mut self, frame: u64, job: u32, holdings: &mut Holdings) {
+    fn hold_again(&mut self, frame: u64, job: u32, in_flight: &mut InFlight) {
         for sent in &mut self.sent {
             match sent {
                 Sent::Frame {
@@ -161,17 +161,17 @@ impl Outcomes {
                     // whichever of its jobs ended last
                     let base = *handle - *offset;
                     let group = sent.take_group();
-                    return holdings.hold_again(job, job - base, group);
+                    return in_flight.hold_again(job, job - base, group);
                 }
                 Sent::Record { handle, .. } if frame == 0 && *handle == job => {
                     let group = sent.take_group();
-                    return holdings.hold_again(job, 0, group);
+                    return in_flight.hold_again(job, 0, group);
                 }
                 _ => {}
             }
         }
-        if let Some((offset, _)) = holdings.find(job) {
-            holdings.hold_again(job, offset, None);
+        if let Some((offset, _)) = in_flight.find(job) {
+            in_flight.hold_again(job, offset, None);
         }
     }
 
@@ -185,7 +185,7 @@ impl Outcomes {
 }
 
 impl Sent {
-    fn take_group(&mut self) -> Option<Held> {
+    fn take_group(&mut self) -> Option<Group> {
         match self {
             Sent::Frame { group, .. } | Sent::Record { group, .. } => group.take(),
         }

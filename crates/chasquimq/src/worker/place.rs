@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{in_flight::Held, outcomes::Sent};
+use super::{in_flight::Group, outcomes::Sent};
 use crate::job::{
     frame::{body_in_frame, id_in},
     msgpack::Packer,
@@ -27,9 +27,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(offset: u32, held: &Held) -> Self {
+    pub(super) fn of(offset: u32, held: &Group) -> Self {
         match held {
-            Held::Frame {
+            Group::Frame {
                 first,
                 n,
                 blob,
@@ -49,7 +49,7 @@ impl Place {
                 attempts_started: 1,
                 options: options.clone(),
             },
-            Held::Record {
+            Group::Record {
                 id,
                 claim,
                 attempts_made,
@@ -84,7 +84,7 @@ impl Place {
         };
     }
 
-    pub(super) fn sent(&self, handle: u32, group: Option<Held>) -> Sent {
+    pub(super) fn sent(&self, handle: u32, group: Option<Group>) -> Sent {
         match self.first {
             0 => Sent::Record {
                 id: self.id.clone(),

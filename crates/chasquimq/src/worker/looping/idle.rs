@@ -51,7 +51,7 @@ impl Loop {
             return;
         }
         // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if self.holdings.jobs() > 0 || time < self.options.drain_delay {
+        if self.in_flight.jobs() > 0 || time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
@@ -65,7 +65,8 @@ impl Loop {
         let packed = self.pack(&asked, &Outcomes::none(0));
         let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         let lease = self.options.lock_renew_time.map(|time| time / 2);
-        self.waiter.wait_and_step(time, behind, step, lease, &mut self.holdings);
+        self.waiter
+            .wait_and_step(time, behind, step, lease, &mut self.in_flight);
     }
 
     fn ask_for_lane(&mut self) {
@@ -91,7 +92,7 @@ impl Loop {
     }
 
     pub(super) async fn break_off(&mut self) {
-        let (woken, behind) = self.waiter.break_off(&mut self.holdings).await;
+        let (woken, behind) = self.waiter.break_off(&mut self.in_flight).await;
         self.wake(woken, behind).await;
     }
 
@@ -105,7 +106,7 @@ impl Loop {
                 Ok(())
             }
             Woken::Stepped(reply) => {
-                let read = Answer::read(reply, &mut self.holdings);
+                let read = Answer::read(reply, &mut self.in_flight);
                 self.absorb_late(read, want).await
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,

@@ -29,7 +29,7 @@ use crate::{
 impl Loop {
     /// Takes in the answer to a step.
     pub(super) async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
-        let answer = Answer::read(reply, &mut self.holdings)?;
+        let answer = Answer::read(reply, &mut self.in_flight)?;
         self.caller.measure(answer.server_us, asked.sent_us);
         self.settle(answer, Instant::now(), asked.want, outcomes).await
     }
@@ -45,7 +45,7 @@ impl Loop {
     async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
         self.caller.stepped(now_ms);
-        let rejected = outcomes.rejected(answer.rejected, &mut self.holdings)?;
+        let rejected = outcomes.rejected(answer.rejected, &mut self.in_flight)?;
         // what is held on to has its place still: the step took less (`lua/lib/turn`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
         let mut want = (want - kept as i64).max(want.min(0));

@@ -65,7 +65,7 @@ impl Loop {
         };
         Outcomes {
             is_part,
-            ..finish::pack(flushes, system_now_ms(), &mut self.holdings, &defaults)
+            ..finish::pack(flushes, system_now_ms(), &mut self.in_flight, &defaults)
         }
     }
 
@@ -137,7 +137,7 @@ impl Loop {
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
     pub(super) fn room(&self, coming: u32) -> (i64, i64) {
-        let held = self.holdings.jobs() + coming;
+        let held = self.in_flight.jobs() + coming;
         let (want, surplus) = self.pace.ask(held, self.options.concurrency);
         match self.fetching {
             true if self.is_limited() => (0, 0),
