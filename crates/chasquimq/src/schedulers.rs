@@ -124,17 +124,12 @@ impl Queue {
         }
         let args = args![now_ms, &packed];
         let mut reply = self.ask(&NEXT_ITERATIONS, &args).await?;
-        let mut slots = Vec::with_capacity(reply.len());
-        while !reply.is_empty() {
-            slots.push(reply.int()? as u64);
-        }
-        Ok(slots)
+        taken.iter().map(|_| Ok(reply.int()? as u64)).collect()
     }
 
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
     pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
         let args = args![now_ms, id];
-
         Ok(self.ask_int(&REMOVE_SCHEDULER, &args).await? == 1)
     }
 
@@ -160,11 +155,7 @@ impl Queue {
     }
 
     async fn read_schedulers(&self, ids: &[String]) -> Result<Vec<Scheduler>> {
-        let mut packed = Packer::default();
-        packed.array(ids.len());
-        for id in ids {
-            packed.str(id);
-        }
+        let packed = Packer::of_texts(ids.iter().map(String::as_str));
         let mut reply = self.ask(&LIST_SCHEDULERS, &args![&packed]).await?;
         let mut found = Vec::with_capacity(reply.len() / 3);
         while !reply.is_empty() {
@@ -176,9 +167,9 @@ impl Queue {
 
     /// Number of schedulers.
     pub async fn count_schedulers(&self) -> Result<u64> {
-        let mut command = redis::cmd("ZCARD");
-        command.arg(self.keys().key("schedulers"));
-        Ok(int("the number of schedulers", &self.connection().send(&command).await?)? as u64)
+        let key = self.keys().key("schedulers");
+        let count = self.connection().send(redis::cmd("ZCARD").arg(key)).await?;
+        Ok(int("the number of schedulers", &count)? as u64)
     }
 }
 

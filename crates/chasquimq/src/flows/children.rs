@@ -293,7 +293,7 @@ impl Queue {
 
     /// Pages of the children of some jobs of one queue: those of the first job, of the second...
     async fn pages_of(&self, keys: &Keys, ids: &[&str], pages: &[ChildPage]) -> Result<Vec<Children>> {
-        let ids = pack_texts(ids.iter().copied());
+        let ids = Packer::of_texts(ids.iter().copied());
         let mut wanted = Packer::default();
         wanted.array(3 * pages.len());
         for page in pages {
@@ -325,15 +325,6 @@ fn by_queue(nodes: &[TreeNode], wanted: &[usize]) -> Vec<Vec<usize>> {
         groups.entry(&nodes[*at].keys.base).or_default().push(*at);
     }
     groups.into_values().collect()
-}
-
-fn pack_texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Packer {
-    let mut packed = Packer::default();
-    packed.array(texts.len());
-    for text in texts {
-        packed.str(text);
-    }
-    packed
 }
 
 #[cfg(test)]

@@ -141,14 +141,8 @@ impl<'a> PlanBuilder<'a> {
         let plan = &mut self.frame_plans;
         plan.int(self.places.len() as i64).array(4).int(jobs as i64);
         plan.column(names.iter().map(String::as_str), names.len() == 1);
-        plan.array(open.parents.len());
-        for (place, _) in &open.parents {
-            plan.int(*place as i64 + 1);
-        }
-        plan.array(open.parents.len());
-        for (_, count) in &open.parents {
-            plan.int(i64::from(*count));
-        }
+        plan.ints(open.parents.iter().map(|(place, _)| *place as i64 + 1));
+        plan.ints(open.parents.iter().map(|(_, count)| i64::from(*count)));
         self.frames.push(jobs as u32);
     }
 
@@ -215,19 +209,13 @@ impl<'a> PlanBuilder<'a> {
         let mut plan = Packer::with_capacity(64 * self.places.len() + extras);
         plan.array(8);
         plan.column(queues.iter().map(|keys| keys.base.as_str()), false);
-        plan.array(self.places.len());
-        for job in jobs() {
-            plan.int(job.queue as i64 + 1);
-        }
+        plan.ints(jobs().map(|job| job.queue as i64 + 1));
         plan.column(jobs().map(|job| job.id), false);
         plan.column(jobs().map(|job| job.name), false);
-        plan.array(self.places.len());
-        for job in jobs() {
-            plan.int(match job.parent {
-                NodeParent::Node(parent) => self.place_of[parent] as i64 + 1,
-                _ => 0,
-            });
-        }
+        plan.ints(jobs().map(|job| match job.parent {
+            NodeParent::Node(parent) => self.place_of[parent] as i64 + 1,
+            _ => 0,
+        }));
         plan.map(self.extras_count).0.extend_from_slice(&self.extras.0);
         plan.str(&self.named_by);
         plan.map(self.frames.len()).0.extend_from_slice(&self.frame_plans.0);

@@ -52,23 +52,16 @@ pub(crate) fn missing() -> String {
     Error::malformed("a job's data", "they are not there").reason_to_fail()
 }
 
-/// Completes a job as a script gives it; `None` when it is gone by now.
-pub(crate) async fn complete(connection: &Connection, keys: &Keys, job: Job) -> Result<Option<Job>> {
-    if !job.vitals.has_large() {
-        return Ok(Some(job));
-    }
-    let large = Large::read(connection, keys, &job.id, &job.vitals).await?;
-    put_in(connection, keys, job, large).await
-}
-
+/// Completes a job; `None` when it is gone by now.
 async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large) -> Result<Option<Job>> {
     job.vitals.returnvalue = large.result.or(job.vitals.returnvalue);
     match large.data {
         Some(data) => job.body.data = data,
         None if job.vitals.large_data.is_some() => {
-            let mut exists = redis::cmd("HEXISTS");
-            exists.arg(keys.key("jobs")).arg(&job.id);
-            if int("the answer to HEXISTS", &connection.send(&exists).await?)? == 0 {
+            let exists = connection
+                .send(redis::cmd("HEXISTS").arg(keys.key("jobs")).arg(&job.id))
+                .await?;
+            if int("the answer to HEXISTS", &exists)? == 0 {
                 return Ok(None);
             }
             job.body.data = Body::unreadable().data;
@@ -79,7 +72,7 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
     Ok(Some(job))
 }
 
-/// Completes jobs, as many at a time as one read may bring.
+/// Completes jobs as scripts give them, as many at a time as one read may bring.
 pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
     if !jobs.iter().any(|job| job.vitals.has_large()) {
         return Ok(jobs);

@@ -13,6 +13,13 @@ impl Packer {
         Self(Vec::with_capacity(bytes))
     }
 
+    /// An array of texts.
+    pub(crate) fn of_texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Self {
+        let mut packer = Self::default();
+        packer.column(texts, false);
+        packer
+    }
+
     /// Starts an array of `len` values.
     #[inline]
     pub fn array(&mut self, len: usize) -> &mut Self {
@@ -42,6 +49,15 @@ impl Packer {
         self.array(texts.len());
         for text in texts {
             self.str(text);
+        }
+        self
+    }
+
+    /// Writes an array of whole numbers.
+    pub(crate) fn ints(&mut self, numbers: impl ExactSizeIterator<Item = i64>) -> &mut Self {
+        self.array(numbers.len());
+        for number in numbers {
+            self.int(number);
         }
         self
     }

@@ -25,10 +25,7 @@ impl<'a> Brood<'a> {
         let mut packer = Packer::with_capacity(128 + 40 * self.parents.len() + frame.len());
         packer.array(5).str(self.ids).str(self.base).str(self.policy.letter());
         packer.column(self.parents.iter().map(|(id, _)| *id), false);
-        packer.array(self.parents.len());
-        for (_, count) in &self.parents {
-            packer.int(i64::from(*count));
-        }
+        packer.ints(self.parents.iter().map(|(_, count)| i64::from(*count)));
         packer.0.extend_from_slice(frame);
         packer.0
     }

@@ -37,7 +37,7 @@ pub struct Pick {
 
 impl Pick {
     /// The same, of what has happened by now.
-    fn by(&self, now_ms: u64) -> Self {
+    pub(crate) fn by(&self, now_ms: u64) -> Self {
         Self {
             before_ms: self.before_ms.or(Some(now_ms)),
             ..self.clone()
@@ -67,10 +67,7 @@ impl Pick {
 fn pack_active(ids: &[String]) -> Vec<u8> {
     let some = &ids[..ids.len().min(ACTIVE_A_STEP)];
     let mut packer = Packer::default();
-    packer.map(2).str("ids").array(some.len());
-    for id in some {
-        packer.str(id);
-    }
+    packer.map(2).str("ids").column(some.iter().map(String::as_str), false);
     packer.str("last").int(i64::from(some.len() == ids.len()));
     packer.0
 }

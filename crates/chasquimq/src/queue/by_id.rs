@@ -2,20 +2,14 @@
 
 use redis::Value;
 
-use super::Queue;
+use super::{lists::read_all, Queue};
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
-    job::{
-        frame::MAX_BYTES,
-        large::{self, Large},
-        msgpack::Packer,
-        read_job, Job, Vitals,
-    },
+    job::{frame::MAX_BYTES, large::Large, Job, Vitals},
     redis::{
         library::{
-            args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, READ_JOBS, REMOVE_DEDUP_KEY,
-            RETRY_JOB,
+            args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
         },
         reply::Reply,
     },
@@ -37,16 +31,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
-        let mut ids = Packer::default();
-        ids.array(1).str(id);
-        let mut reply = self.ask(&READ_JOBS, &args![&ids]).await?;
-        if reply.is_empty() {
-            return Ok(None);
-        }
-        match read_job(&mut reply)? {
-            Some(job) => large::complete(self.connection(), self.keys(), job).await,
-            None => Ok(None),
-        }
+        Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
     }
 
     /// A job's state; `unknown` if there is no such job.
@@ -95,17 +80,15 @@ impl Queue {
 
     /// Id of the job that owns a deduplication id.
     pub async fn deduplication_owner(&self, dedup_id: &str) -> Result<Option<String>> {
-        let mut get = redis::cmd("GET");
-        get.arg(self.keys().key(&format!("de:{dedup_id}")));
-        let reply = Value::Array(vec![self.connection().send(&get).await?]);
-        Reply::new("the answer to GET", reply)?.opt_text()
+        let key = self.keys().key(&format!("de:{dedup_id}"));
+        let owner = self.connection().send(redis::cmd("GET").arg(key)).await?;
+        Reply::new("the answer to GET", Value::Array(vec![owner]))?.opt_text()
     }
 
     /// Frees a deduplication id: whoever owns it, or only if the job `owner` does. False when it was free, or another's. What was kept
     /// to be added after the owner still is.
     pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
         let args = args![dedup_id, owner.unwrap_or("")];
-
         Ok(self.ask_int(&REMOVE_DEDUP_KEY, &args).await? == 1)
     }
 

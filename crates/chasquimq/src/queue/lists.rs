@@ -84,11 +84,7 @@ impl Queue {
         ids_only: bool,
         read: impl Fn(&mut Reply) -> Result<Option<T>>,
     ) -> Result<Vec<T>> {
-        let mut types = Packer::default();
-        types.array(states.len());
-        for state in states {
-            types.str(state);
-        }
+        let types = Packer::of_texts(states.iter().map(String::as_str));
         let mut found: Vec<(bool, Vec<T>)> = states.iter().map(|_| (false, Vec::new())).collect();
         let mut cursor = Vec::new();
         loop {
@@ -139,11 +135,7 @@ pub(crate) async fn read_all(connection: &Connection, keys: &Keys, ids: &[impl A
     let (mut jobs, mut at) = (Vec::new(), 0);
     while at < ids.len() {
         let some = &ids[at..ids.len().min(at + IDS_A_CALL)];
-        let mut packed = Packer::default();
-        packed.array(some.len());
-        for id in some {
-            packed.str(id.as_ref());
-        }
+        let packed = Packer::of_texts(some.iter().map(AsRef::as_ref));
         let mut reply = READ_JOBS.ask(connection, &keys.base, &args![&packed]).await?;
         while reply.len() > 1 {
             jobs.extend(read_job(&mut reply)?);

@@ -41,15 +41,15 @@ impl Queue {
         } else {
             (-(stop + 1), -(start + 1))
         };
-        let mut range = redis::cmd("LRANGE");
-        range.arg(&key).arg(from).arg(to);
-        let mut rows = Reply::new("a job's log", self.connection().send(&range).await?)?.texts()?;
+        let connection = self.connection();
+        let range = connection
+            .send(redis::cmd("LRANGE").arg(&key).arg(from).arg(to))
+            .await?;
+        let mut rows = Reply::new("a job's log", range)?.texts()?;
         if !ascending {
             rows.reverse();
         }
-        let mut len = redis::cmd("LLEN");
-        len.arg(&key);
-        let count = int("a job's log", &self.connection().send(&len).await?)?;
+        let count = int("a job's log", &connection.send(redis::cmd("LLEN").arg(&key)).await?)?;
         Ok((rows, count as u64))
     }
 

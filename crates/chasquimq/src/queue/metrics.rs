@@ -91,11 +91,7 @@ impl Queue {
             packed.float(*priority);
         }
         let mut reply = self.ask(&COUNT_PRIORITIES, &args![&packed]).await?;
-        let mut counts = Vec::with_capacity(reply.len());
-        while !reply.is_empty() {
-            counts.push(reply.int()? as u64);
-        }
-        Ok(counts)
+        priorities.iter().map(|_| Ok(reply.int()? as u64)).collect()
     }
 
     /// The server's answer to `INFO`.
@@ -123,26 +119,21 @@ impl Queue {
     pub async fn metrics(&self, state: &str, start: i64, stop: i64) -> Result<Metrics> {
         let key = self.keys().key(&format!("metrics:{state}"));
         let data = format!("{key}:data");
-        let mut known = cmd("HMGET");
-        known.arg(&key).arg("count").arg("prevTS").arg("prevCount");
-        let mut known = Reply::new("a queue's metrics", self.connection().send(&known).await?)?;
+        let connection = self.connection();
+        let known = connection
+            .send(cmd("HMGET").arg(&key).arg(&["count", "prevTS", "prevCount"]))
+            .await?;
+        let mut known = Reply::new("a queue's metrics", known)?;
         let mut next = || Ok::<_, Error>(known.opt_text()?.and_then(|text| text.parse().ok()).unwrap_or(0));
         let (count, prev_ms, prev_count) = (next()?, next()?, next()?);
-        let mut range = cmd("LRANGE");
-        range.arg(&data).arg(start).arg(stop);
-        let mut range = Reply::new("a queue's metrics", self.connection().send(&range).await?)?;
-        let mut points = Vec::with_capacity(range.len());
-        while !range.is_empty() {
-            points.push(range.text()?.parse().unwrap_or(0));
-        }
-        let mut len = cmd("LLEN");
-        len.arg(&data);
-        let minutes = int("a queue's metrics", &self.connection().send(&len).await?)? as u64;
+        let range = connection.send(cmd("LRANGE").arg(&data).arg(start).arg(stop)).await?;
+        let points = Reply::new("a queue's metrics", range)?.texts()?;
+        let minutes = int("a queue's metrics", &connection.send(cmd("LLEN").arg(&data)).await?)? as u64;
         Ok(Metrics {
             count,
             prev_ms,
             prev_count,
-            data: points,
+            data: points.iter().map(|point| point.parse().unwrap_or(0)).collect(),
             minutes,
         })
     }
@@ -163,9 +154,7 @@ impl Queue {
     }
 
     async fn clients(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Client>> {
-        let mut list = cmd("CLIENT");
-        list.arg("LIST");
-        let text = match self.connection().send(&list).await? {
+        let text = match self.connection().send(cmd("CLIENT").arg("LIST")).await? {
             Value::VerbatimString { text, .. } => text,
             other => redis::from_redis_value(other).unwrap_or_default(),
         };
@@ -185,9 +174,11 @@ impl Queue {
         let key = self.keys().key("events");
         let (mut entries, mut total, mut after) = (Vec::new(), 0, "-".to_owned());
         loop {
-            let mut range = cmd("XRANGE");
-            range.arg(&key).arg(&after).arg("+").arg("COUNT").arg(100);
-            let mut page = Reply::new("the event log", self.connection().send(&range).await?)?;
+            let page = self
+                .connection()
+                .send(cmd("XRANGE").arg(&key).arg(&after).arg(&["+", "COUNT", "100"]))
+                .await?;
+            let mut page = Reply::new("the event log", page)?;
             if page.is_empty() {
                 break;
             }
@@ -224,11 +215,11 @@ impl Queue {
 
     /// Number of jobs that are delayed and due before `due_ms`.
     pub async fn delayed_before(&self, due_ms: u64) -> Result<u64> {
-        let mut count = cmd("ZCOUNT");
-        count
-            .arg(self.keys().key("delayed"))
-            .arg("-inf")
-            .arg(format!("({}", due_ms as f64 * 4096.0));
-        int("a number of delayed jobs", &self.connection().send(&count).await?).map(|count| count as u64)
+        let (key, most) = (self.keys().key("delayed"), format!("({}", due_ms as f64 * 4096.0));
+        let count = self
+            .connection()
+            .send(cmd("ZCOUNT").arg(key).arg("-inf").arg(most))
+            .await?;
+        int("a number of delayed jobs", &count).map(|count| count as u64)
     }
 }

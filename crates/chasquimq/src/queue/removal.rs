@@ -75,7 +75,6 @@ impl Queue {
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed. More than 100 go in steps.
     pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
         let args = args![now_ms, id];
-
         if self.ask_int(&REMOVE_CHILDREN, &args).await? == TOO_MANY {
             let family = self.family(id, false).await?;
             self.remove_kin(now_ms, &family, false).await?;

@@ -56,9 +56,8 @@ impl Queue {
 
     /// Every field of the queue's settings.
     pub async fn meta(&self) -> Result<Vec<(String, String)>> {
-        let mut command = redis::cmd("HGETALL");
-        command.arg(self.keys().key("meta"));
-        let flat = match self.connection().send(&command).await? {
+        let key = self.keys().key("meta");
+        let flat = match self.connection().send(redis::cmd("HGETALL").arg(key)).await? {
             Value::Map(pairs) => pairs.into_iter().flat_map(|(field, value)| [field, value]).collect(),
             Value::Array(values) => values,
             other => return Err(Error::malformed("the queue's settings", format_args!("{other:?}"))),

@@ -124,8 +124,7 @@ impl Steps {
         args: &[Arg<'_>],
     ) -> Result<Value> {
         self.number += 1;
-        let mut all = vec![Arg::Int(now_ms as i64), Arg::from(self.client.as_str())];
-        all.push(Arg::Int(self.number));
+        let mut all = vec![now_ms.into(), self.client.as_str().into(), self.number.into()];
         all.extend_from_slice(args);
         script.run(connection, base, &all).await
     }

@@ -85,11 +85,7 @@ impl<T> TypedQueue<T> {
     /// Removes the jobs of a state that `pick` names, at most `limit`. Answers their ids.
     pub async fn clean(&self, state: &str, pick: &Pick, limit: Option<u64>) -> Result<Vec<String>> {
         let now_ms = system_now_ms();
-        let by_now = Pick {
-            before_ms: pick.before_ms.or(Some(now_ms)),
-            ..pick.clone()
-        };
-        self.queue.clean(now_ms, state, &by_now, limit).await
+        self.queue.clean(now_ms, state, &pick.by(now_ms), limit).await
     }
 
     /// Retries failed jobs that `pick` names. Answers how many.

@@ -5,21 +5,23 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::{
-    fetch::{Answer, Holdings},
-    finish::{Completed, Defaults, Ending, Flush, Outcome, Outcomes},
+    fetch::Answer,
+    finish::{self, Defaults},
+    flush::{Completed, Ending, Flush, Outcome},
+    in_flight::InFlight,
 };
-use crate::{error::Result, job::keep::Keep};
+use crate::job::keep::Keep;
 
 /// A worker's jobs, without its loop.
 #[derive(Debug, Default)]
 pub struct Desk {
-    holdings: Holdings,
+    in_flight: InFlight,
 }
 
 impl Desk {
     /// Takes in the answer to a step. Gives the number of jobs in it; none, if it is none.
     pub fn take(&mut self, reply: Value) -> usize {
-        let jobs = Answer::read(reply, &mut self.holdings)
+        let jobs = Answer::read(reply, &mut self.in_flight)
             .ok()
             .and_then(|answer| answer.jobs);
         jobs.map_or(0, |batch| batch.jobs.len())
@@ -28,7 +30,7 @@ impl Desk {
     /// Packs the ends of all jobs, which completed with small results. Gives the bytes of it.
     pub fn complete_all(&mut self) -> usize {
         let mut text = String::new();
-        let handles = self.holdings.handles();
+        let handles = self.in_flight.handles();
         let completed = handles.into_iter().map(|handle| {
             let from = text.len() as u32;
             text.push_str("\"sent\"");
@@ -47,7 +49,7 @@ impl Desk {
 
     /// Packs the ends of all jobs, which failed. Gives the bytes of it.
     pub fn fail_all(&mut self) -> usize {
-        let others = self.holdings.handles().into_iter().map(|handle| Outcome {
+        let others = self.in_flight.handles().into_iter().map(|handle| Outcome {
             handle,
             ending: Ending::Failed {
                 reason: Some("it threw".into()),
@@ -70,7 +72,7 @@ impl Desk {
             max_started_attempts: None,
             metrics_minutes: 0,
         };
-        let packed: Result<Outcomes> = Outcomes::pack(vec![flush], 0, &mut self.holdings, &defaults);
-        packed.map_or(0, |outcomes| outcomes.blob.len() + outcomes.keeps.len())
+        let outcomes = finish::pack(vec![flush], 0, &mut self.in_flight, &defaults);
+        outcomes.blob.len() + outcomes.keeps.len()
     }
 }

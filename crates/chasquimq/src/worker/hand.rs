@@ -8,9 +8,11 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    fetch::Holdings,
-    finish::{Completed, Defaults, Ending, Failure, FailureState, Flush, Outcome, Outcomes},
+    finish::{self, Defaults},
+    flush::{Completed, Ending, Flush, Outcome},
+    in_flight::InFlight,
     options::RateLimit,
+    outcomes::{Failure, FailureState, Outcomes},
     wait::{GRACE, REFUSED_PAUSE},
 };
 use crate::{
@@ -88,7 +90,7 @@ impl Queue {
     pub async fn step_by_hand(&self, step: HandStep) -> Result<HandStepped> {
         let id = step.ended.as_ref().map_or(String::new(), |ended| ended.id.clone());
         let mut outcomes = match step.ended {
-            Some(ended) => pack(ended, step.now_ms)?,
+            Some(ended) => pack(ended, step.now_ms),
             None => Outcomes::none(step.now_ms),
         };
         let failure = outcomes.failures.pop();
@@ -114,13 +116,10 @@ impl Queue {
         if code < 0 {
             return Err(Error::from_code(code, &id, "active", command));
         }
-        let job = if reply.is_empty() { None } else { read_job(&mut reply)? };
-        let job = match job {
-            Some(job) => large::complete(self.connection(), self.keys(), job).await?,
-            None => None,
-        };
+        let taken = if reply.is_empty() { None } else { read_job(&mut reply)? };
+        let taken = large::complete_all(self.connection(), self.keys(), Vec::from_iter(taken)).await?;
         Ok(HandStepped {
-            job: job.map(Box::new),
+            job: taken.into_iter().next().map(Box::new),
             gated,
             limited_ms: limited_ms.max(0) as u64,
             next_due_ms: (due_ms >= 0).then_some(due_ms as u64),
@@ -144,14 +143,14 @@ impl Queue {
 }
 
 /// The one outcome, as a worker that holds the job as a record would report it.
-fn pack(ended: HandEnd, now_ms: u64) -> Result<Outcomes> {
+fn pack(ended: HandEnd, now_ms: u64) -> Outcomes {
     let defaults = Defaults {
         remove_on_complete: ended.keep,
         remove_on_fail: ended.keep,
         max_started_attempts: ended.max_started_attempts,
         metrics_minutes: ended.metrics_minutes,
     };
-    let mut holdings = Holdings::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
+    let mut in_flight = InFlight::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
     let mut flush = Flush {
         now_ms,
         ..Flush::default()
@@ -166,7 +165,7 @@ fn pack(ended: HandEnd, now_ms: u64) -> Result<Outcomes> {
         }
         Err(ending) => flush.others.push(Outcome { handle: 0, ending }),
     }
-    Outcomes::pack(vec![flush], now_ms, &mut holdings, &defaults)
+    finish::pack(vec![flush], now_ms, &mut in_flight, &defaults)
 }
 
 /// Waits for jobs to be taken by hand, on a connection of its own, which is made when it is first needed.

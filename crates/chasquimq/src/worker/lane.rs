@@ -14,7 +14,7 @@ use std::{
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::fetch::{Answer, Batch, Holdings};
+use super::{batch::Batch, fetch::Answer, in_flight::InFlight};
 use crate::{
     error::Result,
     redis::{connection::Connection, direct::DirectSocket},
@@ -40,8 +40,8 @@ struct State {
     usable: bool,
     answers: Vec<Result<Value>>,
     // there while a wait is under way
-    holdings: Option<Holdings>,
-    end: Option<(End, Holdings)>,
+    in_flight: Option<InFlight>,
+    end: Option<(End, InFlight)>,
     // jobs are left to the worker's loop
     held_back: bool,
 }
@@ -68,7 +68,7 @@ impl WaitLane {
                     socket,
                     usable: true,
                     answers: Vec::new(),
-                    holdings: None,
+                    in_flight: None,
                     end: None,
                     held_back: false,
                 }),
@@ -88,9 +88,9 @@ impl WaitLane {
     }
 
     /// Sends a wait and the step behind it.
-    pub(super) fn begin(&self, commands: &[u8], holdings: Holdings) {
+    pub(super) fn begin(&self, commands: &[u8], in_flight: InFlight) {
         let mut state = self.state();
-        state.holdings = Some(holdings);
+        state.in_flight = Some(in_flight);
         // a socket that does not take some hundred bytes at once is not one to wait on
         if !state.usable || !matches!(state.socket.send(commands), Ok(true)) {
             state.lose();
@@ -108,25 +108,25 @@ impl WaitLane {
     }
 
     /// The end of the wait, if the event loop saw it.
-    pub(super) fn end(&self) -> Option<(End, Holdings)> {
+    pub(super) fn end(&self) -> Option<(End, InFlight)> {
         self.state().end.take()
     }
 
     /// The end of the wait, if it is there to be seen.
-    pub(super) fn look(&self) -> Option<(End, Holdings)> {
+    pub(super) fn look(&self) -> Option<(End, InFlight)> {
         let mut state = self.state();
         state.read();
         state.end.take()
     }
 
     /// Ends the wait under way.
-    pub(super) fn break_off(&self) -> (End, Holdings) {
+    pub(super) fn break_off(&self) -> (End, InFlight) {
         let mut state = self.state();
         state.read();
         if state.end.is_none() {
             state.lose();
         }
-        state.end.take().unwrap_or((End::Lost, Holdings::default()))
+        state.end.take().unwrap_or((End::Lost, InFlight::default()))
     }
 
     // ---- the event loop's side
@@ -164,7 +164,7 @@ impl State {
         }
         let alive = self.socket.receive(&mut self.answers).is_ok();
         if self.answers.len() >= 2 {
-            if let Some(holdings) = self.holdings.take() {
+            if let Some(in_flight) = self.in_flight.take() {
                 let end = match self.answers.swap_remove(1) {
                     Ok(reply) => End::Stepped(reply),
                     // not known to the server yet, or refused: the loop steps itself
@@ -174,22 +174,22 @@ impl State {
                 if self.answers.drain(..).any(|wait| wait.is_err()) {
                     self.lose();
                 }
-                self.end = Some((end, holdings));
+                self.end = Some((end, in_flight));
             }
         }
-        if !alive || (self.holdings.is_none() && !self.answers.is_empty()) {
+        if !alive || (self.in_flight.is_none() && !self.answers.is_empty()) {
             self.lose();
         }
     }
 
     /// Takes jobs in that need nothing more before they run.
     fn take_in(&mut self) -> Option<Batch> {
-        let (end, holdings) = self.end.as_mut()?;
+        let (end, in_flight) = self.end.as_mut()?;
         let End::Stepped(reply) = end else { return None };
         if self.held_back || !Answer::has_jobs(reply) {
             return None;
         }
-        let mut answer = Answer::read(std::mem::replace(reply, Value::Nil), holdings);
+        let mut answer = Answer::read(std::mem::replace(reply, Value::Nil), in_flight);
         let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
         *end = End::Taken(Box::new(answer));
         jobs
@@ -199,8 +199,8 @@ impl State {
     fn lose(&mut self) {
         self.usable = false;
         self.socket.shutdown();
-        if let Some(holdings) = self.holdings.take() {
-            self.end = Some((End::Lost, holdings));
+        if let Some(in_flight) = self.in_flight.take() {
+            self.end = Some((End::Lost, in_flight));
         }
     }
 }

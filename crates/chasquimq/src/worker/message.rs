@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    fetch::Batch,
-    finish::{Failure, Flush, Rejected},
+    batch::Batch,
+    flush::Flush,
     lane::WaitLane,
     options::RateLimit,
+    outcomes::{Failure, Rejected},
 };
 use crate::{error::Error, redis::session::ConnectionEvent};
 
@@ -41,6 +42,16 @@ pub struct Message {
     pub error: Option<Error>,
     /// The connection failed or broke.
     pub connection: Option<ConnectionEvent>,
+}
+
+impl Message {
+    /// Something failed.
+    pub(super) fn error(error: Error) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
 }
 
 /// Receives a worker's messages, on an engine thread.

@@ -1,23 +1,31 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
-//! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it, `finish` packs outcomes,
-//! `portion` how many of them go into one step, `fetch` reads what was taken, `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the clock of whoever
-//! runs them, `wait` wakes an idle worker, `lane` lets the event loop that runs the jobs read what the wait brings. `hand` is for jobs that
-//! no loop runs.
+//! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
+//! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
+//! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
+//! clock of whoever runs them, `wait` wakes an idle worker, `lane` lets the event loop that runs the jobs read what the wait brings. `hand`
+//! is for jobs that no loop runs.
 
+mod asked;
+mod batch;
 mod caller;
 #[cfg(feature = "counting")]
 pub mod counted;
 mod due;
+mod failed;
 mod fetch;
 mod finish;
+mod flush;
 mod hand;
+mod in_flight;
 #[cfg_attr(not(unix), path = "no_lane.rs")]
 mod lane;
 mod looping;
 mod message;
 mod options;
+mod outcomes;
 mod pace;
+mod place;
 mod portion;
 mod wait;
 
@@ -31,13 +39,15 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use fetch::{Batch, BatchJob, Extra, Siblings};
-pub use finish::{Completed, Ending, Failure, FailureState, Flush, Outcome, Rejected};
+pub use batch::{Batch, BatchJob, Extra, Siblings};
+pub use flush::{Completed, Ending, Flush, Outcome};
 pub use hand::{HandEnd, HandStep, HandStepped};
 pub use lane::WaitLane;
 use message::Command;
 pub use message::{Message, Sink};
 pub use options::{RateLimit, WorkerOptions};
+pub use outcomes::{Failure, FailureState, Rejected};
+pub use pace::ENDS_A_STEP;
 
 use crate::{
     error::{Error, Result},
@@ -102,10 +112,7 @@ impl Worker {
         let working = tokio::spawn(work.run());
         tokio::spawn(async move {
             if let Err(end) = working.await {
-                told(Message {
-                    error: Some(Error::Panicked(end.to_string())),
-                    ..Message::default()
-                });
+                told(Message::error(Error::Panicked(end.to_string())));
             }
         });
         Self {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use redis::Value;
 
-use super::fetch::{Answer, Holdings};
+use super::{fetch::Answer, in_flight::InFlight};
 use crate::{error::Result, redis::connection::Connection};
 
 /// There are none.
@@ -28,7 +28,7 @@ impl WaitLane {
         match self.0 {}
     }
 
-    pub(super) fn begin(&self, _commands: &[u8], _holdings: Holdings) {
+    pub(super) fn begin(&self, _commands: &[u8], _holdings: InFlight) {
         match self.0 {}
     }
 
@@ -40,15 +40,15 @@ impl WaitLane {
         match self.0 {}
     }
 
-    pub(super) fn end(&self) -> Option<(End, Holdings)> {
+    pub(super) fn end(&self) -> Option<(End, InFlight)> {
         match self.0 {}
     }
 
-    pub(super) fn look(&self) -> Option<(End, Holdings)> {
+    pub(super) fn look(&self) -> Option<(End, InFlight)> {
         match self.0 {}
     }
 
-    pub(super) fn break_off(&self) -> (End, Holdings) {
+    pub(super) fn break_off(&self) -> (End, InFlight) {
         match self.0 {}
     }
 

@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(8);
-/// So many share a step cheaply enough.
-const ENOUGH: usize = 16;
+/// So many ends share a step cheaply enough: nobody waits for more of them.
+pub const ENDS_A_STEP: usize = 16;
 /// Ends that are worth waiting for.
 const LEAST_EXPECTED: f64 = 1.0;
 /// Jobs a ms beyond which as many end during a step's own way as share one cheaply.
@@ -100,7 +100,9 @@ impl Pace {
         } else {
             0.0
         };
-        (self.per_ms * WINDOW_MS).max(shared.min(2.0 * ENOUGH as f64)).min(MOST)
+        (self.per_ms * WINDOW_MS)
+            .max(shared.min(2.0 * ENDS_A_STEP as f64))
+            .min(MOST)
     }
 
     /// Ends in the time for which those that ended may wait.
@@ -110,7 +112,7 @@ impl Pace {
 
     /// Whether more may be expected to end soon that could share a step with these.
     pub(super) fn shares(&self, ended: usize) -> bool {
-        ended < ENOUGH && self.seen >= SEEN_BEFORE_SURPLUS && self.is_worth_sharing()
+        ended < ENDS_A_STEP && self.seen >= SEEN_BEFORE_SURPLUS && self.is_worth_sharing()
     }
 
     fn is_worth_sharing(&self) -> bool {
@@ -176,7 +178,7 @@ mod tests {
             busy: Duration::ZERO,
         };
         assert!(pace.shares(1));
-        assert!(!pace.shares(ENOUGH));
+        assert!(!pace.shares(ENDS_A_STEP));
         for rare_or_fast in [0.1, 100.0] {
             pace.per_ms = rare_or_fast;
             assert!(!pace.shares(1));

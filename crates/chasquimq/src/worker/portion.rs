@@ -1,7 +1,7 @@
 //! How much of what ended goes into one step. Nobody else is served while a script runs, so a step carries what the server works off in a
 //! few milliseconds, however many jobs end at once and however large their results are. The rest goes into the next steps.
 
-use super::finish::{Completed, Ending, Flush, Outcome};
+use super::flush::{Completed, Ending, Flush, Outcome};
 
 /// What one step may cost, in about microseconds of the server's.
 const BUDGET: usize = 6_000;

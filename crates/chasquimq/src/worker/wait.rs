@@ -17,7 +17,8 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
-    fetch::{Answer, Holdings},
+    fetch::Answer,
+    in_flight::InFlight,
     lane::{End, WaitLane},
 };
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
@@ -160,7 +161,7 @@ impl Waiter {
         behind: Behind,
         step: Cmd,
         lease: Option<Duration>,
-        holdings: &mut Holdings,
+        in_flight: &mut InFlight,
     ) {
         let time = self.begin(time);
         match self.lane.as_ref().filter(|lane| lane.is_usable()) {
@@ -174,7 +175,7 @@ impl Waiter {
                 });
                 let mut commands = marker_wait(&self.marker, time).get_packed_command();
                 step.write_packed_command(&mut commands);
-                lane.begin(&commands, std::mem::take(holdings));
+                lane.begin(&commands, std::mem::take(in_flight));
                 self.pending = Pending::Step(behind);
             }
             None => {
@@ -194,11 +195,11 @@ impl Waiter {
     }
 
     /// The end of the wait under way, and the step behind it.
-    pub(super) async fn woken(&mut self, holdings: &mut Holdings) -> (Woken, Option<Behind>) {
+    pub(super) async fn woken(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
         let woken = match (&self.lane, &mut self.by_lane) {
             (Some(lane), Some(watch)) => {
                 let end = watch.end(lane).await;
-                read(end, holdings)
+                read(end, in_flight)
             }
             _ => self.woken.recv().await.unwrap_or(Woken::Marker(false)),
         };
@@ -206,13 +207,13 @@ impl Waiter {
     }
 
     /// Breaks the wait off.
-    pub(super) async fn break_off(&mut self, holdings: &mut Holdings) -> (Woken, Option<Behind>) {
+    pub(super) async fn break_off(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
         if let (Some(lane), Some(_)) = (&self.lane, &self.by_lane) {
-            let woken = read(lane.break_off(), holdings);
+            let woken = read(lane.break_off(), in_flight);
             return (self.noted(woken), self.over());
         }
         self.cancel.notify_one();
-        self.woken(holdings).await
+        self.woken(in_flight).await
     }
 
     /// A wait begins; gives how long it is to last.
@@ -245,7 +246,7 @@ impl Waiter {
 
 impl Watch {
     /// The end of a lane's wait. It may be asked for again when this was not waited for.
-    async fn end(&mut self, lane: &WaitLane) -> (End, Holdings) {
+    async fn end(&mut self, lane: &WaitLane) -> (End, InFlight) {
         loop {
             if let Some(end) = lane.end() {
                 return end;
@@ -267,10 +268,10 @@ impl Watch {
 }
 
 /// The end of a lane's wait; what is held is the worker's again.
-fn read((end, held): (End, Holdings), holdings: &mut Holdings) -> Woken {
-    *holdings = held;
+fn read((end, held): (End, InFlight), in_flight: &mut InFlight) -> Woken {
+    *in_flight = held;
     match end {
-        End::Stepped(reply) => Woken::Read(Box::new(Answer::read(reply, holdings))),
+        End::Stepped(reply) => Woken::Read(Box::new(Answer::read(reply, in_flight))),
         End::Taken(answer) => Woken::Read(answer),
         End::Lost => Woken::Lost,
     }

@@ -1,0 +1,81 @@
+//! What a step asks for, as `lua/step.lua` reads it.
+
+use super::{options::WorkerOptions, outcomes::Outcomes};
+use crate::{clock::system_now_us, job::msgpack::Packer, redis::library::Arg};
+
+/// Bytes of jobs a step takes beyond those that start now.
+const MAX_BYTES: i64 = 4 * 1024 * 1024;
+/// What a step asks for has about so many bytes, without outcomes.
+const STEP_BYTES: usize = 160;
+/// The slot of steps that the loop waits for.
+const OWN: &str = "s";
+/// That of steps behind a wait, which are counted apart: they may be carried out after later ones.
+const BEHIND_WAIT: &str = "w";
+
+/// What a step asks for.
+pub(super) struct Asked {
+    slot: &'static str,
+    number: i64,
+    // of the caller's clock
+    now_ms: i64,
+    pub(super) want: i64,
+    surplus: i64,
+    leaves_due: bool,
+    // the system's clock, when it was put together
+    pub(super) sent_us: i64,
+}
+
+impl Asked {
+    /// Room for jobs to take now, and as surplus; -1 = for none at all. `leaves_due`: delayed jobs stay where they are.
+    pub(super) fn new(number: i64, now_ms: i64, (want, surplus): (i64, i64), leaves_due: bool) -> Self {
+        Self {
+            slot: OWN,
+            number,
+            now_ms,
+            want,
+            surplus,
+            leaves_due,
+            sent_us: system_now_us(),
+        }
+    }
+
+    /// The same behind a wait.
+    pub(super) fn behind_wait(number: i64, now_ms: i64, room: (i64, i64)) -> Self {
+        Self {
+            slot: BEHIND_WAIT,
+            ..Self::new(number, now_ms, room, false)
+        }
+    }
+
+    /// With what ended, and the offset of the caller's clock.
+    pub(super) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &Outcomes) -> Vec<u8> {
+        let limiter = options.limiter;
+        let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
+        packed
+            // a server that knows no functions repeats the arguments up to a zero byte, in an error that has to be text
+            .int(0)
+            .int(self.now_ms)
+            .str(&options.id)
+            .str(self.slot)
+            .int(self.number)
+            .int(options.lock_duration.as_millis() as i64)
+            .str(&options.name)
+            .int(self.want)
+            .int(self.surplus)
+            .int(MAX_BYTES)
+            .int(offset_us)
+            .int(limiter.map_or(0, |limiter| limiter.max as i64))
+            .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
+            .int(i64::from(self.leaves_due));
+        packed.0.extend_from_slice(&outcomes.blob);
+        packed.0.extend_from_slice(&outcomes.keeps);
+        packed.0
+    }
+}
+
+/// The arguments of a step.
+pub(super) fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
+    let mut args = vec![Arg::from(packed)];
+    args.extend(outcomes.large_results());
+    args
+}

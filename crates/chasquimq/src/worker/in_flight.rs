@@ -1,0 +1,249 @@
+//! What a worker holds: the jobs that it took and that have not ended, by the handles under which they were handed over.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use crate::{
+    error::Result,
+    job::{frame::id_in, options::JobOptions},
+};
+
+// enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
+const CACHED_OPTIONS: usize = 1024;
+
+/// The claim of what has been checked otherwise (`lua/lib/frame.lua`).
+const ANY_CLAIM: u64 = 0;
+
+/// What a worker holds under consecutive handles.
+#[derive(Debug)]
+pub(super) enum Group {
+    Frame {
+        first: u64,
+        n: u32,
+        // one bit a job that has not ended
+        left: u64,
+        blob: Arc<Vec<u8>>,
+        options: Arc<JobOptions>,
+        // what the ids of children begin with
+        ids: Option<Arc<str>>,
+        // under which these jobs are held: whatever ends them names it
+        claim: u64,
+    },
+    Record {
+        id: String,
+        claim: u64,
+        attempts_made: u32,
+        attempts_started: u32,
+        options: Arc<JobOptions>,
+    },
+}
+
+impl Group {
+    fn jobs(&self) -> u32 {
+        match self {
+            Group::Frame { n, .. } => *n,
+            Group::Record { .. } => 1,
+        }
+    }
+}
+
+/// Every job this worker holds, by handle.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    groups: BTreeMap<u32, Group>,
+    next_handle: u32,
+    jobs: u32,
+    options: HashMap<String, Arc<JobOptions>>,
+}
+
+impl InFlight {
+    /// One record, under the handle 0, whoever holds it.
+    pub(super) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
+        let held = Group::Record {
+            id,
+            claim: ANY_CLAIM,
+            attempts_made,
+            attempts_started,
+            options: Arc::new(options),
+        };
+        Self {
+            groups: BTreeMap::from([(0, held)]),
+            jobs: 1,
+            ..Self::default()
+        }
+    }
+
+    /// Number of jobs held.
+    pub(super) fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
+    /// The group a handle belongs to, and the handle's offset in it.
+    pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Group)> {
+        let (base, held) = self.groups.range_mut(..=handle).next_back()?;
+        let offset = handle - base;
+        (offset < held.jobs()).then_some((offset, held))
+    }
+
+    /// Where the handles of a batch of up to `most` jobs start. Handles come round, and a job may be held for longer than that takes.
+    fn free_handles(&self, most: u32) -> u32 {
+        let mut base = self.next_handle;
+        loop {
+            let Some(end) = base.checked_add(most) else {
+                base = 0;
+                continue;
+            };
+            match self.groups.range(..end).next_back() {
+                Some((group, held)) if group + held.jobs() > base => base = group + held.jobs(),
+                _ => return base,
+            }
+        }
+    }
+
+    /// Jobs of a group ended, one behind the other. Gives the group when they were the last of it.
+    pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Group> {
+        self.jobs = self.jobs.saturating_sub(jobs);
+        let (base, held) = self.groups.range_mut(..=handle).next_back()?;
+        let base = *base;
+        let over = match held {
+            Group::Frame { left, .. } => {
+                *left &= !(all_of(jobs) << (handle - base));
+                *left == 0
+            }
+            Group::Record { .. } => true,
+        };
+        if over {
+            self.groups.remove(&base)
+        } else {
+            None
+        }
+    }
+
+    /// A job that was released has not ended after all. `group`: what its release, or that of the last job of its group, gave.
+    pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Group>) {
+        let base = handle - offset;
+        if let Some(group) = group {
+            self.groups.insert(base, group);
+        }
+        match self.groups.get_mut(&base) {
+            Some(Group::Frame { left, .. }) => *left |= 1 << offset,
+            Some(Group::Record { .. }) => {}
+            None => return,
+        }
+        self.jobs += 1;
+    }
+
+    /// Handles of every job held.
+    pub(super) fn handles(&self) -> Vec<u32> {
+        let mut handles = Vec::with_capacity(self.jobs as usize);
+        for (base, held) in &self.groups {
+            let left = match held {
+                Group::Frame { left, .. } => *left,
+                Group::Record { .. } => 1,
+            };
+            handles.extend((0..64).filter(|bit| left >> bit & 1 == 1).map(|bit| base + bit));
+        }
+        handles
+    }
+
+    /// Id and claim of every job held.
+    pub(super) fn ids(&self) -> Vec<(String, u64)> {
+        let mut ids = Vec::with_capacity(self.jobs as usize);
+        for held in self.groups.values() {
+            match held {
+                Group::Frame {
+                    first,
+                    left,
+                    ids: front,
+                    claim,
+                    ..
+                } => {
+                    let offsets = (0..64).filter(|bit| left >> bit & 1 == 1);
+                    ids.extend(offsets.map(|bit| (id_in(front.as_deref(), first + bit), *claim)));
+                }
+                Group::Record { id, claim, .. } => ids.push((id.clone(), *claim)),
+            }
+        }
+        ids
+    }
+
+    /// Makes sure that up to `most` jobs can be held one behind the other. Gives the handle of the first.
+    pub(super) fn make_room(&mut self, most: u32) -> u32 {
+        self.next_handle = self.free_handles(most);
+        self.next_handle
+    }
+
+    /// Holds jobs under the next handles.
+    pub(super) fn hold(&mut self, held: Group) {
+        let jobs = held.jobs();
+        self.groups.insert(self.next_handle, held);
+        self.next_handle += jobs;
+        self.jobs += jobs;
+    }
+
+    /// The options that a text says, which jobs share.
+    pub(super) fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
+        if let Some(options) = self.options.get(text) {
+            return Ok(options.clone());
+        }
+        let options = Arc::new(JobOptions::of_stored(text)?);
+        if self.options.len() >= CACHED_OPTIONS {
+            self.options.clear();
+        }
+        self.options.insert(text.to_owned(), options.clone());
+        Ok(options)
+    }
+}
+
+/// The lowest `jobs` bits. A frame has 64 jobs at most.
+pub(super) fn all_of(jobs: u32) -> u64 {
+    u64::MAX >> (64 - jobs.clamp(1, 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds a frame of `jobs` jobs. Gives the first handle.
+    fn hold(in_flight: &mut InFlight, jobs: u32) -> u32 {
+        let base = in_flight.make_room(64);
+        in_flight.hold(Group::Frame {
+            first: 1,
+            n: jobs,
+            left: all_of(jobs),
+            blob: Arc::default(),
+            options: Arc::new(JobOptions::none("{}")),
+            ids: None,
+            claim: 2,
+        });
+        base
+    }
+
+    #[test]
+    fn handles_come_round_and_pass_over_jobs_still_held() {
+        let mut in_flight = InFlight::default();
+        assert_eq!([hold(&mut in_flight, 10), hold(&mut in_flight, 5)], [0, 10]);
+        in_flight.release(0, 10);
+        in_flight.next_handle = u32::MAX - 20;
+        // the frame of 64 would end beyond the last handle, and the jobs from 10 on are still held
+        assert_eq!(hold(&mut in_flight, 64), 15);
+        assert_eq!(in_flight.handles().len(), 69);
+        assert_eq!(in_flight.find(12).map(|(offset, _)| offset), Some(2));
+        assert_eq!(in_flight.find(78).map(|(offset, _)| offset), Some(63));
+    }
+
+    #[test]
+    fn a_job_that_did_not_end_is_held_again() {
+        let mut in_flight = InFlight::default();
+        hold(&mut in_flight, 3);
+        assert!(in_flight.release(1, 1).is_none());
+        in_flight.hold_again(1, 1, None);
+        assert_eq!(in_flight.handles(), [0, 1, 2]);
+        let frame = in_flight.release(0, 3);
+        assert!(frame.is_some() && in_flight.handles().is_empty());
+        in_flight.hold_again(2, 2, frame);
+        assert_eq!((in_flight.handles(), in_flight.jobs()), (vec![2], 1));
+    }
+}

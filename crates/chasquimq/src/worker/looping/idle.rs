@@ -1,0 +1,160 @@
+//! How the loop waits when there is nothing to do, and what it does with the end of a wait.
+
+use std::time::{Duration, Instant};
+
+use super::Loop;
+use crate::{
+    clock::system_now_ms,
+    error::Result,
+    redis::library::{Arg, STEP},
+    worker::{
+        asked::Asked,
+        fetch::Answer,
+        lane::WaitLane,
+        message::Message,
+        outcomes::Outcomes,
+        wait::{Behind, Pending, Woken},
+    },
+};
+
+/// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
+const FOREIGN_LOOK: Duration = Duration::from_millis(20);
+/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
+const LATE: Duration = Duration::from_millis(150);
+/// For a step's time: the moment at which it is carried out.
+const CARRIED_OUT: i64 = -1;
+
+impl Loop {
+    pub(super) fn wait_if_hungry(&mut self) {
+        if !self.fetching || self.waiter.pending != Pending::Nothing || self.look_again {
+            return;
+        }
+        if let Some(end) = self.limited_until {
+            let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
+            if !time.is_zero() {
+                self.awaits_lift = true;
+                self.waiter.wait_for(self.keys.key("open"), time);
+            }
+            return;
+        }
+        if !self.hungry {
+            return;
+        }
+        let until_due = self.due.next().map(|due| due.saturating_duration_since(Instant::now()));
+        let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
+        if let Some(lane) = self.next_lane.take() {
+            self.waiter.use_lane(Some(lane));
+        }
+        // a caller's clock of its own cannot be told to the server beforehand
+        if self.caller.is_foreign() {
+            self.waiter.wait(time.min(FOREIGN_LOOK));
+            return;
+        }
+        // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
+        if self.in_flight.jobs() > 0 || time < self.options.drain_delay {
+            self.waiter.wait(time);
+            return;
+        }
+        self.ask_for_lane();
+        self.wait_number += 1;
+        let asked = Asked::behind_wait(self.wait_number, CARRIED_OUT, self.room(0));
+        let behind = Behind {
+            number: self.wait_number,
+            want: asked.want,
+        };
+        let packed = self.pack(&asked, &Outcomes::none(0));
+        let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
+        let lease = self.options.lock_renew_time.map(|time| time / 2);
+        self.waiter
+            .wait_and_step(time, behind, step, lease, &mut self.in_flight);
+    }
+
+    fn ask_for_lane(&mut self) {
+        if !self.options.watches_lanes || !self.waiter.wants_lane() {
+            return;
+        }
+        let (waiting, sink) = (self.waiting.clone(), self.sink.clone());
+        tokio::spawn(async move {
+            // without a lane, waits go by the connection, which reports what is wrong
+            if let Some(lane) = WaitLane::open(&waiting).await {
+                sink(Message {
+                    lane: Some(lane),
+                    ..Message::default()
+                });
+            }
+        });
+    }
+
+    /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else.
+    pub(super) fn must_break_off(&self) -> bool {
+        matches!(self.waiter.pending, Pending::Step(_))
+            && (!self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign())
+    }
+
+    pub(super) async fn break_off(&mut self) {
+        let (woken, behind) = self.waiter.break_off(&mut self.in_flight).await;
+        self.wake(woken, behind).await;
+    }
+
+    /// A wait ended.
+    pub(super) async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
+        self.room_changed = false;
+        let Behind { number, want } = behind.unwrap_or_default();
+        let absorbed = match woken {
+            Woken::Marker(came) => {
+                self.hear_marker(came).await;
+                Ok(())
+            }
+            Woken::Stepped(reply) => {
+                let read = Answer::read(reply, &mut self.in_flight);
+                self.absorb_late(read, want).await
+            }
+            Woken::Read(read) => self.absorb_late(*read, want).await,
+            Woken::Lost => self.send_again(number).await,
+        };
+        // the next step behind a wait needs the clock's offset, which a step of its own tells
+        self.look_again |= self.caller.is_doubtful() && self.fetching;
+        if let Err(error) = absorbed {
+            self.report(error);
+        }
+    }
+
+    /// Learns what became of a step behind a wait, by sending it again: what it took is taken in; if it never was carried out, it is now.
+    async fn send_again(&mut self, number: i64) -> Result<()> {
+        // a caller's clock of its own has to be asked for first
+        let room = if self.caller.is_foreign() {
+            (-1, 0)
+        } else {
+            self.room(0)
+        };
+        self.look_again = self.fetching && self.caller.is_foreign();
+        let asked = Asked::behind_wait(number, system_now_ms() as i64, room);
+        let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
+        self.absorb(reply, &asked, Outcomes::none(0)).await
+    }
+
+    /// A wait without a step ended, by its marker or its time.
+    async fn hear_marker(&mut self, came: bool) {
+        if std::mem::take(&mut self.awaits_lift) {
+            if came {
+                // it concerns every worker that rests
+                self.pass_on("open").await;
+                self.end_rest();
+            }
+            return;
+        }
+        if came && (!self.fetching || self.is_limited()) {
+            // somebody else should be woken
+            self.pass_on("wake").await;
+        }
+        self.look_again = self.fetching && !self.is_limited();
+    }
+
+    async fn pass_on(&self, marker: &str) {
+        let mut wake = redis::cmd("ZADD");
+        wake.arg(self.keys.key(marker)).arg(0).arg("0");
+        if let Err(error) = self.connection.send(&wake).await {
+            self.report(error);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The worker's lease, which says that its jobs are run, and the jobs that nobody runs.
+
+use std::{collections::HashMap, time::Instant};
+
+use redis::Value;
+
+use super::Loop;
+use crate::{
+    clock::system_now_ms,
+    error::Result,
+    lost::Search,
+    redis::library::{Arg, RELEASE},
+    worker::{message::Message, wait::Pending},
+};
+
+impl Loop {
+    pub(super) async fn renew_lease(&mut self) {
+        let Some(renew_time) = self.options.lock_renew_time else {
+            return;
+        };
+        self.next_renewal = Some(Instant::now() + renew_time / 2);
+        let lease = self.keys.key(&format!("lease:{}", self.options.id));
+        let duration = self.options.lock_duration.as_millis() as u64;
+        // a server that is full refuses a SET, but not this
+        match self
+            .connection
+            .send(redis::cmd("PEXPIRE").arg(&lease).arg(duration))
+            .await
+        {
+            Ok(Value::Int(0)) => (self.sink)(Message {
+                lease_lost: true,
+                ..Message::default()
+            }),
+            Ok(_) => return,
+            Err(error) => return self.report(error),
+        }
+        let mut anew = redis::cmd("SET");
+        anew.arg(&lease).arg(1).arg("PX").arg(duration);
+        if let Err(error) = self.connection.send(&anew).await {
+            self.report(error);
+        }
+    }
+
+    pub(super) async fn rescue(&mut self) {
+        let Some(interval) = self.options.stalled_interval else {
+            return;
+        };
+        self.next_scan = Some(Instant::now() + interval);
+        // what this scan brings back wakes this worker as well, and is `stalled` before it is active
+        self.waiter.hold_back(true);
+        let search = Search {
+            interval_ms: interval.as_millis() as i64,
+            owner: "",
+            is_held: &|_, _| false,
+            max_stalled: self.options.max_stalled_count,
+        };
+        let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
+        self.look_again |= !stalled.is_empty();
+        self.tell_stalled(stalled, done);
+        self.waiter.hold_back(false);
+    }
+
+    /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
+    pub(super) async fn disown(&mut self, servers: u64) {
+        self.servers = servers;
+        if matches!(self.waiter.pending, Pending::Step(_)) {
+            // what that took is held, too
+            self.break_off().await;
+        }
+        let mut held: HashMap<String, Vec<i64>> = HashMap::new();
+        for (id, claim) in self.in_flight.ids() {
+            held.entry(id).or_default().push(claim as i64);
+        }
+        let search = Search {
+            interval_ms: 0,
+            owner: &self.options.id,
+            is_held: &|id, claim| held.get(id).is_some_and(|claims| claims.contains(&claim)),
+            max_stalled: self.options.max_stalled_count,
+        };
+        let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
+        self.look_again |= self.fetching && !stalled.is_empty();
+        self.tell_stalled(stalled, done);
+    }
+
+    fn tell_stalled(&mut self, stalled: Vec<String>, done: Result<()>) {
+        if !stalled.is_empty() {
+            (self.sink)(Message {
+                stalled,
+                ..Message::default()
+            });
+        }
+        if let Err(error) = done {
+            self.report(error);
+        }
+    }
+
+    /// Gives up the lease; jobs nobody waits for any more wake another worker.
+    pub(super) async fn release(&mut self) {
+        if !self.connection.is_connected() {
+            return;
+        }
+        let args = [Arg::from(self.options.id.as_str())];
+        if let Err(error) = RELEASE.run(&self.connection, &self.keys.base, &args).await {
+            self.report(error);
+        }
+    }
+}

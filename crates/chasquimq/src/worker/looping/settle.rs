@@ -1,0 +1,191 @@
+//! Takes in the answers to steps.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use redis::Value;
+
+use super::{
+    steps::{MOST_WANTED, REFUSED_PAUSE},
+    Loop,
+};
+use crate::{
+    error::{Error, Result},
+    job::large::{self, Large},
+    redis::reply::Reply,
+    worker::{
+        asked::Asked,
+        batch::{Batch, Extra},
+        due::Found,
+        fetch::Answer,
+        flush::Flush,
+        message::Message,
+        outcomes::{Outcomes, Rejected},
+    },
+};
+
+impl Loop {
+    /// Takes in the answer to a step.
+    pub(super) async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
+        let answer = Answer::read(reply, &mut self.in_flight)?;
+        self.caller.measure(answer.server_us, asked.sent_us);
+        self.settle(answer, Instant::now(), asked.want, outcomes).await
+    }
+
+    /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a lane's it was read elsewhere.
+    pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
+        let answer = answer?;
+        let late = self.caller.measure_late(answer.server_us);
+        let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
+        self.settle(answer, carried_out, want, Outcomes::none(0)).await
+    }
+
+    async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
+        let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
+        self.caller.stepped(now_ms);
+        let rejected = outcomes.rejected(answer.rejected, &mut self.in_flight)?;
+        // what is held on to has its place still: the step took less (`lua/lib/turn`)
+        let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
+        let mut want = (want - kept as i64).max(want.min(0));
+        for error in answer.unreadable {
+            self.report(error);
+        }
+        let mut jobs = answer.jobs;
+        if let Some(batch) = &mut jobs {
+            if let Err(error) = self.read_traces(batch).await {
+                self.report(error);
+            }
+            self.read_data(batch).await?;
+        }
+        if limited_ms > 0 {
+            // a window ends with a whole millisecond of the server's clock
+            let rest = Duration::from_micros(limited_ms * 1000 - answer.server_us as u64 % 1000);
+            self.limited_until = Some(carried_out + rest.min(self.options.maximum_rate_limit_delay));
+            if !outcomes.limited.is_empty() {
+                // nothing was looked for
+                want = want.min(0);
+            }
+        }
+        self.after_fetch(
+            want,
+            Found {
+                taken,
+                due_ms: answer.due_ms,
+                now_ms,
+                carried_out,
+            },
+        );
+        if answer.was_idle && taken > 0 {
+            self.pace.delivered_to_idle();
+        }
+        // the step itself renewed the lease
+        self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
+        let found_all = taken > 0 && limited_ms == 0;
+        let drained = want > 0 && !found_all && !self.drained;
+        if want > 0 {
+            self.drained = !found_all;
+        }
+        if let Some(batch) = jobs.take_if(|_| !self.fetching) {
+            // nobody is to run them any more
+            let handles = batch.base..batch.base + batch.jobs.len() as u32;
+            self.flushes.push(Flush::returning(handles, now_ms));
+        }
+        self.tell(jobs, drained, rejected, outcomes);
+        if answer.gated && self.has_surplus() && !self.asked_back {
+            self.ask_back();
+        }
+        Ok(())
+    }
+
+    fn after_fetch(&mut self, want: i64, found: Found) {
+        // what was delivered after the question has to be asked for again
+        self.asked_back &= self.has_surplus() && found.taken == 0;
+        if want < 0 {
+            return;
+        }
+        self.look_again |= found.taken >= MOST_WANTED && self.room(0).0 > 0;
+        self.hungry = want > 0 && found.taken < want;
+        if self.hungry {
+            self.due.has_room(found);
+        } else {
+            self.due.is_full();
+        }
+    }
+
+    /// Tells what a step brought, and what is recorded: of a flush, when all of it is.
+    fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
+        self.recorded.0.extend(rejected);
+        self.recorded.1.append(&mut outcomes.failures);
+        let (rejected, failures) = match outcomes.is_part {
+            true => Default::default(),
+            false => std::mem::take(&mut self.recorded),
+        };
+        let message = Message {
+            jobs,
+            flushed: outcomes.flushed.filter(|number| *number > 0),
+            rejected,
+            failures,
+            finished_on: outcomes.now_ms,
+            drained,
+            ..Message::default()
+        };
+        if message.jobs.is_some() || message.flushed.is_some() || message.drained {
+            (self.sink)(message);
+        }
+    }
+
+    pub(super) fn ask_back(&mut self) {
+        self.asked_back = true;
+        self.pace.forget();
+        (self.sink)(Message {
+            give_back: true,
+            ..Message::default()
+        });
+    }
+
+    /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
+    async fn read_traces(&self, batch: &mut Batch) -> Result<()> {
+        let mut failed: Vec<&mut Extra> = batch.extras.iter_mut().filter(|extra| extra.has_failed()).collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.keys.key("traces"));
+        for extra in &failed {
+            command.arg(&extra.id);
+        }
+        let mut traces = Reply::new("stack traces", self.connection.send(&command).await?)?;
+        for extra in &mut failed {
+            extra.vitals.stacktrace = traces.opt_text()?;
+        }
+        Ok(())
+    }
+
+    /// Data that lie apart (`lua/lib/large.lua`). No job starts without them: they are asked for until they come.
+    async fn read_data(&self, batch: &mut Batch) -> Result<()> {
+        let mut found = HashMap::new();
+        for (at, extra) in batch.extras.iter_mut().enumerate() {
+            if extra.vitals.large_data.is_none() {
+                continue;
+            }
+            let data = loop {
+                match Large::read(&self.connection, &self.keys, &extra.id, &extra.vitals).await {
+                    Ok(large) => break large.data,
+                    Err(Error::Closed) => return Err(Error::Closed),
+                    Err(error) => self.report(error),
+                }
+                tokio::time::sleep(REFUSED_PAUSE).await;
+            };
+            match data {
+                Some(data) => drop(found.insert(at as u32, data)),
+                None => drop(extra.vitals.deferred_failure.get_or_insert_with(large::missing)),
+            }
+        }
+        if !found.is_empty() {
+            batch.put_data(&found);
+        }
+        Ok(())
+    }
+}

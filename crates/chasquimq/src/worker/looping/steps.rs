@@ -1,0 +1,185 @@
+//! Takes steps: what has ended is packed, and as much asked for as there is room for.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::atomic::Ordering,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use redis::Value;
+
+use super::Loop;
+use crate::{
+    clock::system_now_ms,
+    error::{Error, Result},
+    redis::library::STEP,
+    worker::{
+        asked::{step_args, Asked},
+        fetch::Answer,
+        finish::{self, Defaults},
+        message::Message,
+        outcomes::Outcomes,
+        portion,
+        wait::Pending,
+    },
+};
+
+/// Jobs that a step takes to start now; a worker that wants more takes another step.
+pub(super) const MOST_WANTED: i64 = 1000;
+/// Pause before what the server refused is tried again.
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+
+impl Loop {
+    /// Records what ended, and takes what may start.
+    pub(super) async fn step(&mut self) {
+        self.look_again = false;
+        if self.caller.is_foreign() && self.flushes.is_empty() {
+            (self.sink)(Message {
+                clock: true,
+                ..Message::default()
+            });
+            return;
+        }
+        let outcomes = self.gather();
+        if let Err(error) = self.take_steps(outcomes).await {
+            self.report(error);
+        }
+    }
+
+    /// Packs what ended.
+    fn gather(&mut self) -> Outcomes {
+        for flush in &mut self.flushes {
+            flush.now_ms = self.caller.date(flush.now_ms);
+        }
+        let (flushes, is_part) = portion::cut(&mut self.flushes);
+        if flushes.is_empty() {
+            return Outcomes::none(system_now_ms());
+        }
+        let defaults = Defaults {
+            remove_on_complete: self.options.remove_on_complete,
+            remove_on_fail: self.options.remove_on_fail,
+            max_started_attempts: self.options.max_started_attempts,
+            metrics_minutes: self.options.metrics_minutes,
+        };
+        Outcomes {
+            is_part,
+            ..finish::pack(flushes, system_now_ms(), &mut self.in_flight, &defaults)
+        }
+    }
+
+    /// Takes a step, and further ones while more has ended by the time an answer comes: then the next step is sent first, so that the
+    /// server works while the answer is read.
+    async fn take_steps(&mut self, mut outcomes: Outcomes) -> Result<()> {
+        let mut asked = self.ask(&outcomes, 0);
+        let mut reply = self.send_step(&asked, &outcomes).await?;
+        while let Some(brought) = self.may_go_on(&reply) {
+            let next = self.gather();
+            let next_asked = self.ask(&next, brought);
+            let packed = self.pack(&next_asked, &next);
+            let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
+            let connection = self.connection.clone();
+            let mut answer = std::pin::pin!(async move { connection.send_write(&command).await });
+            let early = poll_once(answer.as_mut()).await;
+            // lets the connection's task write it
+            tokio::task::yield_now().await;
+            if let Err(error) = self.absorb(reply, &asked, outcomes).await {
+                self.report(error);
+            }
+            let answered = match early {
+                Some(answered) => answered,
+                None => answer.await,
+            };
+            (asked, outcomes) = (next_asked, next);
+            reply = match answered {
+                Ok(reply) => reply,
+                Err(Error::Closed) => return Err(Error::Closed),
+                Err(_) => self.send_step(&asked, &outcomes).await?,
+            };
+        }
+        self.absorb(reply, &asked, outcomes).await
+    }
+
+    /// The jobs that an answer brings, if the next step may be sent before it is read: when there is something to record, and nothing else to do.
+    fn may_go_on(&mut self, reply: &Value) -> Option<u32> {
+        while let Ok(command) = self.commands.try_recv() {
+            self.hear(command);
+        }
+        let has_other_work = !self.fetching
+            || self.connection.servers() != self.servers
+            || self.flushes.is_empty()
+            || self.shares_until().is_some()
+            || self.caller.is_foreign()
+            || self.options.limiter.is_some()
+            || self.waiter.pending != Pending::Nothing
+            || !self.closing.is_empty()
+            || !self.pausing.is_empty()
+            || self.next_timer().is_some_and(|timer| timer <= Instant::now());
+        if has_other_work {
+            return None;
+        }
+        let (brought, now_ms) = Answer::plainly_brings(reply)?;
+        self.caller.stepped(now_ms);
+        Some(brought)
+    }
+
+    /// What the next step asks for, `coming` jobs being about to be held.
+    fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> Asked {
+        self.look_again = false;
+        self.pace.ended(outcomes.jobs);
+        // a job that follows on a slot is active after the one before it is told to have ended
+        let room = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
+        self.step_number += 1;
+        let leaves_due = self.due.is_left(Instant::now()) && !self.caller.is_foreign();
+        Asked::new(self.step_number, outcomes.now_ms as i64, room, leaves_due)
+    }
+
+    /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
+    pub(super) fn room(&self, coming: u32) -> (i64, i64) {
+        let held = self.in_flight.jobs() + coming;
+        let (want, surplus) = self.pace.ask(held, self.options.concurrency);
+        match self.fetching {
+            true if self.is_limited() => (0, 0),
+            true if i64::from(want) > MOST_WANTED => (MOST_WANTED, 0),
+            true => (i64::from(want), i64::from(surplus)),
+            false => (-1, 0),
+        }
+    }
+
+    /// Sends a step until the server takes it.
+    pub(super) async fn send_step(&self, asked: &Asked, outcomes: &Outcomes) -> Result<Value> {
+        let packed = self.pack(asked, outcomes);
+        let args = step_args(&packed, outcomes);
+        loop {
+            match STEP.run(&self.connection, &self.keys.base, &args).await {
+                Ok(reply) => {
+                    self.refused.store(false, Ordering::Relaxed);
+                    return Ok(reply);
+                }
+                Err(Error::Closed) => return Err(Error::Closed),
+                // what ended must be recorded: it is tried until the server takes it
+                Err(error) => {
+                    (self.sink)(Message::error(error));
+                    self.refused.store(true, Ordering::Relaxed);
+                    tokio::time::sleep(REFUSED_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    pub(super) fn pack(&self, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
+        asked.pack(&self.options, self.caller.offset_us(), outcomes)
+    }
+}
+
+/// Starts a future. Gives its output if it is there at once.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        Poll::Ready(match future.as_mut().poll(context) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}

@@ -1,0 +1,193 @@
+//! Outcomes on their way: as the step script takes them, and which of them it refused.
+
+use std::sync::Arc;
+
+use super::in_flight::{Group, InFlight};
+use crate::{
+    error::{Error, Result},
+    job::{frame::id_in, msgpack::Packer},
+    redis::{library::Arg, reply::Reply},
+};
+
+/// An outcome that was refused.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The job's handle.
+    pub handle: u32,
+    /// Why.
+    pub error: Error,
+}
+
+impl Rejected {
+    /// A parent that must not complete is held on to: its try is to fail.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.error, Error::PendingChildren { .. } | Error::FailedChildren { .. })
+    }
+}
+
+/// What became of a failed try.
+#[derive(Debug)]
+pub struct Failure {
+    /// The job's handle.
+    pub handle: u32,
+    /// Where the job went.
+    pub state: FailureState,
+    /// Tries that ended.
+    pub attempts_made: u32,
+}
+
+/// Where a failed try leaves the job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FailureState {
+    /// Failed for good.
+    Failed,
+    /// Tried again after so many milliseconds.
+    Delayed(u64),
+    /// Tried again at once.
+    Waiting,
+}
+
+/// Outcomes as the step script takes them.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes {
+    pub(super) blob: Vec<u8>,
+    pub(super) keeps: Vec<u8>,
+    pub(super) now_ms: u64,
+    pub(super) flushed: Option<u32>,
+    // of a flush that is recorded by later steps
+    pub(super) is_part: bool,
+    pub(super) failures: Vec<Failure>,
+    pub(super) jobs: u64,
+    // jobs that met a rate limit
+    pub(super) limited: Vec<u32>,
+    pub(super) large_results: Vec<Box<str>>,
+    pub(super) sent: Vec<Sent>,
+}
+
+/// Which handles an operation speaks for, to name the refused ones.
+#[derive(Debug)]
+pub(super) enum Sent {
+    Frame {
+        first: u64,
+        offset: u32,
+        count: u32,
+        handle: u32,
+        // what the ids of children begin with
+        ids: Option<Arc<str>>,
+        claim: u64,
+        // the frame, when these were the last jobs held of it
+        group: Option<Group>,
+    },
+    Record {
+        id: String,
+        claim: u64,
+        handle: u32,
+        group: Option<Group>,
+    },
+}
+
+impl Outcomes {
+    /// Nothing to record.
+    pub(super) fn none(now_ms: u64) -> Self {
+        let mut empty = Packer::default();
+        empty.array(0);
+        Self {
+            blob: empty.0.clone(),
+            keeps: empty.0,
+            now_ms,
+            ..Self::default()
+        }
+    }
+
+    /// What stands behind a step's other arguments: the results that numbers in the blob are about, from 1 on.
+    pub(super) fn large_results(&self) -> impl Iterator<Item = Arg<'_>> {
+        self.large_results.iter().map(|result| Arg::from(&**result))
+    }
+
+    /// Reads the refusals of a step's reply.
+    pub(super) fn rejected(&mut self, mut reply: Reply, in_flight: &mut InFlight) -> Result<Vec<Rejected>> {
+        let mut rejected = Vec::new();
+        while !reply.is_empty() {
+            let mut refusal = reply.array()?;
+            let first = refusal.int()? as u64;
+            let place = refusal.text()?;
+            let (code, refused) = (refusal.int()?, refusal.int()? as u64);
+            let found = self.sent.iter().find_map(|sent| match sent {
+                Sent::Frame {
+                    first: at,
+                    offset,
+                    count,
+                    handle,
+                    ids,
+                    claim,
+                    ..
+                } if *at == first && *claim == refused => {
+                    let wanted: u32 = place.parse().ok()?;
+                    let is_one = wanted >= *offset && wanted < offset + count;
+                    is_one.then(|| {
+                        (
+                            handle + wanted - offset,
+                            id_in(ids.as_deref(), first + u64::from(wanted)),
+                        )
+                    })
+                }
+                Sent::Record { id, handle, claim, .. } if first == 0 && *id == place && *claim == refused => {
+                    Some((*handle, id.clone()))
+                }
+                _ => None,
+            });
+            if let Some((handle, id)) = found {
+                let error = Error::from_code(code, &id, "active", self.command_of(handle));
+                let refusal = Rejected { handle, error };
+                if refusal.is_held() {
+                    self.hold_again(first, handle, in_flight);
+                }
+                rejected.push(refusal);
+            }
+        }
+        Ok(rejected)
+    }
+
+    fn hold_again(&mut self, frame: u64, job: u32, in_flight: &mut InFlight) {
+        for sent in &mut self.sent {
+            match sent {
+                Sent::Frame {
+                    first,
+                    offset,
+                    handle,
+                    group: Some(_),
+                    ..
+                } if *first == frame => {
+                    // whichever of its jobs ended last
+                    let base = *handle - *offset;
+                    let group = sent.take_group();
+                    return in_flight.hold_again(job, job - base, group);
+                }
+                Sent::Record { handle, .. } if frame == 0 && *handle == job => {
+                    let group = sent.take_group();
+                    return in_flight.hold_again(job, 0, group);
+                }
+                _ => {}
+            }
+        }
+        if let Some((offset, _)) = in_flight.find(job) {
+            in_flight.hold_again(job, offset, None);
+        }
+    }
+
+    /// What BullMQ calls the move that was refused.
+    fn command_of(&self, handle: u32) -> &'static str {
+        match self.limited.contains(&handle) {
+            true => "moveJobFromActiveToWait",
+            false => "moveToFinished",
+        }
+    }
+}
+
+impl Sent {
+    fn take_group(&mut self) -> Option<Group> {
+        match self {
+            Sent::Frame { group, .. } | Sent::Record { group, .. } => group.take(),
+        }
+    }
+}
