@@ -163,7 +163,7 @@ export const WANTED: readonly Wanted[] = [
       tellsOfTwoStates([theirs, ours], about, context) ? SAME : [theirs, ours],
   },
   {
-    row: '`drain`, `obliterate` where there are flows',
+    id: 'drain-and-obliterate-flows',
     reason: "a scheduler's job that waits stays in line here; in BullMQ a job that was drained may take its place",
     without: (sides, about, context) => (tellsOfGhost(about, context) ? SAME : sides),
   },
