@@ -5,11 +5,11 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkLicenses } from './licenses.mjs';
 import { setup } from './setup.mjs';
-import { main, root, runAll, say, Stop } from './step.mjs';
+import { isEntry, main, root, runAll, say, Stop } from './step.mjs';
 
 const WAIT_MS = 60_000;
 
-await main(async (args) => {
+export async function audit(args = []) {
   const strange = args.find((arg) => arg !== '--strict');
   if (strange) throw new Stop(`${strange}: usage: npm run audit [-- --strict]`, 2);
   const unreachable = (what, why) => {
@@ -23,7 +23,7 @@ await main(async (args) => {
     async () => checkPackages(unreachable),
     async () => checkCrates(unreachable),
   ]);
-});
+}
 
 /** The folder of npm/ for the machine that this runs on; elsewhere one that lints do for all. */
 function thisPlatform() {
@@ -70,3 +70,5 @@ function askFor(command, args) {
     return {};
   }
 }
+
+if (isEntry(import.meta.url)) await main(audit);

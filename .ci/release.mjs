@@ -2,7 +2,7 @@
 //
 //   check <tag>   the tag is `v` and the version that package.json, Cargo.toml and each platform package have
 //   notes <tag>   prints what CHANGELOG.md says of that version
-//   name          writes repository, homepage and bugs into all packages: those of the repository that runs the workflow
+//   name [folder] writes repository, homepage and bugs into all packages: those of the repository that runs the workflow
 //   licenses [folder [platform...]]   writes the license, and the notices of all that is linked in, into the packages of the
 //                 platforms: all of npm/, unless told otherwise
 //   companion <folder>   writes the package that stands in for `bullmq` into a folder
@@ -42,11 +42,11 @@ function notesOf(tag = '') {
   return text.join('\n').trim();
 }
 
-function nameRepository() {
+function nameRepository([folder = root]) {
   const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env;
   if (!GITHUB_SERVER_URL || !GITHUB_REPOSITORY) throw new Stop('this step is for the release workflow');
   const address = `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
-  for (const name of manifests()) write(name, { ...read(name), ...namesOf(address) });
+  for (const name of manifests()) write(folder, name, { ...read(name), ...namesOf(address) });
   say(`  every package names ${address}`);
 }
 
@@ -64,7 +64,7 @@ function manifests() {
 }
 
 const read = (name) => JSON.parse(readFileSync(join(root, name), 'utf8'));
-const write = (name, manifest) => writeFileSync(join(root, name), `${JSON.stringify(manifest, null, 2)}\n`);
+const write = (folder, name, manifest) => writeFileSync(join(folder, name), `${JSON.stringify(manifest, null, 2)}\n`);
 
 if (isEntry(import.meta.url)) {
   await main(async ([step, ...args]) => {

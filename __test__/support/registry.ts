@@ -15,6 +15,7 @@ interface Manifest {
   name: string;
   version: string;
   dependencies?: Record<string, string>;
+  files: string[];
   napi: { targets: string[] };
 }
 
@@ -92,7 +93,7 @@ export class Registry {
 async function stageRelease(folder: string): Promise<string[]> {
   const artifacts = join(folder, 'artifacts');
   mkdirSync(artifacts, { recursive: true });
-  for (const name of ['package.json', 'README.md', 'LICENSE', 'dist', 'index.cjs', 'index.d.ts', 'npm']) {
+  for (const name of ['package.json', 'README.md', 'LICENSE', 'npm', ...manifestOf(ROOT).files]) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   }
   const platforms = readdirSync(join(ROOT, 'npm'));

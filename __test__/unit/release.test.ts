@@ -1,6 +1,6 @@
 // What the release workflow checks before it publishes (.ci/release.mjs).
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,9 +8,16 @@ import { expect, it } from 'vitest';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/release.mjs', import.meta.url));
 
+/** The environment of the workflow. */
+const WORKFLOW = { GITHUB_SERVER_URL: 'https://example.com', GITHUB_REPOSITORY: 'we/queue' };
+
 function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  return runIn({}, ...args);
+}
+
+function runIn(more: NodeJS.ProcessEnv, ...args: string[]) {
   const { PATH, HOME } = process.env;
-  return spawnSync(process.execPath, [SCRIPT, ...args], { encoding: 'utf8', env: { PATH, HOME } });
+  return spawnSync(process.execPath, [SCRIPT, ...args], { encoding: 'utf8', env: { PATH, HOME, ...more } });
 }
 
 interface Manifest {
@@ -43,6 +50,24 @@ it('notes are what the changelog says of the version, which has to be there', ()
 
 it('packages are named after the repository of the workflow alone', () => {
   expect(run('name')).toMatchObject({ status: 1, stderr: expect.stringContaining('release workflow') as unknown });
+});
+
+it('each package then names the repository, where it is described, and where faults are told', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chasquimq-release-'));
+  const platforms = readdirSync(fileURLToPath(new URL('../../npm', import.meta.url)));
+  const folders = [folder, ...platforms.map((platform) => join(folder, 'npm', platform))];
+  for (const each of folders) mkdirSync(each, { recursive: true });
+  expect(runIn(WORKFLOW, 'name', folder)).toMatchObject({ status: 0 });
+  for (const each of folders) {
+    expect(read(join(each, 'package.json'))).toMatchObject({
+      version,
+      license: 'MIT',
+      repository: { type: 'git', url: 'git+https://example.com/we/queue.git' },
+      homepage: 'https://example.com/we/queue#readme',
+      bugs: 'https://example.com/we/queue/issues',
+    });
+  }
+  rmSync(folder, { recursive: true });
 });
 
 it('what stands in for bullmq has a version of BullMQ, which counts up with ours', () => {
@@ -83,4 +108,21 @@ it('the notices of a platform tell of each crate that is linked in, its license 
   expect(names.filter((name) => /^(syn|serde_derive|cc|sha1_smol|chasquimq.*)$/.test(name))).toEqual([]);
   expect(crates.filter((text) => !/^License: \S.*\n\n```text\n[^]{100,}/m.test(text))).toEqual([]);
   rmSync(folder, { recursive: true });
+});
+
+it.each([
+  ['MIT', true],
+  ['MIT/Apache-2.0', true],
+  ['GPL-3.0-only OR MIT', true],
+  ['MIT AND GPL-3.0-only', false],
+  ['(MIT OR GPL-3.0-only) AND ISC', true],
+  ['(MIT OR Apache-2.0) AND (GPL-3.0-only OR AGPL-3.0-only)', false],
+  ['Apache-2.0 WITH LLVM-exception OR GPL-2.0-only', true],
+  ['SSPL-1.0', false],
+  ['', false],
+])('may be passed on: %j: %s', (license, allowed) => {
+  const file = new URL('../../.ci/licenses.mjs', import.meta.url).href;
+  const text = `const { isAllowed } = await import('${file}'); console.log(isAllowed(${JSON.stringify(license)}));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', text], { encoding: 'utf8' });
+  expect(stdout.trim()).toBe(String(allowed));
 });
