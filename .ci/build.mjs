@@ -37,7 +37,8 @@ export async function build() {
 export async function buildAddon(napiArgs = []) {
   const stamp = path('target', 'addon.stamp');
   // Taken before the build: what is edited while it runs has not been built.
-  const sources = digest(['crates', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']);
+  const { name, version, napi } = JSON.parse(readFileSync(path('package.json'), 'utf8'));
+  const sources = digest(['crates', 'Cargo.toml', 'Cargo.lock', '.cargo']) + JSON.stringify({ name, version, napi });
   // The types are an output, yet part of the content: an edit of them by hand is then undone by the next build.
   const content = () => sources + digest(['index.d.ts']) + features.join();
   const built = readdirSync(root).some((name) => name.endsWith('.node')) && existsSync(path('index.cjs'));
