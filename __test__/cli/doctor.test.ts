@@ -178,6 +178,16 @@ describe('doctor, reading code', () => {
       [],
     ],
     [
+      'the state paused',
+      [
+        "queue.clean(0, 0, 'paused');",
+        "queue.getJobs(['wait', 'paused']);",
+        "console.log('paused');",
+        'counts.paused;',
+      ],
+      [['v5-paused-state', [2, 3, 5]]],
+    ],
+    [
       'what is not exported',
       ["import { Relay, type Job as It } from 'bullmq';", "import 'bullmq/dist/cjs/classes/job';"],
       [
@@ -213,6 +223,26 @@ describe('doctor, reading code', () => {
         'const font = { family: "Arial" }; interface Redis { readOnly: string } type Redis = { readOnly: string };',
       ),
     ).toEqual([]);
+  });
+
+  it('what chasquimq/v5 brings is told only where the plain classes are used', () => {
+    const five = {
+      path: 'mail.ts',
+      text: "import { Queue } from 'chasquimq/v5';\nexport const mail = new Queue('mail');\n",
+    };
+    const user = {
+      path: 'user.ts',
+      text: "import { mail } from './mail.js';\nmail.client;\nawait mail.getJobCounts('paused');",
+    };
+    const gone = { path: 'gone.ts', text: "import { Scripts } from 'chasquimq/v5';" };
+    const plain = { path: 'plain.ts', text: "import { Queue } from 'chasquimq';" };
+    const idioms = (...files: { path: string; text: string }[]) =>
+      examine(codeBaseOf(files))
+        .findings.filter(({ kind }) => kind === 'idiom')
+        .flatMap(({ id, places }) => places.map(({ file }) => `${id} ${file}`));
+    expect(idioms(five, user)).toEqual([]);
+    expect(idioms(five, user, plain)).toEqual(['v5-client user.ts', 'v5-paused-state user.ts']);
+    expect(idioms(five, gone)).toEqual(['v5-inner-exports gone.ts']);
   });
 
   it('a file without queues is left alone, whatever it calls', () => {

@@ -2,8 +2,8 @@
 import { tokensOf, type Token } from './tokens.js';
 
 export interface Use {
-  readonly kind: 'import' | 'call' | 'event' | 'option' | 'name' | 'member' | 'key' | 'holder';
-  /** The module, method, event, option, imported name, property, text with a key of Redis, or variable that holds a queue. */
+  readonly kind: 'import' | 'call' | 'event' | 'option' | 'name' | 'member' | 'key' | 'holder' | 'state';
+  /** The module, method, event, option, imported name, property, text with a key of Redis, variable that holds a queue, or state. */
   readonly name: string;
   readonly line: number;
   /** Of an option: what the object is given to: `new Worker`, `add`, or the key or variable that holds it. Of a call: what it is called on. */
@@ -20,6 +20,9 @@ const LISTENERS = new Set(['on', 'once', 'addListener', 'prependListener', 'off'
 
 /** Classes whose objects have a connection. */
 const CLASSES = new Set(['Queue', 'Worker', 'FlowProducer', 'QueueEvents']);
+
+/** Methods that are given states of jobs. */
+const TAKE_STATES = new Set(['getJobCounts', 'getJobCountByTypes', 'getJobs', 'getRanges', 'clean']);
 
 /** What the file uses, in its order. */
 export function usesOf(source: string): Use[] {
@@ -114,7 +117,7 @@ function isGenericCall(tokens: readonly Token[], at: number): boolean {
   return false;
 }
 
-/** Keys of objects, with what the object is given to. */
+/** Keys of objects, with what the object is given to; and states of jobs, with the method. */
 function optionsOf(tokens: readonly Token[]): Use[] {
   const uses: Use[] = [];
   /** What each open parenthesis, bracket and brace is of; undefined: a brace that opens no object. */
@@ -127,6 +130,8 @@ function optionsOf(tokens: readonly Token[]): Use[] {
     else if (is(token, ')') || is(token, ']') || is(token, '}')) open.pop();
     else if (inner !== undefined && isKey(tokens, i)) {
       uses.push({ kind: 'option', name: token.text, line: token.line, of: inner });
+    } else if (token.kind === 'text' && TAKE_STATES.has(inner ?? '')) {
+      uses.push({ kind: 'state', name: token.text, line: token.line, of: inner ?? '' });
     }
   }
   return uses;
