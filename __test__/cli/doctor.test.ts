@@ -266,17 +266,28 @@ describe('doctor, reading code', () => {
     const patterns = differences.filter(({ detect = [] }) => detect.length > 0);
     for (const { id, detect = [] } of patterns) {
       for (const pattern of detect) {
+        const to = 'option' in pattern && pattern.to ? `thing.${pattern.to}('a', ` : "new Worker('a', f, ";
         const line =
           'call' in pattern
             ? `thing.${pattern.call}(1);`
             : 'event' in pattern
               ? `worker.on('${pattern.event}', f);`
-              : `new Worker('a', f, { connection: { ${pattern.option}: 1 }, ${pattern.option}: 1 });`;
+              : `${to}{ connection: { ${pattern.option}: 1 }, ${pattern.option}: 1 });`;
         const ids = findings(`import 'bullmq';\n${line}`).map((finding) => finding.id);
         expect(ids, line).toContain(id);
       }
     }
     expect(findings("import 'bullmq';").filter(({ kind }) => kind === 'difference')).toEqual([]);
+  });
+
+  it('knows whose argument an option is in, however deep', () => {
+    const text =
+      'q.upsertJobScheduler("a", { every: 1 }, { opts: { parent: p, list: [{ deep: 1 }] } }); const a = { parent: 1 };';
+    const options = usesOf(text).filter(({ kind }) => kind === 'option');
+    expect(options.map(({ name, to }) => [name, to])).toEqual([
+      ...['every', 'opts', 'parent', 'list', 'deep'].map((name) => [name, 'upsertJobScheduler']),
+      ['parent', ''],
+    ]);
   });
 
   it('knows the names that BullMQ exports and this package does not', () => {

@@ -8,6 +8,8 @@ export interface Use {
   readonly line: number;
   /** Of an option: what the object is given to: `new Worker`, `add`, or the key or variable that holds it. Of a call: what it is called on. */
   readonly of: string;
+  /** Of an option the method or constructor whose argument it is in, at any depth. */
+  readonly to?: string;
 }
 
 /** Whether a module is BullMQ, or ours. */
@@ -120,16 +122,16 @@ function isGenericCall(tokens: readonly Token[], at: number): boolean {
 /** Keys of objects, with what the object is given to; and states of jobs, with the method. */
 function optionsOf(tokens: readonly Token[]): Use[] {
   const uses: Use[] = [];
-  /** What each open parenthesis, bracket and brace is of; undefined: a brace that opens no object. */
-  const open: (string | undefined)[] = [];
+  /** What each open parenthesis, bracket and brace is of, undefined: a brace that opens no object; and whose argument it is in. */
+  const open: { of: string | undefined; to: string }[] = [];
   for (const [i, token] of tokens.entries()) {
-    const inner = open.at(-1);
-    if (is(token, '(')) open.push(calleeOf(tokens, i));
-    else if (is(token, '[')) open.push(is(tokens[i - 1], ':') ? tokens[i - 2]?.text : inner);
-    else if (is(token, '{')) open.push(ownerOf(tokens, i, inner));
+    const { of: inner, to = '' } = open.at(-1) ?? {};
+    if (is(token, '(')) open.push({ of: calleeOf(tokens, i), to: calleeOf(tokens, i) || to });
+    else if (is(token, '[')) open.push({ of: is(tokens[i - 1], ':') ? tokens[i - 2]?.text : inner, to });
+    else if (is(token, '{')) open.push({ of: ownerOf(tokens, i, inner), to });
     else if (is(token, ')') || is(token, ']') || is(token, '}')) open.pop();
     else if (inner !== undefined && isKey(tokens, i)) {
-      uses.push({ kind: 'option', name: token.text, line: token.line, of: inner });
+      uses.push({ kind: 'option', name: token.text, line: token.line, of: inner, to });
     } else if (token.kind === 'text' && TAKE_STATES.has(inner ?? '')) {
       uses.push({ kind: 'state', name: token.text, line: token.line, of: inner ?? '' });
     }
