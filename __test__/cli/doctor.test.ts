@@ -178,6 +178,16 @@ describe('doctor, reading code', () => {
       [],
     ],
     [
+      'the state paused',
+      [
+        "queue.clean(0, 0, 'paused');",
+        "queue.getJobs(['wait', 'paused']);",
+        "console.log('paused');",
+        'counts.paused;',
+      ],
+      [['v5-paused-state', [2, 3, 5]]],
+    ],
+    [
       'what is not exported',
       ["import { Relay, type Job as It } from 'bullmq';", "import 'bullmq/dist/cjs/classes/job';"],
       [
@@ -215,6 +225,26 @@ describe('doctor, reading code', () => {
     ).toEqual([]);
   });
 
+  it('what chasquimq/v5 brings is told only where the plain classes are used', () => {
+    const five = {
+      path: 'mail.ts',
+      text: "import { Queue } from 'chasquimq/v5';\nexport const mail = new Queue('mail');\n",
+    };
+    const user = {
+      path: 'user.ts',
+      text: "import { mail } from './mail.js';\nmail.client;\nawait mail.getJobCounts('paused');",
+    };
+    const gone = { path: 'gone.ts', text: "import { Scripts } from 'chasquimq/v5';" };
+    const plain = { path: 'plain.ts', text: "import { Queue } from 'chasquimq';" };
+    const idioms = (...files: { path: string; text: string }[]) =>
+      examine(codeBaseOf(files))
+        .findings.filter(({ kind }) => kind === 'idiom')
+        .flatMap(({ id, places }) => places.map(({ file }) => `${id} ${file}`));
+    expect(idioms(five, user)).toEqual([]);
+    expect(idioms(five, user, plain)).toEqual(['v5-client user.ts', 'v5-paused-state user.ts']);
+    expect(idioms(five, gone)).toEqual(['v5-inner-exports gone.ts']);
+  });
+
   it('a file without queues is left alone, whatever it calls', () => {
     expect(findings('cache.getRepeatableJobs(); job.discard();')).toEqual([]);
   });
@@ -236,17 +266,28 @@ describe('doctor, reading code', () => {
     const patterns = differences.filter(({ detect = [] }) => detect.length > 0);
     for (const { id, detect = [] } of patterns) {
       for (const pattern of detect) {
+        const to = 'option' in pattern && pattern.to ? `thing.${pattern.to}('a', ` : "new Worker('a', f, ";
         const line =
           'call' in pattern
             ? `thing.${pattern.call}(1);`
             : 'event' in pattern
               ? `worker.on('${pattern.event}', f);`
-              : `new Worker('a', f, { connection: { ${pattern.option}: 1 }, ${pattern.option}: 1 });`;
+              : `${to}{ connection: { ${pattern.option}: 1 }, ${pattern.option}: 1 });`;
         const ids = findings(`import 'bullmq';\n${line}`).map((finding) => finding.id);
         expect(ids, line).toContain(id);
       }
     }
     expect(findings("import 'bullmq';").filter(({ kind }) => kind === 'difference')).toEqual([]);
+  });
+
+  it('knows whose argument an option is in, however deep', () => {
+    const text =
+      'q.upsertJobScheduler("a", { every: 1 }, { opts: { parent: p, list: [{ deep: 1 }] } }); const a = { parent: 1 };';
+    const options = usesOf(text).filter(({ kind }) => kind === 'option');
+    expect(options.map(({ name, to }) => [name, to])).toEqual([
+      ...['every', 'opts', 'parent', 'list', 'deep'].map((name) => [name, 'upsertJobScheduler']),
+      ['parent', ''],
+    ]);
   });
 
   it('knows the names that BullMQ exports and this package does not', () => {

@@ -55,6 +55,27 @@ describe('failed', () => {
     expect(stdout.split('\n')[1]).toMatch(/^4 +report +\d+m?s +1 +out of \\u001b\[31mpaper\\n$/);
   });
 
+  it('looks for a text in each job once, however many there are, and however many failed at a time', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(
+      async () => {
+        throw new Error('on purpose');
+      },
+      { concurrency: 200 },
+    );
+    const log = new EventLog(worker, ['failed']);
+    await queue.addBulk(
+      Array.from({ length: 1_700 }, (_, i) => ({ name: 'many', data: { part: i % 2 ? 'odd' : 'even' } })),
+    );
+    await log.get('failed', 1_700, 30_000);
+    await worker.close();
+    const odd = await found(queue, '--text', 'odd', '--limit', '5000');
+    expect([odd.length, new Set(odd).size]).toEqual([850, 850]);
+    expect((await cli(['failed', queue.name, 'count', '--text', 'EVEN'])).stdout).toBe('850\n');
+    const removed = await cli(['failed', queue.name, 'remove', '--text', 'odd', '--yes', '--json']);
+    expect(JSON.parse(removed.stdout)).toMatchObject({ matched: 850, done: 850, skipped: 0 });
+  });
+
   it('shows jobs with data, options, stack traces and logs', async () => {
     const queue = await queueOfFailures();
     const { code, stdout } = await cli(['failed', queue.name, 'show', '2', '--json']);

@@ -44,12 +44,31 @@ export async function find(queue: Queue, wanted: Wanted, limit: number): Promise
   if (wanted.ids.length > 0) return byId(queue, wanted.ids.slice(0, limit));
   if (wanted.text === undefined) return queue.getFailedJobs({ ...wanted.filter, limit });
   const found: Job[] = [];
-  for (let start = 0; found.length < limit; start += PAGE) {
-    const page = await queue.getFailedJobs({ ...wanted.filter, start, limit: PAGE });
-    found.push(...page.filter((job) => contains(job, wanted.text ?? '')));
-    if (page.length < PAGE) break;
+  for await (const job of everyJob(queue, wanted.filter)) {
+    if (contains(job, wanted.text)) found.push(job);
+    if (found.length >= limit) break;
   }
-  return found.slice(0, limit);
+  return found;
+}
+
+/**
+ * Each job once, page by page. A page begins at the time at which the one before ended, so that the server need not pass over all that
+ * were read; jobs that ended at that very time come again, and those that fail meanwhile are in front.
+ */
+async function* everyJob(queue: Queue, filter: FailedJobsFilter): AsyncGenerator<Job> {
+  const seen = new Set<string | undefined>();
+  let [at, start] = [filter, 0];
+  for (;;) {
+    const page = await queue.getFailedJobs({ ...at, start, limit: PAGE });
+    const fresh = page.filter(({ id }) => !seen.has(id));
+    for (const { id } of fresh) seen.add(id);
+    yield* fresh;
+    if (page.length < PAGE) return;
+    const age = Date.now() - (page.at(-1)?.finishedOn ?? Infinity);
+    // nothing new, or a clock that is ahead of ours: on by rank
+    if (fresh.length === 0 || !(age > 0)) start += PAGE;
+    else [at, start] = [{ ...filter, olderThan: Math.max(age, filter.olderThan ?? 0) }, 0];
+  }
 }
 
 /** How many there are. */

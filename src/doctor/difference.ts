@@ -28,7 +28,10 @@ export interface Difference {
 export type Detect =
   /** A method that is called: `close` finds `worker.close(` and `await this.queue.close (`. */
   | { readonly call: string }
-  /** An option that is given: `reconnectOnError` finds `{ reconnectOnError: ... }` and `{ reconnectOnError }`. */
-  | { readonly option: string }
+  /**
+   * An option that is given: `reconnectOnError` finds `{ reconnectOnError: ... }` and `{ reconnectOnError }`. With `to` only in what
+   * this method is called with, at any depth.
+   */
+  | { readonly option: string; readonly to?: string }
   /** An event that is listened to: `locksRenewed` finds `.on('locksRenewed'`. */
   | { readonly event: string };

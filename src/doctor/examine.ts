@@ -84,7 +84,9 @@ function asFinding(difference: Difference, files: readonly FileUses[]): Finding[
 function isFound(pattern: Detect, use: Use): boolean {
   // what is no method is imported before it is called
   if ('call' in pattern) return (use.kind === 'call' || use.kind === 'name') && use.name === pattern.call;
-  if ('option' in pattern) return givesOption(use, pattern.option);
+  if ('option' in pattern) {
+    return givesOption(use, pattern.option) && (pattern.to === undefined || pattern.to === use.to);
+  }
   return use.kind === 'event' && use.name === pattern.event;
 }
 

@@ -6,6 +6,9 @@ export interface Place {
   readonly line: number;
 }
 
+const V5 = /^chasquimq\/v5$/;
+const PLAIN = /^(bullmq|chasquimq|@nestjs\/bullmq)$/;
+
 /** Something that somebody who moves should know. Field names are part of doctor's `--json` output. */
 export interface Finding {
   readonly kind: 'difference' | 'option' | 'idiom' | 'export' | 'tool' | 'keys';
@@ -33,7 +36,12 @@ export function placesOf(files: readonly FileUses[], fits: (use: Use, file: File
   });
 }
 
-/** Whether the file has the classes of BullMQ 5 by its import. */
-export function isOfV5({ uses }: FileUses): boolean {
-  return uses.some(({ kind, name }) => kind === 'import' && name === 'chasquimq/v5');
+/**
+ * Files that have the classes of BullMQ 5 by their import. One without an import of its own has them where no file has others.
+ */
+export function filesOfV5(files: readonly FileUses[]): ReadonlySet<FileUses> {
+  const imports = ({ uses }: FileUses, wanted: RegExp): boolean =>
+    uses.some(({ kind, name }) => kind === 'import' && wanted.test(name));
+  const isMixed = files.some((file) => imports(file, PLAIN));
+  return new Set(files.filter((file) => imports(file, V5) || (!isMixed && !imports(file, PLAIN))));
 }

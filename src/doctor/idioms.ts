@@ -1,6 +1,6 @@
 /** What BullMQ 5 had and 6 has not: code that uses it imports `chasquimq/v5`, or does it as 6 does. */
 import type { Impact } from './difference.js';
-import { isOfV5, placesOf, type FileUses, type Finding } from './finding.js';
+import { filesOfV5, placesOf, type FileUses, type Finding } from './finding.js';
 import type { Use } from './uses.js';
 
 interface Idiom {
@@ -9,6 +9,8 @@ interface Idiom {
   /** How BullMQ 6 and the plain import do it. */
   readonly instead: string;
   readonly impact?: Impact;
+  /** `chasquimq/v5` does not bring it either. */
+  readonly isGone?: boolean;
   /** @param holders variables that hold a queue, in any file */
   readonly fits: (use: Use, holders: ReadonlySet<string>) => boolean;
 }
@@ -56,6 +58,13 @@ export const IDIOMS: readonly Idiom[] = [
       ['utc', 'currentDate', 'nthDayOfWeek'].some((name) => given(name, /repeat|upsertJobScheduler/i)(use)),
   },
   {
+    id: 'v5-nth-day-of-week',
+    title: 'the repeat option `nthDayOfWeek`',
+    instead: '# in the pattern.',
+    isGone: true,
+    fits: given('nthDayOfWeek'),
+  },
+  {
     id: 'v5-discard',
     title: '`job.discard()`',
     instead: 'throw new UnrecoverableError(reason).',
@@ -88,36 +97,41 @@ export const IDIOMS: readonly Idiom[] = [
     title: 'the state `paused` in counts and lists',
     instead: 'waiting: jobs of a paused queue wait, and queue.isPaused() tells.',
     impact: 'check',
-    fits: read('paused', /count/i),
+    fits: (use, holders) => (use.kind === 'state' && use.name === 'paused') || read('paused', /count/i)(use, holders),
   },
   {
     id: 'v5-is-in-list',
-    title: '`job.isInList`',
+    title: '`job.isInList`, `job.isInZSet`',
     instead: 'job.getState().',
-    fits: called('isInList'),
+    fits: called('isInList', 'isInZSet'),
   },
   {
     id: 'v5-queue-scheduler',
     title: '`QueueScheduler`',
     instead: 'nothing: workers do what it did.',
+    isGone: true,
     fits: imported('QueueScheduler'),
   },
   {
     id: 'v5-inner-exports',
     title: '`Scripts`, `createScripts`, `JobJsonRaw`, `RedisJobOptions`',
     instead: 'the methods of Queue and Job: what they reached in Redis is not there.',
+    isGone: true,
     fits: imported('Scripts', 'createScripts', 'JobJsonRaw', 'RedisJobOptions'),
   },
 ];
 
-/** Files that import `chasquimq/v5` have what they need. */
+/** Files that import `chasquimq/v5` have what it brings. */
 export function idiomsIn(files: readonly FileUses[]): Finding[] {
   const holders = new Set(
     files.flatMap(({ uses }) => uses.filter(({ kind }) => kind === 'holder').map(({ name }) => name)),
   );
-  return IDIOMS.flatMap(({ id, title, instead, impact = 'breaking', fits }) => {
-    const places = placesOf(files, (use, file) => fits(use, holders) && !isOfV5(file));
-    const text = `BullMQ 6 and chasquimq have no such thing. Import from chasquimq/v5, or use ${instead}`;
+  const ofV5 = filesOfV5(files);
+  return IDIOMS.flatMap(({ id, title, instead, impact = 'breaking', isGone = false, fits }) => {
+    const places = placesOf(files, (use, file) => fits(use, holders) && (isGone || !ofV5.has(file)));
+    const text = isGone
+      ? `Neither chasquimq nor chasquimq/v5 has it. Use ${instead}`
+      : `BullMQ 6 and chasquimq have no such thing. Import from chasquimq/v5, or use ${instead}`;
     return places.length === 0 ? [] : [{ kind: 'idiom' as const, id, impact, title, text, places }];
   });
 }

@@ -2,12 +2,14 @@
 import { tokensOf, type Token } from './tokens.js';
 
 export interface Use {
-  readonly kind: 'import' | 'call' | 'event' | 'option' | 'name' | 'member' | 'key' | 'holder';
-  /** The module, method, event, option, imported name, property, text with a key of Redis, or variable that holds a queue. */
+  readonly kind: 'import' | 'call' | 'event' | 'option' | 'name' | 'member' | 'key' | 'holder' | 'state';
+  /** The module, method, event, option, imported name, property, text with a key of Redis, variable that holds a queue, or state. */
   readonly name: string;
   readonly line: number;
   /** Of an option: what the object is given to: `new Worker`, `add`, or the key or variable that holds it. Of a call: what it is called on. */
   readonly of: string;
+  /** Of an option the method or constructor whose argument it is in, at any depth. */
+  readonly to?: string;
 }
 
 /** Whether a module is BullMQ, or ours. */
@@ -20,6 +22,9 @@ const LISTENERS = new Set(['on', 'once', 'addListener', 'prependListener', 'off'
 
 /** Classes whose objects have a connection. */
 const CLASSES = new Set(['Queue', 'Worker', 'FlowProducer', 'QueueEvents']);
+
+/** Methods that are given states of jobs. */
+const TAKE_STATES = new Set(['getJobCounts', 'getJobCountByTypes', 'getJobs', 'getRanges', 'clean']);
 
 /** What the file uses, in its order. */
 export function usesOf(source: string): Use[] {
@@ -114,19 +119,21 @@ function isGenericCall(tokens: readonly Token[], at: number): boolean {
   return false;
 }
 
-/** Keys of objects, with what the object is given to. */
+/** Keys of objects, with what the object is given to; and states of jobs, with the method. */
 function optionsOf(tokens: readonly Token[]): Use[] {
   const uses: Use[] = [];
-  /** What each open parenthesis, bracket and brace is of; undefined: a brace that opens no object. */
-  const open: (string | undefined)[] = [];
+  /** What each open parenthesis, bracket and brace is of, undefined: a brace that opens no object; and whose argument it is in. */
+  const open: { of: string | undefined; to: string }[] = [];
   for (const [i, token] of tokens.entries()) {
-    const inner = open.at(-1);
-    if (is(token, '(')) open.push(calleeOf(tokens, i));
-    else if (is(token, '[')) open.push(is(tokens[i - 1], ':') ? tokens[i - 2]?.text : inner);
-    else if (is(token, '{')) open.push(ownerOf(tokens, i, inner));
+    const { of: inner, to = '' } = open.at(-1) ?? {};
+    if (is(token, '(')) open.push({ of: calleeOf(tokens, i), to: calleeOf(tokens, i) || to });
+    else if (is(token, '[')) open.push({ of: is(tokens[i - 1], ':') ? tokens[i - 2]?.text : inner, to });
+    else if (is(token, '{')) open.push({ of: ownerOf(tokens, i, inner), to });
     else if (is(token, ')') || is(token, ']') || is(token, '}')) open.pop();
     else if (inner !== undefined && isKey(tokens, i)) {
-      uses.push({ kind: 'option', name: token.text, line: token.line, of: inner });
+      uses.push({ kind: 'option', name: token.text, line: token.line, of: inner, to });
+    } else if (token.kind === 'text' && TAKE_STATES.has(inner ?? '')) {
+      uses.push({ kind: 'state', name: token.text, line: token.line, of: inner ?? '' });
     }
   }
   return uses;
