@@ -17,9 +17,12 @@ const LAYERS = [
   ['events', 'sandbox'],
   ['worker'],
   ['doctor'],
+  ['cli'],
 ];
 
 const inside = (folders) => `^src/(${folders.join('|')})/`;
+/** What the command line imports: itself, and of the facade what users import. */
+const USED_BY_CLI = '^src/(cli|doctor)/|^src/index';
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const RULES = [
@@ -28,10 +31,16 @@ const RULES = [
     forbid(
       `${layer.join(' and ')} know nothing above`,
       { path: inside(layer) },
-      { path: '^src/', pathNot: inside(LAYERS.slice(0, i + 1).flat()) },
+      // the command line stands on what users import
+      { path: '^src/', pathNot: layer[0] === 'cli' ? USED_BY_CLI : inside(LAYERS.slice(0, i + 1).flat()) },
     ),
   ),
-  forbid('index.ts is imported by nobody', {}, { path: '^src/index' }),
+  forbid('index.ts is imported by the command line alone', { pathNot: inside(['cli']) }, { path: '^src/index' }),
+  forbid(
+    'what users import knows nothing of the command line',
+    { path: '^src/index' },
+    { path: inside(['doctor', 'cli']), reachable: true },
+  ),
   forbid('types know only types', { path: inside(['types']) }, { dependencyTypesNot: ['type-only'] }),
   forbid(
     'of queue/ the folders beside it know QueueBase alone',
