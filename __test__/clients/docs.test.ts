@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
-import { blocksOf, pages } from '../support/doc-blocks.js';
+import { blocksOf, pages, textOf } from '../support/doc-blocks.js';
 import type { Block } from '../support/doc-blocks.js';
 import { atTestServer, surround } from '../support/doc-surroundings.js';
 import { uses } from '../support/doc-uses.js';
@@ -51,6 +51,8 @@ beforeAll(() => {
     mkdirSync(join(folder, dirname(file)), { recursive: true });
     writeFileSync(join(folder, file), use.isPart ? shown : surround(shown, use));
   }
+  mkdirSync(join(folder, 'prose'));
+  writeFileSync(join(folder, 'prose/members.ts'), namedMembers());
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -88,6 +90,25 @@ it.each(examples.filter(({ use }) => !use.isPart))('$name: it runs', { timeout: 
     );
   }
 });
+
+/** A program that looks at each member that the prose names (`queue.count()`): it compiles when they are there. */
+function namedMembers(): string {
+  const classes: Record<string, string> = { queue: 'Queue', worker: 'Worker', job: 'Job', flows: 'FlowProducer' };
+  const named = pages()
+    // of the calls that BullMQ 6 has dropped
+    .filter((page) => page !== 'docs/v5.md')
+    .flatMap((page) => [
+      ...textOf(page)
+        .replaceAll(/^```[^]*?^```$/gm, '')
+        .matchAll(/`([^`\n]+)`/g),
+    ])
+    .flatMap(([, code = '']) => [
+      ...code.matchAll(/(?<![.\w/])(queue|worker|job|flows)\.(?!m?[jt]s\b|rs\b)([a-z]\w+)/g),
+    ])
+    .map(([, owner = '', member = '']) => `({} as ${classes[owner]}).${member};`);
+  const imports = `import type { ${Object.values(classes).join(', ')} } from 'chasquimq';`;
+  return [imports, ...new Set(named)].join('\n');
+}
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 

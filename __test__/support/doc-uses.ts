@@ -41,8 +41,9 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     {
       with: '// worker.mjs',
       after: `
+        const ended = once(worker, 'completed');
         await new Queue('mail', { connection }).add('welcome', { to: 'ana' });
-        await once(worker, 'completed');`,
+        await ended;`,
       says: ['welcome to ana, try 1', '1 sent'],
     },
     { with: '// add.mjs', endsByItself: true, says: [/^\{$/, ...Array.from({ length: 7 }, () => /\w+/), /^\}$/] },
@@ -65,14 +66,18 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     {
       with: 'backoffStrategy',
       before: "const charge = async () => { throw new Error('busy'); };",
-      after: "await once(worker, 'failed'); console.log(await (await queue.getJob('1'))?.getState());",
+      after: `
+        const state = async () => (await queue.getJob('1'))?.getState();
+        while ((await state()) !== 'delayed');
+        console.log(await state());`,
       says: ['delayed'],
     },
     {
       with: 'UnrecoverableError',
       after: `
+        const ended = once(worker, 'failed');
         const job = await queue.add('charge', {}, { attempts: 3 });
-        await once(worker, 'failed');
+        await ended;
         console.log(await job.getState());`,
       says: ['failed'],
     },
@@ -82,8 +87,9 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     {
       with: 'DelayedError',
       after: `
+        const ended = once(worker, 'completed');
         await queue.add('mail', {});
-        const [job, result] = await once(worker, 'completed');
+        const [job, result] = await ended;
         console.log(job.attemptsStarted, job.attemptsMade, result);`,
       says: ['2 1 done'],
     },
@@ -109,14 +115,14 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     {
       with: 'max: 100,',
       before: 'const send = async (job: Job) => job.name;',
-      after: "await queue.add('news', {}); console.log((await once(worker, 'completed'))[1]);",
+      after: "const ended = once(worker, 'completed'); await queue.add('news', {}); console.log((await ended)[1]);",
       says: ['news'],
     },
     {
       with: 'callApi',
       before:
         'let calls = 0; const callApi = async (_data: unknown) => ({ status: calls++ ? 200 : 429, retryAfterMs: 20 });',
-      after: "await queue.add('news', {}); await once(worker, 'completed'); console.log(calls);",
+      after: "const ended = once(worker, 'completed'); await queue.add('news', {}); await ended; console.log(calls);",
       says: ['2'],
     },
   ],
@@ -148,8 +154,9 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       with: 'WaitingChildrenError',
       after: `
         new Worker('images', async (job) => job.data.file, { connection });
+        const ended = once(worker, 'completed');
         await new Queue('albums', { connection }).add('publish', {});
-        console.log((await once(worker, 'completed'))[1].join());`,
+        console.log((await ended)[1].join());`,
       says: ['c.png'],
     },
   ],
@@ -157,7 +164,10 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     { with: '// processor.mjs', isPart: true },
     {
       with: 'new URL',
-      after: "await queue.add('sum', { numbers: [1, 2] }); console.log((await once(worker, 'completed'))[1]);",
+      after: `
+        const ended = once(worker, 'completed');
+        await queue.add('sum', { numbers: [1, 2] });
+        console.log((await ended)[1]);`,
       says: ['3'],
     },
   ],
@@ -165,7 +175,7 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   'docs/guides/events.md': [
     {
       with: "worker.on('active'",
-      after: "await queue.add('welcome', {}); await once(worker, 'completed');",
+      after: "const ended = once(worker, 'completed'); await queue.add('welcome', {}); await ended;",
       says: ['starts 1', '1 {}'],
     },
     {
