@@ -1,6 +1,6 @@
 // Checks the package as its users get it: the types of tests and sources hold, the built types serve ES modules and
-// CommonJS as TypeScript resolves them (.ci/consumer), also below a tool that was written for BullMQ, and both entry points
-// give the same library.
+// CommonJS as TypeScript resolves them (.ci/consumer), also below a tool that was written for BullMQ, and both entries
+// give the same library to `import` and `require`.
 import { createRequire } from 'node:module';
 import { run, say, Stop } from './step.mjs';
 
@@ -16,17 +16,18 @@ export async function checkPackage() {
     await run(`types of the built package, ${name} (tsc)`, 'tsc', ['-p', '.ci/consumer', ...options]);
   }
   await run('types of the built package below bull-board (tsc)', 'tsc', ['-p', '.ci/consumer/tsconfig.board.json']);
-  await checkEntries();
+  for (const entry of ['chasquimq', 'chasquimq/v5']) await checkEntry(entry);
 }
 
-async function checkEntries() {
-  const { default: whole, ...imported } = await import('chasquimq');
-  const required = createRequire(import.meta.url)('chasquimq');
+async function checkEntry(entry) {
+  const { default: whole, ...imported } = await import(entry);
+  const required = createRequire(import.meta.url)(entry);
   const [names, others] = [imported, required].map((entry) => Object.keys(entry).sort());
   if (names.length === 0 || names.join() !== others.join()) {
-    throw new Stop(`import gives [${names}], require gives [${others}]`);
+    throw new Stop(`import gives [${names}] of ${entry}, require gives [${others}]`);
   }
   const copied = names.filter((name) => imported[name] !== required[name]);
-  if (copied.length > 0 || whole !== required) throw new Stop(`import and require give copies of [${copied}]`);
-  say(`  built package: ${names.length} exports, the same to import and require`);
+  if (copied.length > 0 || whole !== required)
+    throw new Stop(`import and require give copies of [${copied}] of ${entry}`);
+  say(`  built package, ${entry}: ${names.length} exports, the same to import and require`);
 }

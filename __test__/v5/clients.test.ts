@@ -47,6 +47,14 @@ describe.each(libraries)('$name: clients', ({ lib }) => {
     await until('both to end', () => clients.every(({ status }) => status === 'end'));
   });
 
+  idiom('client-disconnects', async () => {
+    for (const owner of [stage.queue(), stage.flowProducer()]) {
+      const client = await owner.client;
+      await owner.disconnect();
+      await until('it to end', () => client.status === 'end');
+    }
+  });
+
   idiom('client-ready', async () => {
     for (const owner of [stage.queue(), stage.worker(null), stage.events(), stage.flowProducer()]) {
       const client = await owner.waitUntilReady();

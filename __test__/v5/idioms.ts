@@ -46,6 +46,11 @@ export const IDIOMS = [
   },
   { id: 'repeat-job-id', code: "add(name, data, { repeat, jobId: 'a' })", does: 'two that differ in `jobId` are two' },
   { id: 'repeat-key', code: "repeat: { every, key: 'mine' }", does: 'the key is that text' },
+  {
+    id: 'repeat-hash',
+    code: "settings: { repeatKeyHashAlgorithm: 'sha256' }",
+    does: 'keys are made by it, and not by md5',
+  },
   { id: 'repeat-limit', code: 'repeat: { every, limit: 2 }', does: 'runs twice' },
   { id: 'repeat-end-date', code: 'repeat: { every, endDate: yesterday }', does: 'rejects' },
   { id: 'repeat-neither', code: 'repeat: {}', does: 'rejects' },
@@ -139,6 +144,7 @@ export const IDIOMS = [
   { id: 'paused-drain', code: 'queue.drain()', does: 'empties the line, paused or not' },
   { id: 'paused-resume', code: 'queue.resume()', does: 'what was `paused` is `waiting`, and runs' },
   // ---- Jobs
+  { id: 'is-in-list', code: "job.isInList('wait'), isInZSet('delayed')", does: 'where the job is kept' },
   { id: 'discard', code: 'job.discard()', does: 'a try that fails then is the last one' },
   { id: 'discard-completed', code: 'job.discard(); return value', does: 'says nothing to a try that succeeds' },
   {
@@ -170,7 +176,8 @@ export const IDIOMS = [
     code: 'new Queue(name, { connection: ioredis })',
     does: '`client` is the same connection, which stays open when the queue closes',
   },
-  { id: 'client-closes', code: 'queue.close()', does: 'closes the client' },
+  { id: 'client-closes', code: 'queue.close(), worker.close()', does: 'closes the client' },
+  { id: 'client-disconnects', code: 'queue.disconnect()', does: 'closes it at once' },
   { id: 'client-ready', code: 'await queue.waitUntilReady()', does: 'gives a client, too' },
   { id: 'redis-version', code: 'queue.redisVersion', does: 'the version of the server, once there is a connection' },
   { id: 'worker-resume', code: 'worker.pause(); worker.resume()', does: 'takes jobs again' },

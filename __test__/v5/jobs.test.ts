@@ -7,6 +7,22 @@ describe.each(libraries)('$name: jobs', ({ name, lib }) => {
   const stage = useStage5(lib);
   const ours = name === 'chasquimq/v5';
 
+  idiom('is-in-list', async () => {
+    interface Places {
+      isInList(list: string): Promise<boolean>;
+      isInZSet(set: string): Promise<boolean>;
+    }
+    const queue = stage.queue();
+    const job = (await queue.add('x', {})) as unknown as Places;
+    const late = (await queue.add('late', {}, { delay: 60_000 })) as unknown as Places;
+    const lists = () => Promise.all(['wait', 'paused', 'active'].map((list) => job.isInList(list)));
+    expect(await lists()).toEqual([true, false, false]);
+    await queue.pause();
+    expect(await lists()).toEqual([false, true, false]);
+    expect([await late.isInZSet('delayed'), await late.isInZSet('failed')]).toEqual([true, false]);
+    expect(await late.isInList('wait')).toBe(false);
+  });
+
   idiom('discard', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {

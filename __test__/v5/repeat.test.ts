@@ -129,6 +129,13 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     expect(await queue.removeRepeatable('any', { every: 1, key: 'mine' })).toBe(true);
   });
 
+  idiom('repeat-hash', async () => {
+    const queue = stage.queue({ settings: { repeatKeyHashAlgorithm: 'sha256' } });
+    const job = await queue.add('tick', {}, { repeat: { every: HOUR } });
+    expect(job.repeatJobKey).toMatch(/^[0-9a-f]{64}$/);
+    expect(await queue.removeRepeatable('tick', { every: HOUR })).toBe(true);
+  });
+
   idiom('repeat-limit', async () => {
     const queue = stage.queue();
     const counts: unknown[] = [];

@@ -71,6 +71,11 @@ export class FlowProducer extends BaseFlowProducer {
     }
     return this.closing;
   }
+
+  override disconnect(): Promise<void> {
+    this.userClient.disconnect();
+    return super.disconnect();
+  }
 }
 
 /** A flow with the options that the engine takes; the object given where they are those that it has. */

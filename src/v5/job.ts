@@ -53,6 +53,23 @@ export class Job<
     return this.discarded === true;
   }
 
+  /**
+   * Whether the job is in a list of the queue: `wait`, `paused` or `active`.
+   * @deprecated Use getState.
+   */
+  async isInList(list: string): Promise<boolean> {
+    const [state, isPaused] = await Promise.all([this.getState(), this.queue.commands.native.isPaused()]);
+    return list === (state === 'waiting' ? (isPaused ? 'paused' : 'wait') : state);
+  }
+
+  /**
+   * Whether the job is in a sorted set of the queue: `completed`, `failed`, `delayed`, `prioritized` or `waiting-children`.
+   * @deprecated Use getState.
+   */
+  async isInZSet(set: string): Promise<boolean> {
+    return set === (await this.getState());
+  }
+
   override changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
     if (!opts.priority) return super.changePriority(opts);
     return super.changePriority({ ...opts, priority: enginePriority(opts.priority) });

@@ -23,4 +23,9 @@ export class QueueEventsProducer extends BaseQueueEventsProducer {
   override close(): Promise<void> {
     return (this.closing ??= Promise.all([this.commands.close(), this.userClient.close()]).then(() => {}));
   }
+
+  override disconnect(): Promise<void> {
+    this.userClient.disconnect();
+    return super.disconnect();
+  }
 }

@@ -92,6 +92,11 @@ export class Queue<
     return this.closing;
   }
 
+  override disconnect(): Promise<void> {
+    this.userClient.disconnect();
+    return super.disconnect();
+  }
+
   // ---- Adding jobs
 
   protected override addJob(

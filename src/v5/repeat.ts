@@ -13,8 +13,8 @@ import type { QueueBase } from '../queue/queue-base.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
 import type { JobsOptions, RepeatOptions, RepeatableJob } from './types.js';
 
-/** What a repetition may have been called in BullMQ 2. */
-type GivenRepeat = RepeatOptions & { cron?: string };
+/** A repetition as programs have it: `cron` is `pattern` in BullMQ 2, the other is an option of its cron parser. */
+type GivenRepeat = RepeatOptions & { cron?: string; nthDayOfWeek?: number };
 
 /**
  * The repeatable jobs of one queue; `Queue` has methods for most of it.
@@ -71,7 +71,8 @@ export class Repeat extends JobScheduler {
     given: GivenRepeat = {},
     jobId: string | undefined,
   ): { repeat: RepeatOptions; key: string } {
-    const { cron, ...repeat } = given;
+    const { cron, nthDayOfWeek, ...repeat } = given;
+    if (nthDayOfWeek) throw new NotSupportedError('the repeat option "nthDayOfWeek": write 1#2 for the second Monday');
     repeat.pattern ??= cron;
     if (repeat.every) repeat.every = Number(repeat.every);
     if (jobId) repeat.jobId = jobId;

@@ -21,6 +21,8 @@ export type JobType = JobState | 'paused' | 'repeat' | 'wait';
 export interface RepeatOptions extends BaseRepeatOptions {
   /** Reads `pattern` in UTC. Means the same as `tz: 'UTC'`. */
   utc?: boolean;
+  /** Has no effect, as in BullMQ 5. */
+  currentDate?: Date | string | number;
 }
 
 /** Options of `queue.add`. */

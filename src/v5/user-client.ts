@@ -86,8 +86,15 @@ export class UserClient {
   /** Waits for the answers to commands under way. */
   async close(): Promise<void> {
     const client = this.made;
-    if (client?.status === 'ready') await client.quit().catch(() => client.disconnect());
-    else client?.disconnect();
+    if (client?.status !== 'ready') return this.disconnect();
+    const ended = new Promise<void>((resolve) => void client.once('end', resolve));
+    await client.quit().catch(() => client.disconnect());
+    await ended;
+  }
+
+  /** Closes at once. */
+  disconnect(): void {
+    this.made?.disconnect();
   }
 }
 
