@@ -111,6 +111,20 @@ export declare class NativeQueue {
   publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
   /** The server's answer to `INFO`. */
   info(): Promise<string>
+  /** Looks at what BullMQ has of this queue. */
+  surveySource(): Promise<NativeSurvey>
+  /** Takes over what BullMQ knows of the queue as a whole. */
+  adoptQueue(gap: number): Promise<NativeAdoptedQueue>
+  /** Moves the next jobs of one of BullMQ's lists or sets. */
+  adoptJobs(place: string, skip: number, sources: Array<string>, tries: boolean, now: number): Promise<NativeMoved>
+  /** Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`. */
+  adoptDedup(cursor: string): Promise<string | null>
+  /** Gives BullMQ the settings of the queue. */
+  returnQueue(): Promise<NativeAdoptedQueue>
+  /** Moves the next jobs of a state to BullMQ. */
+  returnJobs(state: string, skip: number, sources: Array<string>, now: number): Promise<NativeMoved>
+  /** Tells parents that were moved what became of children that were not. */
+  settleAdopted(cursor: string, sources: Array<string>, now: number): Promise<NativeSettled>
   /** Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms. */
   upsertScheduler(upsert: NativeUpsert, now: number): Promise<Array<number>>
   /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing. */
@@ -235,6 +249,16 @@ export interface NativeAddress {
   host: string
   /** Port. */
   port: number
+}
+
+/** What was taken over of a queue as a whole. */
+export interface NativeAdoptedQueue {
+  /** It is the first time. */
+  isFirst: boolean
+  /** New jobs get higher numbers. */
+  lastNumber: number
+  /** Settings and their values in turn. */
+  settings: Array<string>
 }
 
 /** Jobs that became active together. */
@@ -583,6 +607,20 @@ export interface NativeMetrics {
   minutes: number
 }
 
+/** What a step of a move did. */
+export interface NativeMoved {
+  /** Jobs looked at; 0: there are no more. */
+  looked: number
+  /** Of them, those that were moved. */
+  moved: number
+  /** Job schedulers that went with them. */
+  schedulers: number
+  /** Ids of those that stay, each with the reason behind it. */
+  stays: Array<string>
+  /** By how much further the next step has to look to pass over them. */
+  kept: number
+}
+
 /** Jobs that did not complete. */
 export interface NativeOthers {
   /**
@@ -680,6 +718,16 @@ export interface NativeSentinel {
   onlyThese: boolean
 }
 
+/** What became known of the children of parents that were moved. */
+export interface NativeSettled {
+  /** Where to go on; `0`: all were looked at. */
+  cursor: string
+  /** Children that were told of. */
+  told: number
+  /** Children that have not moved, nor ended. */
+  open: number
+}
+
 /** Children of one parent in a frame. */
 export interface NativeSiblings {
   /** What their ids begin with; the number of each follows, in twelve hexadecimal digits. */
@@ -688,6 +736,24 @@ export interface NativeSiblings {
   parentKey: string
   /** Their parent, JSON text. */
   parent: string
+}
+
+/** What BullMQ has of a queue. */
+export interface NativeSurvey {
+  /** There is such a queue. */
+  exists: boolean
+  /** What wrote its settings. */
+  version: string
+  /** BullMQ's lists and sets of jobs. */
+  places: Array<string>
+  /** Jobs in each of them. */
+  counts: Array<number>
+  /** Job schedulers. */
+  schedulers: number
+  /** Parents that were moved, of which children may still be there. */
+  movedParents: number
+  /** Workers take no jobs. */
+  isPaused: boolean
 }
 
 /** TLS, PEM texts. */
