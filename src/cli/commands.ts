@@ -2,16 +2,11 @@ import type { Command } from './command.js';
 import { doctor } from './commands/doctor.js';
 import { failed } from './commands/failed.js';
 import { inspect } from './commands/inspect.js';
+import { migrate } from './commands/migrate.js';
 import { watch } from './commands/watch.js';
 
 /**
  * The commands, in the order of `--help`. None of these files loads the facade before it runs: help and `doctor` do
  * without the addon.
  */
-export const COMMANDS: readonly Command[] = [
-  // one line a command; `migrate` comes first
-  doctor,
-  inspect,
-  watch,
-  failed,
-];
+export const COMMANDS: readonly Command[] = [migrate, doctor, inspect, watch, failed];

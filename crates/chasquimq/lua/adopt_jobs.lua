@@ -24,7 +24,10 @@ return function(keys, args)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
-  Allowed.require_commands(queue, { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'RPUSH', 'RENAME', 'UNLINK', 'LTRIM', 'LREM', 'ZREM', 'SUNIONSTORE' })
+  Allowed.require_commands(queue, { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'RPUSH' })
+  Allowed.require_commands({ base = source }, { 'LTRIM', 'LREM', 'ZREM', 'SREM', 'SADD' })
+  Allowed.require_each({ 'UNLINK', 'DEL' }, source .. 'log')
+  Allowed.require_each({ 'RENAME', 'SUNIONSTORE' }, source .. 'log', base .. 'log')
   Kinds.require_kinds_of_line(queue)
   queue.is_safe = true
 

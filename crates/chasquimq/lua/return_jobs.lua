@@ -33,7 +33,10 @@ return function(keys, args)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
-  Allowed.require_commands(queue, { 'SET', 'XDEL', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'LPOP', 'RENAME', 'UNLINK', 'HDEL', 'ZREM', 'SREM' })
+  Allowed.require_commands(queue, { 'SET', 'XDEL', 'HSET', 'SADD', 'LPOP', 'HDEL', 'ZREM', 'SREM' })
+  Allowed.require_commands({ base = source }, { 'SET', 'HSET', 'ZADD', 'SADD', 'LPUSH' })
+  Allowed.require_each({ 'UNLINK', 'DEL', 'INCR' }, source .. 'log')
+  Allowed.require_each({ 'RENAME' }, base .. 'log', source .. 'log')
   Restore.start(queue, source, sources)
   local restoring = queue.restoring
   local stays, looked, kept = {}, 0, 0

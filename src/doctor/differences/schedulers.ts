@@ -64,6 +64,6 @@ export const schedulers: readonly Difference[] = [
     why: 'No option is accepted and ignored.',
     impact: 'breaking',
     test: '__test__/parity/differences.schedulers.test.ts',
-    detect: [{ call: 'upsertJobScheduler' }],
+    detect: [{ option: 'parent', to: 'upsertJobScheduler' }],
   },
 ];

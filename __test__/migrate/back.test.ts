@@ -1,0 +1,142 @@
+// Everything returns to BullMQ 6: what came from there, and what was added here.
+import { describe, expect, it } from 'vitest';
+import type { Job, Queue } from 'bullmq';
+import * as source from '../../src/index.js';
+import { Returner } from '../../src/migrate/returner.js';
+import type { Library } from '../support/libraries.js';
+import { connection } from '../support/redis.js';
+import { until } from '../support/waiting.js';
+import { jobsOf, MAJORS, useBench } from './bench.js';
+
+const HOUR = 3_600_000;
+
+describe('moving back to BullMQ 6', () => {
+  const bench = useBench(MAJORS[0]);
+
+  async function moveBack(suffixes: readonly string[] = ['']): Promise<Returner> {
+    const returner = new Returner(suffixes.map((suffix) => bench.movable(suffix)));
+    await returner.move();
+    return returner;
+  }
+
+  /** Adds jobs in all ways in which they can wait, and runs some that complete or fail. */
+  async function fill(
+    queue: Queue,
+    worker: (processor: (job: Job) => Promise<unknown>) => { close(): Promise<void> },
+  ): Promise<void> {
+    await queue.addBulk(
+      Array.from({ length: 70 }, (_, i) => ({ name: i % 9 === 0 ? 'fails' : 'completes', data: { i } })),
+    );
+    const running = worker(async (job) => {
+      if (job.name === 'fails') throw new Error('no');
+      if ((job.data as { i: number }).i === 1) await job.log('a row');
+      return (job.data as { i: number }).i === 2 ? 'y'.repeat(10_000) : { of: job.id };
+    });
+    await until('all to end', async () => (await queue.getJobCountByTypes('completed', 'failed')) === 70);
+    await running.close();
+    await queue.addBulk(Array.from({ length: 100 }, (_, i) => ({ name: 'waits', data: { i } })));
+    await queue.add('named', {}, { jobId: 'x', attempts: 4, backoff: { type: 'fixed', delay: 7 } });
+    for (const priority of [3, 1, 3]) await queue.add('ranked', {}, { priority });
+    for (const delay of [2 * HOUR, HOUR]) await queue.add('later', {}, { delay });
+    await queue.add('owner', {}, { delay: HOUR, deduplication: { id: 'd', ttl: HOUR } });
+    await queue.add('large', 'x'.repeat(300_000));
+  }
+
+  it('gives back what came, as it was', async () => {
+    const queue = bench.queue();
+    await fill(queue, (processor) => bench.worker(processor, { name: 'theirs' }));
+    await queue.upsertJobScheduler(
+      'hourly',
+      { pattern: '0 * * * *' },
+      { name: 'tick', data: { a: 1 }, opts: { attempts: 2 } },
+    );
+    const before = await jobsOf(queue);
+    const [scheduler] = await queue.getJobSchedulers();
+    await bench.move();
+    const { accounts } = await moveBack();
+    expect(accounts[0]?.stays).toEqual(new Map());
+    expect(await jobsOf(bench.target())).toEqual({});
+    expect(await jobsOf(queue)).toEqual(before);
+    expect((await queue.getJobSchedulers())[0]).toEqual(scheduler);
+    expect(await queue.getDeduplicationJobId('d')).toBe(before.delayed?.find(({ name }) => name === 'owner')?.id);
+  });
+
+  it('gives what was added and run here', async () => {
+    const target = bench.target();
+    await fill(target, (processor) => bench.ownWorker(processor, { name: 'ours' }));
+    await target.upsertJobScheduler('hourly', { every: HOUR, offset: 60_000 }, { name: 'tick', data: { a: 1 } });
+    const before = await jobsOf(target);
+    const { accounts } = await moveBack();
+    expect(accounts[0]?.total).toBe(Object.values(before).flat().length);
+    expect(await jobsOf(target)).toEqual({});
+    const queue = bench.queue();
+    expect(await jobsOf(queue)).toEqual(before);
+    expect((await queue.getJobSchedulers()).map(({ key, name, every }) => [key, name, Number(every)])).toEqual([
+      ['hourly', 'tick', HOUR],
+    ]);
+
+    const ran: unknown[] = [];
+    bench.worker(async (job) => ran.push(job.id));
+    const expected = [...(before.waiting ?? []), ...(before.prioritized ?? [])].map(({ id }) => id);
+    await until('all to run', () => ran.length === expected.length);
+    expect(ran).toEqual(expected);
+    const last = Math.max(
+      ...Object.values(before)
+        .flat()
+        .map(({ id }) => Number(id) || 0),
+    );
+    expect(Number((await queue.add('next', {})).id)).toBeGreaterThan(last);
+  });
+
+  it('gives flows back, whose jobs then finish there', async () => {
+    const { FlowProducer } = source as unknown as Library;
+    const flows = new FlowProducer({ connection });
+    const child = (name: string, suffix = ''): object => ({
+      name,
+      queueName: bench.name + suffix,
+      opts: { jobId: name },
+    });
+    await flows.add({
+      ...child('root'),
+      children: [child('done'), { ...child('middle', '-b'), children: [child('leaf-1'), child('leaf-2', '-b')] }],
+    } as Parameters<typeof flows.add>[0]);
+    await flows.add({
+      name: 'framed',
+      queueName: bench.name,
+      opts: { jobId: 'framed' },
+      children: Array.from({ length: 20 }, (_, i) => ({ name: 'in-frame', queueName: `${bench.name}-b`, data: { i } })),
+    });
+    await flows.close();
+    const target = bench.target();
+    const worker = bench.ownWorker(async (job) => job.name);
+    await until('those of one queue to complete', async () => (await target.getCompletedCount()) === 2);
+    await worker.close();
+    const { accounts } = await moveBack(['', '-b']);
+    expect(accounts.map(({ stays }) => [...stays])).toEqual([[], []]);
+    expect([await jobsOf(target), await jobsOf(bench.target('-b'))]).toEqual([{}, {}]);
+    const processor = async (job: Job): Promise<unknown> => Object.keys(await job.getChildrenValues()).length;
+    bench.worker(processor);
+    bench.worker(processor, {}, '-b');
+    const queue = bench.queue();
+    await until('the roots to complete', async () => (await queue.getCompletedCount()) === 4);
+    expect((await queue.getJob('root'))?.returnvalue).toBe(2);
+    expect((await queue.getJob('framed'))?.returnvalue).toBe(20);
+  });
+
+  it('gives the pause and the limits, as they are by then', async () => {
+    const queue = bench.queue();
+    await queue.pause();
+    await queue.setGlobalConcurrency(3);
+    await queue.add('a', {});
+    await bench.move();
+    const target = bench.target();
+    await target.resume();
+    await target.setGlobalConcurrency(4);
+    await moveBack();
+    expect(await queue.isPaused()).toBe(false);
+    expect(await queue.getGlobalConcurrency()).toBe(4);
+    let ran = false;
+    bench.worker(async () => (ran = true));
+    await until('it to run', () => ran);
+  });
+});

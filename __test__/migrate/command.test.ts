@@ -1,0 +1,124 @@
+// `npx chasquimq migrate`, as it was built.
+import { describe, expect, it } from 'vitest';
+import { cli, ended, startCli } from '../support/cli.js';
+import { closedPort } from '../support/redis.js';
+import { until } from '../support/waiting.js';
+import { jobsOf, MAJORS, useBench } from './bench.js';
+
+interface Told {
+  mode: string;
+  done: boolean;
+  queues: {
+    queue: string;
+    moved: Record<string, number>;
+    stays: Record<string, string[]>;
+    left: Record<string, number>;
+    here: Record<string, number>;
+  }[];
+}
+
+describe('chasquimq migrate', () => {
+  const bench = useBench(MAJORS[0]);
+
+  async function fill(): Promise<void> {
+    const queue = bench.queue();
+    await queue.addBulk(Array.from({ length: 600 }, (_, i) => ({ name: 'waits', data: { i } })));
+    await queue.add('later', {}, { delay: 3_600_000 });
+  }
+
+  it('moves a queue, and tells what it moved', async () => {
+    await fill();
+    const { code, stdout, stderr } = await cli(['migrate', bench.name, '--yes']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(new RegExp(`^${bench.name}: 601 jobs moved in [\\d.]+ s\n  600 wait, 1 delayed\n$`));
+    expect(await bench.target().getJobCountByTypes('waiting', 'delayed')).toBe(601);
+  });
+
+  it('counts for --dry-run, and moves nothing', async () => {
+    await fill();
+    const before = await jobsOf(bench.queue());
+    const { code, stdout } = await cli(['migrate', bench.name, '--dry-run', '--json']);
+    expect(code).toBe(0);
+    const told = JSON.parse(stdout) as Told;
+    expect(told.queues).toMatchObject([
+      { queue: bench.name, moved: { wait: 600, delayed: 1 }, left: { wait: 600, delayed: 1 } },
+    ]);
+    expect(await jobsOf(bench.queue())).toEqual(before);
+  });
+
+  it('moves everything back, and compares', async () => {
+    await fill();
+    const before = await jobsOf(bench.queue());
+    await cli(['migrate', bench.name, '--yes']);
+    const moved = await cli(['migrate', bench.name, '--verify']);
+    expect(moved).toMatchObject({ code: 0, stderr: '' });
+    expect(moved.stdout).toContain('no id is on both sides');
+    expect(moved.stdout).toMatch(/waiting +0 +600\n/);
+    const back = await cli(['migrate', bench.name, '--back', '--yes']);
+    expect([back.code, back.stderr]).toEqual([0, '']);
+    expect(back.stdout).toContain('601 jobs moved back to BullMQ');
+    expect(await jobsOf(bench.queue())).toEqual(before);
+    expect((await cli(['migrate', bench.name, '--verify'])).code).toBe(1);
+  });
+
+  it('follows producers of BullMQ until it is told to stop', async () => {
+    await fill();
+    const running = startCli(['migrate', bench.name, '--follow', '--yes', '--json']);
+    const end = ended(running);
+    const target = bench.target();
+    await until('what is there to move', async () => (await target.getWaitingCount()) === 600, 15_000);
+    const id = (await bench.queue().add('more', {})).id as string;
+    await until('what came since to move', async () => (await target.getJobState(id)) === 'waiting', 15_000);
+    // its number lies far above those that BullMQ gives meanwhile
+    expect(Number((await target.add('ours', {})).id)).toBeGreaterThan(1_000_000);
+    running.kill('SIGINT');
+    const { code, stdout, stderr } = await end;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(JSON.parse(stdout)).toMatchObject({ mode: 'follow', queues: [{ moved: { wait: 601, delayed: 1 } }] });
+  });
+
+  it('says what stays, and ends with 1', async () => {
+    const queue = bench.queue();
+    await bench.target().add('ours', {}, { jobId: 'same' });
+    await queue.add('theirs', {}, { jobId: 'same' });
+    const { code, stdout } = await cli(['migrate', bench.name, '--yes']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('1 jobs stay: they have ids that jobs here have already (same)');
+  });
+
+  it('refuses what it does not understand with 2', async () => {
+    for (const [args, says] of [
+      [[], 'Name a queue'],
+      [['a', '--dry-run', '--back'], '--dry-run and --back exclude each other'],
+      [['a'], 'say --yes'],
+      [['a', '--gap', 'x', '--yes'], '--gap must be a whole number'],
+      [['a', '--nothing'], 'There is no option --nothing'],
+      [['a:b', '--yes'], 'no name of a queue'],
+    ] as const) {
+      const { code, stderr, stdout } = await cli(['migrate', ...args]);
+      expect([code, stdout], stderr).toEqual([2, '']);
+      expect(stderr).toContain(says);
+    }
+  });
+
+  it('says why it cannot, and ends with 1', async () => {
+    const queue = bench.queue();
+    await queue.waitUntilReady();
+    await until('it to say its version', () => bench.redis.hexists(`bull:${bench.name}:meta`, 'version'));
+    await bench.redis.hset(`bull:${bench.name}:meta`, 'version', 'bullmq-pro:7.1.0');
+    const port = await closedPort();
+    for (const [args, env, says] of [
+      [[`${bench.name}-none`], {}, `BullMQ has no queue ${bench.name}-none`],
+      [[bench.name], {}, 'was written by bullmq-pro:7.1.0'],
+      [[bench.name], { REDIS_URL: `redis://127.0.0.1:${port}` }, 'ECONNREFUSED'],
+    ] as const) {
+      const { code, stderr, stdout } = await cli(['migrate', ...args, '--yes'], { env });
+      expect([code, stdout], stderr).toEqual([1, '']);
+      expect(stderr).toContain(says);
+    }
+    await bench.redis.set(`bull:${bench.name}:wait`, 'not a list');
+    expect((await cli(['migrate', bench.name, '--yes', '--any-version'])).stderr).toContain(
+      'holds what BullMQ does not write there',
+    );
+  });
+});

@@ -1,0 +1,76 @@
+/** Moves queues back to BullMQ: what `Mover` does, the other way round. Children go before their parents. */
+import { QueueAccount } from './account.js';
+import type { MoveOptions, TargetQueue } from './mover.js';
+
+const STATES = ['waiting', 'prioritized', 'delayed', 'failed', 'completed', 'waiting-children'] as const;
+
+/** Rounds in which parents of parents follow their children; each moves one generation at least. */
+const MOST_ROUNDS = 100;
+
+export class Returner {
+  readonly accounts: readonly QueueAccount[];
+  private readonly sources: string[];
+
+  constructor(
+    private readonly queues: readonly TargetQueue[],
+    private readonly options: Omit<MoveOptions, 'tries' | 'gap'> = {},
+  ) {
+    this.accounts = queues.map(({ name }) => new QueueAccount(name));
+    this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
+  }
+
+  get moved(): number {
+    return this.accounts.reduce((sum, { total }) => sum + total, 0);
+  }
+
+  private get isStopped(): boolean {
+    return this.options.signal?.aborted === true;
+  }
+
+  /** Moves what there is, until a look at all of it moves no more. */
+  async move(): Promise<void> {
+    for (const [i, { commands }] of this.queues.entries()) {
+      const { settings } = await commands.native.returnQueue();
+      const taken = this.account(i);
+      for (let at = 0; at < settings.length; at += 2) taken.settings[settings[at]] = settings[at + 1];
+    }
+    for (let round = 0; round < MOST_ROUNDS && !this.isStopped; round++) {
+      const before = this.moved;
+      await this.moveOnce();
+      if (this.moved === before) return;
+    }
+  }
+
+  private async moveOnce(): Promise<void> {
+    for (const account of this.accounts) account.stays.clear();
+    for (const { commands } of this.queues) await this.settle(commands.native);
+    for (const state of STATES) {
+      for (const i of this.queues.keys()) await this.moveState(i, state);
+    }
+  }
+
+  /** Parents hear of children of theirs that BullMQ's workers ended, before they go where those are. */
+  private async settle(native: TargetQueue['commands']['native']): Promise<void> {
+    let cursor = '0';
+    do {
+      ({ cursor } = await native.settleAdopted(cursor, this.sources, Date.now()));
+    } while (cursor !== '0' && !this.isStopped);
+  }
+
+  private async moveState(i: number, state: string): Promise<void> {
+    const account = this.account(i);
+    for (let skip = 0; !this.isStopped;) {
+      const { native } = this.queues[i].commands;
+      const step = await native.returnJobs(state, skip, this.sources, Date.now());
+      if (step.looked === 0) return;
+      account.note(state, step.moved, step.schedulers);
+      account.noteStays(step.stays);
+      skip += step.kept;
+      this.options.onStep?.();
+    }
+  }
+
+  private account(i: number): QueueAccount {
+    return this.accounts[i];
+  }
+}
