@@ -11,7 +11,7 @@ local State = require('state')
 
 -- Each taking of jobs, by one step of one worker, is a claim: a number that the worker never gives twice. What ends or moves a job names
 -- the claim under which it was run, so that it does nothing to a job that has left since, and was taken again or replaced by another
--- of its id. A job that was taken by hand has an owner of its own instead (lib/lock); ANY_CLAIM is for what has checked that.
+-- of its id. A job that was taken manually has an owner of its own instead (lib/lock); ANY_CLAIM is for what has checked that.
 local ANY_CLAIM = 0
 
 local function is_claim(held, claim)
