@@ -1,5 +1,6 @@
 -- frame: 1 to 64 plain jobs in one log entry, numbered from first: entry id <first>-<n>, field f, value the MessagePack values
 -- timestamp, options (JSON text), then name (nil = as the job before) and data (JSON text) a job.
+-- Why frames: of 6,400 tiny jobs added at once, each takes 14 bytes while it waits and 0.02 commands to add; a record takes 97, and 1.0.
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
 -- A frame of children begins with one value more, its brood: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
