@@ -95,8 +95,8 @@ export declare class NativeQueue {
   getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
   /** Deletes a job's log, or all but its newest rows. */
   clearLogs(id: string, keepLogs: number): Promise<void>
-  /** Ends a job by hand, or takes one, or both. */
-  stepByHand(step: NativeHandStep): Promise<NativeHandStepped>
+  /** Ends a job, or takes one manually, or both. */
+  stepManually(step: NativeManualStep): Promise<NativeManualStepped>
   /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
   extendLocks(locks: Array<NativeLock>, duration: number): Promise<Array<string>>
   /** Finished jobs a minute. */
@@ -198,6 +198,9 @@ export declare class NativeWorker {
   /** Stops; with `force` at once. */
   close(force: boolean): Promise<void>
 }
+
+/** So many outcomes share a round trip well: the engine waits for no more of them. */
+export declare const ENDS_A_STEP: number
 
 /** What a reader tells. */
 export interface EventsMessage {
@@ -437,60 +440,6 @@ export interface NativeFollowing {
   opts: string
 }
 
-/** How a job ended. */
-export interface NativeHandEnd {
-  /** The job. */
-  id: string
-  /** Its options, JSON text. */
-  opts: string
-  /** Tries that ended before. */
-  attemptsMade: number
-  /** Times it became active. */
-  attemptsStarted: number
-  /** Starts a job may have. */
-  maxStartedAttempts?: number
-  /** Minutes for which its end is counted. */
-  metricsMinutes?: number
-  /** JSON of the worker's retention. */
-  keep?: string
-  /** Its result, JSON text, if it completed with one. */
-  result?: string
-  /** How it failed, if it did not complete. */
-  failed?: NativeFailedTry
-}
-
-/** A step by hand. */
-export interface NativeHandStep {
-  /** The caller's clock. */
-  now: number
-  /** Holds the jobs. */
-  token: string
-  /** Take the next job. */
-  fetch: boolean
-  /** Shown as `processedBy`. */
-  workerName?: string
-  /** Lease of the job taken, ms. */
-  lockDuration: number
-  /** The worker's limiter. */
-  limiter?: NativeRateLimit
-  /** The job that ends. */
-  ended?: NativeHandEnd
-}
-
-/** What a step by hand did. */
-export interface NativeHandStepped {
-  /** The job taken. */
-  job?: NativeJob
-  /** Jobs may wait, and must not start now. */
-  gated: boolean
-  /** No job may start for so long, ms. */
-  limited: number
-  /** When the next job is due. */
-  nextDue?: number
-  /** What became of a failed try. */
-  failure?: NativeFailure
-}
-
 /** Everything about one job; JSON texts where BullMQ has values. */
 export interface NativeJob {
   /** Id. */
@@ -591,6 +540,60 @@ export interface NativeLogs {
   logs: Array<string>
   /** Rows there are. */
   count: number
+}
+
+/** How a job ended. */
+export interface NativeManualEnd {
+  /** The job. */
+  id: string
+  /** Its options, JSON text. */
+  opts: string
+  /** Tries that ended before. */
+  attemptsMade: number
+  /** Times it became active. */
+  attemptsStarted: number
+  /** Starts a job may have. */
+  maxStartedAttempts?: number
+  /** Minutes for which its end is counted. */
+  metricsMinutes?: number
+  /** JSON of the worker's retention. */
+  keep?: string
+  /** Its result, JSON text, if it completed with one. */
+  result?: string
+  /** How it failed, if it did not complete. */
+  failed?: NativeFailedTry
+}
+
+/** A manual step. */
+export interface NativeManualStep {
+  /** The caller's clock. */
+  now: number
+  /** Holds the jobs. */
+  token: string
+  /** Take the next job. */
+  fetch: boolean
+  /** Shown as `processedBy`. */
+  workerName?: string
+  /** Lease of the job taken, ms. */
+  lockDuration: number
+  /** The worker's limiter. */
+  limiter?: NativeRateLimit
+  /** The job that ends. */
+  ended?: NativeManualEnd
+}
+
+/** What a manual step did. */
+export interface NativeManualStepped {
+  /** The job taken. */
+  job?: NativeJob
+  /** Jobs may wait, and must not start now. */
+  gated: boolean
+  /** No job may start for so long, ms. */
+  limited: number
+  /** When the next job is due. */
+  nextDue?: number
+  /** What became of a failed try. */
+  failure?: NativeFailure
 }
 
 /** Finished jobs a minute. */

@@ -10,11 +10,11 @@ type Tuple = [Data | null, string, number, number];
 describe.each(libraries)('$name: job.moveToCompleted', ({ lib }) => {
   const stage = useStage(lib);
 
-  function byHand(opts: Partial<WorkerOptions> = {}): Worker {
+  function manualWorker(opts: Partial<WorkerOptions> = {}): Worker {
     return stage.worker(null, opts);
   }
 
-  async function taken(worker = byHand()): Promise<Job> {
+  async function taken(worker = manualWorker()): Promise<Job> {
     return await worker.getNextJob('t', { block: false });
   }
 
@@ -56,7 +56,7 @@ describe.each(libraries)('$name: job.moveToCompleted', ({ lib }) => {
       { name: 'a', data: {} },
       { name: 'b', data: { x: 1 }, opts: { attempts: 3 } },
     ]);
-    const job = await taken(byHand({ name: 'hand' }));
+    const job = await taken(manualWorker({ name: 'hand' }));
     const [data, id, limit, due] = (await job.moveToCompleted('done', 't')) as Tuple;
     expect([id, limit, due]).toEqual(['2', 0, 0]);
     expect(data).toMatchObject({
@@ -129,7 +129,7 @@ describe.each(libraries)('$name: job.moveToCompleted', ({ lib }) => {
 
   it('emits nothing on the worker', async () => {
     await stage.queue().add('a', {});
-    const worker = byHand();
+    const worker = manualWorker();
     const emitted: string[] = [];
     for (const event of ['completed', 'failed', 'active'] as const) worker.on(event, () => emitted.push(event));
     await (await taken(worker)).moveToCompleted('x', 't');
@@ -144,7 +144,7 @@ describe.each(libraries)('$name: job.moveToCompleted', ({ lib }) => {
       { name: 'c', data: {} },
       { name: 'd', data: {} },
     ]);
-    const worker = byHand({ removeOnComplete: { count: 1 } });
+    const worker = manualWorker({ removeOnComplete: { count: 1 } });
     for (let i = 0; i < 4; i++) await (await taken(worker)).moveToCompleted(i, 't', false);
     expect((await queue.getCompleted()).map(({ name }) => name)).toEqual(['d']);
   });
@@ -171,7 +171,7 @@ describe.each(libraries)('$name: job.moveToCompleted', ({ lib }) => {
   it('works for every job of a bulk, one after the other', async () => {
     const queue = stage.queue();
     await queue.addBulk(Array.from({ length: 100 }, (_, i) => ({ name: 'a', data: i })));
-    const worker = byHand();
+    const worker = manualWorker();
     const inner = worker as unknown as { nextJobFromJobData(data: unknown, id: string, token: string): Promise<Job> };
     let job: Job | undefined = await taken(worker);
     const seen: unknown[] = [];

@@ -10,11 +10,11 @@ type Tuple = [Record<string, unknown> | null, string, number, number];
 describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
   const stage = useStage(lib);
 
-  function byHand(opts: Partial<WorkerOptions> = {}): Worker {
+  function manualWorker(opts: Partial<WorkerOptions> = {}): Worker {
     return stage.worker(null, opts);
   }
 
-  async function taken(worker = byHand()): Promise<Job> {
+  async function taken(worker = manualWorker()): Promise<Job> {
     return await worker.getNextJob('t', { block: false });
   }
 
@@ -120,7 +120,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
   it('asks the strategy of the worker', async () => {
     const queue = stage.queue();
     const asked: unknown[] = [];
-    const worker = byHand({
+    const worker = manualWorker({
       settings: {
         backoffStrategy: (attemptsMade, type, error, job) => {
           asked.push([attemptsMade, type, error?.message, job?.id]);
@@ -145,7 +145,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
   it('fails for good at maxStartedAttempts', async () => {
     const queue = stage.queue();
     await queue.add('a', {}, { attempts: 5 });
-    const worker = byHand({ maxStartedAttempts: 2 });
+    const worker = manualWorker({ maxStartedAttempts: 2 });
     await (await taken(worker)).moveToFailed(new Error('boom'), 't');
     const job = await taken(worker);
     await job.moveToFailed(new Error('boom'), 't');
@@ -177,7 +177,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
       { name: 'b', data: {} },
       { name: 'c', data: {} },
     ]);
-    const worker = byHand({ removeOnFail: { count: 1 } });
+    const worker = manualWorker({ removeOnFail: { count: 1 } });
     for (let i = 0; i < 3; i++) await (await taken(worker)).moveToFailed(new Error('boom'), 't');
     expect((await queue.getFailed()).map(({ name }) => name)).toEqual(['c']);
   });
@@ -186,7 +186,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
     const queue = stage.queue();
     await queue.add('a', {}, { attempts: 3, backoff: { type: 'twice', delay: 0 } });
     const delays = [0, 60_000];
-    const worker = byHand({ settings: { backoffStrategy: () => delays.shift() ?? 0 } });
+    const worker = manualWorker({ settings: { backoffStrategy: () => delays.shift() ?? 0 } });
     const log = stage.globalLog();
     await (await taken(worker)).moveToFailed(new Error('one'), 't');
     const second = await taken(worker);
@@ -204,7 +204,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
 
   it('emits nothing on the worker', async () => {
     await stage.queue().add('a', {});
-    const worker = byHand();
+    const worker = manualWorker();
     const emitted: string[] = [];
     for (const event of ['completed', 'failed', 'active'] as const) worker.on(event, () => emitted.push(event));
     await (await taken(worker)).moveToFailed(new Error('boom'), 't');

@@ -14,7 +14,7 @@ type Inner = { nextJobFromJobData(data?: unknown, id?: string, token?: string): 
 describe.each(libraries)('$name: worker.manual', ({ lib }) => {
   const stage = useStage(lib);
 
-  function byHand(opts: Partial<WorkerOptions> = {}): Worker {
+  function manualWorker(opts: Partial<WorkerOptions> = {}): Worker {
     return stage.worker(null, { drainDelay: 1, ...opts });
   }
 
@@ -32,7 +32,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
 
   describe('getNextJob', () => {
     it('gives undefined when there is none, and tells drained once', async () => {
-      const worker = byHand();
+      const worker = manualWorker();
       const log = new EventLog(worker, EVENTS);
       expect(await worker.getNextJob('t')).toBeUndefined();
       expect(await worker.getNextJob('t', { block: false })).toBeUndefined();
@@ -42,7 +42,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('gives jobs in order, each active and with its token', async () => {
       const queue = stage.queue();
       await queue.addBulk(['a', 'b', 'c'].map((name) => ({ name, data: { of: name } })));
-      const worker = byHand({ name: 'hand' });
+      const worker = manualWorker({ name: 'hand' });
       const log = new EventLog(worker, EVENTS);
       const jobs = [await taken(worker, 'one'), await taken(worker, 'two')];
       expect(jobs.map(({ id, name, data, token }) => [id, name, data as unknown, token])).toEqual([
@@ -64,7 +64,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       const queue = stage.queue();
       const before = Date.now();
       await queue.add('a', {});
-      const job = await taken(byHand({ name: 'hand' }));
+      const job = await taken(manualWorker({ name: 'hand' }));
       expect([job.attemptsStarted, job.attemptsMade, job.processedBy, job.finishedOn]).toEqual([
         1,
         0,
@@ -79,7 +79,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('takes several at a time, each job once', async () => {
       const queue = stage.queue();
       await queue.addBulk(Array.from({ length: 10 }, () => ({ name: 'a', data: {} })));
-      const worker = byHand();
+      const worker = manualWorker();
       const jobs = await Promise.all(Array.from({ length: 12 }, () => worker.getNextJob('t', { block: false })));
       const ids = jobs.flatMap((job) => (job ? [Number(job.id)] : [])).sort((a, b) => a - b);
       expect(ids).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -88,7 +88,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('takes jobs that are due, and no earlier', async () => {
       const queue = stage.queue();
       await queue.add('later', {}, { delay: 60_000 });
-      const worker = byHand();
+      const worker = manualWorker();
       expect(await worker.getNextJob('t', { block: false })).toBeUndefined();
       await queue.add('due', {}, { delay: 1 });
       const due = await until('the due job', () => worker.getNextJob('t', { block: false }));
@@ -97,7 +97,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
 
     it('that waits is woken by a new job', async () => {
       const queue = stage.queue();
-      const worker = byHand({ drainDelay: 30 });
+      const worker = manualWorker({ drainDelay: 30 });
       await worker.getNextJob('t');
       const next = worker.getNextJob('t');
       await queue.add('a', {});
@@ -108,7 +108,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       const queue = stage.queue();
       await queue.pause();
       await queue.add('a', {});
-      const worker = byHand({ drainDelay: 30 });
+      const worker = manualWorker({ drainDelay: 30 });
       expect(await worker.getNextJob('t')).toBeUndefined();
       const next = worker.getNextJob('t');
       await queue.resume();
@@ -116,7 +116,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     });
 
     it('waits no longer than drainDelay', async () => {
-      const worker = byHand({ drainDelay: 0.2 });
+      const worker = manualWorker({ drainDelay: 0.2 });
       await worker.getNextJob('t');
       const start = performance.now();
       expect(await worker.getNextJob('t')).toBeUndefined();
@@ -127,14 +127,14 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       const queue = stage.queue();
       await queue.pause();
       await queue.add('a', {});
-      expect(await byHand().getNextJob('t', { block: false })).toBeUndefined();
+      expect(await manualWorker().getNextJob('t', { block: false })).toBeUndefined();
       expect(await queue.getJobCounts('waiting', 'active')).toEqual({ waiting: 1, active: 0 });
     });
 
     it('gives nothing while the worker is paused, or after it was closed', async () => {
       const queue = stage.queue();
       await queue.add('a', {});
-      const worker = byHand();
+      const worker = manualWorker();
       await worker.pause();
       expect(await worker.getNextJob('t')).toBeUndefined();
       await worker.resume();
@@ -145,7 +145,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
 
     it('rejects without a token', async () => {
       await stage.queue().add('a', {});
-      await expect(byHand().getNextJob(undefined as unknown as string)).rejects.toThrow();
+      await expect(manualWorker().getNextJob(undefined as unknown as string)).rejects.toThrow();
     });
   });
 
@@ -153,7 +153,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('makes a job of what moveToCompleted gave', async () => {
       const queue = stage.queue();
       await queue.addBulk(['a', 'b'].map((name) => ({ name, data: { of: name }, opts: { attempts: 3 } })));
-      const worker = byHand();
+      const worker = manualWorker();
       const log = new EventLog(worker, EVENTS);
       const first = await taken(worker);
       const [data, id] = (await first.moveToCompleted('done', 't')) as [unknown, string];
@@ -173,7 +173,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     });
 
     it('of nothing gives undefined, and tells drained', async () => {
-      const worker = byHand();
+      const worker = manualWorker();
       const log = new EventLog(worker, EVENTS);
       expect(await (worker as unknown as Inner).nextJobFromJobData()).toBeUndefined();
       expect(log.names).toEqual(['drained']);
@@ -313,7 +313,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('brings back jobs whose lock was not extended', async () => {
       const queue = stage.queue();
       await queue.add('a', {});
-      const worker = byHand(QUICK);
+      const worker = manualWorker(QUICK);
       const log = new EventLog(worker, ['stalled']);
       await taken(worker, 'first');
       await worker.startStalledCheckTimer();
@@ -325,7 +325,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     it('leaves those whose lock is extended', async () => {
       const queue = stage.queue();
       await queue.addBulk(['a', 'b'].map((name) => ({ name, data: {} })));
-      const worker = byHand(QUICK);
+      const worker = manualWorker(QUICK);
       const log = new EventLog(worker, ['stalled']);
       const kept = await taken(worker, 'same');
       await taken(worker, 'same');
@@ -339,7 +339,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
 
     it('gives a job that stalled too often with its reason', async () => {
       await stage.queue().add('a', {});
-      const worker = byHand({ ...QUICK, maxStalledCount: 0 });
+      const worker = manualWorker({ ...QUICK, maxStalledCount: 0 });
       const log = new EventLog(worker, ['stalled']);
       await taken(worker);
       await worker.startStalledCheckTimer();

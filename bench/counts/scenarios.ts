@@ -25,11 +25,12 @@ async function times(count: number, body: (i: number) => Promise<unknown>): Prom
   for (let i = 0; i < count; i += 1) await body(i);
 }
 
+/** What `body` does with a queue of its own. */
 function producing(
   name: string,
   about: string,
   jobs: number,
-  add: (queue: Queue) => Promise<unknown>,
+  body: (queue: Queue) => Promise<unknown>,
 ): CountedScenario {
   return {
     name,
@@ -37,29 +38,37 @@ function producing(
     jobs,
     async prepare(ground) {
       const queue = await ground.openQueue();
-      return async () => void (await add(queue));
+      return async () => void (await body(queue));
     },
   };
 }
 
+/** One call after the other, each about one job. */
+function oneByOne(
+  name: string,
+  about: string,
+  jobs: number,
+  call: (queue: Queue, i: number) => Promise<unknown>,
+): CountedScenario {
+  return producing(name, about, jobs, (queue) => times(jobs, (i) => call(queue, i)));
+}
+
 const adds: readonly CountedScenario[] = [
-  producing('add', 'one add after the other', 50, (queue) => times(50, (i) => queue.add('job', tiny(i)))),
-  producing('add-10kb', 'one add of 10 KiB after the other', 20, (queue) =>
-    times(20, () => queue.add('job', { text: TEXT_10_KIB })),
-  ),
+  oneByOne('add', 'one add after the other', 50, (queue, i) => queue.add('job', tiny(i))),
+  oneByOne('add-10kb', 'one add of 10 KiB after the other', 20, (queue) => queue.add('job', { text: TEXT_10_KIB })),
   producing('add-in-flight', '100 adds of one tick', 100, (queue) =>
     Promise.all(Array.from({ length: 100 }, (_, i) => queue.add('job', tiny(i)))),
   ),
   producing('add-bulk-50', 'addBulk of 50, ten times', 500, (queue) => times(10, () => queue.addBulk(bulk(50)))),
   producing('add-bulk-1000', 'addBulk of 1000, twice', 2_000, (queue) => times(2, () => queue.addBulk(bulk(1_000)))),
-  producing('add-delayed', 'one delayed add after the other', 50, (queue) =>
-    times(50, (i) => queue.add('job', tiny(i), { delay: HOUR_MS })),
+  oneByOne('add-delayed', 'one delayed add after the other', 50, (queue, i) =>
+    queue.add('job', tiny(i), { delay: HOUR_MS }),
   ),
-  producing('add-priority', 'one add with a priority after the other', 50, (queue) =>
-    times(50, (i) => queue.add('job', tiny(i), { priority: 1 + (i % 10) })),
+  oneByOne('add-priority', 'one add with a priority after the other', 50, (queue, i) =>
+    queue.add('job', tiny(i), { priority: 1 + (i % 10) }),
   ),
-  producing('schedulers', 'one upsert of a scheduler after the other', 20, (queue) =>
-    times(20, (i) => queue.upsertJobScheduler(`s${i}`, { every: HOUR_MS })),
+  oneByOne('schedulers', 'one upsert of a scheduler after the other', 20, (queue, i) =>
+    queue.upsertJobScheduler(`s${i}`, { every: HOUR_MS }),
   ),
 ];
 
@@ -226,20 +235,16 @@ const reads: CountedScenario = {
   },
 };
 
-const promote: CountedScenario = {
-  name: 'promote',
-  about: 'one delayed job after the other, added, promoted and removed',
-  jobs: 20,
-  async prepare(ground) {
-    const queue = await ground.openQueue();
-    return () =>
-      times(20, async (i) => {
-        const job = await queue.add('job', tiny(i), { delay: HOUR_MS });
-        await job.promote();
-        await job.remove();
-      });
+const promote = oneByOne(
+  'promote',
+  'one delayed job after the other, added, promoted and removed',
+  20,
+  async (queue, i) => {
+    const job = await queue.add('job', tiny(i), { delay: HOUR_MS });
+    await job.promote();
+    await job.remove();
   },
-};
+);
 
 export const countedScenarios: readonly CountedScenario[] = [
   ...adds,

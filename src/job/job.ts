@@ -1,4 +1,4 @@
-/* eslint-disable max-lines -- BullMQ's `Job` is one class of some 80 members, whose docs stand here */
+/* eslint-disable max-lines -- BullMQ's `Job` is one class of some 80 members, whose docs stand here; a base class would be one more constructor a job */
 /**
  * One job: its fields, and the commands that act on it. What needs no instance lies in the files beside it, and in `add/`.
  *

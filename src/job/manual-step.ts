@@ -4,7 +4,7 @@
  */
 import { asUnrecoverable } from '../native/native-error.js';
 import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
-import type { NativeHandEnd, NativeHandStepped, NativeJob } from '../native/types.js';
+import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
 import { normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
 import { readLimiter } from '../options/rate-limiter.js';
@@ -33,12 +33,12 @@ export async function manualStep(
   queue: MinimalQueue,
   token: string,
   fetch: boolean,
-  ended?: NativeHandEnd,
+  ended?: NativeManualEnd,
   now = Date.now(),
-): Promise<NativeHandStepped> {
+): Promise<NativeManualStepped> {
   const { lockDuration = LOCK_DURATION, name, limiter: limiterOption } = optionsOf(queue);
   const limiter = readLimiter(limiterOption);
-  const stepped = queue.commands.native.stepByHand({
+  const stepped = queue.commands.native.stepManually({
     now,
     token: String(token ?? ''),
     fetch: fetch && !queue.closing,
@@ -98,7 +98,7 @@ function recordEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
   recordJob(queue, job, became);
 }
 
-function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeHandEnd {
+function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeManualEnd {
   const { maxStartedAttempts, metrics, [retention]: keep } = optionsOf(queue);
   const metricsMinutes = metricsMinutesOf(metrics);
   return {
@@ -113,7 +113,7 @@ function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete'
 }
 
 /** `[data, id, limit, due]` of the next job; without one `[null, 0, limit, due]`, or `[]` when nothing is to come. */
-function nextTuple({ job, gated, limited, nextDue }: NativeHandStepped): unknown[] {
+function nextTuple({ job, gated, limited, nextDue }: NativeManualStepped): unknown[] {
   if (job) return [jobJsonOf(job), job.id, 0, 0];
   if (gated) return [null, 0, limited, 0];
   return nextDue === undefined ? [] : [null, 0, 0, nextDue];

@@ -10,6 +10,7 @@ export const native = {
   NativeEvents: withOwnCalls(addon.NativeEvents, []),
   NativeQueue: withOwnCalls(addon.NativeQueue, ['add', 'addOne']),
   NativeWorker: withOwnCalls(addon.NativeWorker, ['finish', 'tick']),
+  ENDS_A_STEP: addon.ENDS_A_STEP,
 };
 
 function load(): typeof Native {

@@ -1,4 +1,3 @@
-/* eslint-disable max-lines -- BullMQ's `Queue` is one class of some 50 methods, each a few lines below its docs */
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { randomUUID } from 'node:crypto';
 import { rejectWith } from '../errors/reject-with.js';
@@ -6,31 +5,17 @@ import type { Job } from '../job/job.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsOptions } from '../options/job.js';
-import type { ObliterateOpts, QueueOptions } from '../options/queue.js';
+import type { QueueOptions } from '../options/queue.js';
 import type { RepeatOptions } from '../options/repeat.js';
-import {
-  readFilter,
-  readNumber,
-  type FailedJobsFilter,
-  type FailedJobsOptions,
-  type RemoveFailedOptions,
-  type ReplayFailedOptions,
-} from '../options/failed-jobs.js';
-import { QueueGetters } from './queue-getters.js';
-import { checkExpireTime } from '../options/rate-limiter.js';
+import { QueueAdministration } from './queue-administration.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { telemetryOf, traceInternal } from '../telemetry/trace.js';
-import type { JobProgress } from '../types/job-progress.js';
 import type { JobSchedulerJson } from '../types/job-scheduler-json.js';
-import type { FinishedStatus } from '../types/job-state.js';
 import type { QueueListener } from './queue-listener.js';
 import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './type-arguments.js';
 import { SpanKind } from '../types/telemetry.js';
 import { QUEUE_VERSION } from './queue-version.js';
 import { warnOfRepeat } from './warn-of-repeat.js';
-
-/** Jobs a `cleaned` event. */
-const CLEANED_BATCH = 10_000;
 
 /** Cap of the event stream unless `streams.events.maxLen` says otherwise. */
 const MAX_EVENTS = 10_000;
@@ -53,7 +38,7 @@ export class Queue<
   NameType extends string = ExtractNameType<DataTypeOrJob, DefaultNameType>,
   B = Backend,
   ConnectionOptionsType = ConnectionOptions,
-> extends QueueGetters<JobBase<DataTypeOrJob, ResultType, NameType>, B, ConnectionOptionsType> {
+> extends QueueAdministration<JobBase<DataTypeOrJob, ResultType, NameType>, B, ConnectionOptionsType> {
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
   /** Identifies this object. */
@@ -190,341 +175,9 @@ export class Queue<
     });
   }
 
-  // ---- Administration
-
-  /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */
-  async pause(): Promise<void> {
-    return traceInternal(this, 'pause', {}, async () => {
-      await this.commands.native.pause(true);
-      this.emit('paused');
-    });
-  }
-
-  /** Lets workers take jobs again. */
-  async resume(): Promise<void> {
-    return traceInternal(this, 'resume', {}, async () => {
-      await this.commands.native.pause(false);
-      this.emit('resumed');
-    });
-  }
-
-  async isPaused(): Promise<boolean> {
-    return this.commands.native.isPaused();
-  }
-
-  /**
-   * Limits how many jobs may be active at once, over all workers of the queue. Workers that wait for a place look again.
-   * @returns 1 when there was no such limit before, else 0
-   * @throws (rejects) TypeError unless it is a number
-   */
-  async setGlobalConcurrency(concurrency: number): Promise<number> {
-    return this.commands.native.limitConcurrency(numberText('concurrency', concurrency));
-  }
-
-  /** @returns 1 when there was a limit, else 0 */
-  removeGlobalConcurrency(): Promise<number> {
-    return this.commands.native.limitConcurrency();
-  }
-
-  /**
-   * Limits how many jobs may start in a window of time, over all workers of the queue; it begins with the first of them.
-   * Comes before the `max` of a worker's own `limiter`; the `duration` of a worker's own comes before this one.
-   * @param duration of a window, in milliseconds
-   * @returns number of settings that were not there before: 2 or 0
-   * @throws (rejects) TypeError unless both are numbers
-   */
-  async setGlobalRateLimit(max: number, duration: number): Promise<number> {
-    return this.commands.native.limitRate(numberText('max', max), numberText('duration', duration));
-  }
-
-  /** @returns 2 when there was a limit, else 0 */
-  removeGlobalRateLimit(): Promise<number> {
-    return this.commands.native.limitRate();
-  }
-
-  /**
-   * Limits how many jobs may wait in the queue, as `count()` counts them: in line, prioritized, delayed, or for their
-   * children. An add without room for all of its jobs then rejects, with the `code` `ERR_QUEUE_FULL`, and none of them is
-   * added: of one `addBulk` or flow, or of the `add` calls of one tick, which travel together. What is in the queue may
-   * move and run again whatever its length, and job schedulers go on. Not in BullMQ.
-   * @param jobs a whole number of at least 1
-   * @returns 1 when there was no such limit before, else 0
-   * @throws (rejects) RangeError for any other number
-   */
-  async setMaxLength(jobs: number): Promise<number> {
-    if (!(Number.isSafeInteger(jobs) && jobs >= 1)) {
-      throw new RangeError(`The maximum length must be a whole number of at least 1, not ${String(jobs)}`);
-    }
-    return this.commands.native.limitLength(jobs);
-  }
-
-  /** @returns 1 when there was a limit, else 0 */
-  removeMaxLength(): Promise<number> {
-    return this.commands.native.limitLength();
-  }
-
-  /**
-   * Lets no job start for a while, wherever a rate limit holds: in workers with a `limiter`, or in all when there is a
-   * global rate limit. A processor that meets somebody else's limit calls it, then throws `Worker.RateLimitError()`.
-   * @param expireTimeMs milliseconds
-   * @throws (rejects) Error with the server's text unless it is a whole number of at least 1
-   */
-  async rateLimit(expireTimeMs: number): Promise<void> {
-    return traceInternal(this, 'rateLimit', { [TelemetryAttributes.QueueRateLimit]: expireTimeMs }, async () => {
-      await this.commands.native.hold(checkExpireTime(expireTimeMs));
-    });
-  }
-
-  /**
-   * Ends the window of the rate limit that is under way. Workers that sleep because of it look again.
-   * @returns 1 when there was one, else 0
-   */
-  removeRateLimitKey(): Promise<number> {
-    return this.commands.native.hold();
-  }
-
-  /** Whether as many jobs are active as the global concurrency allows. */
-  async isMaxed(): Promise<boolean> {
-    const concurrency = await this.getGlobalConcurrency();
-    return concurrency !== null && (await this.getActiveCount()) >= concurrency;
-  }
-
-  /**
-   * Removes a job, with its children unless told otherwise.
-   * @returns 1, also when there is no such job; 0 when the job or one of its children is held by a worker
-   */
-  async remove(jobId: string, { removeChildren = true }: { removeChildren?: boolean } = {}): Promise<number> {
-    return traceInternal(
-      this,
-      'remove',
-      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: JSON.stringify({ removeChildren }) },
-      async () => {
-        const removed = await this.commands.native.remove(String(jobId), removeChildren);
-        if (removed === 1) this.emit('removed', jobId);
-        return removed;
-      },
-    );
-  }
-
-  /** Stores a job's progress and emits `progress` with its id. */
-  async updateJobProgress(jobId: string, progress: JobProgress): Promise<void> {
-    const text = JSON.stringify(progress);
-    return traceInternal(
-      this,
-      'updateJobProgress',
-      { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: text },
-      async () => {
-        await this.commands.native.updateProgress(String(jobId), text ?? 'null');
-        this.emit('progress', jobId, progress);
-      },
-    );
-  }
-
-  /**
-   * Adds a row to a job's log.
-   * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
-   * @returns the number of rows now kept
-   */
-  addJobLog(jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return this.Job.addJobLog(this, jobId, logRow, keepLogs);
-  }
-
-  /**
-   * Frees a deduplication id, whichever job owns it: the next add of that id is added. What an active owner keeps for
-   * later (`keepLastIfActive`) is still added when it has finished.
-   * @returns 1, or 0 when no job owned it
-   */
-  async removeDeduplicationKey(id: string): Promise<number> {
-    return traceInternal(this, 'removeDeduplicationKey', { [TelemetryAttributes.DeduplicationKey]: id }, async () => {
-      return this.commands.native.removeDeduplicationKey(String(id));
-    });
-  }
-
-  /** @deprecated Use removeDeduplicationKey. */
-  removeDebounceKey(id: string): Promise<number> {
-    return traceInternal(this, 'removeDebounceKey', { [TelemetryAttributes.JobKey]: id }, () =>
-      this.commands.native.removeDeduplicationKey(String(id)),
-    );
-  }
-
-  /**
-   * Pauses the queue and removes everything in it, for good.
-   * @throws (rejects) Error `Cannot obliterate queue with active jobs` unless forced
-   */
-  async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
-    return traceInternal(this, 'obliterate', {}, async () => {
-      await this.pause();
-      await this.commands.native.obliterate(Boolean(force), Number(count));
-    });
-  }
-
-  /** 0: here a job and what says where it is change in one step, so no job is ever orphaned. */
-  removeOrphanedJobs(_count = 1000, _limit = 0): Promise<number> {
-    return Promise.resolve(0);
-  }
-
-  /** 0: the key of older BullMQ versions that this removed never exists here. */
-  removeDeprecatedPriorityKey(): Promise<number> {
-    return Promise.resolve(0);
-  }
-
-  // ---- Many jobs at once
-
-  /**
-   * Removes every job that waits, and those that are delayed if `delayed` is true. Jobs that are active stay, and so do
-   * jobs added while this runs. It works in steps of a few milliseconds: each is atomic, the whole is not.
-   * Cost: a step for 500 jobs, or for 6,400 plain ones.
-   */
-  async drain(delayed = false): Promise<void> {
-    return traceInternal(this, 'drain', { [TelemetryAttributes.QueueDrainDelay]: delayed }, async () => {
-      await this.commands.native.drain(Boolean(delayed), Date.now());
-    });
-  }
-
-  /**
-   * Removes jobs of one state that are older than `grace`: since they ended or started, or else were created. Jobs that a
-   * worker holds stay; parents (`waiting-children`, which BullMQ's types leave out) go without their children. Emits
-   * `cleaned`, here and as a global event, once for 10,000 jobs and at the end.
-   * Cost: a step of a few milliseconds for 500 jobs, or for 6,400 plain ones.
-   * @param grace milliseconds
-   * @param limit looks at so many jobs at most, the oldest first; 0 = no limit
-   * @returns the ids of the removed jobs
-   * @throws (rejects) RangeError for a grace or limit that is no number
-   */
-  async clean(
-    grace: number,
-    limit = 0,
-    type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
-  ): Promise<string[]> {
-    return this.trace(SpanKind.INTERNAL, 'clean', this.name, async (span) => {
-      if (Number.isNaN(Number(grace))) throw new RangeError('grace must be a number of milliseconds');
-      if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
-      if (limit < 0) return [];
-      const now = Date.now();
-      const state = type === 'waiting' ? 'wait' : type;
-      const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
-      const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
-      const ids: string[] = [];
-      for (const batch of cleanedBatches(removed, most)) {
-        // BullMQ reads its list of waiting jobs from the other end
-        if (state === 'wait') batch.reverse();
-        this.emit('cleaned', batch, state);
-        ids.push(...batch);
-      }
-      span?.setAttributes({
-        [TelemetryAttributes.QueueGrace]: grace,
-        [TelemetryAttributes.JobType]: type,
-        [TelemetryAttributes.QueueCleanLimit]: most || Infinity,
-        [TelemetryAttributes.QueueCleanCount]: ids.length,
-      });
-      return ids;
-    });
-  }
-
-  /**
-   * Puts failed (or completed) jobs back in line, those that ended first first. Their counts of tries go on.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @param opts.count jobs a step, 500 at most
-   * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
-   */
-  async retryJobs(opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
-    const { count = 1000, state = 'failed', timestamp = Date.now() } = opts;
-    const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
-    const retry = async (): Promise<void> => {
-      await this.commands.native.retryJobs(state, { before: timestamp }, 0, Number(count), false, Date.now());
-    };
-    return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
-  }
-
-  /**
-   * Makes all delayed jobs wait, those due first first. Jobs with a priority wait without it.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @param opts.count jobs a step, 500 at most
-   */
-  async promoteJobs(opts: { count?: number } = {}): Promise<void> {
-    const { count = 500 } = opts;
-    return traceInternal(
-      this,
-      'promoteJobs',
-      { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) },
-      async () => {
-        await this.commands.native.promoteJobs(Number(count), Date.now());
-      },
-    );
-  }
-
-  /**
-   * Removes the oldest events until about `maxLength` are left: events that were written together stay together.
-   * Cost: reads the event log, a hundred entries at a time.
-   * @returns the number of events removed
-   * @throws (rejects) RangeError unless `maxLength` is a number of 0 or more
-   */
-  async trimEvents(maxLength: number): Promise<number> {
-    return traceInternal(this, 'trimEvents', { [TelemetryAttributes.QueueEventMaxLength]: maxLength }, async () => {
-      if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
-      return this.commands.native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
-    });
-  }
-
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   override close(): Promise<void> {
     return (this.closing ??= traceInternal(this, 'close', {}, () => this.commands.close()));
-  }
-
-  // ---- Failed jobs: an extension
-
-  /**
-   * Failed jobs that the filter names, the latest first. An extension.
-   * Cost: a step of a few milliseconds for 500 failed jobs that are looked at; the filter is applied by the server.
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
-   */
-  async getFailedJobs(opts: FailedJobsOptions = {}): Promise<Job<DataType, ResultType, NameType>[]> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['start', 'limit'], now);
-    const [start, limit] = [readNumber('start', opts.start ?? 0), readNumber('limit', opts.limit ?? 100)];
-    const found = await this.commands.native.findFailed(pick, start, limit, now);
-    return found.map((job) => this.Job.fromNative<DataType, ResultType, NameType>(this, job));
-  }
-
-  /**
-   * Number of failed jobs that the filter names. An extension; costs as {@link getFailedJobs} of all of them.
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
-   */
-  async countFailedJobs(filter: FailedJobsFilter = {}): Promise<number> {
-    const now = Date.now();
-    return this.commands.native.countFailed(readFilter(filter, [], now), now);
-  }
-
-  /**
-   * Puts failed jobs that the filter names back in line, those that failed first first. An extension; a job that fails
-   * again meanwhile stays failed.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @returns the number of jobs
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
-   */
-  async replayFailed(opts: ReplayFailedOptions = {}): Promise<number> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['limit', 'resetAttempts'], now);
-    const limit = readNumber('limit', opts.limit ?? Infinity);
-    if (limit === 0) return 0;
-    return this.commands.native.retryJobs('failed', pick, limit, 1000, Boolean(opts.resetAttempts), now);
-  }
-
-  /**
-   * Removes failed jobs that the filter names, those that failed first first. An extension; emits `cleaned` as
-   * {@link clean} does.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @returns their ids
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
-   */
-  async removeFailed(opts: RemoveFailedOptions = {}): Promise<string[]> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['limit'], now);
-    const limit = readNumber('limit', opts.limit ?? Infinity);
-    if (limit === 0) return [];
-    const ids = await this.commands.native.clean('failed', { before: now, ...pick }, limit, now);
-    for (const batch of cleanedBatches(ids, limit)) this.emit('cleaned', batch, 'failed');
-    return ids;
   }
 
   // ---- Events
@@ -626,21 +279,6 @@ export class Queue<
   async removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
     return (await this.scheduling.removeJobScheduler(jobSchedulerId)) === 0;
   }
-}
-
-/** The removed ids as the `cleaned` events tell them: the last event may tell none, unless a limit was reached. */
-function cleanedBatches(ids: string[], limit: number): string[][] {
-  const batches: string[][] = [];
-  for (let from = 0; from < ids.length; from += CLEANED_BATCH) batches.push(ids.slice(from, from + CLEANED_BATCH));
-  const last = batches.at(-1);
-  if (!last || (last.length === CLEANED_BATCH && ids.length !== limit)) batches.push([]);
-  return batches;
-}
-
-/** The text under which a limit is stored. NaN, and what is no number, would be a limit nobody can read. */
-function numberText(name: string, value: number): string {
-  if (Number.isNaN(Number(value ?? NaN))) throw new TypeError(`${name} must be a number, not ${String(value)}`);
-  return String(value);
 }
 
 function isEmpty(options: object): boolean {

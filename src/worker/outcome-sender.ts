@@ -4,6 +4,7 @@
  * for each other, as long as all that are unanswered are few. When their texts have grown
  * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
  */
+import { native } from '../native/addon.js';
 import type { NativeWorker } from '../native/types.js';
 import { Outcomes } from './outcomes.js';
 
@@ -13,8 +14,8 @@ import { Outcomes } from './outcomes.js';
  */
 const EARLY_FLUSH = 128;
 
-/** As many outcomes share a round trip well: the engine waits for no more of them (`worker/pace.rs`). */
-const FEW = 16;
+/** Few outcomes: as many as the engine lets wait for each other. */
+const FEW = native.ENDS_A_STEP;
 
 /** Outcomes that are kept to be used again: those under way, and those that gather. */
 const MOST_SPARES = 3;

@@ -381,7 +381,7 @@ export class Worker<
     );
   }
 
-  // ---- Running jobs by hand
+  // ---- Manual jobs
 
   /**
    * Takes the next job, for `lockDuration`, which nothing renews but `job.extendLock`. End it with `job.moveToCompleted`

@@ -1,9 +1,9 @@
--- step_job: the round trip of somebody who works by hand. Ends one job, or takes the next one, or both, once however often it is sent.
+-- step_job: the round trip of somebody who works manually. Ends one job, or takes the next one, or both, once however often it is sent.
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
---         lease:<owner> memo:<client>:<lane> logged logs:<id> de:<id>; of parents,
+--         lease:<owner> memo:<client>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    now_ms (epoch ms), client, lane, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
+-- ARGV    now_ms (epoch ms), client, slot, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
 --         lib/finish: none, or that of one job, as of a record), keeps (MessagePack, lib/finish),
 --         limiter_max, limiter_ms (as in step), then the result if it is large (lib/finish)
 -- RETURNS {0 | -1 | -2 | -3 | -4 | -6 | -9, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
@@ -21,13 +21,13 @@ local Turn = require('turn')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, client, lane, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
+  local now_ms, client, slot, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
   local worker_name, fetch_next, outcomes, keeps = args[7], args[8], cmsgpack.unpack(args[9]), cmsgpack.unpack(args[10])
   local limiter_max, limiter_ms = tonumber(args[11]), tonumber(args[12])
   local large_results = #args > 12 and { unpack(args, 13) }
-  local take = token .. '#' .. client .. '.' .. lane .. '.' .. number
+  local take = token .. '#' .. client .. '.' .. slot .. '.' .. number
 
-  local queue, known = Memo.open(base, client, lane, number)
+  local queue, known = Memo.open(base, client, slot, number)
 
   local function answer(gated, due, limited_ms, id)
     local reply = { 0, gated, due, limited_ms }
@@ -59,6 +59,6 @@ return function(keys, args)
     id = first == 0 and place[1] or Frame.id_in(type(place) == 'table' and place[2] or nil, first)
     if token ~= '0' then redis.call('SET', base .. 'lease:' .. take, 1, 'PX', lease_ms) end
   end
-  Memo.remember(base, client, lane, number, { gated, due or -1, limited_ms, id })
+  Memo.remember(base, client, slot, number, { gated, due or -1, limited_ms, id })
   return answer(gated, due or -1, limited_ms, id)
 end

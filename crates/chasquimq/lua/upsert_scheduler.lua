@@ -1,7 +1,7 @@
 -- upsert_scheduler: makes a scheduler, or changes it, and makes its next iteration; once however often it is sent.
 -- KEYS    base (also: state meta log front jobs vitals traces active logged takes frames runs holes gone prioritized delayed delays
---         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<lane>)
--- ARGV    now_ms (epoch ms), client, lane, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
+--         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
 --         0 = none; offset_ms -1 = none), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,
 --         priority, lifo 1|0; lib/schedulers)
 -- RETURNS {slot, delay_ms} of the iteration | -10 | -11
@@ -17,11 +17,11 @@ local Schedulers = require('schedulers')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, client, lane, number, id = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local now_ms, client, call_slot, number, id = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
   local schedule, record, job = cmsgpack.unpack(args[6]), cmsgpack.unpack(args[7]), cmsgpack.unpack(args[8])
   local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
 
-  local queue, known = Memo.open(base, client, lane, number)
+  local queue, known = Memo.open(base, client, call_slot, number)
   if known then return known end
 
   local every_ms, next_ms, offset_ms, start_ms = unpack(schedule)
@@ -98,6 +98,6 @@ return function(keys, args)
     id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
   Events.flush_events(queue, now_ms)
   local reply = { slot, math.max(slot - now_ms, 0) }
-  Memo.remember(base, client, lane, number, reply)
+  Memo.remember(base, client, call_slot, number, reply)
   return reply
 end

@@ -45,7 +45,7 @@
 //!   frame, of which the parent is told at once when they end together (`lua/lib/frame`, `lua/lib/spans`).
 //! - **large**: data and results that lie apart from what scripts read (`lua/lib/large.lua`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
-//! - **by hand**: without a worker's loop: one job a call, under a token of the caller's (`worker::hand`).
+//! - **manual**: without a worker's loop: one job a call, under a token of the caller's (`worker::manual`).
 //!
 //! # A job's life (script on each arrow)
 //! ```text

@@ -1,5 +1,5 @@
 //! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. See the engine's
-//! `WaitLane`.
+//! `IdleSocket`.
 
 use std::{
     os::fd::RawFd,
@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use chasquimq::worker::{Batch, BatchJob, Message, WaitLane};
+use chasquimq::worker::{Batch, BatchJob, IdleSocket, Message};
 use napi::{
     bindgen_prelude::{Function, ToNapiValue},
     sys, Env, Result,
@@ -89,9 +89,9 @@ impl JobShortcut for IdleWait {
         self.unread.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn watch(self: Arc<Self>, env: Env, lane: WaitLane) -> bool {
-        let polled = Rc::new(PolledLane {
-            lane,
+    fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool {
+        let polled = Rc::new(PolledSocket {
+            socket,
             wait: Arc::downgrade(&self),
         });
         self.slot
@@ -148,19 +148,19 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
     }
 }
 
-struct PolledLane {
-    lane: WaitLane,
+struct PolledSocket {
+    socket: IdleSocket,
     wait: Weak<IdleWait>,
 }
 
-impl Polled for PolledLane {
+impl Polled for PolledSocket {
     fn fd(&self) -> RawFd {
-        self.lane.fd()
+        self.socket.fd()
     }
 
     fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
         let wait = self.wait.upgrade();
-        let usable = self.lane.ready(|jobs| {
+        let usable = self.socket.ready(|jobs| {
             if let Some(wait) = &wait {
                 wait.run(env, jobs);
             }
@@ -172,8 +172,8 @@ impl Polled for PolledLane {
 }
 
 // nobody reads what comes any more
-impl Drop for PolledLane {
+impl Drop for PolledSocket {
     fn drop(&mut self) {
-        self.lane.close();
+        self.socket.close();
     }
 }

@@ -1,8 +1,8 @@
-//! Jobs taken and ended by hand: one a call. See `src/job/manual-step.ts`.
+//! Manual jobs: one a call. See `src/job/manual-step.ts`.
 
 use chasquimq::{
     millis,
-    worker::{Ending, Failure, FailureState, HandEnd, HandStep, HandStepped},
+    worker::{Ending, Failure, FailureState, ManualEnd, ManualStep, ManualStepped},
     Error, JobOptions, Keep, RateLimit,
 };
 use napi::{bindgen_prelude::Object, Env, Result};
@@ -11,9 +11,9 @@ use napi_derive::napi;
 use super::{job::NativeJob, NativeQueue};
 use crate::worker::options::{to_duration, NativeRateLimit};
 
-/// A step by hand.
+/// A manual step.
 #[napi(object)]
-pub struct NativeHandStep {
+pub struct NativeManualStep {
     /// The caller's clock.
     pub now: f64,
     /// Holds the jobs.
@@ -27,12 +27,12 @@ pub struct NativeHandStep {
     /// The worker's limiter.
     pub limiter: Option<NativeRateLimit>,
     /// The job that ends.
-    pub ended: Option<NativeHandEnd>,
+    pub ended: Option<NativeManualEnd>,
 }
 
 /// How a job ended.
 #[napi(object)]
-pub struct NativeHandEnd {
+pub struct NativeManualEnd {
     /// The job.
     pub id: String,
     /// Its options, JSON text.
@@ -78,9 +78,9 @@ pub struct NativeFailure {
     pub delay: Option<f64>,
 }
 
-/// What a step by hand did.
+/// What a manual step did.
 #[napi(object)]
-pub struct NativeHandStepped {
+pub struct NativeManualStepped {
     /// The job taken.
     pub job: Option<NativeJob>,
     /// Jobs may wait, and must not start now.
@@ -104,11 +104,11 @@ pub struct NativeLock {
 
 #[napi]
 impl NativeQueue {
-    /// Ends a job by hand, or takes one, or both.
-    #[napi(ts_return_type = "Promise<NativeHandStepped>")]
-    pub fn step_by_hand<'env>(&self, env: &'env Env, step: NativeHandStep) -> Result<Object<'env>> {
+    /// Ends a job, or takes one manually, or both.
+    #[napi(ts_return_type = "Promise<NativeManualStepped>")]
+    pub fn step_manually<'env>(&self, env: &'env Env, step: NativeManualStep) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            Ok(to_stepped(queue.step_by_hand(to_step(step)?).await?))
+            Ok(to_stepped(queue.step_manually(to_step(step)?).await?))
         })
     }
 
@@ -122,8 +122,8 @@ impl NativeQueue {
     }
 }
 
-fn to_step(step: NativeHandStep) -> std::result::Result<HandStep, Error> {
-    Ok(HandStep {
+fn to_step(step: NativeManualStep) -> std::result::Result<ManualStep, Error> {
+    Ok(ManualStep {
         now_ms: step.now as u64,
         token: step.token,
         fetch: step.fetch,
@@ -134,9 +134,9 @@ fn to_step(step: NativeHandStep) -> std::result::Result<HandStep, Error> {
     })
 }
 
-fn to_end(ended: NativeHandEnd) -> std::result::Result<HandEnd, Error> {
+fn to_end(ended: NativeManualEnd) -> std::result::Result<ManualEnd, Error> {
     let options = JobOptions::parse(&ended.opts)?;
-    Ok(HandEnd {
+    Ok(ManualEnd {
         id: ended.id,
         options,
         attempts_made: ended.attempts_made,
@@ -148,8 +148,8 @@ fn to_end(ended: NativeHandEnd) -> std::result::Result<HandEnd, Error> {
     })
 }
 
-fn to_stepped(stepped: HandStepped) -> NativeHandStepped {
-    NativeHandStepped {
+fn to_stepped(stepped: ManualStepped) -> NativeManualStepped {
+    NativeManualStepped {
         job: stepped.job.map(|job| NativeJob::from(*job)),
         gated: stepped.gated,
         limited: stepped.limited_ms as f64,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chasquimq::worker::{Message, WaitLane};
+use chasquimq::worker::{IdleSocket, Message};
 use napi::Env;
 
 use super::messages::WorkerMessage;
@@ -16,8 +16,8 @@ pub trait JobShortcut: Send + Sync {
     fn sending(&self);
     /// It is there.
     fn received(&self);
-    /// Watches a lane instead of the one before. False when that cannot be.
-    fn watch(self: Arc<Self>, env: Env, lane: WaitLane) -> bool;
+    /// Watches a socket instead of the one before. False when that cannot be.
+    fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool;
     /// Watches no more, and runs nothing more.
     fn close(&self);
 }

@@ -30,6 +30,11 @@ use crate::{
     sink::Sink,
 };
 
+/// So many outcomes share a round trip well: the engine waits for no more of them.
+#[napi]
+#[cfg_attr(test, expect(dead_code, reason = "only JavaScript reads it"))]
+pub const ENDS_A_STEP: u32 = chasquimq::worker::ENDS_A_STEP as u32;
+
 /// One worker. See `src/worker/worker.ts`.
 #[napi]
 pub struct NativeWorker {
@@ -169,7 +174,7 @@ impl NativeWorker {
     /// Ends every wait for a job.
     #[napi]
     pub fn stop_waiting(&self) {
-        self.worker.stop_waiting_by_hand();
+        self.worker.stop_manual_waits();
     }
 
     /// Tells another worker that a job may have come.
@@ -203,7 +208,7 @@ impl Drop for NativeWorker {
     }
 }
 
-/// Messages become calls of `on_message`; lanes go to the shortcut.
+/// Messages become calls of `on_message`; sockets go to the shortcut.
 fn receive(
     env: Env,
     on_message: &Function<'_, WorkerMessage, ()>,
@@ -213,10 +218,10 @@ fn receive(
     Sink::new(on_message, move |mut message: Message| {
         if let Some(shortcut) = &shortcut {
             shortcut.received();
-            if let Some(lane) = message.lane.take() {
+            if let Some(socket) = message.socket.take() {
                 let worker = worker.get().and_then(Weak::upgrade);
-                if let Some(worker) = worker.filter(|_| shortcut.clone().watch(env, lane.clone())) {
-                    worker.use_lane(lane);
+                if let Some(worker) = worker.filter(|_| shortcut.clone().watch(env, socket.clone())) {
+                    worker.use_socket(socket);
                 }
             }
         }

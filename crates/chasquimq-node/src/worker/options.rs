@@ -79,8 +79,8 @@ pub fn to_duration(ms: f64) -> Duration {
 }
 
 impl NativeWorkerOptions {
-    /// The engine's form. `watches_lanes`: there is a shortcut for jobs.
-    pub fn to_options(&self, watches_lanes: bool) -> WorkerOptions {
+    /// The engine's form. `watches_sockets`: there is a shortcut for jobs.
+    pub fn to_options(&self, watches_sockets: bool) -> WorkerOptions {
         let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
         WorkerOptions {
             id: self.id.clone(),
@@ -94,7 +94,7 @@ impl NativeWorkerOptions {
             drain_delay: to_duration(self.drain_delay * 1000.0),
             remove_on_complete: keep(&self.remove_on_complete),
             remove_on_fail: keep(&self.remove_on_fail),
-            watches_lanes,
+            watches_sockets,
             limiter: self.limiter.map(RateLimit::from),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),

@@ -2,6 +2,7 @@
 --   delays  string of three doubles: seq, floor, latest. Jobs of one call get the order number seq, and those of one due time count up
 --           from it; the next call starts above. Before seq runs out of bits it starts again: then what is due up to floor, the latest due time so
 --           far, may lie beside higher numbers, and a look at the set gives the number instead.
+-- Why delays: a call with a thousand due times reads and writes one text, and does not look at the set a thousand times.
 local Line = require('line')
 local State = require('state')
 

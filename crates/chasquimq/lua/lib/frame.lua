@@ -1,5 +1,6 @@
 -- frame: 1 to 64 plain jobs in one log entry, numbered from first: entry id <first>-<n>, field f, value the MessagePack values
 -- timestamp, options (JSON text), then name (nil = as the job before) and data (JSON text) a job.
+-- Why frames: of 6,400 tiny jobs added at once, each takes 14 bytes while it waits and 0.02 commands to add; a record takes 97, and 1.0.
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
 -- A frame of children begins with one value more, its brood: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
@@ -11,7 +12,7 @@ local State = require('state')
 
 -- Each taking of jobs, by one step of one worker, is a claim: a number that the worker never gives twice. What ends or moves a job names
 -- the claim under which it was run, so that it does nothing to a job that has left since, and was taken again or replaced by another
--- of its id. A job that was taken by hand has an owner of its own instead (lib/lock); ANY_CLAIM is for what has checked that.
+-- of its id. A job that was taken manually has an owner of its own instead (lib/lock); ANY_CLAIM is for what has checked that.
 local ANY_CLAIM = 0
 
 local function is_claim(held, claim)

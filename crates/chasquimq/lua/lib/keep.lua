@@ -1,4 +1,5 @@
 -- keep: finished jobs and how long they stay. Completed jobs of a frame are kept as runs: consecutive jobs that finished together.
+-- Why runs: each of 6,400 tiny jobs that completed and are kept takes 18 bytes; a record takes 276.
 --   completed  sorted set by finishedOn, and parts of a millisecond; member: a record's id, or the number of a run's first job
 --   runs       first number of the run -> {count, frame_first, frame_n, processed_on, worker_name, results, ids}
 --              results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined); ids: what those of children begin with

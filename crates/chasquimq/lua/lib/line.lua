@@ -1,5 +1,6 @@
 -- line: the ways into the waiting line. The line is: the front list, then the log from the cursor on.
 -- A reference entry's id is <last job number>-<2^40 + count>: above every frame of that number, below the next one.
+-- Why references: up to a thousand records that are added together wait in one entry, which costs one command.
 local State = require('state')
 local Strays = require('strays')
 

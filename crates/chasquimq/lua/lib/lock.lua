@@ -1,5 +1,5 @@
 -- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>.<slot> (lib/frame), one lease stands;
--- or, for a job that was taken by hand, <token>#<take>, which has a lease of its own.
+-- or, for a job that was taken manually, <token>#<take>, which has a lease of its own.
 local Frame = require('frame')
 local Locate = require('locate')
 local Stored = require('stored')
@@ -26,7 +26,7 @@ local function check_lock(queue, job, token)
   return -6
 end
 
--- What was taken by hand leaves its holder: nobody needs its lease any more.
+-- What was taken manually leaves its holder: nobody needs its lease any more.
 local function free_lock(queue, owner)
   if owner:find('#', 1, true) then redis.call('DEL', queue.base .. 'lease:' .. owner) end
 end

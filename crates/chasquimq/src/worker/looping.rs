@@ -18,8 +18,8 @@ use super::{
     caller::Caller,
     due::Due,
     flush::Flush,
+    idle_socket::IdleSocket,
     in_flight::InFlight,
-    lane::WaitLane,
     message::{Command, Message, Sink},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
@@ -66,8 +66,8 @@ pub(super) struct Loop {
     servers: u64,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
-    // a lane to use from the next wait on
-    next_lane: Option<WaitLane>,
+    // a socket to use from the next wait on
+    next_socket: Option<IdleSocket>,
     // told when no fetch is under way any more
     pausing: Vec<tokio::sync::oneshot::Sender<()>>,
     closing: Vec<tokio::sync::oneshot::Sender<()>>,
@@ -112,7 +112,7 @@ impl Loop {
             next_scan: None,
             servers: 0,
             room_changed: false,
-            next_lane: None,
+            next_socket: None,
             pausing: Vec::new(),
             closing: Vec::new(),
         }
@@ -259,7 +259,7 @@ impl Loop {
                     ..Flush::default()
                 });
             }
-            Command::Lane(lane) => self.next_lane = Some(lane),
+            Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {
                 if self.options.stalled_interval.is_some() && self.next_scan.is_none() {
                     self.next_scan = Some(Instant::now());

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{
     batch::Batch,
     flush::Flush,
-    lane::WaitLane,
+    idle_socket::IdleSocket,
     options::RateLimit,
     outcomes::{Failure, Rejected},
 };
@@ -36,8 +36,8 @@ pub struct Message {
     pub clock: bool,
     /// The lease could not be renewed in time.
     pub lease_lost: bool,
-    /// A socket to be watched, and then handed to [`super::Worker::use_lane`].
-    pub lane: Option<WaitLane>,
+    /// A socket to be watched, and then handed to [`super::Worker::use_socket`].
+    pub socket: Option<IdleSocket>,
     /// Something failed that is not the connection.
     pub error: Option<Error>,
     /// The connection failed or broke.
@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Limiter(Option<RateLimit>),
     Finish(Flush),
     Tick { now_ms: u64 },
-    Lane(WaitLane),
+    Socket(IdleSocket),
     Scan,
     Close { done: oneshot::Sender<()> },
 }

@@ -3,7 +3,7 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `wait` wakes an idle worker, `lane` lets the event loop that runs the jobs read what the wait brings. `hand`
+//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings. `manual`
 //! is for jobs that no loop runs.
 
 mod asked;
@@ -16,11 +16,11 @@ mod failed;
 mod fetch;
 mod finish;
 mod flush;
-mod hand;
+#[cfg_attr(not(unix), path = "no_idle_socket.rs")]
+mod idle_socket;
 mod in_flight;
-#[cfg_attr(not(unix), path = "no_lane.rs")]
-mod lane;
 mod looping;
+mod manual;
 mod message;
 mod options;
 mod outcomes;
@@ -41,8 +41,8 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use batch::{Batch, BatchJob, Extra, Siblings};
 pub use flush::{Completed, Ending, Flush, Outcome};
-pub use hand::{HandEnd, HandStep, HandStepped};
-pub use lane::WaitLane;
+pub use idle_socket::IdleSocket;
+pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
 pub use message::{Message, Sink};
 pub use options::{RateLimit, WorkerOptions};
@@ -64,8 +64,8 @@ pub struct Worker {
     connection: Connection,
     refused: Arc<AtomicBool>,
     waiting: Connection,
-    lane: Mutex<Option<WaitLane>>,
-    by_hand: hand::HandWaiter,
+    socket: Mutex<Option<IdleSocket>>,
+    manual: manual::ManualWaiter,
 }
 
 impl std::fmt::Debug for Worker {
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.stop_waiting();
-        self.by_hand.close();
+        self.manual.close();
     }
 }
 
@@ -104,7 +104,7 @@ impl Worker {
         };
         let connection = Connection::new(named, listen.clone());
         let waiting = Connection::new(others.clone(), listen.clone());
-        let by_hand = hand::HandWaiter::new(Connection::new(others, listen), connection.clone(), &keys);
+        let manual = manual::ManualWaiter::new(Connection::new(others, listen), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let work = looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received);
@@ -120,8 +120,8 @@ impl Worker {
             connection,
             refused,
             waiting,
-            lane: Mutex::default(),
-            by_hand,
+            socket: Mutex::default(),
+            manual,
         }
     }
 
@@ -177,19 +177,19 @@ impl Worker {
         self.command(Command::Tick { now_ms });
     }
 
-    /// Waits on a lane from now on, when nothing is held.
-    pub fn use_lane(&self, lane: WaitLane) {
-        if let Ok(mut current) = self.lane.lock() {
-            *current = Some(lane.clone());
+    /// Waits on a socket from now on, when nothing is held.
+    pub fn use_socket(&self, socket: IdleSocket) {
+        if let Ok(mut current) = self.socket.lock() {
+            *current = Some(socket.clone());
         }
-        self.command(Command::Lane(lane));
+        self.command(Command::Socket(socket));
     }
 
     fn stop_waiting(&self) {
         self.waiting.close();
-        let lane = self.lane.lock().ok().and_then(|mut lane| lane.take());
-        if let Some(lane) = lane {
-            lane.close();
+        let socket = self.socket.lock().ok().and_then(|mut socket| socket.take());
+        if let Some(socket) = socket {
+            socket.close();
         }
     }
 
@@ -199,25 +199,25 @@ impl Worker {
         self.command(Command::Scan);
     }
 
-    /// Waits until a job may have come, for `time` at most. False when [`Worker::stop_waiting_by_hand`] ended it.
+    /// Waits until a job may have come, for `time` at most. False when [`Worker::stop_manual_waits`] ended it.
     pub async fn wait_for_job(&self, time: Duration) -> bool {
-        self.by_hand.wait(time).await
+        self.manual.wait(time).await
     }
 
     /// For whoever was told to look for a job and does not: somebody else is told.
     pub async fn wake_another(&self) {
-        self.by_hand.pass_marker_on().await;
+        self.manual.pass_marker_on().await;
     }
 
     /// Ends every [`Worker::wait_for_job`].
-    pub fn stop_waiting_by_hand(&self) {
-        self.by_hand.stop();
+    pub fn stop_manual_waits(&self) {
+        self.manual.stop();
     }
 
     /// Stops. Gracefully: outcomes reported so far are recorded, the lease is given up. With `force`: at once; active jobs stay active
     /// until the lease runs out and another worker's scan brings them back.
     pub async fn close(&self, force: bool) {
-        self.by_hand.stop();
+        self.manual.stop();
         if !force {
             let (done, closed) = oneshot::channel();
             self.command(Command::Close { done });
@@ -228,7 +228,7 @@ impl Worker {
         }
         self.connection.close();
         self.stop_waiting();
-        self.by_hand.close();
+        self.manual.close();
         // a loop that sleeps notices
         self.command(Command::Pause { done: None });
     }

@@ -29,8 +29,8 @@ pub struct WorkerOptions {
     pub remove_on_complete: Keep,
     /// Retention of failed jobs that say nothing themselves.
     pub remove_on_fail: Keep,
-    /// Whoever hears the messages watches lanes ([`super::Message::lane`]).
-    pub watches_lanes: bool,
+    /// Whoever hears the messages watches sockets ([`super::Message::socket`]).
+    pub watches_sockets: bool,
     /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
     /// rate limit.
     pub limiter: Option<RateLimit>,
@@ -63,7 +63,7 @@ impl Default for WorkerOptions {
             drain_delay: Duration::from_secs(5),
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
-            watches_lanes: false,
+            watches_sockets: false,
             limiter: None,
             maximum_rate_limit_delay: Duration::from_secs(30),
             metrics_minutes: 0,

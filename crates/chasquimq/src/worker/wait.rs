@@ -2,7 +2,7 @@
 //!
 //! A worker that holds no job sends its next step right behind the wait, in one pipeline: the server carries it out the moment the
 //! marker comes, and the jobs arrive without another round trip. Such a step is numbered like any other, so when the wait is broken
-//! off or its answer is lost, the loop sends the same step again and learns what became of it. Where there is a [`WaitLane`], such waits
+//! off or its answer is lost, the loop sends the same step again and learns what became of it. Where there is a [`IdleSocket`], such waits
 //! take it.
 //!
 //! The server may give the marker to a connection that is gone and does not look gone to it yet: then nobody hears of the job it told
@@ -18,8 +18,8 @@ use tokio::sync::{mpsc, Notify};
 
 use super::{
     fetch::Answer,
+    idle_socket::{End, IdleSocket},
     in_flight::InFlight,
-    lane::{End, WaitLane},
 };
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
 
@@ -27,8 +27,8 @@ use crate::{error::Result, keys::Keys, redis::connection::Connection};
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 // a server that refuses is not asked without end
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
-// a lane that cannot be opened, or breaks, is not asked for without end
-const LANE_PAUSE: Duration = Duration::from_secs(1);
+// a socket that cannot be opened, or breaks, is not asked for without end
+const SOCKET_PAUSE: Duration = Duration::from_secs(1);
 // how soon is looked again for what a lost wait may have been told
 const LOST_LOOK: Duration = Duration::from_millis(250);
 
@@ -69,17 +69,17 @@ pub(super) enum Pending {
     Step(Behind),
 }
 
-/// The loop's end of the waiting task, and of the lane.
+/// The loop's end of the waiting task, and of the socket.
 pub(super) struct Waiter {
     ask: mpsc::Sender<Ask>,
     woken: mpsc::Receiver<Woken>,
     cancel: Arc<Notify>,
     marker: String,
     pub(super) pending: Pending,
-    lane: Option<WaitLane>,
-    lane_asked: Option<Instant>,
-    // the pending wait is the lane's
-    by_lane: Option<Watch>,
+    socket: Option<IdleSocket>,
+    socket_asked: Option<Instant>,
+    // the pending wait is the socket's
+    by_socket: Option<Watch>,
     // when the server ends the pending wait
     ends: Instant,
     // a wait that was lost may be told news until then
@@ -93,10 +93,10 @@ struct Watch {
     every: Duration,
 }
 
-// a step behind a lane's wait takes no jobs for a worker that is gone
+// a step behind a socket's wait takes no jobs for a worker that is gone
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.use_lane(None);
+        self.use_socket(None);
     }
 }
 
@@ -114,27 +114,27 @@ impl Waiter {
             cancel,
             marker,
             pending: Pending::Nothing,
-            lane: None,
-            lane_asked: None,
-            by_lane: None,
+            socket: None,
+            socket_asked: None,
+            by_socket: None,
             ends: Instant::now(),
             lost_until: None,
         }
     }
 
-    /// Whether a lane is worth asking for now. It is said once in a while.
-    pub(super) fn wants_lane(&mut self) -> bool {
-        let usable = self.lane.as_ref().is_some_and(WaitLane::is_usable);
-        if usable || self.lane_asked.is_some_and(|at| at.elapsed() < LANE_PAUSE) {
+    /// Whether a socket is worth asking for now. It is said once in a while.
+    pub(super) fn wants_socket(&mut self) -> bool {
+        let usable = self.socket.as_ref().is_some_and(IdleSocket::is_usable);
+        if usable || self.socket_asked.is_some_and(|at| at.elapsed() < SOCKET_PAUSE) {
             return false;
         }
-        self.lane_asked = Some(Instant::now());
+        self.socket_asked = Some(Instant::now());
         true
     }
 
-    /// Takes a lane, which is watched by now. Call it only when none is being waited on.
-    pub(super) fn use_lane(&mut self, lane: Option<WaitLane>) {
-        if let Some(old) = std::mem::replace(&mut self.lane, lane) {
+    /// Takes a socket, which is watched by now. Call it only when none is being waited on.
+    pub(super) fn use_socket(&mut self, socket: Option<IdleSocket>) {
+        if let Some(old) = std::mem::replace(&mut self.socket, socket) {
             old.close();
         }
     }
@@ -164,18 +164,18 @@ impl Waiter {
         in_flight: &mut InFlight,
     ) {
         let time = self.begin(time);
-        match self.lane.as_ref().filter(|lane| lane.is_usable()) {
-            Some(lane) => {
+        match self.socket.as_ref().filter(|socket| socket.is_usable()) {
+            Some(socket) => {
                 let now = Instant::now();
                 let (over, every) = (now + time + GRACE, lease.unwrap_or(time).min(time) + GRACE / 100);
-                self.by_lane = Some(Watch {
+                self.by_socket = Some(Watch {
                     over,
                     look: now + every,
                     every,
                 });
                 let mut commands = marker_wait(&self.marker, time).get_packed_command();
                 step.write_packed_command(&mut commands);
-                lane.begin(&commands, std::mem::take(in_flight));
+                socket.begin(&commands, std::mem::take(in_flight));
                 self.pending = Pending::Step(behind);
             }
             None => {
@@ -189,16 +189,16 @@ impl Waiter {
 
     /// Keeps jobs behind what the loop is about to learn, and tells before it gives jobs.
     pub(super) fn hold_back(&self, held_back: bool) {
-        if let Some(lane) = &self.lane {
-            lane.hold_back(held_back);
+        if let Some(socket) = &self.socket {
+            socket.hold_back(held_back);
         }
     }
 
     /// The end of the wait under way, and the step behind it.
     pub(super) async fn woken(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
-        let woken = match (&self.lane, &mut self.by_lane) {
-            (Some(lane), Some(watch)) => {
-                let end = watch.end(lane).await;
+        let woken = match (&self.socket, &mut self.by_socket) {
+            (Some(socket), Some(watch)) => {
+                let end = watch.end(socket).await;
                 read(end, in_flight)
             }
             _ => self.woken.recv().await.unwrap_or(Woken::Marker(false)),
@@ -208,8 +208,8 @@ impl Waiter {
 
     /// Breaks the wait off.
     pub(super) async fn break_off(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
-        if let (Some(lane), Some(_)) = (&self.lane, &self.by_lane) {
-            let woken = read(lane.break_off(), in_flight);
+        if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
+            let woken = read(socket.break_off(), in_flight);
             return (self.noted(woken), self.over());
         }
         self.cancel.notify_one();
@@ -236,7 +236,7 @@ impl Waiter {
     }
 
     fn over(&mut self) -> Option<Behind> {
-        self.by_lane = None;
+        self.by_socket = None;
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
             Pending::Step(behind) => Some(behind),
             _ => None,
@@ -245,19 +245,19 @@ impl Waiter {
 }
 
 impl Watch {
-    /// The end of a lane's wait. It may be asked for again when this was not waited for.
-    async fn end(&mut self, lane: &WaitLane) -> (End, InFlight) {
+    /// The end of a socket's wait. It may be asked for again when this was not waited for.
+    async fn end(&mut self, socket: &IdleSocket) -> (End, InFlight) {
         loop {
-            if let Some(end) = lane.end() {
+            if let Some(end) = socket.end() {
                 return end;
             }
             tokio::select! {
-                () = lane.ended() => {}
+                () = socket.ended() => {}
                 () = tokio::time::sleep_until(self.look.min(self.over).into()) => {
                     let now = Instant::now();
                     self.look = now + self.every;
                     // an event loop may be too busy to read, and a server may be gone without a word
-                    let end = if now < self.over { lane.look() } else { Some(lane.break_off()) };
+                    let end = if now < self.over { socket.look() } else { Some(socket.break_off()) };
                     if let Some(end) = end {
                         return end;
                     }
@@ -267,7 +267,7 @@ impl Watch {
     }
 }
 
-/// The end of a lane's wait; what is held is the worker's again.
+/// The end of a socket's wait; what is held is the worker's again.
 fn read((end, held): (End, InFlight), in_flight: &mut InFlight) -> Woken {
     *in_flight = held;
     match end {

@@ -18,7 +18,7 @@ const JOBS_A_BATCH: usize = 25;
 const AT_ONCE: usize = 10;
 
 /// Calls on a bare socket, and what they were answered.
-struct Lane<'a> {
+struct Adding<'a> {
     queue: &'a Queue,
     socket: Option<DirectSocket>,
     waiting: VecDeque<Call>,
@@ -26,7 +26,7 @@ struct Lane<'a> {
     broken: usize,
 }
 
-impl Lane<'_> {
+impl Adding<'_> {
     async fn add(&mut self, batch: AddBatch) {
         if self.socket.is_none() {
             // a connection that breaks while it is made is tried again with the next batch
@@ -82,7 +82,7 @@ async fn jobs_are_added_once_each_though_the_socket_breaks() {
     let proxy = Proxy::start(8).await;
     let world = World::behind(proxy.connect_options());
     let options = JobOptions::parse("{}").expect("options");
-    let mut lane = Lane {
+    let mut adding = Adding {
         queue: &world.queue,
         socket: None,
         waiting: VecDeque::new(),
@@ -91,7 +91,7 @@ async fn jobs_are_added_once_each_though_the_socket_breaks() {
     };
     let mut batches = 0;
     // on a busy machine few of them meet a break
-    while batches < BATCHES || (lane.broken <= 5 && batches < 50 * BATCHES) {
+    while batches < BATCHES || (adding.broken <= 5 && batches < 50 * BATCHES) {
         let data: Vec<String> = (0..JOBS_A_BATCH)
             .map(|job| (batches * JOBS_A_BATCH + job).to_string())
             .collect();
@@ -100,17 +100,17 @@ async fn jobs_are_added_once_each_though_the_socket_breaks() {
             data,
             options: &options,
         });
-        lane.add(AddBatch::pack(system_now_ms(), jobs)).await;
+        adding.add(AddBatch::pack(system_now_ms(), jobs)).await;
         if batches % AT_ONCE == 0 {
-            lane.drain().await;
+            adding.drain().await;
         }
         batches += 1;
     }
-    lane.drain().await;
-    assert!(lane.broken > 5, "broken {} times only", lane.broken);
-    lane.numbers.sort_unstable();
+    adding.drain().await;
+    assert!(adding.broken > 5, "broken {} times only", adding.broken);
+    adding.numbers.sort_unstable();
     let expected = (0..batches).map(|batch| (batch * JOBS_A_BATCH) as u64 + 1);
-    assert!(lane.numbers.iter().copied().eq(expected), "{:?}", lane.numbers);
+    assert!(adding.numbers.iter().copied().eq(expected), "{:?}", adding.numbers);
     proxy.calm();
 
     waits_once_each(&world.end(), batches * JOBS_A_BATCH);

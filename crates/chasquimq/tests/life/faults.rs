@@ -85,7 +85,7 @@ async fn jobs_complete_once_each() {
             let runs = runs.clone();
             let options = WorkerOptions {
                 concurrency: 20,
-                watches_lanes: cfg!(unix) && worker != 0,
+                watches_sockets: cfg!(unix) && worker != 0,
                 ..WorkerOptions::default()
             };
             Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
@@ -126,7 +126,7 @@ async fn every_way_to_end_survives_a_broken_connection() {
     let counted = runs.clone();
     let options = WorkerOptions {
         concurrency: 50,
-        watches_lanes: cfg!(unix),
+        watches_sockets: cfg!(unix),
         ..WorkerOptions::default()
     };
     let worker = Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
@@ -195,7 +195,7 @@ async fn workers_come_and_go_on_broken_connections() {
                 let runs = runs.clone();
                 let options = WorkerOptions {
                     concurrency: 10,
-                    watches_lanes: cfg!(unix) && number != 1,
+                    watches_sockets: cfg!(unix) && number != 1,
                     ..WorkerOptions::default()
                 };
                 let worker = Runner::start(proxy.connect_options(), keys.clone(), options, move |job| {

@@ -17,7 +17,7 @@ mod events;
 mod fairness;
 mod faults;
 #[cfg(unix)]
-mod lanes;
+mod idle_socket;
 mod leases;
 mod reconnect;
 mod retries;

@@ -46,8 +46,8 @@ pub struct Seen {
     pub rejected: Vec<String>,
     pub errors: Vec<String>,
     pub drained: usize,
-    /// Batches that came by a lane.
-    pub by_lane: usize,
+    /// Batches that came by a socket.
+    pub by_socket: usize,
     pub lease_lost: bool,
 }
 
@@ -72,7 +72,7 @@ impl Runner {
     {
         let (sender, messages) = mpsc::unbounded_channel();
         // a message for a runner that is gone is for nobody
-        let messages_of_lanes = sender.clone();
+        let messages_of_sockets = sender.clone();
         let sink = Arc::new(move |message| drop(sender.send(message)));
         let slots = options.concurrency as usize;
         let worker = Arc::new(Worker::new(connect, keys, options, sink));
@@ -80,7 +80,7 @@ impl Runner {
         let (close, closing) = oneshot::channel();
         let running = Loop {
             worker: worker.clone(),
-            messages_of_lanes,
+            messages_of_sockets,
             slots,
             handler: Box::new(move |job| Box::pin(handler(job))),
             seen: seen.clone(),
@@ -134,7 +134,7 @@ impl Runner {
 
 struct Loop {
     worker: Arc<Worker>,
-    messages_of_lanes: mpsc::UnboundedSender<Message>,
+    messages_of_sockets: mpsc::UnboundedSender<Message>,
     slots: usize,
     handler: Box<dyn Fn(Job) -> Running + Send>,
     seen: Arc<Mutex<Seen>>,
@@ -196,9 +196,13 @@ impl Loop {
             self.give_back();
         }
         #[cfg(unix)]
-        if let Some(lane) = message.lane {
-            tokio::spawn(watch(lane.clone(), self.messages_of_lanes.clone(), self.seen.clone()));
-            self.worker.use_lane(lane);
+        if let Some(socket) = message.socket {
+            tokio::spawn(watch(
+                socket.clone(),
+                self.messages_of_sockets.clone(),
+                self.seen.clone(),
+            ));
+            self.worker.use_socket(socket);
         }
         self.recorded = message.flushed.unwrap_or(self.recorded);
         let mut seen = self.seen.lock().expect("seen");
@@ -264,23 +268,23 @@ impl Loop {
     }
 }
 
-/// Watches a lane, as an event loop would.
+/// Watches a socket, as an event loop would.
 #[cfg(unix)]
-async fn watch(lane: chasquimq::worker::WaitLane, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
+async fn watch(idle: chasquimq::worker::IdleSocket, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
     #[expect(
         deprecated,
-        reason = "the lane, which stays, owns the socket, and lends its number only"
+        reason = "the idle socket, which stays, owns it, and lends its number only"
     )]
-    let socket = tokio::io::unix::AsyncFd::with_interest(lane.fd(), tokio::io::Interest::READABLE).expect("a socket");
+    let socket = tokio::io::unix::AsyncFd::with_interest(idle.fd(), tokio::io::Interest::READABLE).expect("a socket");
     let mut usable = true;
     while usable {
         socket.readable().await.expect("readiness").clear_ready();
-        usable = lane.ready(|jobs| {
+        usable = idle.ready(|jobs| {
             let message = Message {
                 jobs: Some(jobs),
                 ..Message::default()
             };
-            seen.lock().expect("seen").by_lane += 1;
+            seen.lock().expect("seen").by_socket += 1;
             // for a runner that is gone it is for nobody
             let _ = messages.send(message);
         });

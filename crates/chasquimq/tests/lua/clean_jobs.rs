@@ -13,21 +13,84 @@ use crate::given::{
 
 const NO_LIMIT: u64 = 1 << 53;
 
+/// A step; the default is the first one of its client, without a limit, that writes events.
+struct Call<'a> {
+    client: &'a str,
+    number: u64,
+    state: &'a str,
+    before_ms: i64,
+    limit: u64,
+    cursor: &'a [u8],
+    untold: i64,
+}
+
+impl<'a> Call<'a> {
+    fn of(state: &'a str, before_ms: i64) -> Self {
+        Self {
+            client: "c",
+            number: 1,
+            state,
+            before_ms,
+            limit: NO_LIMIT,
+            cursor: b"",
+            untold: 0,
+        }
+    }
+
+    fn number(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+
+    fn limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Where the step before it ended, or which active jobs are meant.
+    fn from(self, cursor: &'a [u8]) -> Self {
+        Self { cursor, ..self }
+    }
+
+    fn untold(self) -> Self {
+        Self { untold: -1, ..self }
+    }
+
+    fn command(&self, queue: &TestQueue) -> redis::Cmd {
+        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
+        call.arg(2000).arg(self.client).arg(self.number).arg(self.state);
+        call.arg(by_age(self.before_ms)).arg(self.limit);
+        call.arg(self.cursor).arg(self.untold);
+        call
+    }
+
+    fn run(self, queue: &mut TestQueue) -> String {
+        let call = self.command(queue);
+        queue.carry_out(&call)
+    }
+
+    /// The ids, how many were removed and looked at, where the next step goes on, and what is not told yet.
+    fn read(self, queue: &mut TestQueue) -> (Vec<String>, u64, u64, Vec<u8>, i64) {
+        let call = self.command(queue);
+        redis::from_redis_value(queue.carry_out_value(&call)).expect("a reply")
+    }
+}
+
 /// Takes steps until it is done; gives the ids, and the number of steps.
 fn clean(queue: &mut TestQueue, client: &str, state: &str, before_ms: i64) -> (Vec<String>, u64) {
-    let (mut ids, mut cursor, mut untold, mut steps) = (Vec::new(), Vec::new(), 0, 0);
+    let (mut ids, mut cursor, mut untold, mut number) = (Vec::new(), Vec::new(), 0, 0);
     loop {
-        steps += 1;
-        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(2000).arg(client).arg(steps).arg(state).arg(by_age(before_ms));
-        call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(untold);
-        let value = queue.carry_out_value(&call);
-        let (removed, _, _, next, left): (Vec<String>, u64, u64, Vec<u8>, i64) =
-            redis::from_redis_value(value).expect("a reply");
+        number += 1;
+        let call = Call {
+            client,
+            number,
+            cursor: &cursor,
+            untold,
+            ..Call::of(state, before_ms)
+        };
+        let (removed, _, _, next, left) = call.read(queue);
         ids.extend(removed);
         (cursor, untold) = (next, left);
         if cursor.is_empty() {
-            return (ids, steps);
+            return (ids, number);
         }
     }
 }
@@ -45,7 +108,11 @@ fn nothing_is_there() {
         "paused",
         "jobs",
     ] {
-        let reply = run!(queue, CLEAN_JOBS, 2000, state, 1, state, by_age(2000), NO_LIMIT, "", 0);
+        let call = Call {
+            client: state,
+            ..Call::of(state, 2000)
+        };
+        let reply = call.run(&mut queue);
         assert_eq!(reply, "[[] 0 0 '' 0]", "{state}");
         queue.events_are("[E cleaned count 0]");
     }
@@ -55,7 +122,7 @@ fn nothing_is_there() {
 fn a_drain_tells_nothing() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x").front("y").delayed("z", 9000));
     queue.skip_events();
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    let reply = Call::of("wait", -1).untold().run(&mut queue);
     assert_eq!(reply, "[[] 5 5 '' -1]");
     queue.keys_are(
         "delayed: z@9000+0
@@ -70,13 +137,13 @@ fn a_drain_tells_nothing() {
 fn a_limit_within_a_frame_leaves_a_gap() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
     queue.skip_events();
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(2000), 2, "", 0);
+    let reply = Call::of("wait", 2000).limit(2).run(&mut queue);
     assert_eq!(reply, "[[1 2] 2 2 '' 2]");
     queue.key_is("holes", "1=00111");
     queue.key_is("state", "id=5 waiting=3 holes=1");
     queue.events_are("[E cleaned count 2]");
     // sent again after a lost reply
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(2000), 2, "", 0);
+    let reply = Call::of("wait", 2000).limit(2).run(&mut queue);
     assert_eq!(reply, "[[1 2] 2 2 '' 2]");
     queue.key_is("holes", "1=00111");
 }
@@ -142,12 +209,8 @@ fn what_comes_between_two_steps_stays() {
     let mut cursor: Vec<u8> = Vec::new();
     let mut removed = 0;
     for step in 1.. {
-        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(2000).arg("c").arg(step).arg("wait").arg(by_age(-1));
-        call.arg(NO_LIMIT).arg(cursor.as_slice()).arg(-1);
-        let value = queue.carry_out_value(&call);
-        let (_, count, _, next, _): (Vec<String>, u64, u64, Vec<u8>, i64) =
-            redis::from_redis_value(value).expect("a reply");
+        let call = Call::of("wait", -1).number(step).from(&cursor).untold();
+        let (_, count, _, next, _) = call.read(&mut queue);
         removed += count;
         cursor = next;
         if cursor.is_empty() {
@@ -168,49 +231,16 @@ fn jobs_of_a_worker_that_is_gone_go() {
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("v").want(2));
     let all = pack_abandoned(&["1", "2", "3", "x", "nobody"].map(str::to_owned));
-    let held = run!(
-        queue,
-        CLEAN_JOBS,
-        2000,
-        "c",
-        1,
-        "active",
-        by_age(2000),
-        NO_LIMIT,
-        &all,
-        0
-    );
+    let held = Call::of("active", 2000).from(&all).run(&mut queue);
     assert_eq!(held, "[[] 0 5 '' 0]");
     queue.end_lease("w");
-    let gone = run!(
-        queue,
-        CLEAN_JOBS,
-        2000,
-        "c",
-        2,
-        "active",
-        by_age(2000),
-        NO_LIMIT,
-        &all,
-        0
-    );
+    let gone = Call::of("active", 2000).number(2).from(&all).run(&mut queue);
     assert_eq!(gone, "[[1 2] 2 5 '' 2]");
     queue.end_lease("v");
     let old = queue.abandoned();
-    let young = run!(
-        queue,
-        CLEAN_JOBS,
-        2000,
-        "c",
-        3,
-        "active",
-        by_age(999),
-        NO_LIMIT,
-        &old,
-        0
-    );
+    let young = Call::of("active", 999).number(3).from(&old).run(&mut queue);
     assert_eq!(young, "[[] 0 2 '' 0]");
-    let gone = run!(queue, CLEAN_JOBS, 2000, "c", 4, "active", by_age(2000), 1, old, 0);
+    let gone = Call::of("active", 2000).number(4).limit(1).from(&old).run(&mut queue);
     assert_eq!(gone, "[[3] 1 1 '' 1]");
     queue.key_is("state", "cursor=4-r1 id=4 active=1 references=1");
 }
@@ -226,11 +256,7 @@ fn active_jobs_of_large_frames_go_a_few_at_a_time() {
     write_large_frames(&mut queue, 40);
     queue.end_lease("w");
     let all = queue.abandoned();
-    let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-    call.arg(2000).arg("c").arg(1).arg("active").arg(by_age(2000));
-    call.arg(NO_LIMIT).arg(all).arg(0);
-    let (_, _, looked, cursor, _): (Vec<String>, u64, u64, Vec<u8>, i64) =
-        redis::from_redis_value(queue.carry_out_value(&call)).expect("a reply");
+    let (_, _, looked, cursor, _) = Call::of("active", 2000).from(&all).read(&mut queue);
     assert_eq!(looked, 6);
     assert!(!cursor.is_empty());
     assert_eq!(run!(queue, COUNT_JOBS), "[0 34 0 0 0 0 0]");
@@ -260,20 +286,9 @@ fn finished_jobs_go_oldest_first() {
             .done(1, 4, 2, 1)
             .fail(&at(1, 4, 3), &Fail::to("failed")),
     );
-    let some = run!(queue, CLEAN_JOBS, 2000, "c", 1, "completed", by_age(1020), 1, "", 0);
+    let some = Call::of("completed", 1020).limit(1).run(&mut queue);
     assert_eq!(some, "[[1] 1 1 '' 1]");
-    let some = run!(
-        queue,
-        CLEAN_JOBS,
-        2000,
-        "c",
-        2,
-        "completed",
-        by_age(1019),
-        NO_LIMIT,
-        "",
-        0
-    );
+    let some = Call::of("completed", 1019).number(2).run(&mut queue);
     assert_eq!(some, "[[2] 1 1 '' 1]");
     queue.key_is("completed", "3@1020");
     let (ids, _) = clean(&mut queue, "d", "failed", 1020);
@@ -312,7 +327,7 @@ fn parents_of_this_queue_go_with_their_last_child_and_others_start_untold() {
     queue.add_flows(1000, &tree);
     queue.skip_events();
     other.skip_events();
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    let reply = Call::of("wait", -1).untold().run(&mut queue);
     assert_eq!(reply, "[[] 2 2 '' -1]");
     queue.keys_are("state: id=3 references=1\nwake: set");
     queue.events_are("");
@@ -329,7 +344,7 @@ fn a_parent_with_another_child_stays() {
         .child("r", "a")
         .child_with("r", "d", r#"{"delay":9000}"#);
     queue.add_flows(1000, &tree);
-    run!(queue, CLEAN_JOBS, 2000, "c", 1, "wait", by_age(-1), NO_LIMIT, "", -1);
+    Call::of("wait", -1).untold().run(&mut queue);
     queue.key_is("children:r", "q:d");
     queue.key_is("waiting-children", "r@1000");
 }
@@ -341,14 +356,13 @@ fn parents_go_by_the_time_they_wait_and_leave_their_children() {
         queue.add_flows(now_ms, &Tree::new().root(parent).child(parent, child));
     }
     queue.skip_events();
-    let parents = "waiting-children";
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 1, parents, by_age(1200), NO_LIMIT, "", 0);
+    let reply = Call::of("waiting-children", 1200).run(&mut queue);
     assert_eq!(reply, "[[r] 1 1 '' 1]");
     queue.key_is("waiting-children", "s@1500");
     queue.key_is("parents", "s");
     queue.key_is("children:r", "(none)");
     queue.events_are("[E cleaned count 1]");
-    let reply = run!(queue, CLEAN_JOBS, 2000, "c", 2, "wait", by_age(-1), NO_LIMIT, "", 0);
+    let reply = Call::of("wait", -1).number(2).run(&mut queue);
     assert_eq!(reply, "[[a b] 2 2 '' 2]");
     queue.key_is("waiting-children", "(none)");
 }

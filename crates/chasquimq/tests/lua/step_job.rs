@@ -9,7 +9,7 @@ use crate::given::{
     tree::Tree,
 };
 
-/// What one call is given. It is call 1 of lane 1 of client `c`, at 1000, and fetches nothing, unless told otherwise.
+/// What one call is given. It is call 1 of slot 1 of client `c`, at 1000, and fetches nothing, unless told otherwise.
 struct Call<'a> {
     number: u64,
     now_ms: u64,
@@ -243,7 +243,7 @@ fn the_token_0_ends_anybodys_job_and_a_workers_lease_stays() {
 }
 
 #[test]
-fn what_was_taken_by_hand_is_rescued_when_its_lease_is_over() {
+fn what_was_taken_manually_is_rescued_when_its_lease_is_over() {
     let mut queue = held();
     queue.end_lease("t#c.1.1");
     assert_eq!(queue.rescue(1020, 60_000, 1), "[x]");

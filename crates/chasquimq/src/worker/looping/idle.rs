@@ -10,7 +10,7 @@ use crate::{
     worker::{
         asked::Asked,
         fetch::Answer,
-        lane::WaitLane,
+        idle_socket::IdleSocket,
         message::Message,
         outcomes::Outcomes,
         wait::{Behind, Pending, Woken},
@@ -42,8 +42,8 @@ impl Loop {
         }
         let until_due = self.due.next().map(|due| due.saturating_duration_since(Instant::now()));
         let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
-        if let Some(lane) = self.next_lane.take() {
-            self.waiter.use_lane(Some(lane));
+        if let Some(socket) = self.next_socket.take() {
+            self.waiter.use_socket(Some(socket));
         }
         // a caller's clock of its own cannot be told to the server beforehand
         if self.caller.is_foreign() {
@@ -55,7 +55,7 @@ impl Loop {
             self.waiter.wait(time);
             return;
         }
-        self.ask_for_lane();
+        self.ask_for_socket();
         self.wait_number += 1;
         let asked = Asked::behind_wait(self.wait_number, CARRIED_OUT, self.room(0));
         let behind = Behind {
@@ -69,16 +69,16 @@ impl Loop {
             .wait_and_step(time, behind, step, lease, &mut self.in_flight);
     }
 
-    fn ask_for_lane(&mut self) {
-        if !self.options.watches_lanes || !self.waiter.wants_lane() {
+    fn ask_for_socket(&mut self) {
+        if !self.options.watches_sockets || !self.waiter.wants_socket() {
             return;
         }
         let (waiting, sink) = (self.waiting.clone(), self.sink.clone());
         tokio::spawn(async move {
-            // without a lane, waits go by the connection, which reports what is wrong
-            if let Some(lane) = WaitLane::open(&waiting).await {
+            // without a socket, waits go by the connection, which reports what is wrong
+            if let Some(socket) = IdleSocket::open(&waiting).await {
                 sink(Message {
-                    lane: Some(lane),
+                    socket: Some(socket),
                     ..Message::default()
                 });
             }

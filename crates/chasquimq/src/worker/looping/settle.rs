@@ -34,7 +34,7 @@ impl Loop {
         self.settle(answer, Instant::now(), asked.want, outcomes).await
     }
 
-    /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a lane's it was read elsewhere.
+    /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
     pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
         let answer = answer?;
         let late = self.caller.measure_late(answer.server_us);

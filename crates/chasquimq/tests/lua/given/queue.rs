@@ -1,6 +1,7 @@
 //! A queue in the hands of a script test: runs one script at a time, and shows the keys and events it left as text.
 
 use std::{
+    cell::Cell,
     sync::{Arc, Once},
     time::Duration,
 };
@@ -9,7 +10,9 @@ use chasquimq::{
     active::{in_range, Active},
     lost::Lost,
     msgpack::Packer,
-    redis::library::{Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RESCUE, STEP},
+    redis::library::{
+        Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RESCUE, STEP,
+    },
     Event, EventMessage, EventReader, Keys,
 };
 use redis::Value;
@@ -35,10 +38,15 @@ pub(crate) use run;
 
 static LOADED: Once = Once::new();
 
+/// A library of another release, as the server sees it: its name is another.
+const OTHER_LIBRARY: &str = "chasquimq_another";
+
 fn load(connection: &mut redis::Connection) {
-    let loaded: redis::RedisResult<String> = redis::cmd("FUNCTION").arg("LOAD").arg(LIBRARY).query(connection);
-    if let Err(error) = loaded {
-        assert!(error.to_string().contains("already exists"), "{error}");
+    for library in [LIBRARY.to_owned(), LIBRARY.replace(LIBRARY_NAME, OTHER_LIBRARY)] {
+        let loaded: redis::RedisResult<String> = redis::cmd("FUNCTION").arg("LOAD").arg(library).query(connection);
+        if let Err(error) = loaded {
+            assert!(error.to_string().contains("already exists"), "{error}");
+        }
     }
 }
 
@@ -46,6 +54,7 @@ pub struct TestQueue {
     pub probe: Probe,
     told: (u64, u64),
     number: u64,
+    calls: Cell<u64>,
 }
 
 impl TestQueue {
@@ -56,6 +65,7 @@ impl TestQueue {
             probe,
             told: (0, 0),
             number: 0,
+            calls: Cell::new(0),
         }
     }
 
@@ -66,12 +76,16 @@ impl TestQueue {
         queue
     }
 
-    /// A call of the library's function; of the script where `CHASQUIMQ_TEST_SCRIPTS` is set: by its text, not its hash, as another test
+    /// A call of the library's function, in turn of either release: they work on one queue side by side. Of the script where `CHASQUIMQ_TEST_SCRIPTS` is set: by its text, not its hash, as another test
     /// may empty the server's script cache at any time.
     pub fn call(&self, script: &Script) -> redis::Cmd {
+        self.calls.set(self.calls.get() + 1);
         let (how, what) = match std::env::var_os("CHASQUIMQ_TEST_SCRIPTS") {
-            Some(_) => ("EVAL", script.text),
-            None => ("FCALL", script.function),
+            Some(_) => ("EVAL", script.text.to_owned()),
+            None if self.calls.get().is_multiple_of(2) => {
+                ("FCALL", script.function.replace(LIBRARY_NAME, OTHER_LIBRARY))
+            }
+            None => ("FCALL", script.function.to_owned()),
         };
         let mut call = redis::cmd(how);
         call.arg(what).arg(1).arg(&self.probe.keys.base);

@@ -1,4 +1,4 @@
-//! This system has no sockets that an event loop of somebody else's could watch: see `lane`.
+//! This system has no sockets that an event loop of somebody else's could watch: see `idle_socket`.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use crate::{error::Result, redis::connection::Connection};
 
 /// There are none.
 #[derive(Debug, Clone)]
-pub struct WaitLane(Infallible);
+pub struct IdleSocket(Infallible);
 
 #[derive(Debug)]
 #[expect(dead_code, reason = "it has no end where it has no beginning")]
@@ -19,7 +19,7 @@ pub(super) enum End {
     Lost,
 }
 
-impl WaitLane {
+impl IdleSocket {
     pub(super) async fn open(_connection: &Connection) -> Option<Self> {
         None
     }

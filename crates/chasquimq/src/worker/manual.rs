@@ -1,4 +1,4 @@
-//! Jobs taken and ended by hand: one a call, under a token of the caller's own, with a lease that only the caller renews.
+//! Manual jobs: one a call, under a token of the caller's own, with a lease that only the caller renews.
 
 use std::{
     sync::Arc,
@@ -27,9 +27,9 @@ use crate::{
     },
 };
 
-/// One step of somebody who works by hand: it ends a job, or takes the next one, or both.
+/// One step of somebody who works manually: it ends a job, or takes the next one, or both.
 #[derive(Debug)]
-pub struct HandStep {
+pub struct ManualStep {
     /// The caller's clock, epoch ms.
     pub now_ms: u64,
     /// Holds the job that ends, and the one that is taken. `0` holds nothing: it ends anybody's, and what it takes has no lease.
@@ -43,12 +43,12 @@ pub struct HandStep {
     /// The worker's limiter.
     pub limiter: Option<RateLimit>,
     /// The job that ends.
-    pub ended: Option<HandEnd>,
+    pub ended: Option<ManualEnd>,
 }
 
-/// How a job that was taken by hand ended.
+/// How a job that was taken manually ended.
 #[derive(Debug)]
-pub struct HandEnd {
+pub struct ManualEnd {
     /// Its id.
     pub id: String,
     /// Its options.
@@ -67,9 +67,9 @@ pub struct HandEnd {
     pub ending: std::result::Result<Option<String>, Ending>,
 }
 
-/// What a step by hand did.
+/// What a manual step did.
 #[derive(Debug)]
-pub struct HandStepped {
+pub struct ManualStepped {
     /// The job taken.
     pub job: Option<Box<Job>>,
     /// Jobs may wait, and must not start now.
@@ -83,11 +83,11 @@ pub struct HandStepped {
 }
 
 impl Queue {
-    /// Ends a job by hand, or takes one, or both, in one step that is carried out once.
+    /// Ends a job, or takes one manually, or both, in one step that is carried out once.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::LockMismatch`], [`Error::NotInState`] for the job that ends; nothing
     /// is taken then.
-    pub async fn step_by_hand(&self, step: HandStep) -> Result<HandStepped> {
+    pub async fn step_manually(&self, step: ManualStep) -> Result<ManualStepped> {
         let id = step.ended.as_ref().map_or(String::new(), |ended| ended.id.clone());
         let mut outcomes = match step.ended {
             Some(ended) => pack(ended, step.now_ms),
@@ -118,7 +118,7 @@ impl Queue {
         }
         let taken = if reply.is_empty() { None } else { read_job(&mut reply)? };
         let taken = large::complete_all(self.connection(), self.keys(), Vec::from_iter(taken)).await?;
-        Ok(HandStepped {
+        Ok(ManualStepped {
             job: taken.into_iter().next().map(Box::new),
             gated,
             limited_ms: limited_ms.max(0) as u64,
@@ -143,7 +143,7 @@ impl Queue {
 }
 
 /// The one outcome, as a worker that holds the job as a record would report it.
-fn pack(ended: HandEnd, now_ms: u64) -> Outcomes {
+fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
     let defaults = Defaults {
         remove_on_complete: ended.keep,
         remove_on_fail: ended.keep,
@@ -168,8 +168,8 @@ fn pack(ended: HandEnd, now_ms: u64) -> Outcomes {
     finish::pack(vec![flush], now_ms, &mut in_flight, &defaults)
 }
 
-/// Waits for jobs to be taken by hand, on a connection of its own, which is made when it is first needed.
-pub(super) struct HandWaiter {
+/// Waits for jobs to be taken manually, on a connection of its own, which is made when it is first needed.
+pub(super) struct ManualWaiter {
     waiting: Connection,
     commands: Connection,
     marker: String,
@@ -178,7 +178,7 @@ pub(super) struct HandWaiter {
     stops: watch::Sender<u64>,
 }
 
-impl HandWaiter {
+impl ManualWaiter {
     pub(super) fn new(waiting: Connection, commands: Connection, keys: &Keys) -> Self {
         Self {
             waiting,

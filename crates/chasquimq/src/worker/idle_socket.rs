@@ -2,8 +2,8 @@
 //! That event loop reads the answer, takes the jobs in and runs them at once; the worker's loop hears of it meanwhile. An addition and
 //! its handler are two thread changes less apart.
 //!
-//! What the worker holds (nothing, but handles to give out) is the lane's while a step lies behind its wait. Whoever ends the wait does so
-//! under the lane's lock, so one side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that
+//! What the worker holds (nothing, but handles to give out) is the socket's while a step lies behind its wait. Whoever ends the wait does so
+//! under the socket's lock, so one side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that
 //! finds an answer which an event loop too busy to read has left there.
 
 use std::{
@@ -20,9 +20,9 @@ use crate::{
     redis::{connection::Connection, direct::DirectSocket},
 };
 
-/// A socket for waits, to be watched by an event loop that calls [`WaitLane::ready`].
+/// A socket for waits, to be watched by an event loop that calls [`IdleSocket::ready`].
 #[derive(Debug, Clone)]
-pub struct WaitLane {
+pub struct IdleSocket {
     shared: Arc<Shared>,
 }
 
@@ -46,7 +46,7 @@ struct State {
     held_back: bool,
 }
 
-/// How a wait on a lane ended.
+/// How a wait on a socket ended.
 #[derive(Debug)]
 pub(super) enum End {
     /// The step behind it was carried out: its reply.
@@ -57,7 +57,7 @@ pub(super) enum End {
     Lost,
 }
 
-impl WaitLane {
+impl IdleSocket {
     /// Opens one; `None` where there can be none.
     pub(super) async fn open(connection: &Connection) -> Option<Self> {
         let socket = connection.open_direct().await.ok()??;
@@ -102,7 +102,7 @@ impl WaitLane {
         self.state().held_back = held_back;
     }
 
-    /// Waits until [`WaitLane::end`] may have something.
+    /// Waits until [`IdleSocket::end`] may have something.
     pub(super) async fn ended(&self) {
         self.shared.ended.notified().await;
     }
@@ -150,7 +150,7 @@ impl WaitLane {
         usable
     }
 
-    /// Makes the lane of no use any more.
+    /// Makes the socket of no use any more.
     pub fn close(&self) {
         self.state().lose();
         self.shared.ended.notify_one();

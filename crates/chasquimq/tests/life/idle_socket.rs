@@ -1,4 +1,4 @@
-//! Waits on a lane, which an event loop other than the worker's watches.
+//! Waits on a socket, which an event loop other than the worker's watches.
 
 use std::{
     sync::{
@@ -21,12 +21,12 @@ use crate::{
     world::{until, World, PATIENCE},
 };
 
-/// Adds jobs one at a time until the worker, idle in between, has taken some by its lane. Gives their number.
-async fn use_lane(world: &World, worker: &Runner, by_lane: usize) -> u64 {
+/// Adds jobs one at a time until the worker, idle in between, has taken some by its socket. Gives their number.
+async fn use_socket(world: &World, worker: &Runner, by_socket: usize) -> u64 {
     for added in 1.. {
         world.add_plain(1).await;
         world.completed(added).await;
-        if worker.seen().by_lane >= by_lane {
+        if worker.seen().by_socket >= by_socket {
             return added;
         }
     }
@@ -42,11 +42,11 @@ fn counting(runs: &Arc<AtomicUsize>) -> impl Fn(crate::runner::Job) -> std::futu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_come_one_at_a_time_take_the_lane_and_run_once_each() {
+async fn jobs_that_come_one_at_a_time_take_the_idle_socket_and_run_once_each() {
     let world = World::new();
     let runs = Arc::default();
     let worker = world.worker(WorkerOptions::default(), counting(&runs));
-    let added = use_lane(&world, &worker, 50).await;
+    let added = use_socket(&world, &worker, 50).await;
     let seen = worker.close().await;
     assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
     assert_eq!(runs.load(Ordering::Relaxed) as u64, added);
@@ -54,7 +54,7 @@ async fn jobs_that_come_one_at_a_time_take_the_lane_and_run_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_stops_while_its_lane_waits_takes_nothing_any_more() {
+async fn a_worker_that_stops_while_its_idle_socket_waits_takes_nothing_any_more() {
     let mut world = World::new();
     let mut done = 0;
     for stop in ["pause", "close", "abandon", "kill"] {
@@ -65,17 +65,17 @@ async fn a_worker_that_stops_while_its_lane_waits_takes_nothing_any_more() {
             client_name: Some(name.clone()),
             ..connect_options()
         };
-        let lanes = WorkerOptions {
-            watches_lanes: true,
+        let sockets = WorkerOptions {
+            watches_sockets: true,
             ..WorkerOptions::default()
         };
-        let worker = Runner::start(options, world.keys.clone(), lanes, counting(&runs));
-        while worker.seen().by_lane < 3 {
+        let worker = Runner::start(options, world.keys.clone(), sockets, counting(&runs));
+        while worker.seen().by_socket < 3 {
             world.add_plain(1).await;
             done += 1;
             world.completed(done).await;
         }
-        // the wait's, and the lane's; the third one is named after the queue
+        // the wait's, and the socket's; the third one is named after the queue
         assert_eq!(clients(&mut world, &name), 2);
         let paused = match stop {
             "pause" => {
@@ -130,7 +130,7 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
         lock_duration: Duration::from_millis(700),
         lock_renew_time: Some(Duration::from_millis(350)),
         stalled_interval: None,
-        watches_lanes: true,
+        watches_sockets: true,
         ..WorkerOptions::default()
     };
     let worker = Worker::new(connect_options(), world.keys.clone(), options.clone(), sink);
@@ -173,9 +173,9 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
 async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Message>) -> u32 {
     loop {
         let message = messages.recv().await.expect("a message");
-        if let Some(lane) = message.lane {
+        if let Some(socket) = message.socket {
             // handed over, and never looked at
-            worker.use_lane(lane);
+            worker.use_socket(socket);
         }
         if let Some(batch) = message.jobs {
             return batch.base;
