@@ -3,7 +3,7 @@
  * run both must have seen the same of it, and what follows may differ only for that job, and for what counts jobs in its queue.
  */
 import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
-import { planOf, queueOf } from './plans.js';
+import { planOf, queueOf, strategiesOf } from './plans.js';
 import type { Observation, Program, SeenJob } from './program.js';
 import { withoutDelays } from './times.js';
 import type { Thrown } from './values.js';
@@ -11,6 +11,8 @@ import type { About, Context, Sides } from './wanted.js';
 
 /** Methods of queues whose answers, or effects, depend on how many jobs there are in which state. */
 const COUNTING = /^(getJobCount|getJobs|getWaiting|isMaxed|count|clean|retryJobs|getActive|getFailed)/;
+/** What is told here when a strategy gives no number. */
+const NO_NUMBER = /^Backoff strategy \w+ gave a delay that is no number$/;
 /** What BullMQ's worker emits for such a try: that of reading a property of null, or of a script that is given null. */
 const ERROR = /^(a TypeError of JavaScript|ERR Lua redis lib command arguments must be strings or integers .*)$/;
 
@@ -80,14 +82,26 @@ function isChildOf(name: string, stuck: readonly string[], context: Context, wha
   return stuck.includes(parent) && run > stuckRun(parent, context, what) + 1 && bullmq.jobs[name] === undefined;
 }
 
-/** BullMQ tells one error for each try, at most; here a job that goes on may have one in each further run. */
-function areErrorsOf(theirs: string, ours: string, stuck: readonly string[], { bullmq, chasquimq }: Context): boolean {
+/**
+ * BullMQ tells one error for each try, at most; here a job that goes on may have one in each further run, and in this one if its strategy gives no
+ * number, which BullMQ does not get to ask.
+ */
+function areErrorsOf(theirs: string, ours: string, stuck: readonly string[], context: Context): boolean {
+  const { program, bullmq, chasquimq } = context;
   const [more, less] = [theirs, ours].map((text) => text.split('\n').filter((line) => line !== ''));
+  const drop = (list: string[], at: number) => at >= 0 && list.splice(at, 1);
   for (const line of [...less]) {
     const at = more.indexOf(line);
     if (at < 0) continue;
-    more.splice(at, 1);
-    less.splice(less.indexOf(line), 1);
+    drop(more, at);
+    drop(less, less.indexOf(line));
+  }
+  for (const name of stuck) {
+    if (!strategiesOf(program, queueOf(name, program)).includes('soon')) continue;
+    drop(
+      less,
+      less.findIndex((line) => NO_NUMBER.test(line)),
+    );
   }
   const runsIn = ({ jobs }: Observation) => stuck.reduce((sum, name) => sum + (jobs[name]?.runs.length ?? 0), 0);
   const [tries, all] = [runsIn(bullmq), runsIn(chasquimq)];

@@ -84,6 +84,15 @@ describe('a handler that throws null', () => {
     expect(left(plans, [seen({ j1: active }, errors('odd')), seen({ j1: failed })])).toContain('workers.errors');
   });
 
+  it('may have a strategy that gives no number here, once for each such job', () => {
+    const told = 'Backoff strategy custom gave a delay that is no number';
+    const theirs = seen({ j1: active }, errors('a TypeError of JavaScript'));
+    const worker = { strategy: ['soon'] };
+    expect(left(plans, [theirs, seen({ j1: active }, errors(told))], [], worker)).toEqual([]);
+    expect(left(plans, [theirs, seen({ j1: active }, errors(told, told))], [], worker)).toContain('workers.errors');
+    expect(left(plans, [theirs, seen({ j1: active }, errors(told))])).toContain('workers.errors');
+  });
+
   it('explains what counts jobs, and nothing else of its queue', () => {
     const call = (method: string): Step => ({ do: 'queue', queue: 0, method, args: [] });
     const steps = [call('getJobCounts'), call('isPaused')];
