@@ -60,7 +60,7 @@
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
-//! (the server), and `lua/` beside them.
+//! (the server), and `lua/` beside them. [`migrate`] moves BullMQ's queues.
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
