@@ -23,7 +23,7 @@ describe.each(stored)('a queue of release $release', ({ name, keys }) => {
     const redis = redisClient();
     await unlinkContaining(redis, `{bull:${name}}`);
     for (const [suffix, dump] of Object.entries(keys)) {
-      await redis.restore(`{bull:${name}}:${suffix}`, 0, Buffer.from(dump, 'base64'));
+      await redis.restore(`{bull:${name}}:${suffix}`, 0, Buffer.from(dump, 'base64'), 'REPLACE');
     }
     await redis.quit();
   });

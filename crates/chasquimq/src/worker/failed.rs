@@ -27,6 +27,7 @@ pub(super) struct Failed {
 }
 
 impl Failed {
+    #[inline]
     pub(super) fn new(end: AttemptEnd) -> Self {
         Self {
             end,
@@ -36,12 +37,14 @@ impl Failed {
     }
 
     /// One more job, with its stack traces.
+    #[inline]
     pub(super) fn push(&mut self, place: Place, trace: Option<Arc<str>>) {
         self.places.push(place);
         self.traces.push(trace.unwrap_or_else(|| Arc::from("")));
     }
 
     /// For the step script.
+    #[inline]
     pub(super) fn pack(&self, items: &mut Packer) {
         let Self { end, places, traces } = self;
         items.array(14).str("f").int(end.first as i64);
@@ -76,6 +79,7 @@ impl Failed {
 }
 
 /// The claims of jobs that end together: one number, where they share it.
+#[inline]
 pub(super) fn pack_claims(items: &mut Packer, claims: impl ExactSizeIterator<Item = u64> + Clone) {
     let mut others = claims.clone();
     let first = others.next().unwrap_or_default();

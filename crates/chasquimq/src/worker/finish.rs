@@ -112,6 +112,7 @@ impl Packing<'_> {
     }
 
     /// Jobs of a frame that completed one behind the other become one operation. Gives their number.
+    #[inline]
     fn completed_together(&mut self, completed: &[Completed], text: &str) -> usize {
         let handle = completed[0].handle;
         let Some((offset, held)) = self.in_flight.find(handle) else {
@@ -198,9 +199,12 @@ impl Packing<'_> {
     }
 
     fn completed_alone(&mut self, job: &Completed, text: &str) {
-        let Some(place) = self.let_go(job.handle) else {
+        let Some((offset, group)) = self.in_flight.find(job.handle) else {
             return;
         };
+        let place = place_of(job.handle, offset, group, &self.changed);
+        let group = self.in_flight.release(job.handle, 1);
+        self.out.sent.push(place.sent(job.handle, group));
         let keep = place
             .options
             .remove_on_complete
@@ -228,9 +232,12 @@ impl Packing<'_> {
 
     fn other(&mut self, outcome: Outcome) {
         let Outcome { handle, ending } = outcome;
-        let Some(place) = self.let_go(handle) else {
+        let Some((offset, group)) = self.in_flight.find(handle) else {
             return;
         };
+        let place = place_of(handle, offset, group, &self.changed);
+        self.in_flight.release(handle, 1);
+        self.out.sent.push(place.sent(handle, None));
         if let Ending::Failed {
             reason,
             stacktrace,
@@ -239,8 +246,8 @@ impl Packing<'_> {
         } = ending
         {
             self.out.jobs += 1;
-            let end = self.end_attempt(handle, &place, reason, unrecoverable, delay_ms);
-            return self.failed(end, place, stacktrace);
+            let retry = self.retry(&place, unrecoverable, delay_ms);
+            return self.failed(handle, place, retry, reason, stacktrace);
         }
         self.close_failed();
         self.count += 1;
@@ -257,42 +264,28 @@ impl Packing<'_> {
         }
     }
 
-    /// Lets go of a job that ends by itself. Gives its place, with the options that count.
-    fn let_go(&mut self, handle: u32) -> Option<Place> {
-        let (offset, held) = self.in_flight.find(handle)?;
-        let mut place = Place::of(offset, held);
-        if let Some(options) = self.changed.get(&handle) {
-            place.options = options.clone();
-        }
-        let group = self.in_flight.release(handle, 1);
-        self.out.sent.push(place.sent(handle, group));
-        Some(place)
-    }
-
-    /// Decides what becomes of a job whose attempt failed.
-    fn end_attempt(
-        &mut self,
-        handle: u32,
-        place: &Place,
-        reason: Option<Arc<str>>,
-        unrecoverable: bool,
-        delay_ms: Option<f64>,
-    ) -> AttemptEnd {
-        let (options, defaults) = (&place.options, self.defaults);
-        let most_starts = defaults.max_started_attempts.filter(|most| *most > 0);
+    fn retry(&self, place: &Place, unrecoverable: bool, delay_ms: Option<f64>) -> Retry {
+        let most_starts = self.defaults.max_started_attempts.filter(|most| *most > 0);
         let worn_out = most_starts.is_some_and(|most| place.attempts_started >= most);
         let attempts_made = place.attempts_made + 1;
-        let retry = retry::decide(
-            options,
-            attempts_made,
-            unrecoverable || worn_out,
-            delay_ms,
-            random_unit(),
-        );
+        let is_over = unrecoverable || worn_out;
+        retry::decide(&place.options, attempts_made, is_over, delay_ms, random_unit())
+    }
+
+    /// Notes a failed attempt with those that end alike.
+    fn failed(
+        &mut self,
+        handle: u32,
+        place: Place,
+        retry: Retry,
+        reason: Option<Arc<str>>,
+        stacktrace: Option<Arc<str>>,
+    ) {
+        let attempts_made = place.attempts_made + 1;
         let (to, due_ms, state) = match retry {
             Retry::Never => ("failed", 0, FailureState::Failed),
             Retry::After(ms) => ("delayed", self.out.now_ms + ms, FailureState::Delayed(ms)),
-            Retry::Now if options.lifo => ("front", 0, FailureState::Waiting),
+            Retry::Now if place.options.lifo => ("front", 0, FailureState::Waiting),
             Retry::Now => ("waiting", 0, FailureState::Waiting),
         };
         self.out.failures.push(Failure {
@@ -300,20 +293,16 @@ impl Packing<'_> {
             state,
             attempts_made,
         });
-        AttemptEnd {
+        let end = AttemptEnd {
             first: place.first,
             frame_claim: if place.first > 0 { place.claim } else { 0 },
             to,
-            keep: self.keep(options.remove_on_fail.unwrap_or(defaults.remove_on_fail)),
+            keep: self.keep(place.options.remove_on_fail.unwrap_or(self.defaults.remove_on_fail)),
             due_ms,
             attempts_made,
-            exhausted: attempts_made >= options.attempts,
+            exhausted: attempts_made >= place.options.attempts,
             reason: reason.unwrap_or_else(|| Arc::from("")),
-        }
-    }
-
-    /// Notes a failed attempt with those that end alike.
-    fn failed(&mut self, end: AttemptEnd, place: Place, stacktrace: Option<Arc<str>>) {
+        };
         if self.failed.as_ref().is_some_and(|failed| failed.end != end) {
             self.close_failed();
         }
@@ -330,6 +319,17 @@ impl Packing<'_> {
 }
 
 /// Whether a job's result travels, and is stored, by itself. `changed`: options that handlers have changed.
+#[inline]
 fn goes_alone(job: &Completed, changed: &BTreeMap<u32, Arc<JobOptions>>) -> bool {
     job.is_large() || (!changed.is_empty() && changed.contains_key(&job.handle))
+}
+
+/// Where a job is that ends by itself, with the options that count.
+#[inline]
+fn place_of(handle: u32, offset: u32, group: &Group, changed: &BTreeMap<u32, Arc<JobOptions>>) -> Place {
+    let mut place = Place::of(offset, group);
+    if let Some(options) = changed.get(&handle) {
+        place.options = options.clone();
+    }
+    place
 }

@@ -58,11 +58,13 @@ pub struct Completed {
 
 impl Completed {
     /// Whether its result lies apart (`lua/lib/large.lua`).
+    #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.bytes() > MAX_RESULT
     }
 
     /// Its result, in its flush's text; empty: undefined.
+    #[inline]
     pub(super) fn result_in<'a>(&self, text: &'a str) -> &'a str {
         self.result
             .and_then(|(from, to)| text.get(from as usize..to as usize))
@@ -70,6 +72,7 @@ impl Completed {
     }
 
     /// Of its result.
+    #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.result.map_or(0, |(from, to)| to.saturating_sub(from) as usize)
     }

@@ -41,6 +41,7 @@ pub(super) enum Group {
 }
 
 impl Group {
+    #[inline]
     fn jobs(&self) -> u32 {
         match self {
             Group::Frame { n, .. } => *n,
@@ -81,6 +82,7 @@ impl InFlight {
     }
 
     /// The group a handle belongs to, and the handle's offset in it.
+    #[inline]
     pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Group)> {
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let offset = handle - base;
@@ -103,6 +105,7 @@ impl InFlight {
     }
 
     /// Jobs of a group ended, one behind the other. Gives the group when they were the last of it.
+    #[inline]
     pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Group> {
         self.jobs = self.jobs.saturating_sub(jobs);
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
@@ -170,12 +173,14 @@ impl InFlight {
     }
 
     /// Makes sure that up to `most` jobs can be held one behind the other. Gives the handle of the first.
+    #[inline]
     pub(super) fn make_room(&mut self, most: u32) -> u32 {
         self.next_handle = self.free_handles(most);
         self.next_handle
     }
 
     /// Holds jobs under the next handles.
+    #[inline]
     pub(super) fn hold(&mut self, held: Group) {
         let jobs = held.jobs();
         self.groups.insert(self.next_handle, held);
@@ -184,6 +189,7 @@ impl InFlight {
     }
 
     /// The options that a text says, which jobs share.
+    #[inline]
     pub(super) fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
         if let Some(options) = self.options.get(text) {
             return Ok(options.clone());
@@ -198,6 +204,7 @@ impl InFlight {
 }
 
 /// The lowest `jobs` bits. A frame has 64 jobs at most.
+#[inline]
 pub(super) fn all_of(jobs: u32) -> u64 {
     u64::MAX >> (64 - jobs.clamp(1, 64))
 }

@@ -27,6 +27,7 @@ pub(super) struct Place {
 }
 
 impl Place {
+    #[inline]
     pub(super) fn of(offset: u32, held: &Group) -> Self {
         match held {
             Group::Frame {
@@ -71,6 +72,7 @@ impl Place {
     }
 
     /// For the step script.
+    #[inline]
     pub(super) fn pack(&self, items: &mut Packer) {
         items
             .int(self.first as i64)
@@ -84,6 +86,7 @@ impl Place {
         };
     }
 
+    #[inline]
     pub(super) fn sent(&self, handle: u32, group: Option<Group>) -> Sent {
         match self.first {
             0 => Sent::Record {
