@@ -44,6 +44,7 @@ impl FrameBuilder {
     }
 
     /// Adds a job.
+    #[inline]
     pub fn push(&mut self, name: &str, data: &str) {
         if self.jobs > 0 && self.last_name() == name {
             self.packer.nil();
@@ -64,6 +65,7 @@ impl FrameBuilder {
         self.bytes += name.len() + data.len();
     }
 
+    #[inline]
     fn last_name(&self) -> &str {
         self.names.last().map_or("", String::as_str)
     }
