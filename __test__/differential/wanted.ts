@@ -9,6 +9,7 @@ import { calls, planOf, queueOf, strategiesOf, throws } from './plans.js';
 import type { Observation, Program, Step } from './program.js';
 import { tellsOfStuck } from './stuck.js';
 import { withoutDelays } from './times.js';
+import { messageOf, shown, thrown } from './values.js';
 import type { Thrown } from './values.js';
 
 export interface Context {
@@ -90,10 +91,12 @@ export const WANTED: readonly Wanted[] = [
       const plan = job === undefined ? undefined : planOf(job, program);
       if (!throws(plan, WITHOUT_MESSAGE)) return [theirs, ours];
       if (field === 'failedReason' && ours === 'undefined') {
-        const texts = (plan?.script ?? [])
-          .flat()
-          .flatMap((action) => (action.do === 'throw' ? [action.text ?? action.what] : []));
-        return ['"null"', ...texts.map((text) => JSON.stringify(text))].includes(theirs) ? SAME : [theirs, ours];
+        const told = (plan?.script ?? []).flat().flatMap((action) => {
+          if (action.do !== 'throw') return [];
+          const text = action.text ?? action.what;
+          return [text, messageOf(thrown(action.what, text, Error))];
+        });
+        return ['null', ...told].map(shown).includes(theirs) ? SAME : [theirs, ours];
       }
       if (field !== 'events') return [theirs, ours];
       return [theirs.replaceAll('failedReason="null"', 'failedReason=""'), ours];

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { differences } from '../../src/doctor/differences.js';
 import { compare } from '../differential/compare.js';
 import type { Action, JobPlan, Observation, Program, SeenJob, Step, WorkerPlan } from '../differential/program.js';
+import { shown } from '../differential/values.js';
 import { WANTED } from '../differential/wanted.js';
 
 describe('each wanted row', () => {
@@ -151,6 +152,21 @@ describe('a strategy that gives a text', () => {
 
   it('is the only one that does', () => {
     expect(left([{ key: 'j1' }], sides, [], { strategy: [10] })).toEqual(['jobs.j1.state']);
+  });
+});
+
+describe('a handler that throws what has no message', () => {
+  const reason = (failedReason: string) => seen({ j1: job({ fields: { failedReason } }) });
+  const of = (first: Action, theirs: unknown) => {
+    const script = [[first], [{ do: 'throw', what: 'function' } as const]];
+    return left([{ key: 'j1', script }], [reason(shown(theirs)), reason('undefined')]);
+  };
+
+  it('may leave the message of an earlier failure in BullMQ, however long, and no other', () => {
+    const long: Action = { do: 'throw', what: 'longMessage', text: 'ab' };
+    expect(of(long, 'ab'.repeat(5_000))).toEqual([]);
+    expect(of(long, 'ac'.repeat(5_000))).toEqual(['jobs.j1.fields.failedReason']);
+    expect(of({ do: 'throw', what: 'error', text: 'boom' }, 'boom')).toEqual([]);
   });
 });
 
