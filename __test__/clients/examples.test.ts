@@ -96,6 +96,11 @@ class Example {
     await until('the end of its connections', isAlone);
   }
 
+  /** It ends by itself. */
+  async ended(): Promise<void> {
+    expect((await this.#ended)[0], this.output).toBe(0);
+  }
+
   async kill(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     process.kill(-(this.#process.pid ?? 0), 'SIGKILL');
@@ -169,4 +174,12 @@ it('none is left out', () => {
   const tested = readFileSync(new URL(import.meta.url), 'utf8');
   // an example of a migration has a test of its own
   expect(names().filter((name) => !tested.includes(`start('${name}')`) && name !== 'migration')).toEqual([]);
+});
+
+it('a running system that moves from BullMQ', { timeout: LONG_MS }, async () => {
+  const example = await Example.start('migration');
+  const [, theirs, ours] = await example.said(/moved: (\d+) orders by BullMQ, (\d+) by ChasquiMQ, 0 not once/);
+  expect(Number(theirs) + Number(ours)).toBe(600);
+  expect(Number(ours)).toBeGreaterThan(200);
+  await example.ended();
 });

@@ -8,8 +8,16 @@ import { ErrorCode } from '../../src/errors/error-code.js';
 import { blocksOf, pages, textOf } from '../support/doc-blocks.js';
 import { ROOT } from '../support/registry.js';
 
-const WRITTEN = [...pages(), 'CONTRIBUTING.md', 'CHANGELOG.md', 'benchmarks/README.md', 'crates/chasquimq/README.md'];
-const LANGUAGES = ['ts', 'js', 'diff', 'sh', 'json', 'text', 'rust', 'lua'];
+const WRITTEN = [
+  ...pages(),
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'benchmarks/README.md',
+  'crates/chasquimq/README.md',
+  'examples/README.md',
+  '.github/SECURITY.md',
+];
+const LANGUAGES = ['ts', 'js', 'diff', 'sh', 'json', 'text', 'rust', 'lua', 'yaml'];
 
 describe.each(WRITTEN)('%s', (page) => {
   const text = textOf(page);
