@@ -1,9 +1,11 @@
 // A user with the rights that docs/production.md names and no others can do all that queues, workers, flows and schedulers do.
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FlowProducer, Queue } from 'bullmq';
 import type { ConnectionOptions, Job } from 'bullmq';
-import { documentedRule, words } from '../support/acl.js';
+import { documentedMigrationRights, documentedRule, words } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
+import { cli } from '../support/cli.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
@@ -27,11 +29,34 @@ describe('connection.acl', { timeout: 60_000 }, () => {
 
   it('the rule names the commands that are used, and no others', async () => {
     const known = new Set((await admin.call('COMMAND', 'LIST')) as string[]);
-    const used = [...words(), ...OF_CONNECTION].filter((word) => known.has(word) && !OF_OTHERS.includes(word));
+    const used = [...words('queues'), ...OF_CONNECTION].filter((word) => known.has(word) && !OF_OTHERS.includes(word));
     const granted = documentedRule()
       .filter((part) => part.startsWith('+'))
       .map((part) => part.slice(1).split('|')[0]);
     expect([...new Set(granted)].sort()).toEqual([...new Set(used)].sort());
+    const more = [...words('migrate')].filter((word) => known.has(word) && !granted.includes(word));
+    expect(documentedMigrationRights().slice(1)).toEqual(more.sort().map((word) => `+${word}`));
+  });
+
+  it('a user with what moving takes beside it moves a queue here and back', async () => {
+    await admin.acl('SETUSER', 'mover', 'reset', ...documentedRule(), ...documentedMigrationRights());
+    await admin.call('ACL', 'LOG', 'RESET');
+    const { connection } = own;
+    const [queue, flows] = [new Queue('orders', { connection }), new FlowProducer({ connection })];
+    await queue.add('waits', 1, { deduplication: { id: 'one' } });
+    await queue.add('later', 1, { delay: 60_000 });
+    await queue.add('sooner', 1, { priority: 1 });
+    await queue.upsertJobScheduler('daily', { pattern: '0 0 * * *' });
+    await flows.add({ name: 'parent', queueName: 'orders', children: [{ name: 'child', queueName: 'orders' }] });
+    const { host, port } = own.connection;
+    const url = `redis://mover:secret@${host}:${port}`;
+    for (const way of [[], ['--back']]) {
+      const { code, stderr } = await cli(['migrate', 'orders', '--yes', '--url', url, ...way]);
+      expect([code, stderr]).toEqual([0, '']);
+    }
+    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+    await Promise.all([queue.close(), flows.close()]);
+    await admin.flushall();
   });
 
   it.each([

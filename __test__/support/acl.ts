@@ -22,12 +22,22 @@ export function documentedClusterRights(): string[] {
   return page.match(/\+cluster\|[\w-]+/g) ?? [];
 }
 
-/** What the engine and its scripts say in capitals, of which commands are a part. */
-export function words(): Set<string> {
+/** What the docs grant beside the rule to who moves queues of BullMQ. */
+export function documentedMigrationRights(): string[] {
+  const [, rights] = /`(~bull:\* [^`]*)`/.exec(page) ?? [];
+  if (!rights) throw new Error('docs/production.md no longer says what moving takes');
+  return rights.split(' ');
+}
+
+/** What moves queues of BullMQ. */
+const MIGRATION = /\/migrate\/|(^|\/)(adopt|return|settle)_|lib\/(adopt|bull|restore)\./;
+
+/** What the engine and its scripts say in capitals, of which commands are a part; `migrate` alone, or all the rest. */
+export function words(part: 'migrate' | 'queues'): Set<string> {
   const found = new Set<string>();
   const collect = (folder: string, suffix: string, pattern: RegExp) => {
     for (const file of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
-      if (!file.endsWith(suffix)) continue;
+      if (!file.endsWith(suffix) || MIGRATION.test(`${folder}/${file}`) !== (part === 'migrate')) continue;
       const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
       for (const [, word = ''] of text.matchAll(pattern)) found.add(word.toLowerCase());
     }
