@@ -13,7 +13,7 @@ import { buildOf } from './builds.js';
 import { contest } from './contest.js';
 import { commitOf, commitsBetween, subjectOf } from './git.js';
 import type { Interval } from './interval.js';
-import { loadPath, ringOf } from './ring.js';
+import { loadFirst, loadPath, ringOf } from './ring.js';
 import { firstBad } from './search.js';
 
 /** A smaller difference of the two ends is not worth, or not open to, a search. */
@@ -58,13 +58,15 @@ async function main(argv: readonly string[]): Promise<number> {
 async function measureAgainst(good: string, scenario: Scenario, server: Server, progress: Progress): Promise<Measure> {
   const ring = ringOf(server, progress);
   const say = (line: string) => progress.say(line);
-  const base = await loadPath(good.slice(0, 9), await buildOf(good, say));
+  const path = await buildOf(good, say);
+  const first = await loadFirst(path);
+  const base = await loadPath(good.slice(0, 9), path);
   const known = new Map<string, Interval | undefined>();
   return async (commit) => {
     if (known.has(commit)) return known.get(commit);
     try {
       const challenger = await loadPath(commit.slice(0, 9), await buildOf(commit, say));
-      const { rulings } = await server.guard(contest(ring(base, challenger), scenario));
+      const { rulings } = await server.guard(contest(ring(base, challenger), first, scenario));
       known.set(commit, rulings[0]?.interval);
     } catch (error) {
       if (!(error instanceof SideFailed) && !(error instanceof UsageError && !server.isLost)) throw error;

@@ -77,6 +77,16 @@ async function buildIn(work: string, commit: string, say: (line: string) => void
 }
 
 /** A build is there as a whole or not at all. */
+/** A copy of a built module, until this process ends: loaded, it is a library of its own, with an addon of its own. */
+export function copyOf(module: string): string {
+  const [from, to] = [join(module, '..', '..', '..'), join(CACHE, `first.${process.pid}`)];
+  for (const name of readdirSync(from).filter((each) => each !== 'node_modules')) {
+    cpSync(join(from, name), join(to, name), { recursive: true });
+  }
+  process.once('exit', () => rmSync(to, { recursive: true, force: true }));
+  return join(to, 'dist', 'esm', 'index.js');
+}
+
 function keepProduct(from: string, to: string): void {
   const staged = `${to}.${process.pid}`;
   mkdirSync(staged, { recursive: true });

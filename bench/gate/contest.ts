@@ -1,4 +1,5 @@
 /** Pairs of runs of two builds, until the interval of the ratio decides for each metric of a scenario, or the pairs are used up. */
+import type { JobLibrary } from '../adapters/library.js';
 import { calibrate } from '../calibrate.js';
 import type { Metric } from '../measure.js';
 import { runOnce, runPair } from '../pairs.js';
@@ -27,15 +28,21 @@ export interface Contest {
   readonly taken: number | undefined;
 }
 
-/** @param isDone whether the intervals tell enough; the verdicts, unless said otherwise */
+/**
+ * @param first what the process loaded first (`loadFirst`): it runs before the two are measured
+ * @param isDone whether the intervals tell enough; the verdicts, unless said otherwise
+ */
 export async function contest(
   bench: Bench,
+  first: JobLibrary,
   scenario: Scenario,
   isDone = (rulings: readonly Ruling[]) => rulings.every(({ verdict }) => verdict !== 'undecided'),
 ): Promise<Contest> {
   const { server, mode, observer } = bench;
   const cpu = async () => readLoad((await server.cpuMicros()) / 1e6);
   const metrics = scenario.metrics.filter((metric) => !UNJUDGED.includes(metric));
+  const warm = { ...bench, libraries: { base: first, challenger: first } };
+  await calibrate(scenario.size, mode, (jobs) => runOnce(warm, scenario, 'base', jobs, 0));
   const size = async (side: 'base' | 'challenger') =>
     calibrate(scenario.size, mode, (jobs) => runOnce(bench, scenario, side, jobs, 0));
   const from = await cpu();

@@ -14,7 +14,7 @@ import type { Contest } from './contest.js';
 import { commitOf, defaultBase, engineDiff, ROOT } from './git.js';
 import { conclusion, exitCodes, judge, linesOf, worstOf } from './judgement.js';
 import { LOAD_FLOOR, loadPerCore } from './load.js';
-import { loadPath, ringOf } from './ring.js';
+import { loadFirst, loadPath, ringOf } from './ring.js';
 
 async function main(argv: readonly string[]): Promise<number> {
   const asked = readGateArguments(argv);
@@ -36,11 +36,12 @@ async function main(argv: readonly string[]): Promise<number> {
   const progress = new Progress(asked.scenarios.length, false);
   const ring = ringOf(server, progress);
   const path = await buildOf(base, (line) => progress.say(line));
+  const first = await loadFirst(path);
   const sides = ring(await loadPath(name, path), await loadPath('this tree', join(ROOT, 'dist', 'esm', 'index.js')));
   const contests: Contest[] = [];
   for (const scenario of asked.scenarios) {
     try {
-      const done = await server.guard(contest(sides, scenario));
+      const done = await server.guard(contest(sides, first, scenario));
       contests.push(done);
       progress.told(linesOf(done));
     } catch (error) {

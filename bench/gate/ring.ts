@@ -7,6 +7,7 @@ import { interruption, messageOf, UsageError } from '../ending.js';
 import type { Bench } from '../pairs.js';
 import type { Progress } from '../screen.js';
 import type { Server } from '../server.js';
+import { copyOf } from './builds.js';
 
 /** Short runs, and more of them: what disturbs one of them then disturbs little. */
 const MODE = { quick: false, seconds: 0.5, rounds: 0, timeLimitMs: 60_000, budgetSeconds: Infinity };
@@ -15,6 +16,14 @@ export async function loadPath(name: string, path: string): Promise<JobLibrary> 
   return loadBuild(name, name, pathToFileURL(path).href).catch((error: unknown) => {
     throw new UsageError(`${name}: ${messageOf(error)}`);
   });
+}
+
+/**
+ * The library that a process loads first is a tenth or more ahead of those that come after it, whatever they are: so the first is neither of the two that
+ * are compared, but a copy of one.
+ */
+export function loadFirst(path: string): Promise<JobLibrary> {
+  return loadPath('a copy of the base', copyOf(path));
 }
 
 /** Makes what pairs of runs are made with. One a process: it listens for signals. */
