@@ -21,10 +21,10 @@ const sources = {
   'chasquimq/v5': new URL('../../src/v5/index.ts', import.meta.url).href,
 };
 
-/** For `describe.each(libraries)('$name: ...')`; `PARITY=bullmq5` restricts a run to one side. */
+/** For `describe.each(libraries)('$name: ...')`; `PARITY=bullmq` or `PARITY=chasquimq` restricts a run to one side. */
 export const libraries: readonly NamedLibrary5[] = await Promise.all(
   (Object.keys(sources) as (keyof typeof sources)[])
-    .filter((name) => !process.env.PARITY || process.env.PARITY === name)
+    .filter((name) => name.startsWith(process.env.PARITY ?? ''))
     .map(async (name) => ({ name, lib: (await import(sources[name])) as Library5 })),
 );
 
