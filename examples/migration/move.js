@@ -9,6 +9,8 @@ import * as chasquimq from 'chasquimq';
 
 const url = process.env.REDIS_URL ?? 'redis://localhost:6379';
 const connection = { url };
+// it is emptied at first: no queue of yours is called so
+const QUEUE = 'chasquimq-example-orders';
 const ORDERS = 600;
 const DELAY_MS = 1_500;
 
@@ -23,7 +25,7 @@ function workerOf(library, name) {
     handledBy.get(job.data.order).push(name);
     if ([...handledBy.values()].every((by) => by.length > 0)) allDone();
   };
-  const worker = new library.Worker('orders', handle, { connection, concurrency: 5 });
+  const worker = new library.Worker(QUEUE, handle, { connection, concurrency: 5 });
   worker.on('error', (error) => console.error(name, error.message));
   return worker;
 }
@@ -33,16 +35,16 @@ function migrate(...args) {
   const require = createRequire(import.meta.url);
   const { bin } = require('chasquimq/package.json');
   const program = join(dirname(require.resolve('chasquimq/package.json')), bin.chasquimq);
-  const command = [program, 'migrate', 'orders', '--yes', '--url', url, ...args];
+  const command = [program, 'migrate', QUEUE, '--yes', '--url', url, ...args];
   return spawn(process.execPath, command, { stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
 /** An empty queue. */
 async function emptyQueue(library) {
-  const last = new library.Queue('orders', { connection });
+  const last = new library.Queue(QUEUE, { connection });
   await last.obliterate({ force: true });
   await last.close();
-  return new library.Queue('orders', { connection });
+  return new library.Queue(QUEUE, { connection });
 }
 
 const [old, moved] = [await emptyQueue(bullmq), await emptyQueue(chasquimq)];
