@@ -1,8 +1,8 @@
 /** What is told of jobs, and who handles them: these jobs have what BullMQ 6 has dropped. Source: BullMQ 5.81. */
 import type { Job } from './job.js';
-import type { IoredisListener } from '../types/ioredis-listener.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { QueueListener as BaseQueueListener } from '../queue/queue-listener.js';
+import type { WorkerListener as BaseWorkerListener } from '../worker/worker-listener.js';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
 
@@ -25,34 +25,14 @@ export interface WorkerListener<
   ResultType = any,
   NameType extends string = string,
   ProgressType extends JobProgress = JobProgress,
-> extends IoredisListener {
+> extends Omit<BaseWorkerListener, 'active' | 'completed' | 'failed' | 'progress'> {
   /** The job is about to be processed. */
   active: (job: Job<DataType, ResultType, NameType, ProgressType>, prev: string) => void;
-  /** `close` is done. */
-  closed: () => void;
-  /** `close` was called. */
-  closing: (msg: string) => void;
   /** The job's result is stored. */
   completed: (job: Job<DataType, ResultType, NameType, ProgressType>, result: ResultType, prev: string) => void;
-  /** No job is waiting. */
-  drained: () => void;
-  /** Something other than a job failed: the connection, a step of the worker, a listener. */
-  error: (failedReason: Error) => void;
   /** A try of the job has failed, whether or not there will be another. */
   failed: (job: Job<DataType, ResultType, NameType, ProgressType> | undefined, error: Error, prev: string) => void;
-  /** `pause` is done. */
-  paused: () => void;
   /** `job.updateProgress` was called. */
   progress: (job: Job<DataType, ResultType, NameType, ProgressType>, progress: ProgressType) => void;
-  /** The worker is connected. */
-  ready: () => void;
-  /** `resume` was called. */
-  resumed: () => void;
-  /** This worker put the job of a lost worker back in line. */
-  stalled: (jobId: string, prev: string) => void;
-  /** The worker could not renew its lease in time. */
-  lockRenewalFailed: (jobIds: string[]) => void;
-  /** Not emitted: the engine renews the worker's one lease on a thread of its own. */
-  locksRenewed: (data: { count: number; jobIds: string[] }) => void;
 }
 /* eslint-enable @typescript-eslint/no-explicit-any */
