@@ -9,8 +9,11 @@ const connection = JSON.parse(CONNECTION);
 async function work() {
   const worker = new Worker(QUEUE, async (job) => [job.data.n * 2, process.pid], { connection });
   // one job each, so that each has its part
-  worker.once('active', () => worker.pause());
+  let paused;
+  worker.once('active', () => (paused = worker.pause()));
   process.once('message', async () => {
+    // BullMQ takes its connection from a pause that is under way, which then rejects
+    await paused;
     await worker.close();
     cluster.worker.disconnect();
   });
