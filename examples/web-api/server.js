@@ -23,9 +23,12 @@ app.post('/mails', async (request, response) => {
 });
 
 app.get('/mails/:id', async (request, response) => {
-  const job = await mails.getJob(request.params.id);
+  const { id } = request.params;
+  // the state first: a job read after it has ended has its result
+  const state = await mails.getJobState(id);
+  const job = await mails.getJob(id);
   if (!job) return response.status(404).json({ error: 'no such mail' });
-  response.json({ state: await job.getState(), result: job.returnvalue, error: job.failedReason });
+  response.json({ state, result: job.returnvalue, error: job.failedReason });
 });
 
 const server = app.listen(Number(process.env.PORT ?? 3000), () => {

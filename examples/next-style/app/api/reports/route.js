@@ -9,7 +9,10 @@ export async function POST(request) {
 }
 
 export async function GET(request) {
-  const job = await reports().getJob(new URL(request.url).searchParams.get('id') ?? '');
+  const id = new URL(request.url).searchParams.get('id') ?? '';
+  // the state first: a job read after it has ended has its result
+  const state = await reports().getJobState(id);
+  const job = await reports().getJob(id);
   if (!job) return Response.json({ error: 'no such report' }, { status: 404 });
-  return Response.json({ state: await job.getState(), progress: job.progress, result: job.returnvalue });
+  return Response.json({ state, progress: job.progress, result: job.returnvalue });
 }
