@@ -12,6 +12,7 @@ import type { JobLibrary } from './adapters/library.js';
 import { readArguments, scenariosOf } from './arguments.js';
 import { readChartData } from './charts/data.js';
 import { drawCharts } from './charts/draw.js';
+import { writeTables } from './charts/tables.js';
 import { interruption, messageOf, runProgram, UsageError } from './ending.js';
 import type { Counted } from './counts/baseline.js';
 import { writeReport } from './files.js';
@@ -79,7 +80,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const hasFaults = results.some((result) => result.faults.length > 0);
   if (isForHistory && !hasFaults) {
     complaints.push(...(await remember(about, rows, url)));
-    for (const path of await drawCharts(readChartData())) console.log(path);
+    const data = readChartData();
+    for (const path of [...(await drawCharts(data)), ...(await writeTables(data))]) console.log(path);
   }
   server.close();
   for (const complaint of complaints) console.log(complaint);

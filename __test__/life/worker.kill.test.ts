@@ -76,9 +76,10 @@ describe('worker.kill', () => {
   }
 
   it.each([
-    ['kept', 11, 'false'],
-    ['removed', 12, 'true'],
-  ])('loses no job and repeats none that is recorded as completed; completed jobs are %s', async (_, seed, remove) => {
+    ['completed jobs are kept', 11, { REMOVE: 'false' }],
+    ['completed jobs are removed', 12, { REMOVE: 'true' }],
+    ['handlers take time, and their ends wait for each other', 13, { REMOVE: 'false', TAKES: '20' }],
+  ])('loses no job and repeats none that is recorded as completed: %s', async (_, seed, env) => {
     const random = new Random(seed);
     const queue = stage.queue();
     const ids = await addJobs(queue);
@@ -95,17 +96,17 @@ describe('worker.kill', () => {
       }
     };
     for (let owner = 0; owner < KILLS; owner++) {
-      await runUntilKilled(owner, random, { REMOVE: remove });
+      await runUntilKilled(owner, random, env);
       await record(owner);
     }
     expect(recordedUnder.size).toBeLessThan(JOBS);
-    const last = start(KILLS, { REMOVE: remove });
+    const last = start(KILLS, env);
     const idle = async () => Object.values(await queue.getJobCounts('waiting', 'active')).every((count) => count === 0);
     await until('the last worker to finish', idle, FINISH_MS);
     await last.kill();
     await record(KILLS);
 
-    const kept = remove === 'true' ? 0 : JOBS;
+    const kept = env.REMOVE === 'true' ? 0 : JOBS;
     expect(await queue.getJobCounts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, failed: 0, completed: kept });
     expect(recordedUnder.size).toBe(JOBS);
 

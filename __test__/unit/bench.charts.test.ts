@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { FOLDER, readChartData } from '../../bench/charts/data.js';
 import type { ChartData } from '../../bench/charts/data.js';
 import { chartsOf, svgOf } from '../../bench/charts/draw.js';
+import { pageNames, pageWithTables, readPage } from '../../bench/charts/tables.js';
 import { ratioChart, redisCpu, throughput } from '../../bench/charts/ratios.js';
 import { palette, themeNames } from '../../bench/charts/theme.js';
 import { formatRatio } from '../../bench/report.js';
@@ -50,5 +51,12 @@ describe('the files in benchmarks/charts', () => {
         expect(isSame, `${name}-${theme}.svg is old: npm run bench:charts draws it anew`).toBe(true);
       }
     }
+  });
+});
+
+describe('the tables', () => {
+  it.each(pageNames)('of %s are of the newest whole run', async (page) => {
+    const isSame = readPage(page) === (await pageWithTables(page, data));
+    expect(isSame, `${page} is old: npm run bench:charts makes its tables anew`).toBe(true);
   });
 });

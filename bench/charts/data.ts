@@ -17,6 +17,8 @@ export interface Run extends Circumstances {
 
 export interface ChartData {
   readonly run: Run;
+  /** Its name below benchmarks/. */
+  readonly file: string;
   readonly depths: DepthReport | undefined;
   readonly history: readonly HistoryEntry[];
 }
@@ -24,13 +26,13 @@ export interface ChartData {
 export function readChartData(): ChartData {
   const run = newest<Run>(WHOLE_RUN);
   if (!run) throw new UsageError('there is no whole run in benchmarks/ to draw: `npm run bench` leaves one');
-  return { run, depths: newest<DepthReport>(DEPTHS), history: readHistory() };
+  return { ...run, depths: newest<DepthReport>(DEPTHS)?.run, history: readHistory() };
 }
 
-function newest<T extends { readonly startedAt: string }>(pattern: RegExp): T | undefined {
+function newest<T extends { readonly startedAt: string }>(pattern: RegExp): { run: T; file: string } | undefined {
   const files = readdirSync(FOLDER).filter((name) => pattern.test(name));
-  const reports = files.map((name) => JSON.parse(readFileSync(`${FOLDER}${name}`, 'utf8')) as T);
-  return reports.sort((a, b) => (a.startedAt < b.startedAt ? -1 : 1)).at(-1);
+  const reports = files.map((file) => ({ file, run: JSON.parse(readFileSync(`${FOLDER}${file}`, 'utf8')) as T }));
+  return reports.sort((a, b) => (a.run.startedAt < b.run.startedAt ? -1 : 1)).at(-1);
 }
 
 /** Where and when it was measured, in a line. */

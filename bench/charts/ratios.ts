@@ -26,7 +26,8 @@ export function ratioChart({ run }: ChartData, { title, metrics }: Bars): TopLev
     return { row, median, least, most, text: formatRatio(median), isBetter };
   });
   const better = metrics.every(moreIsBetter) ? 'to the right' : 'to the left';
-  const y = { field: 'row', type: 'nominal', sort: null, title: null } as const;
+  // whole titles, however long
+  const y = { field: 'row', type: 'nominal', sort: null, title: null, axis: { labelLimit: 1_000 } } as const;
   const scale = { type: 'log', nice: true } as const;
   const axis = { format: '~g', labelExpr: "datum.label === '' ? '' : datum.label + 'x'", tickCount: 6 } as const;
   return {

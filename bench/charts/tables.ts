@@ -1,0 +1,113 @@
+/** The tables of README.md and docs/figures.md, made of the newest whole run. They stand between two marks in each page. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { format, resolveConfig } from 'prettier';
+import type { Metric } from '../measure.js';
+import { formatRange, formatRatio, metricGroups } from '../report.js';
+import type { Row } from '../report.js';
+import { moreIsBetter } from '../targets.js';
+import { measuredOn } from './data.js';
+import type { ChartData } from './data.js';
+
+/** What the README shows; the row in which BullMQ is furthest ahead comes after them. */
+const CHOSEN: readonly (readonly [scenario: string, metric: Metric])[] = [
+  ['add-tiny', 'jobsPerSecond'],
+  ['add-bulk-50', 'jobsPerSecond'],
+  ['worker-100-keep', 'jobsPerSecond'],
+  ['retry', 'jobsPerSecond'],
+  ['waiting-20-50', 'redisCpuMicros'],
+  ['memory-completed', 'bytesPerJob'],
+];
+
+const pages: Readonly<Record<string, (data: ChartData) => string>> = {
+  'README.md': few,
+  'docs/figures.md': all,
+};
+export const pageNames: readonly string[] = Object.keys(pages);
+
+const SIDES = ['BullMQ', 'ChasquiMQ'];
+const BLOCK = /(<!-- bench:start[^>]*-->\n)[^]*?(<!-- bench:end -->)/;
+
+const pathOf = (page: string) => fileURLToPath(new URL(`../../${page}`, import.meta.url));
+
+/** The page as it is, with its tables made anew. */
+export async function pageWithTables(page: string, data: ChartData): Promise<string> {
+  const path = pathOf(page);
+  const old = readFileSync(path, 'utf8');
+  if (!BLOCK.test(old)) throw new Error(`${page} has no <!-- bench:start --> and <!-- bench:end -->`);
+  const tables = pages[page](data);
+  const text = old.replace(BLOCK, (_, start: string, end: string) => `${start}\n${tables}\n\n${end}`);
+  return format(text, { ...(await resolveConfig(path)), filepath: path });
+}
+
+export function readPage(page: string): string {
+  return readFileSync(pathOf(page), 'utf8');
+}
+
+/** @returns the paths written */
+export async function writeTables(data: ChartData): Promise<string[]> {
+  for (const page of pageNames) writeFileSync(pathOf(page), await pageWithTables(page, data));
+  return pageNames.map(pathOf);
+}
+
+function few(data: ChartData): string {
+  const { rows } = data.run;
+  const chosen = CHOSEN.map(([scenario, metric]) => {
+    const row = rows.find((each) => each.scenario === scenario && each.metric === metric);
+    if (!row) throw new Error(`the newest whole run has no ${metric} of ${scenario}`);
+    return row;
+  });
+  const worst = [...rows].sort((a, b) => lossOf(b) - lossOf(a))[0];
+  const lost = rows.filter((row) => lossOf(row) > 1).length;
+  const shown = [...chosen, worst].map((row) => [`${row.title} (${unitOf(row)})`, ...cellsOf(row).slice(0, 3)]);
+  return [
+    table(['Scenario', ...SIDES, 'Ratio'], shown),
+    `The last row is the worst of all ${rows.length}; BullMQ is better in ${lost} of them. ${measuredOn(data.run)}.`,
+  ].join('\n\n');
+}
+
+function all(data: ChartData): string {
+  const { run } = data;
+  const file = data.file.replace(/json$/, 'md');
+  const headings = [...SIDES, 'Ratio', 'Spread'];
+  const lost = run.rows.filter((row) => lossOf(row) > 1).sort((a, b) => lossOf(b) - lossOf(a));
+  const groups = metricGroups.flatMap(({ heading, metrics }) => {
+    const rows = run.rows.filter((row) => metrics.includes(row.metric));
+    return rows.length > 0 ? [`### ${heading}`, table(['Scenario', ...headings], rows.map(titled))] : [];
+  });
+  return [
+    `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${file}), with each floor and run.`,
+    '### Where BullMQ is better',
+    table(
+      ['Scenario', ...headings],
+      lost.map((row) => [`${row.title} (${unitOf(row)})`, ...cellsOf(row)]),
+    ),
+    ...groups,
+  ].join('\n\n');
+}
+
+const titled = (row: Row): string[] => [row.title, ...cellsOf(row)];
+
+/** How far BullMQ is ahead: above one, it is better. */
+function lossOf({ metric, ratio }: Row): number {
+  return moreIsBetter(metric) ? 1 / ratio.median : ratio.median;
+}
+
+/** What a row's figures are, in so far as its title does not say it. */
+function unitOf({ title, metric }: Row): string {
+  const heading = metricGroups.find(({ metrics }) => metrics.includes(metric))?.heading ?? metric;
+  if (heading.startsWith('Redis memory') && title.startsWith('Redis memory')) return 'bytes';
+  return /^(Node|Redis|MB|CPU)/.test(heading) ? heading : heading[0].toLowerCase() + heading.slice(1);
+}
+
+/** Both sides, the ratio and its spread. */
+function cellsOf({ metric, values, ratio }: Row): string[] {
+  const write = metricGroups.find(({ metrics }) => metrics.includes(metric))?.format ?? String;
+  const sides = [write(values.base), write(values.challenger)];
+  return [...sides, formatRatio(ratio.median), formatRange(ratio.least, ratio.most)];
+}
+
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [headings, headings.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
