@@ -25,7 +25,7 @@ describe.each(libraries)('$name: connection.offline', ({ lib }) => {
     await queue.add('before', {});
     const lost = new EventLog(queue, ['ioredis:close']);
     await proxy.close();
-    // who is idle may learn of it by this call alone
+    // who has nothing under way learns of it by this call (lost-when-idle, a wanted difference)
     const first = queue.getJobCounts().catch(() => undefined);
     await lost.get('ioredis:close');
     expect((await rejection(queue.add('meanwhile', {}))).message).toBe(REFUSED);
