@@ -42,7 +42,7 @@ export async function run(title, command, args, { env = {}, quiet = false } = {}
   if (stopping) throw new Stop('', 128 + constants.signals[stopping]);
   const since = performance.now();
   say(`> ${title}`);
-  const child = spawn(command, args, {
+  const child = spawn(command, windows ? args.map(forCmd) : args, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
@@ -68,6 +68,9 @@ export async function run(title, command, args, { env = {}, quiet = false } = {}
     children.delete(child);
   }
 }
+
+/** An argument as cmd.exe has to be given it, so that it arrives as one and as it is. */
+export const forCmd = (arg) => (/^[\w./:=@+-]+$/.test(arg) ? arg : `"${arg.replaceAll('"', '\\"')}"`);
 
 function ending(child, command) {
   return new Promise((resolve, reject) => {

@@ -121,6 +121,18 @@ describe('doctor', () => {
     expect((await cli(['doctor', broken, '--no-server'])).code).toBe(0);
   });
 
+  it('reads what editors on Windows write', async () => {
+    const text = FIVE.replaceAll('\n', '\r\n');
+    const manifest = JSON.stringify({ dependencies: { bullmq: '5.1.0' } }, null, 2).replaceAll('\n', '\r\n');
+    const windows = write('windows', { 'package.json': `\ufeff${manifest}`, 'mail.ts': `\ufeff${text}` });
+    const unix = write('unix', { 'package.json': manifest, 'mail.ts': FIVE });
+    const read = async (path: string) =>
+      JSON.parse((await cli(['doctor', path, '--no-server', '--json'])).stdout) as object;
+    const expected = await read(unix);
+    expect(await read(windows)).toEqual({ ...expected, path: windows });
+    expect(expected).toMatchObject({ bullmq: ['5.1.0'], concerned: 1 });
+  });
+
   it('tells of the code base all the same where the server cannot be asked', async () => {
     const port = await closedPort();
     const { code, stdout, stderr } = await cli(['doctor', base, '--url', `redis://:hunter2@127.0.0.1:${port}`]);

@@ -59,26 +59,6 @@ it.each<[string, string, BuildOptions]>([
   expect(program.lines).toEqual(['result 2 true']);
 });
 
-// sandboxed-in-a-bundle: a wanted difference (docs/differences.md)
-it.each([
-  ['bullmq', 'program.js', /ENOENT/],
-  ['chasquimq', 'program.js', /webpack: externals/],
-  // the name of the file that a child runs: BullMQ takes the bundle for it, and runs it again for each job
-  ['chasquimq', 'main.js', /webpack: externals/],
-])('a worker of %s within a bundle (%s) refuses a processor that is a file', async (library, name, refusal) => {
-  const outfile = join(folder, name);
-  const contents = `
-    const { Worker } = require('${library}');
-    const connection = JSON.parse(process.env.CONNECTION);
-    try { new Worker('${stage.queueName}', __filename, { connection }); } catch (error) { console.log(error.message); }
-    process.exit();`;
-  const plain: BuildOptions = { bundle: true, platform: 'node', format: 'cjs', outfile, logLevel: 'silent' };
-  await build({ stdin: { contents, resolveDir: ROOT }, ...plain, ...within });
-  const program = stage.keep(Program.startText(`require(${JSON.stringify(outfile)})`, { kind: 'commonjs' }));
-  expect(await program.end(), program.errors).toEqual({ code: 0, signal: null });
-  expect(program.lines).toEqual([expect.stringMatching(refusal)]);
-});
-
 it('a build without settings fails, and says what it needs', async () => {
   const stdin = { contents: PROGRAM, resolveDir: ROOT };
   const plain = build({

@@ -1,6 +1,5 @@
 // Connections that break at any moment, also between a command and its answer: each job is there exactly once and runs
-// exactly once (issue 2: "100,000 jobs added through a proxy that cuts the connection at random are there exactly once
-// each").
+// exactly once.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

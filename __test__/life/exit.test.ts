@@ -1,5 +1,4 @@
-// A program that has closed what it opened ends by itself, and one that has not can be ended at any moment (issue 2:
-// "Closing leaves no thread, handle or connection behind").
+// A program that has closed what it opened ends by itself, and one that has not can be ended at any moment.
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';

@@ -1,5 +1,5 @@
 // A key of the queue that holds something else: the server's words reach whoever asked, and once the key is gone
-// everything works, with nothing lost (issue 2, "Bad input").
+// everything works, with nothing lost.
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';

@@ -1,4 +1,5 @@
-// Jobs, results, errors and events that are together longer than the longest string of V8 (issue 13, 4): what travels at once is bounded.
+// Jobs, results, errors and events that are together longer than the longest string of V8: what travels at once is
+// bounded.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OwnServer } from '../support/own-server.js';
 import { Program } from '../support/program.js';

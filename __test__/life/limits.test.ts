@@ -1,4 +1,4 @@
-// Limits hold over all workers and processes, and what they let go starts at once (issue 3, "Arbitration").
+// Limits hold over all workers and processes, and what they let go starts at once.
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';

@@ -1,5 +1,4 @@
-// A process that adds and processes jobs without end stays as large as it is, and so does Redis (issue 2: "an
-// addon-level memory test adds and processes a million jobs with a flat heap").
+// A process that adds and processes jobs without end stays as large as it is, and so does Redis.
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';

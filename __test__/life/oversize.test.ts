@@ -1,4 +1,4 @@
-// Jobs far larger than a frame, a script call or a read from a socket (issue 2, "Bad input": oversize data).
+// Jobs far larger than a frame, a script call or a read from a socket.
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

@@ -1,5 +1,5 @@
 // What a producer process leaves behind that is killed with SIGKILL: every job it was told of is there, as it was
-// added, and none is there twice (issue 2).
+// added, and none is there twice.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A child that is about to exit gets no other job (issue 13). BullMQ gives it the next one, and fails that one as well.
+// A child that is about to exit gets no other job. BullMQ gives it the next one, and fails that one as well.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';

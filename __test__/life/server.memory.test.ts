@@ -1,5 +1,4 @@
-// A server whose memory is used up: it refuses adds in its own words and keeps what it had; workers go on all the same
-// (issue 2, "Bad input").
+// A server whose memory is used up: it refuses adds in its own words and keeps what it had; workers go on all the same.
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';

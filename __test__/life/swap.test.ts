@@ -1,5 +1,4 @@
-// The promise of the package: a program written for BullMQ does the same when only the import is changed (issue 2,
-// "Done when").
+// The promise of the package: a program written for BullMQ does the same when only the import is changed.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';

@@ -1,4 +1,4 @@
-// Closing a worker, at whatever moment, leaves no job active, loses none and runs none twice (issue 2, "graceful close").
+// Closing a worker, at whatever moment, leaves no job active, loses none and runs none twice.
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { useStage } from '../support/stage.js';

@@ -1,4 +1,4 @@
-// Jobs go to whoever can start them: no worker hoards what another could run now (issue 2, "Fairness beats batching").
+// Jobs go to whoever can start them: no worker hoards what another could run now.
 import { describe, expect, it } from 'vitest';
 import type { Job, Processor, Worker } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';

@@ -1,4 +1,4 @@
-// A worker keeps its jobs as long as its process lives, whatever its handlers do to the event loop (issue 2, "Leases").
+// A worker keeps its jobs as long as its process lives, whatever its handlers do to the event loop.
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';

@@ -1,14 +1,30 @@
 // Pins wanted differences in connections, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
+import { EventEmitter } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import type { ConnectionOptions, IQueueBackend } from 'bullmq';
 import { libraries } from '../support/libraries.js';
-import { keysContaining, redisClient, server } from '../support/redis.js';
+import { OwnServer } from '../support/own-server.js';
+import { Proxy } from '../support/proxy.js';
+import { closedPort, connection, keysContaining, redisClient, server } from '../support/redis.js';
+import { sideOf, thrown } from '../support/sides.js';
 import { useStage } from '../support/stage.js';
-import { rejection } from '../support/waiting.js';
+import { EventLog, rejection, sleep, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
   const stage = useStage(lib);
-  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  const of = sideOf(name);
+  /** What a promise has come to after a moment; nothing tells that one will not settle. */
+  const soon = (promise: Promise<unknown>, ms = 1_000) =>
+    Promise.race([
+      promise.then(
+        () => 'resolved',
+        () => 'rejected',
+      ),
+      sleep(ms).then(() => 'waits'),
+    ]);
 
   it('closed-errors', async () => {
     const queue = stage.queue();
@@ -35,5 +51,176 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     await stage.queue({ connection: shared }).add('job', {});
     expect(shared.status).toBe(of({ bullmq: 'ready', chasquimq: 'wait' }));
     stage.keep({ close: async () => shared.disconnect() });
+  });
+
+  it('server-7', async () => {
+    const queue = stage.queue({ connection: await serverOf('6.2.14') });
+    const ready = queue.waitUntilReady().then(
+      () => 'ready',
+      (error: Error & { code?: string }) => error.code,
+    );
+    expect(await ready).toBe(of({ bullmq: 'ready', chasquimq: 'ERR_SERVER_TOO_OLD' }));
+    await queue.close();
+    stage.takeErrors();
+  });
+
+  /** A server that tells this version, and agrees to everything else. */
+  async function serverOf(version: string): Promise<ConnectionOptions> {
+    const info = `# Server\r\nredis_version:${version}\r\nrun_id:one\r\nmaxmemory_policy:noeviction\r\n`;
+    const listener = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', (data) => {
+        // Commands come whole here, and INFO is the only one with an answer of its own.
+        for (const command of data
+          .toString()
+          .split(/^\*\d+\r\n/m)
+          .slice(1)) {
+          socket.write(/^info\r$/im.test(command) ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n');
+        }
+      });
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    stage.keep({ close: async () => void listener.close() });
+    return { host: '127.0.0.1', port: (listener.address() as AddressInfo).port };
+  }
+
+  it('other-drivers', () => {
+    // as a client of node-redis looks
+    const client = Object.assign(new EventEmitter(), {
+      connect: async () => undefined,
+      disconnect: async () => undefined,
+      destroy: () => undefined,
+      close: async () => undefined,
+      quit: async () => 'OK',
+      duplicate: () => client,
+      sendCommand: async () => null,
+      info: async () => 'redis_version:8.2.0',
+      hSet: async () => 1,
+      options: {},
+      isOpen: true,
+      isReady: true,
+    });
+    // there is no server behind it, which BullMQ soon finds out
+    stage.keep({ close: async () => void stage.takeErrors() });
+    const build = () => stage.queue({ connection: client as unknown as ConnectionOptions });
+    expect(thrown(build)?.name).toBe(of({ bullmq: undefined, chasquimq: 'NotSupportedError' }));
+    expect(client.listenerCount('ready') > 0).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('backend-factory', async () => {
+    const methods: (string | symbol)[] = [];
+    const backend = new globalThis.Proxy(new EventEmitter(), {
+      get(emitter, key) {
+        methods.push(key);
+        return key === 'then' ? undefined : (Reflect.get(emitter, key) ?? (async () => undefined));
+      },
+    });
+    const build = () => new lib.Queue(stage.queueName, { connection }, () => backend as unknown as IQueueBackend);
+    expect(thrown(build)?.name).toBe(of({ bullmq: undefined, chasquimq: 'NotSupportedError' }));
+    expect(methods.length > 0).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('key-prefix-option', () => {
+    const build = () => stage.queue({ connection: { ...connection, keyPrefix: 'mine:' } });
+    expect(thrown(build)?.name).toBe(of({ bullmq: undefined, chasquimq: 'Error' }));
+  });
+
+  it('connection-options-without-effect: what the engine cannot carry out', () => {
+    const build = () => stage.queue({ connection: { ...connection, commandTimeout: 60_000 } });
+    expect(thrown(build)?.name).toBe(of({ bullmq: undefined, chasquimq: 'NotSupportedError' }));
+  });
+
+  it('connection-options-without-effect: reconnectOnError', async () => {
+    let asked = 0;
+    const reconnectOnError = () => {
+      asked++;
+      return false as const;
+    };
+    const queue = stage.queue({ connection: { ...connection, reconnectOnError } });
+    await queue.add('job', {});
+    const redis = redisClient();
+    for (const key of await keysContaining(redis, stage.queueName)) await redis.set(key, 'of another kind');
+    await redis.quit();
+    await rejection(queue.add('job', {}));
+    expect(asked > 0).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('retry-strategy', async () => {
+    const proxy = new Proxy();
+    await proxy.open();
+    stage.keep(proxy);
+    let asked = 0;
+    const retryStrategy = () => {
+      asked++;
+      return 3_000;
+    };
+    const queue = stage.queue({ connection: { host: '127.0.0.1', port: proxy.port, retryStrategy } });
+    await queue.waitUntilReady();
+    proxy.cut();
+    if (name === 'bullmq') await until('it to be asked', () => asked > 0);
+    expect(await soon(queue.add('job', {}))).toBe(of({ bullmq: 'waits', chasquimq: 'resolved' }));
+    await queue.getJobCounts();
+    stage.takeErrors();
+  });
+
+  it('lost-when-idle', async () => {
+    stage.keep({ close: async () => void stage.takeErrors() });
+    const proxy = stage.keep(new Proxy());
+    await proxy.open();
+    const queue = stage.queue({ connection: { host: '127.0.0.1', port: proxy.port, enableOfflineQueue: false } });
+    await queue.waitUntilReady();
+    await queue.getJobCounts();
+    // nothing tells that nothing is under way any more
+    await sleep(300);
+    const log = new EventLog(queue, ['ioredis:close']);
+    await proxy.close();
+    if (name === 'bullmq') await log.get('ioredis:close');
+    // nor that nothing will be told
+    else await sleep(200);
+    expect(log.names.length > 0).toBe(of({ bullmq: true, chasquimq: false }));
+    const next = queue.getJobCounts();
+    expect(await soon(next, 300)).toBe(of({ bullmq: 'rejected', chasquimq: 'waits' }));
+    await proxy.open();
+    await next.catch(() => undefined);
+    // a client of BullMQ's that is not back cannot be closed
+    await until('the connection', () => queue.getJobCounts().then(Boolean, () => false));
+  });
+
+  it.each(['worker', 'events'] as const)('close-without-a-server: %s', async (kind) => {
+    const proxy = new Proxy();
+    proxy.port = await closedPort();
+    const opts = { connection: { host: '127.0.0.1', port: proxy.port } };
+    const opened = kind === 'worker' ? stage.worker(async () => undefined, opts) : stage.events(opts);
+    await new EventLog(opened, ['error']).get('error');
+    const closing = opened.close();
+    expect(await soon(closing, 4_000)).toBe(of({ bullmq: 'waits', chasquimq: 'resolved' }));
+    await proxy.open();
+    stage.keep(proxy);
+    await closing;
+    stage.takeErrors();
+  });
+
+  it('close-with-redis-gone', async () => {
+    const own = stage.keep(await OwnServer.start());
+    const queue = stage.queue({ connection: { ...own.connection, retryStrategy: () => null } });
+    await queue.waitUntilReady();
+    own.freeze();
+    const adding = queue.add('job', {}).catch(() => undefined);
+    const closing = queue.close();
+    expect(await soon(closing, 6_000)).toBe(of({ bullmq: 'waits', chasquimq: 'resolved' }));
+    await own.kill();
+    await Promise.all([adding, closing.catch(() => undefined)]);
+    stage.takeErrors();
+  });
+
+  it('flow-producer-close', async () => {
+    const producer = stage.flowProducer();
+    await producer.waitUntilReady();
+    const { queueName } = stage;
+    const flows = Array.from({ length: 50 }, () => ({ name: 'p', queueName, children: [{ name: 'c', queueName }] }));
+    const adding = producer.addBulk(flows);
+    const outcome = soon(adding);
+    await producer.close();
+    expect(await outcome).toBe(of({ bullmq: 'rejected', chasquimq: 'resolved' }));
   });
 });

@@ -2,12 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Job, Processor, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
+import { redisClient } from '../support/redis.js';
+import { sideOf } from '../support/sides.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: differences, outcomes', ({ name, lib }) => {
   const stage = useStage(lib);
-  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  const of = sideOf(name);
 
   /** Runs one job until its try is over, whatever became of it: the next job of the one slot starts then. Gives the job as it is stored. */
   async function run(processor: Processor, opts: Partial<WorkerOptions> = {}, attempts = 1): Promise<Job> {
@@ -128,5 +130,37 @@ describe.each(libraries)('$name: differences, outcomes', ({ name, lib }) => {
     await Promise.all(ends);
     process.off('warning', warn);
     expect(warnings.includes('MaxListenersExceededWarning')).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('unreadable-jobs', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {}, { jobId: 'odd' });
+    const redis = redisClient();
+    if (name === 'bullmq') await redis.hset(`bull:${stage.queueName}:odd`, 'data', 'garbage');
+    else await redis.hset(`{bull:${stage.queueName}}:jobs`, 'odd', 'garbage');
+    await redis.quit();
+    const jobs = await queue.getJobs().catch((error: Error) => error.name);
+    expect(jobs).toEqual(of<unknown>({ bullmq: 'SyntaxError', chasquimq: [expect.objectContaining({ id })] }));
+    const worker = stage.worker(async () => undefined);
+    await new EventLog(worker, ['error']).get('error');
+    await until(
+      'its state',
+      async () => (await queue.getJobState('odd')) === of({ bullmq: 'active', chasquimq: 'failed' }),
+    );
+    await worker.close(true);
+    stage.takeErrors();
+  });
+
+  it('retention-count-lowered', async () => {
+    const queue = stage.queue();
+    const MANY = 3_000;
+    await queue.addBulk(Array.from({ length: MANY }, (_, i) => ({ name: 'job', data: {}, opts: { jobId: `j${i}` } })));
+    const worker = stage.worker(async () => undefined, { concurrency: 100 });
+    await until('all to end', async () => (await queue.getCompletedCount()) === MANY, 20_000);
+    const log = new EventLog(worker, ['completed']);
+    await queue.add('last', {}, { removeOnComplete: 5 });
+    await log.get('completed');
+    const left = await queue.getCompletedCount();
+    expect([left === 5, left < MANY]).toEqual([of({ bullmq: true, chasquimq: false }), true]);
   });
 });

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSchedulerTemplateOptions, RepeatOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
+import { sideOf } from '../support/sides.js';
 import { useStage } from '../support/stage.js';
 import { TestTelemetry } from '../support/telemetry.js';
 import { EventLog, until } from '../support/waiting.js';
@@ -10,7 +11,7 @@ type Repeat = Omit<RepeatOptions, 'key'>;
 
 describe.each(libraries)('$name: differences, schedulers', ({ name, lib }) => {
   const stage = useStage(lib);
-  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  const of = sideOf(name);
   const told = (promise: Promise<unknown>) =>
     promise.then(
       () => 'done',

@@ -1,30 +1,50 @@
 // Pins wanted differences in workers, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
 import { describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Job, WorkerOptions } from 'bullmq';
-import { chasquimq } from '../support/chasquimq.js';
 import { libraries } from '../support/libraries.js';
-import { keysContaining, redisClient } from '../support/redis.js';
-import { useStage } from '../support/stage.js';
+import { Program } from '../support/program.js';
+import { connection, keysContaining, redisClient } from '../support/redis.js';
+import { ROOT } from '../support/registry.js';
+import { sideOf, thrown } from '../support/sides.js';
+import { fetchJob, useStage } from '../support/stage.js';
 import { TestTelemetry } from '../support/telemetry.js';
 import type { TestContext } from '../support/telemetry.js';
-import { EventLog, sleep } from '../support/waiting.js';
+import { EventLog, sleep, until } from '../support/waiting.js';
 
 const EXITS = fileURLToPath(new URL('processors/exits.cjs', import.meta.url));
 /** Enough of them to let a worker see that its handlers are short. */
 const MANY = 300;
+/** A worker that stops, with all its threads, while it runs the last of its jobs. */
+const STANDS_STILL = `
+  const { Worker } = await import(process.env.LIBRARY);
+  const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 300, stalledInterval: 100 };
+  const worker = new Worker(process.env.QUEUE, async (job) => {
+    if (job.name !== 'last') return;
+    process.stdout.write('last\\n', () => process.kill(process.pid, 'SIGSTOP'));
+    await new Promise(() => undefined);
+  }, opts);
+  worker.on('error', () => undefined);`;
+/** Adds a job, and waits until somebody takes it, for as long as one who can would need. */
+const ADDS = `
+  const { Queue } = await import(process.env.LIBRARY);
+  const queue = new Queue(process.env.QUEUE, { connection: JSON.parse(process.env.CONNECTION) });
+  await queue.add('job', {});
+  for (let i = 0; i < 100 && (await queue.getWaitingCount()) > 0; i++) await new Promise((next) => setTimeout(next, 10));
+  await queue.close();`;
 const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: {} }));
 
 describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
   const stage = useStage(lib);
-  const of = <T>(sides: { bullmq: T; chasquimq: T }): T => (name === 'bullmq' ? sides.bullmq : sides.chasquimq);
+  const of = sideOf(name);
 
   it.each<Partial<WorkerOptions>>([{ lockDuration: NaN }, { lockDuration: -1 }, { runRetryDelay: 0 }])(
     'worker-option-numbers: %o',
     (opts) => {
       const build = () => stage.worker(null, { autorun: false, ...opts });
-      if (name === 'bullmq') expect(build).not.toThrow();
-      else expect(build).toThrow(/must be greater than 0/);
+      const told = thrown(build)?.message ?? '';
+      expect(told).toMatch(of({ bullmq: /^$/, chasquimq: /must be greater than 0/ }));
     },
   );
 
@@ -81,10 +101,8 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     const log = new EventLog(worker, ['active']);
     await stage.queue().add('job', {});
     await log.get('active');
-    const redis = redisClient();
-    const keys = await keysContaining(redis, stage.queueName);
-    await redis.quit();
-    expect([keys.some((key) => key.endsWith(':1:lock')), keys.some((key) => key.includes(':lease:'))]).toEqual(
+    const held = await keys();
+    expect([held.some((key) => key.endsWith(':1:lock')), held.some((key) => key.includes(':lease:'))]).toEqual(
       of({ bullmq: [true, false], chasquimq: [false, true] }),
     );
   });
@@ -110,26 +128,108 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await new EventLog(worker, ['drained']).get('drained');
     expect(within[0]?.span === undefined).toBe(of({ bullmq: false, chasquimq: true }));
   });
-});
 
-// What BullMQ does here depends on the moment, or never ends.
-describe('chasquimq: differences, workers', () => {
-  const stage = useStage(chasquimq);
+  it('telemetry-of-scans', async () => {
+    const telemetry = new TestTelemetry();
+    const worker = stage.worker(async () => undefined, { telemetry, stalledInterval: 20 });
+    await worker.waitUntilReady();
+    const scans = () => telemetry.names.filter((span) => span.startsWith('moveStalledJobsToWait')).length;
+    if (name === 'bullmq') await until('a scan', () => scans() > 0);
+    // nothing tells that nothing will be told
+    else await sleep(200);
+    expect(scans() > 0).toBe(of({ bullmq: true, chasquimq: false }));
+  });
 
-  it('get-next-job-waits: it is over at once when its worker closes', async () => {
-    const worker = stage.worker(null, { drainDelay: 30 });
-    await worker.getNextJob('token');
-    const next = worker.getNextJob('token');
+  it('get-next-job-waits', async () => {
+    // BullMQ waits to the end of it, and this package is not to
+    const worker = stage.worker(null, { drainDelay: of({ bullmq: 1, chasquimq: 600 }) });
+    await worker.waitUntilReady();
+    if (name === 'bullmq') await worker.getNextJob('token');
+    const next = worker.getNextJob('token').catch((error: Error) => error.message);
     await worker.close();
-    expect(await next).toBeUndefined();
+    expect(await next).toBe(of<unknown>({ bullmq: 'Connection is closed.', chasquimq: undefined }));
   });
 
-  it('sandboxed-child-that-exits: while it loads its file', async () => {
-    await stage.queue().add('job', {});
-    const worker = stage.watch(
-      new chasquimq.Worker(stage.queueName, EXITS, { connection: stage.queue().opts.connection }),
-    );
-    const [job] = await new EventLog(worker, ['failed']).get<[Job]>('failed', 1, 20_000);
-    expect(await job.getState()).toBe('failed');
+  it('sandboxed-child-that-exits', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {});
+    const worker = stage.watch(new lib.Worker(stage.queueName, EXITS, { connection: { ...connection } }));
+    const log = new EventLog(worker, ['active', 'failed']);
+    await log.get('active');
+    if (name === 'chasquimq') await log.get<[Job]>('failed', 1, 20_000);
+    // its child is long gone by then
+    else await sleep(1_500);
+    expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'failed' }));
+    await worker.close(true);
+    stage.takeErrors();
   });
+
+  it('jobs-taken-in-advance', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    let isSlow = false;
+    await queue.addBulk([...jobs(1_000), { name: 'slow', data: {} }, ...jobs(1_000)]);
+    const worker = stage.worker(async (job) => {
+      if (job.name !== 'slow') return;
+      isSlow = true;
+      await gate.opened;
+    });
+    await until('the slow job', () => isSlow);
+    await until('the rest to wait', async () => (await queue.getWaitingCount()) === 1_000);
+    gate.open();
+    await new EventLog(worker, ['drained']).get('drained', 1, 20_000);
+    const global = stage.globalLog();
+    await global.get('drained', 1, 20_000);
+    expect(global.all('active').length > 2_001).toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  it('stalled-in-one-scan', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {});
+    const gone = stage.worker(null, { lockDuration: 100 });
+    await gone.getNextJob('token', { block: false });
+    await until('its lock to end', async () => !(await keys()).some((key) => /:lock$|:lease:/.test(key)));
+    // the next scan is far away
+    const scanner = stage.worker(null, { stalledInterval: 3_600_000 });
+    await scanner.startStalledCheckTimer();
+    if (name === 'chasquimq') await new EventLog(scanner, ['stalled']).get('stalled');
+    else await until('the scan', async () => (await keys()).some((key) => key.endsWith(':stalled-check')));
+    expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'waiting' }));
+  });
+
+  it('stalled-not-started', async () => {
+    const queue = stage.queue();
+    await queue.addBulk([...jobs(1_000), { name: 'last', data: {} }, ...jobs(1_000)]);
+    const program = stage.keep(Program.startText(STANDS_STILL, { env: { LIBRARY: name, QUEUE: stage.queueName } }));
+    await program.said('last');
+    const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 300 });
+    const log = new EventLog(scanner, ['stalled']);
+    await scanner.startStalledCheckTimer();
+    await log.get('stalled', 1, 20_000);
+    await until('what was active to wait', async () => (await queue.getActiveCount()) === 0);
+    const stalled = (await queue.getJobs(['waiting'])).filter((job) => job.stalledCounter > 0);
+    expect(stalled.every(({ attemptsStarted }) => attemptsStarted === 1)).toBe(true);
+    expect(stalled.length > 1).toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  it('limiter-replaced', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => undefined, { limiter: { max: 1, duration: 60_000 }, drainDelay: 60 });
+    const log = new EventLog(worker, ['drained', 'completed']);
+    await log.get('drained');
+    // the job comes, and the event loop stands still
+    const env = { ...process.env, LIBRARY: name, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
+    execFileSync(process.execPath, ['--input-type=module', '--eval', ADDS], { cwd: ROOT, env });
+    worker.opts.limiter = { max: 1, duration: 1_000 };
+    await log.get('completed');
+    expect((await queue.getRateLimitTtl()) > 1_000).toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  /** Every key of this test. */
+  async function keys(): Promise<string[]> {
+    const redis = redisClient();
+    const found = await keysContaining(redis, stage.queueName);
+    await redis.quit();
+    return found;
+  }
 });

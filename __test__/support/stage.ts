@@ -20,7 +20,7 @@ interface Closable {
   close(): Promise<unknown>;
 }
 
-/** Every event of a QueueEvents that belongs to what issue 2 covers. */
+/** The events of a QueueEvents about jobs and the line. */
 const GLOBAL_EVENTS = [
   'added',
   'waiting',

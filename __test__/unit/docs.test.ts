@@ -1,9 +1,8 @@
-// Pins that what is written names what is there: links, commands, error codes, and each difference from BullMQ beside its test.
+// Pins that what is written names what is there: links, commands, error codes, options.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CLUSTER_OPTIONS, SENTINEL_OPTIONS } from '../../src/connection/discovery.js';
-import { differences } from '../../src/doctor/differences.js';
 import { ErrorCode } from '../../src/errors/error-code.js';
 import { blocksOf, pages, textOf } from '../support/doc-blocks.js';
 import { ROOT } from '../support/registry.js';
@@ -105,17 +104,6 @@ function engineMessages(): string[] {
     .flatMap(([, message = '']) => message.split(/\{[^}]*\}/).find((part) => part.trim().length > 6) ?? [])
     .map((part) => part.trim().split(/[.:]/)[0]?.slice(0, 35) ?? '');
 }
-
-describe('differences from BullMQ', () => {
-  it('have ids of their own, in kebab-case', () => {
-    const ids = differences.map(({ id }) => id);
-    expect(ids.filter((id, i) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(id) || ids.indexOf(id) !== i)).toEqual([]);
-  });
-
-  it.each(differences)('$id: its test names it', ({ id, test }) => {
-    expect(existsSync(join(ROOT, test)) && new RegExp(`\\b${id}\\b(?!-)`).test(textOf(test))).toBe(true);
-  });
-});
 
 describe('options', () => {
   const page = textOf('docs/connections.md');

@@ -28,6 +28,7 @@ export type RedisClient = IRedisClient;
 
 /** What has a client. Source: BullMQ 6.7.0 `RedisConnection`. */
 export interface RedisConnection {
+  /** Resolves with the client. */
   readonly client: Promise<RedisClient>;
 }
 

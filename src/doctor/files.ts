@@ -73,7 +73,8 @@ async function readAll(paths: readonly string[], root: string, unreadable: strin
 
 async function readOne(path: string, shown: string, unreadable: string[]): Promise<CodeFile | undefined> {
   try {
-    const text = await readFile(path, 'utf8');
+    // editors on Windows may write a mark at the head of a file, which is no JSON
+    const text = (await readFile(path, 'utf8')).replace(/^\ufeff/, '');
     return text.length > MOST_BYTES ? undefined : { path: shown, text };
   } catch (error) {
     unreadable.push(reasonOf(shown, error));

@@ -32,6 +32,7 @@ export class QueueEvents<
   B = Backend,
   ConnectionOptionsType = ConnectionOptions,
 > extends QueueBase<B, ConnectionOptionsType> {
+  /** The options given, with the defaults filled in. */
   declare opts: QueueEventsOptions<ConnectionOptionsType>;
   private readonly engine: NativeEvents;
   private readonly readiness: Readiness;
@@ -125,6 +126,7 @@ export class QueueEvents<
     return super.emit(event, ...args);
   }
 
+  /** Calls `listener` at each event of this name. */
   override on<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
@@ -132,6 +134,7 @@ export class QueueEvents<
     return super.on(event, listener as (...args: unknown[]) => void);
   }
 
+  /** Calls `listener` at the next event of this name. */
   override once<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
@@ -139,6 +142,7 @@ export class QueueEvents<
     return super.once(event, listener as (...args: unknown[]) => void);
   }
 
+  /** Takes a listener away. */
   override off<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,

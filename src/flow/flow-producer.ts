@@ -25,6 +25,7 @@ import { SpanKind } from '../types/telemetry.js';
 export interface FlowProducerListener {
   /** The connection failed. Only told when somebody listens. */
   error: (error: Error) => void;
+  /** An open connection was lost, without `close()`. */
   'ioredis:close': () => void;
 }
 
@@ -33,6 +34,7 @@ export interface FlowProducerListener {
  * Source: BullMQ 6.7.0 `FlowProducer`.
  */
 export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends EventEmitter {
+  /** The options given. */
   opts: FlowProducerOptions<ConnectionOptionsType>;
   /** The promise of `close()`, once it was called. */
   closing: Promise<void> | undefined = undefined;
@@ -192,7 +194,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   // ---- Events
 
-  // As `QueueBase.emit`, but an error that nobody listens to is dropped.
+  /** Emits an event, as `QueueBase.emit`, but an error that nobody listens to is dropped. */
   override emit<U extends keyof FlowProducerListener>(event: U, ...args: Parameters<FlowProducerListener[U]>): boolean;
   override emit(event: string, ...args: unknown[]): boolean {
     if (event === 'error' && this.listenerCount('error') === 0) return false;
@@ -203,14 +205,17 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     }
   }
 
+  /** Calls `listener` at each event of this name. */
   override on<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
     return super.on(event, listener);
   }
 
+  /** Calls `listener` at the next event of this name. */
   override once<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
     return super.once(event, listener);
   }
 
+  /** Takes a listener away. */
   override off<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
     return super.off(event, listener);
   }

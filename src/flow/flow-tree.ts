@@ -5,7 +5,9 @@ import type { NativeJob } from '../native/types.js';
 
 /** A job of a flow that was added, with those it waits for. */
 export interface JobNode {
+  /** The job. */
   job: Job;
+  /** The jobs that it waits for. */
   children?: JobNode[];
 }
 

@@ -73,6 +73,7 @@ export class Job<
   // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
   /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
   declare protected queue: MinimalQueue;
+  /** What kind of job it is: a name that processors tell jobs apart by. */
   declare name: NameType;
   /** Id, unique in the queue; undefined until the job was added. */
   declare id?: string;
@@ -103,7 +104,9 @@ export class Job<
   declare deferredFailure: string;
   /** Key of the parent: `<qualified name of its queue>:<its id>`. */
   declare parentKey?: string;
+  /** The job that waits for this one, and what becomes of it when this one fails. */
   declare parent?: ParentKeys;
+  /** The deduplication id with which the job was added. */
   declare deduplicationId?: string;
   /** Id of the job scheduler that made this job. */
   declare repeatJobKey?: string;
@@ -253,6 +256,7 @@ export class Job<
     this[STACKTRACE] = traces;
   }
 
+  /** Name of the queue. */
   get queueName(): string {
     return this.queue.name;
   }
@@ -631,18 +635,22 @@ export class Job<
     return (await this.queue.commands.native.getState(this.knownId())) as JobState | 'unknown';
   }
 
+  /** Whether the job has completed. */
   async isCompleted(): Promise<boolean> {
     return (await this.getState()) === 'completed';
   }
 
+  /** Whether the job has failed for good. */
   async isFailed(): Promise<boolean> {
     return (await this.getState()) === 'failed';
   }
 
+  /** Whether the job waits for its time. */
   async isDelayed(): Promise<boolean> {
     return (await this.getState()) === 'delayed';
   }
 
+  /** Whether a worker holds the job. */
   async isActive(): Promise<boolean> {
     return (await this.getState()) === 'active';
   }
@@ -652,6 +660,7 @@ export class Job<
     return (await this.getState()) === 'waiting';
   }
 
+  /** Whether the job waits for its children. */
   async isWaitingChildren(): Promise<boolean> {
     return (await this.getState()) === 'waiting-children';
   }
@@ -722,7 +731,7 @@ export class Job<
    * Parks the job until its children have ended; it starts again from its beginning then. A processor throws
    * `WaitingChildrenError` when this gives true.
    * @param token the processor's token
-   * @param opts.child waits only if this one has not ended
+   * @param opts `child`: waits only if this one has not ended
    * @returns false when it waits for nothing: the job stays active
    * @throws (rejects) UnrecoverableError with `code` -9 when a child with `failParentOnFailure` has failed
    */

@@ -6,17 +6,26 @@ import type { QueueBaseOptions } from '../options/queue.js';
  * Source: BullMQ 6.7.0 `MinimalQueue`.
  */
 export interface MinimalQueue {
+  /** Name of the queue. */
   readonly name: string;
+  /** `<prefix>:<name>`. */
   readonly qualifiedName: string;
+  /** The options given. */
   readonly opts: Partial<QueueBaseOptions<unknown>>;
+  /** The promise of `close()`, once it was called. */
   closing: Promise<void> | undefined;
+  /** `<qualified name>:<type>`. */
   toKey: (type: string) => string;
   /** @internal The connection that carries the commands of this queue's jobs. */
   readonly commands: Commands;
   /* eslint-disable @typescript-eslint/no-explicit-any -- EventEmitter's own signature, of which listeners are subtypes */
+  /** As of an `EventEmitter`. */
   emit(event: string | symbol, ...args: any[]): boolean;
+  /** As of an `EventEmitter`. */
   on(event: string | symbol, listener: (...args: any[]) => void): this;
+  /** As of an `EventEmitter`. */
   removeListener(event: string | symbol, listener: (...args: any[]) => void): this;
   /* eslint-enable @typescript-eslint/no-explicit-any */
+  /** Resolves when the connection is usable. */
   waitUntilReady(): Promise<void>;
 }

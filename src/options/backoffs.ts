@@ -7,6 +7,7 @@ export const LONGEST_DELAY_MS = Number.MAX_SAFE_INTEGER;
 
 /** Strategies by name; each takes the job's base delay (ms) and jitter. */
 export interface BuiltInStrategies {
+  /** The strategy of that name. */
   [index: string]: (delay: number, jitter?: number) => BackoffStrategy;
 }
 
@@ -16,6 +17,7 @@ export interface BuiltInStrategies {
  * Source: BullMQ 6.7.0 `Backoffs`.
  */
 export class Backoffs {
+  /** `fixed` and `exponential`. */
   static builtinStrategies: BuiltInStrategies = {
     fixed:
       (delay, jitter = 0) =>

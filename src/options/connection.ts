@@ -19,37 +19,64 @@ export interface RedisOptions extends BaseOptions {
   port?: number;
   /** Path of a unix socket, instead of host and port. */
   path?: string;
+  /** Has no effect: every address that a name resolves to is tried. */
   family?: number;
   /** @defaultValue 0 */
   db?: number;
+  /** User of the ACL. */
   username?: string;
+  /** Password of the user, or of the server. */
   password?: string;
+  /** Name of the connections, as `CLIENT LIST` shows it. */
   connectionName?: string;
+  /** Refused: a queue's `prefix` is for this. */
   keyPrefix?: string;
+  /**
+   * `false`: while a connection is lost, calls reject instead of waiting for it.
+   * @defaultValue true
+   */
   enableOfflineQueue?: boolean;
+  /** Has no effect: calls wait until the server is back, and each is carried out once. */
   maxRetriesPerRequest?: number | null;
+  /**
+   * Asked after each failed attempt to connect; anything but a number gives up. When to connect again is for the engine to say.
+   */
   retryStrategy?: (times: number) => number | void | null;
+  /** Has no effect: the engine connects in the background. */
   lazyConnect?: boolean;
+  /** `true`, or an object with `ca`, `cert`, `key`, `servername` and `rejectUnauthorized`. */
   tls?: any;
+  /** A driver's other options. */
   [key: string]: any;
 }
 
 /** Source: BullMQ 6.7.0 `ClusterOptions`. */
 export interface ClusterOptions extends BaseOptions {
+  /** Has no effect: calls wait until a server is back, and each is carried out once. */
   maxRetriesPerRequest?: number | null;
+  /** As in {@link RedisOptions}. */
   enableOfflineQueue?: boolean;
+  /** As in {@link RedisOptions}. */
   retryStrategy?: (times: number) => number | void | null;
+  /** Has no effect: the engine connects in the background. */
   lazyConnect?: boolean;
+  /** What the connections to the nodes need: login, TLS. */
   redisOptions?: RedisOptions;
+  /** Changes nothing: masters are asked. */
   scaleReads?: string;
+  /** `nodes`, and a driver's other options. */
   [key: string]: any;
 }
 
 /** An existing client, recognised by its methods. Only the options of an ioredis client can be read so far. */
 export interface RedisConnectionClient {
+  /** By this, and `duplicate`, a client is recognised; neither is called. */
   connect(...args: any[]): any;
+  /** See `connect`. */
   duplicate(...args: any[]): any;
+  /** Not called: the client stays the caller's. */
   disconnect?(...args: any[]): any;
+  /** Whatever else the client has. */
   [key: string]: any;
 }
 

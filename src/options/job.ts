@@ -132,6 +132,7 @@ export interface DeduplicationOptions {
 
 /** Options that are stored under short names. Source: BullMQ 6.7.0 `CompressableJobOptions`. */
 export interface CompressableJobOptions {
+  /** Makes this add yield to a job that is there. */
   deduplication?: DeduplicationOptions;
   /** The parent fails when this job has failed. */
   failParentOnFailure?: boolean;
@@ -141,6 +142,7 @@ export interface CompressableJobOptions {
   ignoreDependencyOnFailure?: boolean;
   /** The parent forgets this job when it has failed. */
   removeDependencyOnFailure?: boolean;
+  /** What a telemetry library carries with the job. */
   telemetry?: {
     /** Trace context to carry to the worker. */
     metadata?: string;
@@ -163,6 +165,7 @@ export type JobSchedulerTemplateOptions = Omit<JobsOptions, 'jobId' | 'repeat' |
 
 /** {@link JobsOptions} with the repetition of the scheduler that makes the job. */
 export interface JobSchedulerJobOptions extends JobsOptions {
+  /** When the scheduler makes jobs. */
   repeat?: Omit<RepeatOptions, 'key' | 'jobId'>;
 }
 
@@ -193,21 +196,35 @@ export interface RetryOptions {
   resetAttemptsStarted?: boolean;
 }
 
+/** What `job.moveToWaitingChildren` waits for. */
 export interface MoveToWaitingChildrenOpts {
+  /** Waits for this child alone; for all of them unless given. */
   child?: ParentOptions;
 }
 
 /** One page of one kind of dependency. */
 export interface DependencyOpts {
+  /**
+   * Where the page begins: 0, or what the page before gave.
+   * @defaultValue 0
+   */
   cursor?: number;
+  /**
+   * About how many to give.
+   * @defaultValue 20
+   */
   count?: number;
 }
 
 /** The kinds of dependency to read, page by page. */
 export interface DependenciesOpts {
+  /** Children that have failed, and whose failure is not ignored. */
   failed?: DependencyOpts;
+  /** Children whose failure is ignored. */
   ignored?: DependencyOpts;
+  /** Children that have completed. */
   processed?: DependencyOpts;
+  /** Children that have not ended. */
   unprocessed?: DependencyOpts;
 }
 

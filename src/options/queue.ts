@@ -14,6 +14,7 @@ export interface QueueBaseOptions<ConnectionOptionsType = ConnectionOptions> {
    * @defaultValue false
    */
   skipVersionCheck?: boolean;
+  /** Tells spans and metrics. */
   telemetry?: Telemetry;
   /**
    * With `connection.enableOfflineQueue: false`, commands do not even wait for the first connection: they fail at once.
@@ -45,6 +46,7 @@ export interface AdvancedRepeatOptions {
 /** Options of what makes jobs repeat. */
 export interface RepeatBaseOptions<ConnectionOptionsType = ConnectionOptions>
   extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
+  /** Settings of job schedulers. */
   settings?: AdvancedRepeatOptions;
 }
 
@@ -53,7 +55,9 @@ export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
   extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
   /** Options for each job that does not set them itself. */
   defaultJobOptions?: DefaultJobOptions;
+  /** What lies in Redis streams. */
   streams?: {
+    /** The log of events. */
     events: {
       /**
        * Approximate cap of the queue's event stream. It is stored with the queue: the Queue constructed last decides.
@@ -67,6 +71,7 @@ export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue false
    */
   skipMetasUpdate?: boolean;
+  /** Settings of job schedulers. */
   settings?: AdvancedRepeatOptions;
   /**
    * Jobs that `add` and `addBulk` may have sent without an answer yet. Past it they reject until some were answered: a program that

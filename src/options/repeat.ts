@@ -6,6 +6,7 @@ export interface RepeatOptions {
   startDate?: Date | string | number;
   /** Cron pattern. */
   pattern?: string;
+  /** Not taken by job schedulers, which have ids; `chasquimq/v5` takes it as the key. */
   key?: string;
   /** Number of runs. */
   limit?: number;
@@ -17,6 +18,7 @@ export interface RepeatOptions {
   count?: number;
   /** Milliseconds by which the slots of `every` are shifted. */
   offset?: number;
+  /** Time of the iteration before, epoch milliseconds; set by the library. */
   prevMillis?: number;
   /** @deprecated not in use */
   jobId?: string;
@@ -26,6 +28,7 @@ export interface RepeatOptions {
 
 /** A repetition as it is stored. */
 export interface RepeatableOptions {
+  /** Name of the jobs. */
   name: string;
   /** Epoch milliseconds. */
   startDate?: number;

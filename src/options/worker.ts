@@ -7,16 +7,19 @@ import type { AdvancedRepeatOptions, KeyPrefixOptions, QueueBaseOptions } from '
 
 /** At most `max` activations in `duration` milliseconds, over all workers of the queue. */
 export interface RateLimiterOptions {
+  /** Jobs that may start in `duration`. */
   max: number;
   /** Milliseconds. */
   duration: number;
 }
 
+/** What a worker counts of its finished jobs. */
 export interface MetricsOptions {
   /** Number of minutes to keep; see `MetricsTime`. */
   maxDataPoints?: number;
 }
 
+/** Settings of a worker. */
 export interface AdvancedOptions extends AdvancedRepeatOptions {
   /** Computes the delay of jobs whose `backoff.type` is not built in. */
   backoffStrategy?: BackoffStrategy;
@@ -24,12 +27,23 @@ export interface AdvancedOptions extends AdvancedRepeatOptions {
 
 /** How processors given as a file are run. */
 export interface SandboxedOptions {
+  /**
+   * Runs processors that are files in threads, not in processes.
+   * @defaultValue false
+   */
   useWorkerThreads?: boolean;
+  /** What `child_process.fork` takes. */
   workerForkOptions?: ForkOptions;
+  /** What `new worker_threads.Worker` takes. */
   workerThreadsOptions?: WorkerThreadsOptions;
 }
 
+/** Options of `worker.getNextJob`. */
 export interface GetNextJobOptions {
+  /**
+   * `false` gives undefined at once where no job is ready.
+   * @defaultValue true
+   */
   block?: boolean;
 }
 
@@ -50,6 +64,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
   concurrency?: number;
   /** Limits how many jobs may start in a while, over all workers of the queue that have one; may be changed at any time. */
   limiter?: RateLimiterOptions;
+  /** Counts finished jobs by the minute: `queue.getMetrics`. */
   metrics?: MetricsOptions;
   /**
    * Longest sleep while rate limited, in milliseconds.
@@ -103,6 +118,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue 15000
    */
   runRetryDelay?: number;
+  /** Strategies for backoffs and schedulers. */
   settings?: AdvancedOptions;
 }
 

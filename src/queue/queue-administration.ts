@@ -45,6 +45,7 @@ export class QueueAdministration<
     });
   }
 
+  /** Whether `pause` is in force, for all workers. */
   async isPaused(): Promise<boolean> {
     return this.commands.native.isPaused();
   }

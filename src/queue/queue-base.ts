@@ -28,6 +28,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   extends EventEmitter
   implements MinimalQueue
 {
+  /** Name of the queue, without its prefix. */
   readonly name: string;
   /** `<prefix>:<name>`, by which jobs of other queues refer to this one. */
   readonly qualifiedName: string;
@@ -108,7 +109,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   }
 
   /**
-   * Emits an event. What a listener throws is emitted as `error`: see {@link emitError}.
+   * Emits an event. What a listener throws is emitted as `error`; what then throws, too, is printed.
    * @returns whether there were listeners, and nothing that they threw had to be printed
    */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature

@@ -75,10 +75,12 @@ export class QueueGetters<
     return this.getJobs('waiting', start, end, true);
   }
 
+  /** Jobs that wait for their children. */
   getWaitingChildren(start = 0, end = -1): Promise<JobBase[]> {
     return this.getJobs('waiting-children', start, end, true);
   }
 
+  /** Jobs that workers hold. */
   getActive(start = 0, end = -1): Promise<JobBase[]> {
     return this.getJobs('active', start, end, true);
   }
@@ -88,6 +90,7 @@ export class QueueGetters<
     return this.getJobs('delayed', start, end, true);
   }
 
+  /** Jobs in line that have a priority, the most urgent first. */
   getPrioritized(start = 0, end = -1): Promise<JobBase[]> {
     return this.getJobs('prioritized', start, end, true);
   }
@@ -136,33 +139,42 @@ export class QueueGetters<
     return Object.fromEntries(wanted.map((priority, i) => [priority, counts[i] ?? 0]));
   }
 
+  /** Number of completed jobs that are kept. */
   getCompletedCount(): Promise<number> {
     return this.getJobCountByTypes('completed');
   }
 
+  /** Number of failed jobs that are kept. */
   getFailedCount(): Promise<number> {
     return this.getJobCountByTypes('failed');
   }
 
-  /** @param timestamp counts only jobs due before this time, epoch milliseconds */
+  /**
+   * Number of delayed jobs.
+   * @param timestamp counts only jobs due before this time, epoch milliseconds
+   */
   async getDelayedCount(timestamp?: number): Promise<number> {
     if (timestamp === undefined) return this.getJobCountByTypes('delayed');
     if (!Number.isSafeInteger(timestamp)) throw new Error('timestamp must be a safe integer in milliseconds');
     return this.commands.native.countDelayedBefore(timestamp);
   }
 
+  /** Number of jobs that workers hold. */
   getActiveCount(): Promise<number> {
     return this.getJobCountByTypes('active');
   }
 
+  /** Number of jobs in line that have a priority. */
   getPrioritizedCount(): Promise<number> {
     return this.getJobCountByTypes('prioritized');
   }
 
+  /** Number of jobs in line that have no priority. */
   getWaitingCount(): Promise<number> {
     return this.getJobCountByTypes('waiting');
   }
 
+  /** Number of jobs that wait for their children. */
   getWaitingChildrenCount(): Promise<number> {
     return this.getJobCountByTypes('waiting-children');
   }

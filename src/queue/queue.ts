@@ -45,7 +45,9 @@ export class Queue<
   readonly token = randomUUID();
   /** The `defaultJobOptions` given. */
   jobsOpts: BaseJobOptions;
+  /** The options given. */
   declare opts: QueueOptions<ConnectionOptionsType>;
+  /** What `libName` is in BullMQ, for subclasses that read it. */
   protected libName = 'bullmq';
 
   /**
@@ -190,6 +192,7 @@ export class Queue<
     return super.emit(event, ...args);
   }
 
+  /** Calls `listener` at each event of this name. */
   override on<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
@@ -197,6 +200,7 @@ export class Queue<
     return super.on(event, listener);
   }
 
+  /** Calls `listener` at the next event of this name. */
   override once<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
@@ -204,6 +208,7 @@ export class Queue<
     return super.once(event, listener);
   }
 
+  /** Takes a listener away. */
   override off<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],
@@ -268,6 +273,7 @@ export class Queue<
     return this.scheduling.getJobSchedulers<DataType>(start, end, asc);
   }
 
+  /** Number of schedulers. */
   getJobSchedulersCount(): Promise<number> {
     return this.scheduling.getSchedulersCount();
   }

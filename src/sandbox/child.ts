@@ -186,7 +186,8 @@ export class Child {
     this.killed = true;
     if (this.exited) return;
     if (signal === 'SIGKILL') this.killAtOnce();
-    else if (this.worker) this.send({ cmd: 'stop' });
+    // on Windows a signal ends a process at once, whatever it is
+    else if (this.worker || process.platform === 'win32') this.send({ cmd: 'stop' });
     else this.childProcess?.kill(signal);
     const timer = setTimeout(() => this.killAtOnce(), timeoutMs);
     await this.gone;

@@ -6,18 +6,31 @@ import type { JobProgress } from '../types/job-progress.js';
 
 /** A job as a processor in a file sees it: plain data, and the calls that its worker carries out for it. */
 export interface SandboxedJob<T = any, R = any> extends Omit<JobJsonSandbox, 'data' | 'opts' | 'returnvalue'> {
+  /** What the job is about. */
   data: T;
+  /** Options of the job. */
   opts: JobsOptions;
+  /** `<prefix>:<name>` of the queue. */
   queueQualifiedName: string;
+  /** What a run before returned. */
   returnValue: R;
+  /** As `Job.updateProgress`. */
   updateProgress: (value: JobProgress) => Promise<void>;
+  /** As `Job.updateData`. */
   updateData: (data: T) => Promise<void>;
+  /** As `Job.log`. */
   log: (row: string) => void;
+  /** As `Job.moveToDelayed`. */
   moveToDelayed: (timestamp: number, token?: string) => Promise<void>;
+  /** As `Job.moveToWait`. */
   moveToWait: (token?: string) => Promise<void>;
+  /** As `Job.moveToWaitingChildren`. */
   moveToWaitingChildren: (token?: string, opts?: MoveToWaitingChildrenOpts) => Promise<boolean>;
+  /** As `Job.getChildrenValues`. */
   getChildrenValues: <CT = any>() => Promise<{ [jobKey: string]: CT }>;
+  /** As `Job.getIgnoredChildrenFailures`. */
   getIgnoredChildrenFailures: () => Promise<{ [jobKey: string]: string }>;
+  /** As `Job.getDependenciesCount`. */
   getDependenciesCount: (opts?: DependencyFlags) => Promise<Partial<Record<keyof DependencyFlags, number>>>;
 }
 

@@ -56,7 +56,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /**
    * Makes or changes a scheduler, with its next job.
-   * @param options.override false makes what follows the job `producerId` instead, which a worker does by itself
+   * @param options `override`: false makes what follows the job `producerId` instead, which a worker does by itself
    * @returns the next job; undefined when there is none, because of `limit` or `endDate`, and nothing was stored
    * @throws (rejects) Error with BullMQ's text for options it refuses; with `code` -10 or -11 when jobs have its id
    */
@@ -178,10 +178,12 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
+  /** Whether there is a scheduler of this id. */
   async isJobScheduler(id: string): Promise<boolean> {
     return (await this.commands.native.getScheduler(String(id))).length > 0;
   }
 
+  /** Number of schedulers. */
   async getSchedulersCount(): Promise<number> {
     return this.commands.native.countSchedulers();
   }

@@ -4,23 +4,38 @@ import type { JobSchedulerTemplateOptions } from '../options/job.js';
 
 /** Template of a job scheduler's jobs. */
 export interface JobSchedulerTemplateJson<D = any> {
+  /** Data of the jobs. */
   data?: D;
+  /** Options of the jobs. */
   opts?: JobSchedulerTemplateOptions;
 }
 
 /** A job scheduler as plain data; times are epoch milliseconds. */
 export interface JobSchedulerJson<D = any> {
+  /** Id of the scheduler. */
   key: string;
+  /** Name of the jobs. */
   name: string;
+  /** Not in use. */
   id?: string | null;
+  /** Jobs made so far. */
   iterationCount?: number;
+  /** Jobs to make in all. */
   limit?: number;
+  /** No job before this time. */
   startDate?: number;
+  /** No job after this time. */
   endDate?: number;
+  /** Time zone of `pattern`. */
   tz?: string;
+  /** Cron pattern. */
   pattern?: string;
+  /** Milliseconds between jobs. */
   every?: number;
+  /** Time of the next job. */
   next?: number;
+  /** Milliseconds by which the slots of `every` are shifted. */
   offset?: number;
+  /** What the jobs are made of. */
   template?: JobSchedulerTemplateJson<D>;
 }

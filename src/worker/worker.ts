@@ -66,10 +66,13 @@ export class Worker<
   readonly id = randomUUID();
   /** The options given, with the defaults filled in. */
   declare readonly opts: WorkerOptions<ConnectionOptionsType>;
+  /** What is called for each job; undefined for a worker whose jobs are taken by `getNextJob`. */
   protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
   /** Runs processors that are files. */
   protected childPool: ChildPool | undefined;
+  /** Whether `pause` of this worker is in force. */
   protected paused = false;
+  /** Whether `run` was called and has not settled. */
   protected running = false;
 
   private readonly follower = new Follower(this);
@@ -254,10 +257,12 @@ export class Worker<
     this.endRun = undefined;
   }
 
+  /** Whether `run` was called and has not settled. */
   isRunning(): boolean {
     return this.running;
   }
 
+  /** Whether `pause` of this worker is in force; that of the queue is `queue.isPaused()`. */
   isPaused(): boolean {
     return this.paused;
   }
@@ -473,6 +478,7 @@ export class Worker<
     return super.emit(event, ...args);
   }
 
+  /** Calls `listener` at each event of this name. */
   override on<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
     event: U,
     listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
@@ -480,6 +486,7 @@ export class Worker<
     return super.on(event, listener);
   }
 
+  /** Calls `listener` at the next event of this name. */
   override once<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
     event: U,
     listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
@@ -487,6 +494,7 @@ export class Worker<
     return super.once(event, listener);
   }
 
+  /** Takes a listener away. */
   override off<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
     event: U,
     listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],

@@ -9,7 +9,7 @@ export const adding: readonly Difference[] = [
     chasquimq: 'Calls of one tick travel as one batch. If the server refuses it (out of memory), all of them reject.',
     why: 'Fewer round trips.',
     impact: 'none',
-    test: '__test__/unit/producer.test.ts',
+    test: '__test__/parity/differences.steps.test.ts',
   },
   {
     id: 'add-bulk-is-atomic',
@@ -82,11 +82,11 @@ export const adding: readonly Difference[] = [
   {
     id: 'half-surrogates',
     title: 'Half of a pair of surrogates',
-    bullmq: 'Becomes three characters in a name or an id, and a deduplication id is not found again.',
+    bullmq: 'Becomes three characters in a name or an id; neither the job nor its deduplication id is found again.',
     chasquimq: 'In a name or an id it becomes one U+FFFD, and the job is found by the same text.',
     why: 'It has no form in UTF-8.',
     impact: 'none',
-    test: '__test__/life/half-pairs.test.ts',
+    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'retention-texts',

@@ -20,7 +20,7 @@ export const connections: readonly Difference[] = [
       '7.0 is the oldest. The warning about the eviction policy comes once for a `Worker`, not once for each of its connections.',
     why: 'Older servers are not tested.',
     impact: 'breaking',
-    test: '__test__/life/server.unfit.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'ioredis-is-read',
@@ -38,7 +38,7 @@ export const connections: readonly Difference[] = [
     chasquimq: '`NotSupportedError`.',
     why: 'The engine brings its own client; the options of these cannot be read yet.',
     impact: 'breaking',
-    test: '__test__/unit/connection.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ call: 'createNodeRedisClient' }, { call: 'createBunRedisClient' }, { call: 'createValkeyGlideClient' }],
   },
   {
@@ -49,7 +49,7 @@ export const connections: readonly Difference[] = [
       'A `backendFactory` that gives anything but the `getBackend()` of another queue or flow producer is refused with a `NotSupportedError`. Backends, drivers and inner helpers are not exported.',
     why: 'The datastore cannot be exchanged; the batches are the point.',
     impact: 'breaking',
-    test: '__test__/life/backend.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
     detect: [
       { call: 'setDefaultBackendFactory' },
       { call: 'withBackend' },
@@ -64,7 +64,7 @@ export const connections: readonly Difference[] = [
     chasquimq: "Refused with BullMQ's message, in options as well.",
     why: 'The queue has a `prefix` for this.',
     impact: 'breaking',
-    test: '__test__/unit/connection.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ option: 'keyPrefix' }],
   },
   {
@@ -75,7 +75,7 @@ export const connections: readonly Difference[] = [
       'Have no effect. The full list, with reasons, is in `src/connection/known-options.ts`. What the engine cannot carry out throws a `NotSupportedError` that names it.',
     why: 'The engine owns its connections, with TCP keepalive as the system has it.',
     impact: 'check',
-    test: '__test__/unit/connection.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
     detect: [
       { option: 'reconnectOnError' },
       { option: 'maxRetriesPerRequest' },
@@ -99,8 +99,19 @@ export const connections: readonly Difference[] = [
       'The engine connects again after 50 ms, doubled up to 500 ms. `runRetryDelay` has no effect; `retryStrategy` only says when to give up.',
     why: 'Work goes on as soon as the server is back.',
     impact: 'check',
-    test: '__test__/unit/readiness.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ option: 'runRetryDelay' }, { option: 'retryStrategy' }],
+  },
+  {
+    id: 'lost-when-idle',
+    title: '`ioredis:close` and `enableOfflineQueue: false` of a queue that does nothing',
+    bullmq: 'A connection that breaks is told at once; from then on calls reject.',
+    chasquimq:
+      'A `Queue` that has nothing under way learns of it by its next call. That call waits and is sent again; from then on calls reject.',
+    why: 'Nobody waits for an answer, and the call is carried out.',
+    impact: 'check',
+    test: '__test__/parity/differences.connections.test.ts',
+    detect: [{ option: 'enableOfflineQueue' }, { event: 'ioredis:close' }],
   },
   {
     id: 'close-without-a-server',
@@ -110,7 +121,7 @@ export const connections: readonly Difference[] = [
       'Of a worker or QueueEvents resolves also when the server was never reachable, and when the password is wrong.',
     why: 'A shutdown must end.',
     impact: 'none',
-    test: '__test__/life/worker.terminate.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'close-with-redis-gone',
@@ -119,7 +130,7 @@ export const connections: readonly Difference[] = [
     chasquimq: 'Gives up after about 2 s; unrecorded jobs run again later.',
     why: 'A shutdown must end.',
     impact: 'none',
-    test: '__test__/life/queue.close.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'closed-errors',
@@ -137,6 +148,6 @@ export const connections: readonly Difference[] = [
     chasquimq: 'Waits for flows that are being added.',
     why: 'As for every add.',
     impact: 'none',
-    test: '__test__/life/flow.close.test.ts',
+    test: '__test__/parity/differences.connections.test.ts',
   },
 ];

@@ -10,7 +10,7 @@ export const outcomes: readonly Difference[] = [
       "What no version of this package wrote (a truncated value, another program's entry in the log) fails its job alone, with `could not be read: <why>` as `failedReason`, and is an `error` of the worker; getters show such a job without name and data. An entry that names no job becomes a failed job `unreadable-<entry>`, which keeps the bytes.",
     why: 'One bad value must not stop a queue.',
     impact: 'none',
-    test: '__test__/life/bad-bytes.test.ts',
+    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'throw-undefined',
@@ -115,7 +115,7 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'A step drops a thousand jobs more than it ends; the rest goes as further jobs end.',
     why: 'A script that removes very many jobs keeps the server busy for seconds.',
     impact: 'none',
-    test: '__test__/life/blocking.test.ts',
+    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'wait-until-finished-listeners',

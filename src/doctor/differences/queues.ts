@@ -20,7 +20,7 @@ export const queues: readonly Difference[] = [
       'Workers that wait because of a limit look again at once after `removeRateLimitKey`, `removeGlobalRateLimit`, `setGlobalRateLimit`, `setGlobalConcurrency`, `removeGlobalConcurrency`.',
     why: 'Nothing keeps them any more.',
     impact: 'none',
-    test: '__test__/life/limits.test.ts',
+    test: '__test__/parity/differences.queues.test.ts',
     detect: [
       { call: 'removeRateLimitKey' },
       { call: 'removeGlobalRateLimit' },
@@ -63,7 +63,7 @@ export const queues: readonly Difference[] = [
       'Is removed in steps, parents first. What a worker takes meanwhile stays; if the caller dies half-way, what is left runs as jobs without a parent.',
     why: 'A script that removes 20,000 children keeps the server busy for seconds.',
     impact: 'check',
-    test: '__test__/life/blocking.test.ts',
+    test: '__test__/parity/differences.steps.test.ts',
   },
   {
     id: 'bulk-calls-in-steps',
@@ -73,7 +73,7 @@ export const queues: readonly Difference[] = [
       'Work in steps, each atomic and a few milliseconds long, so that a million jobs do not block the server. What is added meanwhile is not touched: it has a higher number, or stands further back, than what there was at the start. (One exception: a job with an id of its own that is put at the head of the line during a `drain`.) Parents in another queue that a step lets go are put before those of the steps before it.',
     why: 'Other queues use the server too.',
     impact: 'check',
-    test: 'crates/chasquimq/tests/lua/clean_jobs.rs',
+    test: '__test__/parity/differences.steps.test.ts',
     detect: [{ call: 'drain' }, { call: 'clean' }, { call: 'retryJobs' }, { call: 'promoteJobs' }],
   },
   {
@@ -96,7 +96,7 @@ export const queues: readonly Difference[] = [
       'Large answers come in steps of 1,000 jobs; jobs that move meanwhile may be missed, and none is given twice.',
     why: 'Other queues use the server too.',
     impact: 'none',
-    test: '__test__/parity/queue.getters.ranges.test.ts',
+    test: '__test__/parity/differences.steps.test.ts',
   },
   {
     id: 'drain-and-obliterate-flows',

@@ -21,7 +21,7 @@ export const workers: readonly Difference[] = [
       'A worker with short handlers takes some in advance; those that it gives back have told `waiting` and `active` once more, though their handlers never ran.',
     why: 'Completions are recorded in batches; a slot does not wait for the answer.',
     impact: 'check',
-    test: '__test__/life/worker.fairness.test.ts',
+    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ event: 'active' }, { event: 'waiting' }],
   },
   {
@@ -86,7 +86,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'The constructor refuses them and names the setting.',
     why: 'A job must not run the program again.',
     impact: 'check',
-    test: '__test__/clients/esbuild.test.ts',
+    test: '__test__/parity/differences.bundles.test.ts',
     detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
   },
   {
@@ -96,7 +96,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'One scan suffices: a job is recovered after `lockDuration` and at most one `stalledInterval`.',
     why: 'The lease alone tells whether a worker lives.',
     impact: 'none',
-    test: '__test__/life/worker.lease.test.ts',
+    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'stalled-not-started',
@@ -105,7 +105,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'Jobs that a worker had taken and not started when it died count one stall and one start.',
     why: 'They were active.',
     impact: 'none',
-    test: 'crates/chasquimq/tests/lua/rescue.rs',
+    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'drained-of-a-closing-worker',
@@ -134,7 +134,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'A scan that found no stalled job tells no `moveStalledJobsToWait` span.',
     why: "The engine's own thread scans.",
     impact: 'none',
-    test: '__test__/clients/otel.test.ts',
+    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'telemetry' }],
   },
   {
@@ -155,7 +155,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'A fetch that was sent before goes by the old limit once.',
     why: 'The engine fetches on a thread of its own.',
     impact: 'none',
-    test: '__test__/parity/worker.limiter.test.ts',
+    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'limiter' }],
   },
   {
