@@ -1,7 +1,7 @@
 // Jobs in every state, as BullMQ wrote them, are the same jobs here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
-import { until } from '../support/waiting.js';
+import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench, type Bench } from './bench.js';
 
 const BACKOFF = { type: 'exponential', delay: 60_000, jitter: 0.5 };
@@ -101,6 +101,35 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const left = await bench.redis.pttl(`{bull:${bench.name}}:de:timed`);
     expect(left).toBeGreaterThan(500_000);
     expect(left).toBeLessThanOrEqual(600_000);
+  });
+
+  it('keeps what is to be added when the owner of a deduplication id has ended', async () => {
+    const queue = bench.queue();
+    const deduplication = { id: 'd', keepLastIfActive: true };
+    await queue.add('owner', {}, { deduplication, attempts: 2, backoff: { type: 'fixed', delay: 900_000 } });
+    const gate = new Gate();
+    const worker = bench.worker(async () => {
+      await gate.opened;
+      throw new Error('not now');
+    });
+    await until('it to be active', async () => (await queue.getActiveCount()) === 1);
+    await queue.add('next', { n: 7 }, { deduplication, attempts: 5, priority: 3 });
+    gate.open();
+    await until('it to wait for its second attempt', async () => (await queue.getDelayedCount()) === 1);
+    await worker.close();
+    const { accounts } = await bench.move();
+    expect(accounts[0]?.stays).toEqual(new Map());
+    expect(await bench.jobKeys()).toEqual([]);
+
+    const target = bench.target();
+    await (await target.getDelayed())[0]?.promote();
+    const ran: unknown[] = [];
+    bench.ownWorker(async ({ name, data, opts }) => ran.push([name, data, opts.attempts, opts.priority ?? 0]));
+    await until('both to run', () => ran.length === 2);
+    expect(ran).toEqual([
+      ['owner', {}, 2, 0],
+      ['next', { n: 7 }, 5, 3],
+    ]);
   });
 
   it('takes over the pause and the limits before there is a job', async () => {

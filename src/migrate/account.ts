@@ -14,6 +14,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   unsettled: 'have children of which they were not told yet',
   exists: 'have ids that jobs here have already',
   scheduler: 'belong to a job scheduler whose id is taken here',
+  next: 'own a deduplication id, and the job that is added when they have ended has a parent',
   missing: 'are ids in a list without a job',
   unreadable: 'cannot be read',
 };

@@ -18,7 +18,7 @@ export interface TargetQueue {
 export interface MoveOptions {
   /** Moves nothing, and tells what would be moved. */
   readonly tries?: boolean;
-  /** Numbers that stay free for jobs that BullMQ's producers still add. */
+  /** Numbers that stay free for jobs that the producers of the side that is left still add. */
   readonly gap?: number;
   /** Stops the move between two steps. */
   readonly signal?: AbortSignal;

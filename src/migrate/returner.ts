@@ -4,6 +4,9 @@ import type { MoveOptions, TargetQueue } from './mover.js';
 
 const STATES = ['waiting', 'prioritized', 'delayed', 'failed', 'completed', 'waiting-children'] as const;
 
+/** Numbers that stay free for jobs that our producers still add: BullMQ would take a new job for the one of ours that has its number. */
+const DEFAULT_GAP = 1_000_000;
+
 /** Rounds in which parents of parents follow their children; each moves one generation at least. */
 const MOST_ROUNDS = 100;
 
@@ -13,7 +16,7 @@ export class Returner {
 
   constructor(
     private readonly queues: readonly TargetQueue[],
-    private readonly options: Omit<MoveOptions, 'tries' | 'gap'> = {},
+    private readonly options: Omit<MoveOptions, 'tries'> = {},
   ) {
     this.accounts = queues.map(({ name }) => new QueueAccount(name));
     this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
@@ -30,7 +33,7 @@ export class Returner {
   /** Moves what there is, until a look at all of it moves no more. */
   async move(): Promise<void> {
     for (const [i, { commands }] of this.queues.entries()) {
-      const { settings } = await commands.native.returnQueue();
+      const { settings } = await commands.native.returnQueue(this.options.gap ?? DEFAULT_GAP);
       const taken = this.account(i);
       for (let at = 0; at < settings.length; at += 2) taken.settings[settings[at]] = settings[at + 1];
     }
