@@ -14,8 +14,12 @@ describe('moving back to BullMQ 6', () => {
   const bench = useBench(MAJORS[0]);
 
   async function moveBack(suffixes: readonly string[] = ['']): Promise<Returner> {
-    const returner = new Returner(suffixes.map((suffix) => bench.movable(suffix)));
+    const returner = new Returner(
+      suffixes.map((suffix) => bench.movable(suffix)),
+      { compares: true },
+    );
     await returner.move();
+    for (const { compared, total, differ } of returner.accounts) expect([compared, differ]).toEqual([total, new Map()]);
     return returner;
   }
 

@@ -1,6 +1,8 @@
 // Jobs in every state, as BullMQ wrote them, are the same jobs here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
+import { QueueAccount } from '../../src/migrate/account.js';
+import { Comparer } from '../../src/migrate/comparer.js';
 import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench, type Bench } from './bench.js';
 
@@ -62,12 +64,13 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const before = await jobsOf(queue);
     expect(Object.keys(before)).toEqual(['waiting', 'prioritized', 'delayed', 'completed', 'failed']);
 
-    const { accounts } = await bench.move();
+    const { accounts } = await bench.move({ compares: true });
     const target = bench.target();
     expect(await jobsOf(target)).toEqual(before);
     const [account] = accounts;
     expect(account?.total).toBe(Object.values(before).flat().length);
     expect(account?.stays).toEqual(new Map());
+    expect([account?.compared, account?.wentOn, account?.differ]).toEqual([account?.total, 0, new Map()]);
     expect(await bench.jobKeys()).toEqual([]);
   });
 
@@ -181,6 +184,37 @@ describe.each(MAJORS)('moving from $name', (major) => {
     expect((await queue.getJob('same'))?.name).toBe('theirs');
     expect((await target.getJob('same'))?.name).toBe('ours');
     expect((await target.getJob('other'))?.name).toBe('theirs');
+  });
+
+  it('tells in what a job differs from what it was', async () => {
+    const queue = bench.queue();
+    await queue.addBulk(['same', 'other'].map((jobId) => ({ name: 'n', data: { a: 1 }, opts: { jobId } })));
+    const { native } = bench.movable('').commands;
+    const account = new QueueAccount(bench.name);
+    const source = `bull:${bench.name}:`;
+    await new Comparer(native, account).toHere('wait', 0, async () => {
+      await native.adoptJobs('wait', 0, [source], false, Date.now());
+      await native.updateData('other', '{"a":2}');
+      await native.addLogs(['other'], ['row'], new Uint32Array([0]));
+    });
+    expect([account.compared, account.wentOn]).toEqual([2, 0]);
+    // a log is looked at where there was one
+    expect(account.differ).toEqual(new Map([['other', ['data']]]));
+  });
+
+  it('compares what lasts of a job that a worker had meanwhile', async () => {
+    const queue = bench.queue();
+    await queue.add('n', { a: 1 }, { jobId: 'ran' });
+    const target = bench.target();
+    const { native } = bench.movable('').commands;
+    const account = new QueueAccount(bench.name);
+    await new Comparer(native, account).toHere('wait', 0, async () => {
+      await native.adoptJobs('wait', 0, [`bull:${bench.name}:`], false, Date.now());
+      const worker = bench.ownWorker(async (job) => job.updateData({ a: 2 }));
+      await until('it to complete', async () => (await target.getCompletedCount()) === 1);
+      await worker.close();
+    });
+    expect([account.compared, account.wentOn, account.differ]).toEqual([1, 1, new Map()]);
   });
 
   it('moves nothing when it only tries, and tells the same', async () => {

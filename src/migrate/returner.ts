@@ -1,5 +1,7 @@
 /** Moves queues back to BullMQ: what `Mover` does, the other way round. Children go before their parents. */
+import type { NativeMoved } from '../native/types.js';
 import { QueueAccount } from './account.js';
+import { Comparer } from './comparer.js';
 import type { MoveOptions, TargetQueue } from './mover.js';
 
 const STATES = ['waiting', 'prioritized', 'delayed', 'failed', 'completed', 'waiting-children'] as const;
@@ -13,6 +15,7 @@ const MOST_ROUNDS = 100;
 export class Returner {
   readonly accounts: readonly QueueAccount[];
   private readonly sources: string[];
+  private readonly comparers: readonly Comparer[];
 
   constructor(
     private readonly queues: readonly TargetQueue[],
@@ -20,6 +23,7 @@ export class Returner {
   ) {
     this.accounts = queues.map(({ name }) => new QueueAccount(name));
     this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
+    this.comparers = queues.map(({ commands }, i) => new Comparer(commands.native, this.account(i)));
   }
 
   get moved(): number {
@@ -62,9 +66,10 @@ export class Returner {
 
   private async moveState(i: number, state: string): Promise<void> {
     const account = this.account(i);
+    const { native } = this.queues[i].commands;
     for (let skip = 0; !this.isStopped;) {
-      const { native } = this.queues[i].commands;
-      const step = await native.returnJobs(state, skip, this.sources, Date.now());
+      const give = (): Promise<NativeMoved> => native.returnJobs(state, skip, this.sources, Date.now());
+      const step = await (this.options.compares === true ? this.comparers[i].toThere(state, skip, give) : give());
       if (step.looked === 0) return;
       account.note(state, step.moved, step.schedulers);
       account.noteStays(step.stays);
