@@ -113,6 +113,14 @@ export declare class NativeQueue {
   info(): Promise<string>
   /** Looks at what BullMQ has of this queue. */
   surveySource(): Promise<NativeSurvey>
+  /** The next ids of one of BullMQ's lists or sets. */
+  sourceIds(place: string, skip: number): Promise<Array<string>>
+  /** Jobs of BullMQ's by their ids, as far as they are there. */
+  sourceJobs(ids: Array<string>, place: string): Promise<Array<NativeSourceJob>>
+  /** Our jobs by their ids, as far as they are there. */
+  jobsById(ids: Array<string>): Promise<Array<NativeJob>>
+  /** Names of BullMQ's queues with this one's prefix. */
+  sourceNames(): Promise<Array<string>>
   /** Takes over what BullMQ knows of the queue as a whole. */
   adoptQueue(gap: number): Promise<NativeAdoptedQueue>
   /** Moves the next jobs of one of BullMQ's lists or sets. */
@@ -120,7 +128,7 @@ export declare class NativeQueue {
   /** Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`. */
   adoptDedup(cursor: string): Promise<string | null>
   /** Gives BullMQ the settings of the queue. */
-  returnQueue(): Promise<NativeAdoptedQueue>
+  returnQueue(gap: number): Promise<NativeAdoptedQueue>
   /** Moves the next jobs of a state to BullMQ. */
   returnJobs(state: string, skip: number, sources: Array<string>, now: number): Promise<NativeMoved>
   /** Tells parents that were moved what became of children that were not. */
@@ -739,6 +747,18 @@ export interface NativeSiblings {
   parentKey: string
   /** Their parent, JSON text. */
   parent: string
+}
+
+/** A job as BullMQ stores it. */
+export interface NativeSourceJob {
+  /** Its id. */
+  id: string
+  /** Its fields and their values in turn. */
+  fields: Array<string>
+  /** The rows of its log. */
+  logs: Array<string>
+  /** It is in the list or set that was asked for. */
+  isInPlace: boolean
 }
 
 /** What BullMQ has of a queue. */

@@ -5,7 +5,7 @@ import * as source from '../../src/index.js';
 import { Returner } from '../../src/migrate/returner.js';
 import type { Library } from '../support/libraries.js';
 import { connection } from '../support/redis.js';
-import { until } from '../support/waiting.js';
+import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench } from './bench.js';
 
 const HOUR = 3_600_000;
@@ -14,8 +14,12 @@ describe('moving back to BullMQ 6', () => {
   const bench = useBench(MAJORS[0]);
 
   async function moveBack(suffixes: readonly string[] = ['']): Promise<Returner> {
-    const returner = new Returner(suffixes.map((suffix) => bench.movable(suffix)));
+    const returner = new Returner(
+      suffixes.map((suffix) => bench.movable(suffix)),
+      { compares: true },
+    );
     await returner.move();
+    for (const { compared, total, differ } of returner.accounts) expect([compared, differ]).toEqual([total, new Map()]);
     return returner;
   }
 
@@ -138,5 +142,79 @@ describe('moving back to BullMQ 6', () => {
     let ran = false;
     bench.worker(async () => (ran = true));
     await until('it to run', () => ran);
+  });
+
+  it('gives what is to be added when the owner of a deduplication id has ended', async () => {
+    const target = bench.target();
+    const deduplication = { id: 'd', keepLastIfActive: true };
+    await target.add('owner', {}, { deduplication, attempts: 2, backoff: { type: 'fixed', delay: 900_000 } });
+    const gate = new Gate();
+    const worker = bench.ownWorker(async () => {
+      await gate.opened;
+      throw new Error('not now');
+    });
+    await until('it to be active', async () => (await target.getActiveCount()) === 1);
+    await target.add('next', { n: 7 }, { deduplication, attempts: 5, delay: 40 });
+    gate.open();
+    await until('it to wait for its second attempt', async () => (await target.getDelayedCount()) === 1);
+    await worker.close();
+    await moveBack();
+    const queue = bench.queue();
+    await (await queue.getDelayed())[0]?.promote();
+    const ran: unknown[] = [];
+    bench.worker(async ({ name, data, opts }) => ran.push([name, data, opts.attempts]));
+    await until('both to run', () => ran.length === 2);
+    expect(ran).toEqual([
+      ['owner', {}, 2],
+      ['next', { n: 7 }, 5],
+    ]);
+    await until('its id to go', async () => (await queue.getDeduplicationJobId('d')) === null);
+  });
+
+  it('leaves numbers free for jobs that are still added here', async () => {
+    const target = bench.target();
+    await target.add('a', {});
+    await moveBack();
+    const queue = bench.queue();
+    // an id that was given twice would make BullMQ drop the second job
+    const [theirs, own] = [await queue.add('theirs', {}), await target.add('own', {})];
+    expect(theirs.id).not.toBe(own.id);
+    await moveBack();
+    expect((await queue.getWaiting()).map(({ name }) => name).sort()).toEqual(['a', 'own', 'theirs']);
+  });
+});
+
+describe('moving back to BullMQ 5', () => {
+  const bench = useBench(MAJORS[1]);
+
+  it('gives a paused queue its jobs where it looks for them when it is resumed', async () => {
+    const queue = bench.queue();
+    await queue.add('first', {});
+    await queue.pause();
+    await bench.move();
+    await queue.add('second', {});
+    await new Returner([bench.movable('')]).move();
+    expect(await queue.isPaused()).toBe(true);
+    await queue.add('third', {});
+    await queue.resume();
+    const ran: string[] = [];
+    bench.worker(async ({ name }) => ran.push(name));
+    await until('all to run', () => ran.length === 3);
+    expect(ran.sort()).toEqual(['first', 'second', 'third']);
+  });
+
+  it('gives a queue that was resumed meanwhile the jobs that it was paused with', async () => {
+    const queue = bench.queue();
+    await queue.pause();
+    await bench.move({ gap: 1_000 });
+    await queue.add('there', {});
+    const target = bench.target();
+    await target.resume();
+    await target.add('here', {});
+    await new Returner([bench.movable('')]).move();
+    const ran: string[] = [];
+    bench.worker(async ({ name }) => ran.push(name));
+    await until('both to run', () => ran.length === 2);
+    expect(ran.sort()).toEqual(['here', 'there']);
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach } from 'vitest';
-import type { FlowProducer, Job, JobState, Processor, Queue, Worker, WorkerOptions } from 'bullmq';
+import type { FlowProducer, Job, JobState, Processor, Queue, QueueOptions, Worker, WorkerOptions } from 'bullmq';
 import * as source from '../../src/index.js';
 import { Mover, type MoveOptions, type TargetQueue } from '../../src/migrate/mover.js';
 import type { Library } from '../support/libraries.js';
@@ -37,13 +37,13 @@ export class Bench {
   }
 
   /** A queue of BullMQ's; `suffix` tells those of one test apart. */
-  queue(suffix = ''): Queue {
-    return this.keep(new this.theirs.Queue(this.name + suffix, { connection }));
+  queue(suffix = '', options: Partial<QueueOptions> = {}): Queue {
+    return this.keep(new this.theirs.Queue(this.name + suffix, { connection, ...options }));
   }
 
   /** Ours of the same name. */
-  target(suffix = ''): Queue {
-    return this.keep(new ours.Queue(this.name + suffix, { connection, skipMetasUpdate: true }));
+  target(suffix = '', options: Partial<QueueOptions> = {}): Queue {
+    return this.keep(new ours.Queue(this.name + suffix, { connection, skipMetasUpdate: true, ...options }));
   }
 
   worker(processor: Processor, options: Partial<WorkerOptions> = {}, suffix = ''): Worker {
@@ -56,6 +56,10 @@ export class Bench {
 
   flows(): FlowProducer {
     return this.keep(new this.theirs.FlowProducer({ connection }));
+  }
+
+  ownFlows(): FlowProducer {
+    return this.keep(new ours.FlowProducer({ connection }));
   }
 
   /** What moves the queues with these suffixes. */

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Queue as TheirQueue } from 'bullmq';
 import * as source from '../../src/index.js';
 import { Mover } from '../../src/migrate/mover.js';
+import { Returner } from '../../src/migrate/returner.js';
+import { cli } from '../support/cli.js';
 import { OwnCluster } from '../support/own-cluster.js';
 import { rejection } from '../support/waiting.js';
 
@@ -39,11 +41,25 @@ describe('moving in a Cluster', { timeout: LIMIT_MS }, () => {
     await Promise.all([own.close(), queue.close()]);
   });
 
-  it('refuses another, and says what to do', async () => {
-    const own = target('mail', 'bull');
-    const { message } = await rejection(new Mover([own]).move());
-    expect(message).toContain('different slots');
-    expect(message).toContain('a prefix with a hash tag');
+  it.each(['mail', '{mail}'])('refuses the queue %s of another prefix, and says what to do', async (name) => {
+    const own = target(name, 'bull');
+    for (const refused of [new Mover([own]).move(), new Mover([own]).survey(), new Returner([own]).move()]) {
+      const { message } = await rejection(refused);
+      expect(message).toContain('different slots');
+      expect(message).toContain('a prefix with a hash tag');
+    }
     await own.close();
+  });
+
+  it('leaves a queue with a hash tag in its name as it is', async () => {
+    const queue = new TheirQueue('{orders}', { connection: client });
+    const { id } = await queue.add('n', {});
+    const [{ host, port }] = cluster.startupNodes;
+    const env = { REDIS_URL: `redis://${host}:${port}` };
+    const { code, stdout, stderr } = await cli(['migrate', '{orders}', '--cluster', '--yes'], { env });
+    expect([code, stdout], stderr).toEqual([1, '']);
+    expect(stderr).toContain('different slots');
+    expect((await queue.getWaiting()).map((job) => job.id)).toEqual([id]);
+    await queue.close();
   });
 });

@@ -14,6 +14,8 @@ interface Told {
     stays: Record<string, string[]>;
     left: Record<string, number>;
     here: Record<string, number>;
+    compared: number;
+    differ: Record<string, string[]>;
   }[];
 }
 
@@ -31,7 +33,10 @@ describe('chasquimq migrate', () => {
     const { code, stdout, stderr } = await cli(['migrate', bench.name, '--yes']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(new RegExp(`^${bench.name}: 601 jobs moved in [\\d.]+ s\n  600 wait, 1 delayed\n$`));
-    expect(await bench.target().getJobCountByTypes('waiting', 'delayed')).toBe(601);
+    const target = bench.target();
+    expect(await target.getJobCountByTypes('waiting', 'delayed')).toBe(601);
+    // BullMQ's producers may go on
+    expect(Number((await target.add('ours', {})).id)).toBeGreaterThan(1_000_000);
   });
 
   it('counts for --dry-run, and moves nothing', async () => {
@@ -59,6 +64,40 @@ describe('chasquimq migrate', () => {
     expect(back.stdout).toContain('601 jobs moved back to BullMQ');
     expect(await jobsOf(bench.queue())).toEqual(before);
     expect((await cli(['migrate', bench.name, '--verify'])).code).toBe(1);
+  });
+
+  it('compares each job as it was with as it is', async () => {
+    await fill();
+    for (const way of [[], ['--back']]) {
+      const { code, stdout } = await cli(['migrate', bench.name, ...way, '--compare', '--yes', '--json']);
+      expect(code).toBe(0);
+      expect((JSON.parse(stdout) as Told).queues).toMatchObject([{ compared: 601, differ: {} }]);
+    }
+    const { stdout } = await cli(['migrate', bench.name, '--compare', '--yes']);
+    expect(stdout).toContain('\n  601 jobs compared: all are as they were\n');
+  });
+
+  it('moves all queues of a prefix, and lists them first', async () => {
+    const prefix = `${bench.name}-all`;
+    const jobs = Array.from({ length: 3 }, (_, i) => ({ name: 'n', data: { i } }));
+    for (const suffix of ['', '-b']) await bench.queue(suffix, { prefix }).addBulk(jobs);
+    const all = (...args: string[]): ReturnType<typeof cli> => cli(['migrate', '--all', '--prefix', prefix, ...args]);
+
+    const dry = await all('--dry-run');
+    const list = (rows: string) =>
+      new RegExp(`^QUEUE +${rows}(${bench.name}(-b)? +3 +0.*\n){2}\n${bench.name}: 3 jobs `);
+    expect([dry.code, dry.stderr]).toEqual([0, '']);
+    expect(dry.stdout).toMatch(list('JOBS +ACTIVE +SCHEDULERS +WRITTEN BY\n'));
+    expect(await all()).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes') as string });
+
+    const moved = await all('--yes');
+    expect([moved.code, moved.stderr]).toEqual([0, '']);
+    expect(moved.stdout).toContain(`\n${bench.name}-b: 3 jobs moved in`);
+    expect(await bench.target('-b', { prefix }).getWaitingCount()).toBe(3);
+    const back = await all('--back', '--yes');
+    expect([back.code, back.stderr]).toEqual([0, '']);
+    expect(back.stdout).toMatch(list('JOBS +ACTIVE\n'));
+    expect(await bench.queue('-b', { prefix }).getWaitingCount()).toBe(3);
   });
 
   it('follows producers of BullMQ until it is told to stop', async () => {
@@ -91,6 +130,8 @@ describe('chasquimq migrate', () => {
       [[], 'Name a queue'],
       [['a', '--dry-run', '--back'], '--dry-run and --back exclude each other'],
       [['a'], 'say --yes'],
+      [['a', '--all', '--yes'], '"a" does not go with it'],
+      [['a', '--verify', '--compare'], '--compare does not go with --verify'],
       [['a', '--gap', 'x', '--yes'], '--gap must be a whole number'],
       [['a', '--nothing'], 'There is no option --nothing'],
       [['a:b', '--yes'], 'no name of a queue'],
@@ -109,6 +150,7 @@ describe('chasquimq migrate', () => {
     const port = await closedPort();
     for (const [args, env, says] of [
       [[`${bench.name}-none`], {}, `BullMQ has no queue ${bench.name}-none`],
+      [['--all', '--prefix', `${bench.name}-none`], {}, `BullMQ has no queue with the prefix ${bench.name}-none`],
       [[bench.name], {}, 'was written by bullmq-pro:7.1.0'],
       [[bench.name], { REDIS_URL: `redis://127.0.0.1:${port}` }, 'ECONNREFUSED'],
     ] as const) {

@@ -23,10 +23,10 @@ describe.each(MAJORS)('moving flows from $name', (major) => {
         child('leaf-3', { priority: 2 }),
       ],
     });
-    const { accounts } = await bench.move({}, ['', '-b']);
-    expect(accounts.map(({ total, stays }) => [total, stays.size])).toEqual([
-      [3, 0],
-      [2, 0],
+    const { accounts } = await bench.move({ compares: true }, ['', '-b']);
+    expect(accounts.map(({ total, stays, compared, differ }) => [total, stays.size, compared, differ.size])).toEqual([
+      [3, 0, 3, 0],
+      [2, 0, 2, 0],
     ]);
     expect([...(await bench.jobKeys()), ...(await bench.jobKeys('-b'))]).toEqual([]);
     const processor = async (job: Job): Promise<unknown> => ({ of: job.id, children: await job.getChildrenValues() });

@@ -1,7 +1,9 @@
 // Jobs in every state, as BullMQ wrote them, are the same jobs here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
-import { until } from '../support/waiting.js';
+import { QueueAccount } from '../../src/migrate/account.js';
+import { Comparer } from '../../src/migrate/comparer.js';
+import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench, type Bench } from './bench.js';
 
 const BACKOFF = { type: 'exponential', delay: 60_000, jitter: 0.5 };
@@ -62,12 +64,13 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const before = await jobsOf(queue);
     expect(Object.keys(before)).toEqual(['waiting', 'prioritized', 'delayed', 'completed', 'failed']);
 
-    const { accounts } = await bench.move();
+    const { accounts } = await bench.move({ compares: true });
     const target = bench.target();
     expect(await jobsOf(target)).toEqual(before);
     const [account] = accounts;
     expect(account?.total).toBe(Object.values(before).flat().length);
     expect(account?.stays).toEqual(new Map());
+    expect([account?.compared, account?.wentOn, account?.differ]).toEqual([account?.total, 0, new Map()]);
     expect(await bench.jobKeys()).toEqual([]);
   });
 
@@ -101,6 +104,35 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const left = await bench.redis.pttl(`{bull:${bench.name}}:de:timed`);
     expect(left).toBeGreaterThan(500_000);
     expect(left).toBeLessThanOrEqual(600_000);
+  });
+
+  it('keeps what is to be added when the owner of a deduplication id has ended', async () => {
+    const queue = bench.queue();
+    const deduplication = { id: 'd', keepLastIfActive: true };
+    await queue.add('owner', {}, { deduplication, attempts: 2, backoff: { type: 'fixed', delay: 900_000 } });
+    const gate = new Gate();
+    const worker = bench.worker(async () => {
+      await gate.opened;
+      throw new Error('not now');
+    });
+    await until('it to be active', async () => (await queue.getActiveCount()) === 1);
+    await queue.add('next', { n: 7 }, { deduplication, attempts: 5, priority: 3 });
+    gate.open();
+    await until('it to wait for its second attempt', async () => (await queue.getDelayedCount()) === 1);
+    await worker.close();
+    const { accounts } = await bench.move();
+    expect(accounts[0]?.stays).toEqual(new Map());
+    expect(await bench.jobKeys()).toEqual([]);
+
+    const target = bench.target();
+    await (await target.getDelayed())[0]?.promote();
+    const ran: unknown[] = [];
+    bench.ownWorker(async ({ name, data, opts }) => ran.push([name, data, opts.attempts, opts.priority ?? 0]));
+    await until('both to run', () => ran.length === 2);
+    expect(ran).toEqual([
+      ['owner', {}, 2, 0],
+      ['next', { n: 7 }, 5, 3],
+    ]);
   });
 
   it('takes over the pause and the limits before there is a job', async () => {
@@ -152,6 +184,37 @@ describe.each(MAJORS)('moving from $name', (major) => {
     expect((await queue.getJob('same'))?.name).toBe('theirs');
     expect((await target.getJob('same'))?.name).toBe('ours');
     expect((await target.getJob('other'))?.name).toBe('theirs');
+  });
+
+  it('tells in what a job differs from what it was', async () => {
+    const queue = bench.queue();
+    await queue.addBulk(['same', 'other'].map((jobId) => ({ name: 'n', data: { a: 1 }, opts: { jobId } })));
+    const { native } = bench.movable('').commands;
+    const account = new QueueAccount(bench.name);
+    const source = `bull:${bench.name}:`;
+    await new Comparer(native, account).toHere('wait', 0, async () => {
+      await native.adoptJobs('wait', 0, [source], false, Date.now());
+      await native.updateData('other', '{"a":2}');
+      await native.addLogs(['other'], ['row'], new Uint32Array([0]));
+    });
+    expect([account.compared, account.wentOn]).toEqual([2, 0]);
+    // a log is looked at where there was one
+    expect(account.differ).toEqual(new Map([['other', ['data']]]));
+  });
+
+  it('compares what lasts of a job that a worker had meanwhile', async () => {
+    const queue = bench.queue();
+    await queue.add('n', { a: 1 }, { jobId: 'ran' });
+    const target = bench.target();
+    const { native } = bench.movable('').commands;
+    const account = new QueueAccount(bench.name);
+    await new Comparer(native, account).toHere('wait', 0, async () => {
+      await native.adoptJobs('wait', 0, [`bull:${bench.name}:`], false, Date.now());
+      const worker = bench.ownWorker(async (job) => job.updateData({ a: 2 }));
+      await until('it to complete', async () => (await target.getCompletedCount()) === 1);
+      await worker.close();
+    });
+    expect([account.compared, account.wentOn, account.differ]).toEqual([1, 1, new Map()]);
   });
 
   it('moves nothing when it only tries, and tells the same', async () => {

@@ -68,11 +68,16 @@ function advice(message: string, { connection }: Server): string {
   return '';
 }
 
-/** The names of all queues of the prefix. */
-export async function namesOf(server: Server): Promise<string[]> {
+const ownNames = async (queue: Queue): Promise<string[]> => (await queue.getBackend().client).queueNames();
+
+/**
+ * The names of all queues of the prefix.
+ * @param find finds others than ours
+ */
+export async function namesOf(server: Server, find = ownNames): Promise<string[]> {
   return withQueue(server, 'chasquimq', async (queue) => {
     try {
-      return await (await queue.getBackend().client).queueNames();
+      return await find(queue);
     } catch (error) {
       if (!/NOPERM|permissions/i.test((error as Error).message)) throw error;
       throw new Failure('This user may not SCAN the server for its queues: name them.');

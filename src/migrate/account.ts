@@ -14,6 +14,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   unsettled: 'have children of which they were not told yet',
   exists: 'have ids that jobs here have already',
   scheduler: 'belong to a job scheduler whose id is taken here',
+  next: 'own a deduplication id, and the job that is added when they have ended has a parent',
   missing: 'are ids in a list without a job',
   unreadable: 'cannot be read',
 };
@@ -30,6 +31,12 @@ export class QueueAccount {
   readonly stays = new Map<string, string[]>();
   /** Children that have not moved, nor ended, of parents that have. */
   openChildren = 0;
+  /** Jobs that were compared, as they were with what they are. */
+  compared = 0;
+  /** Of them, those that a worker had meanwhile: what lasts was compared. */
+  wentOn = 0;
+  /** Fields in which jobs differ, by id. */
+  readonly differ = new Map<string, string[]>();
   /** False: the user may not `SCAN`, so that deduplication ids whose jobs are gone stay. */
   mayScan = true;
 
@@ -64,6 +71,9 @@ export class QueueAccount {
       settings: this.settings,
       stays: Object.fromEntries(this.stays),
       openChildren: this.openChildren,
+      compared: this.compared,
+      wentOn: this.wentOn,
+      differ: Object.fromEntries(this.differ),
       mayScan: this.mayScan,
     };
   }

@@ -2,8 +2,9 @@
  * Moves queues of BullMQ's, on the same server, into ours of the same names. The engine moves the jobs, a bounded number a step, each in one
  * step: who stops or is killed has moved some, and the next move goes on.
  */
-import type { NativeQueue, NativeSurvey } from '../native/types.js';
+import type { NativeMoved, NativeQueue, NativeSurvey } from '../native/types.js';
 import { PLACES, QueueAccount, type Place } from './account.js';
+import { Comparer } from './comparer.js';
 
 /** What BullMQ has of a queue. */
 export type Survey = NativeSurvey;
@@ -15,10 +16,17 @@ export interface TargetQueue {
   readonly commands: { readonly native: NativeQueue };
 }
 
+/** The names of BullMQ's queues with the prefix of this one. */
+export function namesThere({ commands }: TargetQueue): Promise<string[]> {
+  return commands.native.sourceNames();
+}
+
 export interface MoveOptions {
   /** Moves nothing, and tells what would be moved. */
   readonly tries?: boolean;
-  /** Numbers that stay free for jobs that BullMQ's producers still add. */
+  /** Reads each job before it moves and after, and compares all that is known of it. */
+  readonly compares?: boolean;
+  /** Numbers that stay free for jobs that the producers of the side that is left still add. */
   readonly gap?: number;
   /** Stops the move between two steps. */
   readonly signal?: AbortSignal;
@@ -32,6 +40,7 @@ const MOST_ROUNDS = 100;
 export class Mover {
   readonly accounts: readonly QueueAccount[];
   private readonly sources: string[];
+  private readonly comparers: readonly Comparer[];
 
   constructor(
     private readonly queues: readonly TargetQueue[],
@@ -39,6 +48,7 @@ export class Mover {
   ) {
     this.accounts = queues.map(({ name }) => new QueueAccount(name));
     this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
+    this.comparers = queues.map(({ commands }, i) => new Comparer(commands.native, this.account(i)));
   }
 
   /** What BullMQ has of each queue. */
@@ -107,11 +117,12 @@ export class Mover {
   }
 
   private async movePlace(i: number, place: Place): Promise<void> {
-    const { tries = false } = this.options;
+    const { tries = false, compares = false } = this.options;
     const account = this.account(i);
+    const { native } = this.queues[i].commands;
     for (let skip = 0; !this.isStopped;) {
-      const { native } = this.queues[i].commands;
-      const step = await native.adoptJobs(place, skip, this.sources, tries, Date.now());
+      const take = (): Promise<NativeMoved> => native.adoptJobs(place, skip, this.sources, tries, Date.now());
+      const step = await (compares ? this.comparers[i].toHere(place, skip, take) : take());
       if (step.looked === 0) return;
       account.note(place, step.moved, step.schedulers);
       account.noteStays(step.stays);

@@ -4,14 +4,16 @@
 -- RETURNS ids that were moved
 -- ERRORS  none      EVENTS none      COST O(ids)
 -- SOURCE  none: moving from BullMQ
+local Bull = require('bull')
+
 return function(keys, args)
   local base = keys[1]
-  local source, ids = args[1], cmsgpack.unpack(args[2])
+  local source, ids = args[1], Bull.read_texts(args[2])
 
   local moved = 0
   for _, id in ipairs(ids) do
     local key = source .. 'de:' .. id
-    local owner, left = redis.call('GET', key), redis.call('PTTL', key)
+    local owner, left = Bull.owner_of(source, id), redis.call('PTTL', key)
     -- one that has a job there goes with it; one without a time has no meaning without its job
     if owner and left > 0 and redis.call('EXISTS', source .. owner) == 0 then
       redis.call('SET', base .. 'de:' .. id, owner, 'PX', left, 'NX')

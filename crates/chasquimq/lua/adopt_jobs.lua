@@ -6,21 +6,24 @@
 -- ARGV    now_ms (epoch ms), client, slot, number, source (lib/bull), place (BullMQ's list or set), skip (jobs that the caller knows to
 --         stay), most (jobs), sources (MessagePack array: of all queues that are moved), tries (1: moves nothing, and tells all the same)
 -- RETURNS {jobs looked at (0 = no more), jobs moved, schedulers moved, {id, why it stays, ...}, jobs that stay}
---         why: missing, marker, unreadable, exists, parent, scheduler
+--         why: missing, marker, unreadable, exists, parent, scheduler, next
 -- ERRORS  none      EVENTS none      COST O(most * log n), or 1 MiB
 -- SOURCE  none: moving from BullMQ
 local Adopt = require('adopt')
 local Allowed = require('allowed')
+local Bull = require('bull')
 local Events = require('events')
-local Kinds = require('kinds')
 local Memo = require('memo')
+local State = require('state')
 
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
-  local place, skip, most, sources, tries = args[6], tonumber(args[7]), tonumber(args[8]), cmsgpack.unpack(args[9]), args[10] == '1'
+  local place, skip, most, sources, tries = args[6], tonumber(args[7]), tonumber(args[8]), Bull.read_texts(args[9]), args[10] == '1'
   local MAX_BYTES = 1048576
+  local PLACES = { 'wait', 'paused', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed' }
 
+  Bull.require_word(PLACES, place)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
@@ -28,7 +31,8 @@ return function(keys, args)
   Allowed.require_commands({ base = source }, { 'LTRIM', 'LREM', 'ZREM', 'SREM', 'SADD' })
   Allowed.require_each({ 'UNLINK', 'DEL' }, source .. 'log')
   Allowed.require_each({ 'RENAME', 'SUNIONSTORE' }, source .. 'log', base .. 'log')
-  Kinds.require_kinds_of_line(queue)
+  State.check_kinds(queue)
+  Bull.require_kinds(source)
   queue.is_safe = true
 
   local from, is_list = source .. place, place == 'wait' or place == 'paused'

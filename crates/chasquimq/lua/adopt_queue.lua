@@ -5,6 +5,7 @@
 -- RETURNS {1 the first time, else 0, the last number, setting, value, ... that were taken over}
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  none: moving from BullMQ
+local Bull = require('bull')
 local Limit = require('limit')
 local State = require('state')
 
@@ -15,8 +16,9 @@ return function(keys, args)
   -- in BullMQ's settings: that they were taken over
   local MARK = 'chasquimq'
 
+  Bull.require_kinds(source)
   local queue = State.open(base)
-  local last = tonumber(redis.call('GET', source .. 'id') or nil) or 0
+  local last = Bull.last_number(source)
   local is_first = redis.call('HEXISTS', source .. 'meta', MARK) == 0
   if is_first then last = last + gap end
   queue.id = math.max(queue.id, last)
@@ -24,9 +26,15 @@ return function(keys, args)
   local reply = { is_first and 1 or 0, queue.id }
   if not is_first then return reply end
 
+  local function is_number(text)
+    local number = tonumber(text or nil)
+    return number ~= nil and number - number == 0 and number >= 0
+  end
+
   local found = redis.call('HMGET', source .. 'meta', unpack(SETTINGS))
   for i, name in ipairs(SETTINGS) do
-    if found[i] and redis.call('HSETNX', base .. 'meta', name, found[i]) == 1 then
+    local is_sound = name == 'paused' or is_number(found[i])
+    if found[i] and is_sound and redis.call('HSETNX', base .. 'meta', name, found[i]) == 1 then
       reply[#reply + 1] = name
       reply[#reply + 1] = found[i]
     end
@@ -34,9 +42,8 @@ return function(keys, args)
   if #reply > 2 then Limit.settings_change(queue) end
 
   local left = redis.call('PTTL', source .. 'limiter')
-  if left > 0 and redis.call('EXISTS', base .. 'limiter') == 0 then
-    redis.call('SET', base .. 'limiter', redis.call('GET', source .. 'limiter'), 'PX', left)
-  end
+  local starts = left > 0 and redis.call('GET', source .. 'limiter')
+  if is_number(starts) and redis.call('EXISTS', base .. 'limiter') == 0 then redis.call('SET', base .. 'limiter', starts, 'PX', left) end
   for _, name in ipairs(METRICS) do
     for _, key in ipairs({ name, name .. ':data' }) do
       if redis.call('EXISTS', source .. key) == 1 and redis.call('EXISTS', base .. key) == 0 then redis.call('RENAME', source .. key, base .. key) end

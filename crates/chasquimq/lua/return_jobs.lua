@@ -2,7 +2,7 @@
 -- before the call, and there after it. What adopt_jobs does, the other way round; children go before their parents.
 -- KEYS    base (also: state log front takes frames holes gone jobs vitals traces large active prioritized delayed completed runs failed
 --         waiting-children logged logs:<id> parents children:<id> spans:<id> processed:<id> ignored:<id> faults:<id> returned:<id> de:<id>
---         schedulers scheduler meta events trims memo:<client>:<slot>; of BullMQ: wait marker pc repeat and more, lib/bull)
+--         schedulers scheduler meta events trims memo:<client>:<slot>; of BullMQ: wait paused marker pc repeat and more, lib/bull)
 -- ARGV    now_ms (epoch ms), client, slot, number, source (lib/bull), state, skip (jobs, of the completed runs and records, that the caller
 --         knows to stay), most (jobs), sources (MessagePack array: of all queues that go back)
 -- RETURNS {jobs looked at (0 = no more), jobs moved, schedulers moved, {id, why it stays, ...}, jobs or runs that stay}
@@ -10,6 +10,7 @@
 -- ERRORS  none      EVENTS none      COST O(most * log n), or 1 MiB
 -- SOURCE  none: moving to BullMQ
 local Allowed = require('allowed')
+local Bull = require('bull')
 local Events = require('events')
 local Fetch = require('fetch')
 local Find = require('find')
@@ -27,9 +28,11 @@ local Stored = require('stored')
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
-  local state, skip, most, sources = args[6], tonumber(args[7]), tonumber(args[8]), cmsgpack.unpack(args[9])
+  local state, skip, most, sources = args[6], tonumber(args[7]), tonumber(args[8]), Bull.read_texts(args[9])
   local MAX_BYTES = 1048576
+  local STATES = { 'waiting', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed' }
 
+  Bull.require_word(STATES, state)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
@@ -37,13 +40,18 @@ return function(keys, args)
   Allowed.require_commands({ base = source }, { 'SET', 'HSET', 'ZADD', 'SADD', 'LPUSH' })
   Allowed.require_each({ 'UNLINK', 'DEL', 'INCR' }, source .. 'log')
   Allowed.require_each({ 'RENAME' }, base .. 'log', source .. 'log')
+  State.check_kinds(queue)
+  Bull.require_kinds(source)
+  Bull.require_counter(source)
   Restore.start(queue, source, sources)
   local restoring = queue.restoring
-  local stays, looked, kept = {}, 0, 0
+  local stays, looked, kept, seen = {}, 0, 0, {}
 
   local function look_at(id, score)
     looked = looked + 1
-    local why = Restore.consider(queue, id, score)
+    -- a line may name a job twice
+    local why = seen[id] and 'missing' or Restore.consider(queue, id, score)
+    seen[id] = true
     if not why then return true end
     stays[#stays + 1] = id
     stays[#stays + 1] = why
@@ -62,27 +70,39 @@ return function(keys, args)
     return ids
   end
 
-  -- Takes what heads the line as a worker does, which costs the same however long the line is. Gives the ids, by id, and those with a record.
-  local function take_heads(count)
+  -- Takes what heads the line as a worker does, which costs the same however long the line is. Gives those that are going, by id, and those
+  -- with a record. What another program wrote may bring others: they stay with a worker that is gone, and are brought back.
+  local function take_heads(count, going)
     Fetch.start(queue)
     Fetch.fetch(queue, count, 0, { now_ms = now_ms, owner = 'moving', worker_name = '', claim = 0, max_bytes = 0 })
-    local fetched, taken, records = queue.fetched, {}, {}
+    local fetched, taken, records, number = queue.fetched, {}, {}, 0
+
+    local function take_all(ids)
+      for _, id in ipairs(ids) do
+        if not going[id] then return false end
+      end
+      for _, id in ipairs(ids) do taken[id] = true end
+      number = number + #ids
+      return true
+    end
+
     for i = 1, #fetched.ids, 2 do
       local first, what = fetched.ids[i], fetched.ids[i + 1]
       if first == 0 then
         for _, id in ipairs(what) do
-          taken[id] = true
-          records[#records + 1] = id
+          if take_all({ id }) then records[#records + 1] = id end
         end
       else
-        local n, ids = type(what) == 'table' and what[1] or what, type(what) == 'table' and what[2] or nil
-        for at = first, first + n - 1 do taken[Frame.id_in(ids, at)] = true end
-        redis.call('HDEL', base .. 'takes', State.whole(first))
-        redis.call('XDEL', base .. 'log', State.entry_id(first, n))
+        local n, ids, of_frame = type(what) == 'table' and what[1] or what, type(what) == 'table' and what[2] or nil, {}
+        for at = first, first + n - 1 do of_frame[#of_frame + 1] = Frame.id_in(ids, at) end
+        if take_all(of_frame) then
+          redis.call('HDEL', base .. 'takes', State.whole(first))
+          redis.call('XDEL', base .. 'log', State.entry_id(first, n))
+        end
       end
     end
     for from = 1, #records, 1000 do redis.call('HDEL', base .. 'active', unpack(records, from, math.min(from + 999, #records))) end
-    queue.active = queue.active - fetched.taken
+    queue.active = queue.active - number
     -- nobody is to hear that they were active
     queue.event_groups, queue.event_count, queue.open_group = {}, 0, nil
     return taken, records
@@ -105,8 +125,9 @@ return function(keys, args)
     local jobs = restoring.jobs
     if #jobs == 0 then return end
     if skip == 0 and kept == 0 then
-      local taken, records = take_heads(#jobs)
-      local going = {}
+      local wanted, going = {}, {}
+      for _, job in ipairs(jobs) do wanted[job.id] = true end
+      local taken, records = take_heads(#jobs, wanted)
       for _, job in ipairs(jobs) do
         if taken[job.id] then going[#going + 1] = job end
       end

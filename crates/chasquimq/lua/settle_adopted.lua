@@ -7,6 +7,7 @@
 -- RETURNS {cursor ('0' = done), children told of, children that are still BullMQ's}
 -- ERRORS  none      EVENTS waiting, delayed      COST O(parents of a page and their children)
 -- SOURCE  none: moving from BullMQ
+local Allowed = require('allowed')
 local Bull = require('bull')
 local Events = require('events')
 local Find = require('find')
@@ -18,11 +19,16 @@ local Visit = require('visit')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, source, cursor, sources = tonumber(args[1]), args[2], args[3], cmsgpack.unpack(args[4])
+  local now_ms, source, cursor, sources = tonumber(args[1]), args[2], args[3], Bull.read_texts(args[4])
   local PAGE = 20
 
+  Allowed.require_commands({ base = source }, { 'SREM' })
+  Allowed.require_each({ 'UNLINK' }, source .. 'log')
+  Bull.require_kinds(source)
   local queue = State.open(base)
   local told, open = 0, 0
+  -- goes when the parents were told of it
+  local read, settled = {}, {}
 
   -- A child by its key, where it is ours: its vitals; nil where it is not.
   local function own_vitals(key)
@@ -42,7 +48,11 @@ return function(keys, args)
     return vitals ~= nil and vitals.pa ~= nil and vitals.pa[3] == 'c'
   end
 
-  local function note(of, list, found)
+  -- Tells of what BullMQ noted beside a parent.
+  local function note(of, list, key, command, ...)
+    local found = redis.pcall(command, key, ...)
+    if found.err then return end
+    read[#read + 1] = key
     for i = 1, #found, 2 do
       Line.append(of.keys, found[i])
       Line.append(of[list], found[i], found[i + 1])
@@ -71,20 +81,23 @@ return function(keys, args)
 
   local function settle(id)
     local key, of = source .. id, Parents.news_of(queue, { base, id })
-    note(of, 'processed', redis.call('HGETALL', key .. ':processed'))
-    note(of, 'ignored', redis.call('HGETALL', key .. ':failed'))
-    note(of, 'faults', redis.call('ZRANGE', key .. ':unsuccessful', 0, -1, 'WITHSCORES'))
-    redis.call('UNLINK', key .. ':processed', key .. ':failed', key .. ':unsuccessful')
-    local pending = redis.call('SCARD', key .. ':dependencies')
-    open = open + pending
-    if pending > 0 then return end
+    note(of, 'processed', key .. ':processed', 'HGETALL')
+    note(of, 'ignored', key .. ':failed', 'HGETALL')
+    note(of, 'faults', key .. ':unsuccessful', 'ZRANGE', 0, -1, 'WITHSCORES')
+    local pending = redis.pcall('SCARD', key .. ':dependencies')
+    if type(pending) == 'number' and pending > 0 then
+      open = open + pending
+      return
+    end
     note_gone(of, id)
-    redis.call('SREM', source .. 'moved-parents', id)
+    settled[#settled + 1] = id
   end
 
   local page = redis.call('SSCAN', source .. 'moved-parents', cursor, 'COUNT', PAGE)
   for _, id in ipairs(page[2]) do settle(id) end
   Parents.settle_parents(queue, now_ms)
+  if #read > 0 then redis.call('UNLINK', unpack(read)) end
+  if #settled > 0 then redis.call('SREM', source .. 'moved-parents', unpack(settled)) end
   Visit.flush_visited(queue, now_ms)
   Events.flush_events(queue, now_ms)
   return { page[1], told, open }

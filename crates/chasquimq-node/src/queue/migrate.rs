@@ -1,10 +1,10 @@
 //! Moving BullMQ's queue of the same name into this one.
 
-use chasquimq::migrate::{Moved, Settings, Settled, Survey};
+use chasquimq::migrate::{Moved, Settings, Settled, SourceJob, Survey};
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::NativeQueue;
+use super::{job::to_jobs, NativeQueue};
 
 /// What BullMQ has of a queue.
 #[napi(object)]
@@ -60,6 +60,30 @@ pub struct NativeSettled {
     pub told: f64,
     /// Children that have not moved, nor ended.
     pub open: f64,
+}
+
+/// A job as BullMQ stores it.
+#[napi(object)]
+pub struct NativeSourceJob {
+    /// Its id.
+    pub id: String,
+    /// Its fields and their values in turn.
+    pub fields: Vec<String>,
+    /// The rows of its log.
+    pub logs: Vec<String>,
+    /// It is in the list or set that was asked for.
+    pub is_in_place: bool,
+}
+
+impl From<SourceJob> for NativeSourceJob {
+    fn from(job: SourceJob) -> Self {
+        Self {
+            id: job.id,
+            fields: job.fields,
+            logs: job.logs,
+            is_in_place: job.is_in_place,
+        }
+    }
 }
 
 impl From<Survey> for NativeSurvey {
@@ -127,6 +151,33 @@ impl NativeQueue {
         })
     }
 
+    /// The next ids of one of BullMQ's lists or sets.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn source_ids<'env>(&self, env: &'env Env, place: String, skip: f64) -> Result<Object<'env>> {
+        self.call(env, async move |queue| queue.source_ids(&place, skip as u64).await)
+    }
+
+    /// Jobs of BullMQ's by their ids, as far as they are there.
+    #[napi(ts_return_type = "Promise<Array<NativeSourceJob>>")]
+    pub fn source_jobs<'env>(&self, env: &'env Env, ids: Vec<String>, place: String) -> Result<Object<'env>> {
+        self.call(env, async move |queue| {
+            let jobs = queue.source_jobs(&ids, &place).await?;
+            Ok(jobs.into_iter().map(NativeSourceJob::from).collect::<Vec<_>>())
+        })
+    }
+
+    /// Our jobs by their ids, as far as they are there.
+    #[napi(ts_return_type = "Promise<Array<NativeJob>>")]
+    pub fn jobs_by_id<'env>(&self, env: &'env Env, ids: Vec<String>) -> Result<Object<'env>> {
+        self.call(env, async move |queue| Ok(to_jobs(queue.jobs_by_id(&ids).await?)))
+    }
+
+    /// Names of BullMQ's queues with this one's prefix.
+    #[napi(ts_return_type = "Promise<Array<string>>")]
+    pub fn source_names<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        self.call(env, async move |queue| queue.source_names().await)
+    }
+
     /// Takes over what BullMQ knows of the queue as a whole.
     #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
     pub fn adopt_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
@@ -164,9 +215,9 @@ impl NativeQueue {
 
     /// Gives BullMQ the settings of the queue.
     #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
-    pub fn return_queue<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+    pub fn return_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            Ok(NativeAdoptedQueue::from(queue.return_queue().await?))
+            Ok(NativeAdoptedQueue::from(queue.return_queue(gap as u64).await?))
         })
     }
 

@@ -12,6 +12,8 @@ local State = require('state')
 -- Longer data and results lie apart (lib/large).
 local LARGE_DATA, LARGE_RESULT = 262144, 4096
 local KIN = { { ':processed', 'processed:' }, { ':failed', 'ignored:' }, { ':unsuccessful', 'faults:' } }
+-- Numbers beyond are not exact, nor due times beyond, whose scores are 4096 times as high; ids get higher than this by nobody's counting.
+local MOST, MOST_DUE_MS, MOST_ID = 2 ^ 53, 2 ^ 50, 1e14
 local PENDING = { wait = true, paused = true, prioritized = true, delayed = true }
 
 local function start(queue, source, sources, tries)
@@ -32,13 +34,17 @@ end
 local function amount(text)
   local number = tonumber(text or nil)
   if not number or number - number ~= 0 or number <= 0 then return nil end
-  return math.floor(number)
+  return math.min(math.floor(number), MOST)
 end
 
 -- Why a child cannot come before its parent does: BullMQ's worker that ended it would find nobody to tell, and ours neither.
 local function waits_for_parent(adoption, job)
   local key = job.parentKey
-  if not key or key == '' or redis.call('EXISTS', key) == 0 then return false end
+  if not key or key == '' then return false end
+  local there = redis.pcall('EXISTS', key)
+  if there == 0 then return false end
+  -- in another slot of the cluster
+  if there ~= 1 then return true end
   local pending = redis.pcall('SISMEMBER', key .. ':dependencies', adoption.source .. job.id)
   if pending ~= 1 then return false end
   if not adoption.tries then return true end
@@ -52,7 +58,7 @@ end
 local function vitals_of(job, place)
   local vitals = { am = amount(job.atm) or amount(job.attemptsMade), as = amount(job.ats), st = amount(job.stc), po = amount(job.processedOn),
     fo = amount(job.finishedOn), p = job.progress or nil, fr = job.failedReason or nil, pb = job.pb or nil, df = job.defa or nil,
-    di = job.deid or nil }
+    di = job.deid or nil, nx = job.next }
   if place == 'delayed' or place == 'waiting-children' then vitals.d = amount(job.delay) end
   -- what is read first is what the job was told when it was added
   local told = tonumber((job.opts or ''):match('"priority":(%-?%d+)')) or 0
@@ -66,8 +72,38 @@ local function scheduler_of(adoption, job, place)
   if not job.rjk or not PENDING[place] then return nil end
   local slot = tonumber(job.id:match(':(%d+)$'))
   local latest = tonumber(redis.call('ZSCORE', adoption.source .. 'repeat', job.rjk) or nil)
-  if not slot or latest ~= slot then return nil end
+  if not slot or latest ~= slot or slot > MOST then return nil end
   return { id = job.rjk, slot = slot, fields = Bull.read_scheduler(adoption.source, job.rjk) }
+end
+
+-- What is to be added when the owner of a deduplication id has ended, as our vitals hold it (lib/dedup): nil when there is nothing, false when
+-- it cannot come.
+local function next_of(adoption, job)
+  local kept = Bull.owner_of(adoption.source, job.deid) == job.id and Bull.read_next(adoption.source, job.deid)
+  if not kept then return nil end
+  local ok, opts = pcall(cjson.decode, kept.opts or '')
+  if not ok or type(opts) ~= 'table' or not kept.jid or kept.pk then return false end
+  local added, delay_ms, priority = amount(opts.timestamp) or 0, amount(opts.delay), amount(opts.priority) or 0
+  local name, due_ms = kept.name or '', delay_ms and added + delay_ms or 0
+  return { { -1, kept.jid, name, due_ms, opts.lifo == true and 1 or 0, { job.deid, 0, 0, 0, 0, 1 }, priority },
+    cmsgpack.pack({ added, kept.opts, name, kept.data or '{}', priority ~= 0 and priority or nil }) }
+end
+
+-- Reads what else there is of a job. Says why it cannot come.
+local function read_around(adoption, job)
+  -- every job has a time: other hashes that lie under such keys have none
+  if not job.timestamp then return 'unreadable' end
+  if job.parent and job.parent ~= '' then
+    local pa, key = Bull.parent_of(job.parent)
+    if not pa or (job.parentKey and job.parentKey ~= '' and job.parentKey ~= key) then return 'unreadable' end
+    job.pa, job.parentKey = pa, key
+  end
+  if waits_for_parent(adoption, job) then return 'parent' end
+  local key = adoption.source .. job.id
+  job.kin = redis.call('EXISTS', key .. ':logs', key .. ':dependencies', key .. ':processed', key .. ':failed', key .. ':unsuccessful')
+  if job.kin > 0 and not Bull.are_kin_kinds(key) then return 'unreadable' end
+  if job.deid then job.next = next_of(adoption, job) end
+  return job.next == false and 'next' or nil
 end
 
 -- Says why a job cannot come, or notes that it will. score: in the sorted set that it lies in; nil in a list.
@@ -75,13 +111,10 @@ local function consider(queue, id, place, score)
   local adoption = queue.adoption
   local job = Bull.read_job(adoption.source, id)
   if not job then return id:sub(1, 2) == '0:' and 'marker' or 'missing' end
-  job.id, job.score, job.rank = id, score, math.floor(tonumber(job.priority or nil) or 0)
+  job.id, job.score, job.rank = id, score, amount(job.priority) or 0
   job.data = job.data or '{}'
-  if job.parent and job.parent ~= '' then
-    job.pa = Bull.parent_of(job.parent)
-    if not job.pa then return 'unreadable' end
-  end
-  if waits_for_parent(adoption, job) then return 'parent' end
+  local why = read_around(adoption, job)
+  if why then return why end
   job.scheduler = scheduler_of(adoption, job, place)
   if job.scheduler then
     -- of a scheduler that was made by a version before 5, ids are not made from its own
@@ -103,8 +136,7 @@ end
 -- What lies beside a job in keys of its own.
 local function move_kin(queue, job, place, vitals)
   local source, base, id = queue.adoption.source, queue.base, job.new_id
-  local key = source .. job.id
-  local count = redis.call('EXISTS', key .. ':logs', key .. ':dependencies', key .. ':processed', key .. ':failed', key .. ':unsuccessful')
+  local key, count = source .. job.id, job.kin
   if count == 0 and place ~= 'waiting-children' then return end
   if redis.call('EXISTS', key .. ':logs') == 1 then
     redis.call('RENAME', key .. ':logs', base .. 'logs:' .. id)
@@ -127,8 +159,10 @@ end
 
 -- A deduplication id goes with the job that owns it, for the time it has left.
 local function move_owned(queue, job)
-  local key, own = queue.adoption.source .. 'de:' .. job.deid, queue.base .. 'de:' .. job.deid
-  if redis.call('GET', key) ~= job.id then return end
+  local source = queue.adoption.source
+  local key, own = source .. 'de:' .. job.deid, queue.base .. 'de:' .. job.deid
+  if job.next then redis.call('DEL', source .. 'dn:' .. job.deid) end
+  if Bull.owner_of(source, job.deid) ~= job.id then return end
   local left = redis.call('PTTL', key)
   if left >= 0 then
     redis.call('SET', own, job.new_id, 'PX', math.max(left, 1), 'NX')
@@ -138,8 +172,10 @@ local function move_owned(queue, job)
   redis.call('DEL', key)
 end
 
+-- What is nested too deep, or no number, cannot be written.
 local function encoded(fields)
-  return next(fields) and cjson.encode(fields) or '{}'
+  local ok, text = pcall(cjson.encode, fields)
+  return ok and next(fields) and text or '{}'
 end
 
 -- The options that a scheduler's jobs have besides those of the iteration. Schedulers of versions before 5 do not store them themselves.
@@ -161,7 +197,8 @@ local function move_scheduler(queue, job)
   for _, name in ipairs({ 'startDate', 'endDate', 'limit', 'every' }) do
     -- a date may be a text
     local text = fields[name] or of_job[name]
-    repeats[name] = tonumber(text or nil) or text or nil
+    local number = tonumber(text or nil)
+    repeats[name] = number and number - number == 0 and number or text or nil
   end
   local every = amount(repeats.every) or 0
   local offset = amount(fields.offset) or (every > 0 and scheduler.slot % every or 0)
@@ -178,7 +215,7 @@ local function place_job(queue, job, place)
   local adoption, id = queue.adoption, job.new_id
   if place == 'delayed' then
     add(adoption.delayed, id)
-    add(adoption.dues, math.floor((tonumber(job.score) or 0) / 4096))
+    add(adoption.dues, math.min(math.max(math.floor((tonumber(job.score) or 0) / 4096), 0), MOST_DUE_MS))
   elseif place == 'prioritized' and job.rank ~= 0 then
     add(adoption.ranked, job.rank * Priority.PRIORITY_STEP + Priority.next_place(queue), id)
   elseif place == 'completed' or place == 'failed' or place == 'waiting-children' then
@@ -193,7 +230,7 @@ local function write_job(queue, job, place)
   local adoption, id = queue.adoption, job.new_id
   local vitals, data, number = vitals_of(job, place), job.data, tonumber(id:match('^[1-9]%d*$') or nil)
   -- what is added later gets a higher number
-  if number and #id <= 15 then queue.id = math.max(queue.id, number) end
+  if number and number < MOST_ID then queue.id = math.max(queue.id, number) end
   if #data > LARGE_DATA then
     add(adoption.large, 'd' .. id, data)
     data, vitals.ld = '', #data
@@ -207,13 +244,13 @@ local function write_job(queue, job, place)
   if job.stacktrace and job.stacktrace ~= '[]' and job.stacktrace ~= '' then add(adoption.traces, id, job.stacktrace) end
   if job.pa then
     vitals.pa, queue.flows = job.pa, 1
-    if job.parentKey then redis.call('SREM', job.parentKey .. ':dependencies', adoption.source .. job.id) end
+    if job.parentKey then redis.pcall('SREM', job.parentKey .. ':dependencies', adoption.source .. job.id) end
   end
   move_kin(queue, job, place, vitals)
   if job.deid then move_owned(queue, job) end
   if job.scheduler then move_scheduler(queue, job) end
   if job.rank ~= 0 then Priority.expect_priorities(queue) end
-  add(adoption.bodies, id, cmsgpack.pack({ math.floor(tonumber(job.timestamp or nil) or 0), job.opts or '{}', job.name or '', data,
+  add(adoption.bodies, id, cmsgpack.pack({ amount(job.timestamp) or 0, job.opts or '{}', job.name or '', data,
     job.rank ~= 0 and job.rank or nil }))
   if next(vitals) then add(adoption.vitals, id, cmsgpack.pack(vitals)) end
   place_job(queue, job, place)

@@ -1,6 +1,7 @@
 -- restore: jobs of ours become BullMQ's (lib/bull), in the same place, with all that is known of them. First they are looked at, which
 -- changes nothing but says why one cannot go; then those that can are written, and taken out of our keys.
--- Of a queue: restoring, what the call is about to write: source, sources (of all queues that go back), jobs, bytes.
+-- Of a queue: restoring, what the call is about to write: source, sources (of all queues that go back), line (the list of jobs that wait), jobs,
+-- bytes.
 local Bull = require('bull')
 local Find = require('find')
 local Line = require('line')
@@ -13,10 +14,11 @@ local Stored = require('stored')
 local Visit = require('visit')
 
 local KIN = { { 'processed:', ':processed' }, { 'ignored:', ':failed' }, { 'faults:', ':unsuccessful' } }
+local SCHEDULER_KINDS = { 'string', 'string', 'string', 'string', 'number', 'number' }
 local MARKS = { f = 'fpof', c = 'cpof', i = 'idof', r = 'rdof' }
 
 local function start(queue, source, sources)
-  queue.restoring = State.with_lists({ source = source, sources = sources, bytes = 0 })
+  queue.restoring = State.with_lists({ source = source, sources = sources, line = Bull.line_of(source), bytes = 0 })
 end
 
 local function name_of(base) return base:sub(-9) == ':chasqui:' and base:sub(1, -10) or base:sub(2, -3) end
@@ -41,12 +43,31 @@ local function parent_stays(queue, id, state)
   return (not is_told or is_due) and 'unsettled' or nil
 end
 
--- The scheduler whose pending iteration a job is: {id, slot, raw}; nil of any other job.
+-- The scheduler whose pending iteration a job is: {id, slot, raw, fields (false: they cannot be read)}; nil of any other job.
 local function scheduler_of(queue, id)
   local scheduler, slot = id:match('^repeat:(.+):(%d+)$')
   if not scheduler or tonumber(redis.call('ZSCORE', queue.base .. 'schedulers', scheduler) or nil) ~= tonumber(slot) then return nil end
   local raw = redis.call('HGET', queue.base .. 'scheduler', scheduler)
-  return raw and { id = scheduler, slot = slot, raw = raw } or nil
+  if not raw then return nil end
+  local ok, _, fields = pcall(cmsgpack.unpack_limit, raw, 1, 8)
+  local sound = ok and type(fields) == 'table' and #raw > 8
+  for i, kind in ipairs(SCHEDULER_KINDS) do sound = sound and type(fields[i]) == kind end
+  return { id = scheduler, slot = slot, raw = raw, fields = sound and fields }
+end
+
+local function is_sound(body, vitals)
+  local opts = type(body[2])
+  return type(body[4]) == 'string' and (body[3] == nil or type(body[3]) == 'string') and (opts == 'nil' or opts == 'string' or opts == 'number')
+    and body[1] - body[1] == 0 and vitals.df ~= Stored.UNREADABLE and (vitals.rv == nil or type(vitals.rv) == 'string')
+end
+
+-- Whether what BullMQ has where this job goes may be written to.
+local function has_room(restoring, job)
+  local source, vitals = restoring.source, job.vitals
+  if vitals.di and vitals.nx and not Bull.is_kind(source .. 'dn:' .. vitals.di, 'hash') then return false end
+  if not vitals.pa then return true end
+  local of = name_of(vitals.pa[1]) .. ':'
+  return Bull.is_kind(of .. vitals.pa[2] .. ':dependencies', 'set') and Bull.is_kind(of .. 'moved-parents', 'set')
 end
 
 -- Says why a job cannot go, or notes that it will. score: in the sorted set that it lies in; nil in line.
@@ -54,14 +75,16 @@ local function consider(queue, id, score)
   local restoring = queue.restoring
   local found = Find.locate(queue, id)
   if not found then return 'missing' end
-  if redis.call('EXISTS', restoring.source .. id) == 1 then return 'exists' end
+  local key = restoring.source .. id
+  if redis.call('EXISTS', key, key .. ':logs') > 0 then return 'exists' end
   local vitals = found.record and Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_vitals(queue, found)
-  local body = Stored.body(found.record and found.body or Locate.frame_body(queue, found))
+  local body = Stored.read_body(found.record and found.body or Locate.frame_body(queue, found))
   local job = { id = id, score = score, state = found.state, record = found.record, body = body, vitals = vitals }
-  if type(body[4]) ~= 'string' then return 'unreadable' end
+  if not body or not is_sound(body, vitals) or not has_room(restoring, job) then return 'unreadable' end
   local why = vitals.ch and parent_stays(queue, id, found.state)
   if why then return why end
   job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
+  if job.scheduler and not job.scheduler.fields then return 'unreadable' end
   if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
   restoring.bytes = restoring.bytes + #body[4] + (vitals.ld or 0) + (vitals.lr or 0) + #(vitals.rv or '')
   restoring.jobs[#restoring.jobs + 1] = job
@@ -115,9 +138,24 @@ local function move_owned(queue, id, deduplication)
   redis.call('DEL', own)
 end
 
+-- Options as BullMQ's scripts read them: they know what a job deduplicates by its short name alone.
+local function with_short_names(options)
+  local ok, read = pcall(cjson.decode, options)
+  if not ok or type(read) ~= 'table' or not read.deduplication then return options end
+  read.de, read.deduplication = read.deduplication, nil
+  local is_text, text = pcall(cjson.encode, read)
+  return is_text and text or options
+end
+
+-- What is to be added when the owner of a deduplication id has ended (lib/dedup).
+local function move_next(queue, vitals)
+  local item, body = vitals.nx[1], Stored.body(vitals.nx[2])
+  redis.call('HSET', queue.restoring.source .. 'dn:' .. vitals.di, 'name', body[3] or '', 'data', body[4] or '{}',
+    'opts', with_short_names(options_of(body)), 'jid', item[2])
+end
+
 local function move_scheduler(queue, scheduler)
-  local base, source, id = queue.base, queue.restoring.source, scheduler.id
-  local _, fields = cmsgpack.unpack_limit(scheduler.raw, 1, 8)
+  local base, source, id, fields = queue.base, queue.restoring.source, scheduler.id, scheduler.fields
   local args = { 'name', fields[1], 'ic', State.whole((struct.unpack('<d', scheduler.raw))) }
   if fields[2] ~= '{}' then Line.append(args, 'data', fields[2]) end
   if fields[3] ~= '{}' then Line.append(args, 'opts', fields[3]) end
@@ -154,10 +192,10 @@ local function add_vitals(queue, args, job)
 end
 
 -- Where a job goes in BullMQ: {command, list or set, score}. What is next stands at the end of a list.
-local function enter(source, job, priority)
-  local id = job.id
+local function enter(restoring, job, priority)
+  local source, id = restoring.source, job.id
   if job.state == 'waiting' and priority == 0 then
-    redis.call('LPUSH', source .. 'wait', id)
+    redis.call('LPUSH', source .. restoring.line, id)
   elseif job.state == 'waiting' or job.state == 'prioritized' then
     redis.call('ZADD', source .. 'prioritized', priority * Priority.PRIORITY_STEP + redis.call('INCR', source .. 'pc') % Priority.PRIORITY_STEP, id)
   else
@@ -179,9 +217,10 @@ local function write_job(queue, job)
   if vitals.pa then leave_parent(queue, job) end
   move_kin(queue, job)
   if vitals.di then move_owned(queue, id, vitals.di) end
+  if vitals.di and vitals.nx then move_next(queue, vitals) end
   if job.scheduler then move_scheduler(queue, job.scheduler) end
   redis.call('HSET', source .. id, unpack(args))
-  enter(source, job, priority)
+  enter(queue.restoring, job, priority)
 end
 
 -- Writes these jobs; taking them out of our keys is for the caller.

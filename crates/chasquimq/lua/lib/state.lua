@@ -33,7 +33,7 @@ local function refuse_key(queue, suffix, kind)
   error({ err = 'WRONGTYPE Key ' .. queue.base .. suffix .. ' holds a ' .. kind .. ', which is not of this queue' })
 end
 
--- A queue that is used for the first time: what lies under its names must not be somebody else's.
+-- A queue that is used for the first time, or of which much is about to be written: what lies under its names must not be somebody else's.
 local function check_kinds(queue)
   for suffix, kind in pairs(KINDS) do
     local found = redis.call('TYPE', queue.base .. suffix).ok
@@ -89,6 +89,7 @@ end
 
 return {
   refuse_key = refuse_key,
+  check_kinds = check_kinds,
   with_lists = with_lists,
   open = open,
   save_state = save_state,

@@ -6,6 +6,7 @@
 --   list(raw)              an array; an empty one when it cannot be read
 --   ids(blob)              those in an entry of references that can be read
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
+--   read_body(raw)         the same; nil when it cannot be read
 --   start(vitals, active)  notes in a record's vitals when, how often and by whom it was started
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local Strays = require('strays')
@@ -17,6 +18,8 @@ local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
 local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
 local SPAN_KINDS = { 'number', 'number' }
+-- Why a job fails whose vitals are of another form.
+local UNREADABLE = 'could not be read: a job\'s vitals'
 local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
 
 local function are_kinds(list, kinds)
@@ -48,7 +51,7 @@ end
 local function vitals(raw)
   local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
   for field, value in pairs(vitals) do
-    if not is_vital(field, value) then return { df = 'could not be read: a job\'s vitals' } end
+    if not is_vital(field, value) then return { df = UNREADABLE } end
   end
   return vitals
 end
@@ -63,7 +66,8 @@ local function run(raw)
 end
 
 local function list(raw) return read_list(raw, {}) or {} end
-local function body(raw) return read_list(raw, BODY_KINDS) or { 0, '{}', '', '{}' } end
+local function read_body(raw) return read_list(raw, BODY_KINDS) end
+local function body(raw) return read_body(raw) or { 0, '{}', '', '{}' } end
 
 local function ids(blob)
   local ids = read_list(blob, {}) or { 0 }
@@ -85,11 +89,13 @@ local function timestamp(blob, offset)
 end
 
 return {
+  UNREADABLE = UNREADABLE,
   vitals = vitals,
   active = active,
   run = run,
   list = list,
   body = body,
+  read_body = read_body,
   ids = ids,
   start = start,
   timestamp = timestamp,

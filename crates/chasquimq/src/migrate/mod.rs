@@ -3,11 +3,12 @@
 //!
 //! The caller makes the steps: settings first, then parents that wait for children, then the rest, place by place.
 
+mod source;
 mod survey;
 
 use redis::Value;
 
-pub use self::survey::Survey;
+pub use self::{source::SourceJob, survey::Survey};
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
@@ -90,7 +91,7 @@ impl Queue {
         if self.connection().is_of_cluster() && is_apart {
             return Err(Error::Invalid(format!(
                 "the keys of {source} and {} are in different slots of the cluster, and a job can only move in one step within a slot: \
-                 use a prefix with a hash tag in BullMQ",
+                 use a prefix with a hash tag in BullMQ, or let its queues run dry",
                 self.keys().base
             )));
         }
@@ -146,11 +147,12 @@ impl Queue {
         Ok(Some((next, int("the answer to adopt_dedup", &moved)? as u64)))
     }
 
-    /// Gives BullMQ the settings of the queue as they are now.
-    pub async fn return_queue(&self) -> Result<Settings> {
+    /// Gives BullMQ the settings of the queue as they are now. At least half of `gap` numbers stay free for jobs that our producers still
+    /// add.
+    pub async fn return_queue(&self, gap: u64) -> Result<Settings> {
         self.require_one_slot()?;
         let source = self.source();
-        let reply = self.ask(&RETURN_QUEUE, &args![source.as_str()]).await?;
+        let reply = self.ask(&RETURN_QUEUE, &args![source.as_str(), gap]).await?;
         Settings::read(reply, true)
     }
 

@@ -19,15 +19,31 @@ impl Queue {
     /// # Errors
     /// As [`Queue::counts`]; a user may not be allowed to `SCAN`.
     pub async fn names(&self) -> Result<Vec<String>> {
-        let mut names = BTreeSet::new();
         let (before, after) = self.keys().around_name();
-        let pattern = format!("{}*{}state", escaped(before), escaped(after));
+        self.names_between(before, &format!("{after}state")).await
+    }
+
+    /// The same of BullMQ's queues: all that have settings.
+    /// # Errors
+    /// As [`Queue::names`].
+    pub async fn source_names(&self) -> Result<Vec<String>> {
+        let prefix = self
+            .keys()
+            .qualified_name
+            .rsplit_once(':')
+            .map_or("", |(prefix, _)| prefix);
+        self.names_between(&format!("{prefix}:"), ":meta").await
+    }
+
+    async fn names_between(&self, before: &str, after: &str) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        let pattern = format!("{}*{}", escaped(before), escaped(after));
         for server in self.connection().masters().await? {
             let mut cursor = "0".to_owned();
             loop {
                 let (next, keys) = scan(&server, &cursor, &pattern).await?;
                 let found = keys.iter().filter_map(|key| {
-                    let name = key.strip_prefix(before)?.strip_suffix("state")?.strip_suffix(after)?;
+                    let name = key.strip_prefix(before)?.strip_suffix(after)?;
                     // with a colon it is of a prefix that begins like ours
                     (!name.is_empty() && !name.contains(':')).then(|| name.to_owned())
                 });

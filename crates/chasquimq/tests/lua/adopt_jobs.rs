@@ -5,6 +5,7 @@ use redis::Value;
 use crate::given::{
     plan::Plan,
     queue::{show_reply, TestQueue},
+    step::Step,
 };
 
 /// Moves up to `most` jobs of a place, behind `skip`.
@@ -84,15 +85,8 @@ fn what_cannot_come_stays_and_is_told_with_its_reason() {
     let mut queue = TestQueue::with(Plan::new().record("taken"));
     let source = queue.source();
     queue.their_job("parent", &[]);
-    queue.their_job(
-        "child",
-        &[
-            "parentKey",
-            &format!("{source}parent"),
-            "parent",
-            "{\"id\":\"parent\",\"queueKey\":\"x:y\"}",
-        ],
-    );
+    let parent = queue.their_parent("parent");
+    queue.their_job("child", &["parentKey", &format!("{source}parent"), "parent", &parent]);
     queue.at_source("SADD", "parent:dependencies", &[&format!("{source}child")]);
     queue.their_job("taken", &[]);
     queue.their_job("last", &[]);
@@ -116,4 +110,44 @@ fn trying_changes_nothing() {
     assert_eq!(adopt(&mut queue, "wait", 0, 9, true), "[1 1 0 [] 0]");
     assert_eq!(adopt(&mut queue, "wait", 1, 9, true), "[0 0 0 [] 0]");
     assert_eq!(queue.left_at_source(), ["1", "wait"]);
+}
+
+#[test]
+fn what_is_to_be_added_when_an_owner_has_ended_goes_with_it() {
+    let mut queue = TestQueue::fresh();
+    queue.their_job("owner", &["deid", "d"]);
+    queue.at_source("LPUSH", "wait", &["owner"]);
+    queue.at_source("SET", "de:d", &["owner"]);
+    let opts = r#"{"delay":500,"de":{"id":"d","keepLastIfActive":true}}"#;
+    let fields = ["name", "later", "data", "7", "opts", opts, "jid", "next"];
+    queue.at_source("HSET", "dn:d", &fields);
+    assert_eq!(adopt(&mut queue, "wait", 0, 9, false), "[1 1 0 [] 0]");
+    assert!(queue.left_at_source().is_empty());
+    queue.step(Step::by("w").at(6000).want(1));
+    queue.step(Step::by("w").at(6001).done_record("owner", "1"));
+    assert_eq!(queue.ids("delayed"), ["next"]);
+    assert_eq!(queue.command("GET", "de:d", &[]), Value::BulkString(b"next".to_vec()));
+}
+
+#[test]
+fn an_owner_whose_next_job_has_a_parent_stays() {
+    let mut queue = TestQueue::fresh();
+    queue.their_job("owner", &["deid", "d"]);
+    queue.at_source("LPUSH", "wait", &["owner"]);
+    queue.at_source("SET", "de:d", &["owner"]);
+    let fields = [
+        "name",
+        "later",
+        "data",
+        "7",
+        "opts",
+        "{}",
+        "jid",
+        "next",
+        "pk",
+        "some:parent",
+    ];
+    queue.at_source("HSET", "dn:d", &fields);
+    assert_eq!(adopt(&mut queue, "wait", 0, 9, false), "[1 0 0 [owner next] 1]");
+    assert_eq!(queue.left_at_source(), ["de:d", "dn:d", "owner", "wait"]);
 }

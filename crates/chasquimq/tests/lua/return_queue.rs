@@ -19,7 +19,7 @@ fn bullmq_has_the_settings_as_they_are_and_numbers_above_ours() {
     );
     queue.at_source("SET", "id", &["2"]);
     let source = queue.source();
-    assert_eq!(run!(queue, RETURN_QUEUE, source), "[3 max 3 duration 1000]");
+    assert_eq!(run!(queue, RETURN_QUEUE, source, 0), "[3 max 3 duration 1000]");
     assert_eq!(queue.at_source("GET", "id", &[]), Value::BulkString(b"3".to_vec()));
     assert_eq!(queue.at_source("GET", "limiter", &[]), Value::BulkString(b"2".to_vec()));
     assert_eq!(queue.at_source("HLEN", "meta", &[]), Value::Int(3));
@@ -27,5 +27,21 @@ fn bullmq_has_the_settings_as_they_are_and_numbers_above_ours() {
         queue.at_source("HGET", "meta", &["max"]),
         Value::BulkString(b"3".to_vec())
     );
+    queue.left_at_source();
+}
+
+#[test]
+fn numbers_stay_free_for_jobs_that_are_still_added_here() {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    let source = queue.source();
+    queue.at_source("SET", "id", &["5"]);
+    assert_eq!(run!(queue, RETURN_QUEUE, source.as_str(), 100), "[105]");
+    // ours begin above BullMQ's, too
+    assert_eq!(queue.add(1000, Plan::new().frame(1)), "[6 []]");
+    // again, while there are enough
+    assert_eq!(run!(queue, RETURN_QUEUE, source.as_str(), 100), "[105]");
+    queue.at_source("SET", "id", &["40"]);
+    assert_eq!(run!(queue, RETURN_QUEUE, source.as_str(), 100), "[140]");
+    assert_eq!(queue.add(1000, Plan::new().frame(1)), "[41 []]");
     queue.left_at_source();
 }

@@ -1,7 +1,9 @@
 //! Keys as BullMQ writes them, of the queue of a test's name. Its own tests, with BullMQ itself, are in `__test__/migrate`.
 
+use std::collections::BTreeMap;
+
 use chasquimq::msgpack::Packer;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::queue::{show_reply, TestQueue};
 
@@ -30,6 +32,33 @@ impl TestQueue {
     pub fn their_job(&mut self, id: &str, fields: &[&str]) {
         let known = ["name", "n", "data", "{}", "opts", "{}", "timestamp", "1000"];
         self.at_source("HSET", id, &[&known[..], fields].concat());
+    }
+
+    /// What a child of a job of this queue tells of it.
+    pub fn their_parent(&self, id: &str) -> String {
+        format!(r#"{{"id":"{id}","queueKey":"{}"}}"#, self.probe.keys.qualified_name)
+    }
+
+    /// What the server says to a call that it refuses, which must have changed nothing.
+    pub fn refusal(&mut self, call: &Cmd) -> String {
+        let before = self.all_keys();
+        let reply: redis::RedisResult<Value> = call.query(&mut self.probe.connection);
+        let refusal = reply.expect_err("a refusal").to_string();
+        assert!(self.all_keys() == before, "{refusal}: and yet keys have changed");
+        refusal
+    }
+
+    /// All keys of both, and what they hold.
+    pub fn all_keys(&mut self) -> BTreeMap<String, Vec<u8>> {
+        let mut keys = redis::cmd("KEYS");
+        keys.arg(format!("*{}*", self.probe.keys.qualified_name));
+        let keys: Vec<String> = keys.query(&mut self.probe.connection).expect("keys");
+        let mut dumps = redis::pipe();
+        for key in &keys {
+            dumps.cmd("DUMP").arg(key);
+        }
+        let dumps: Vec<Vec<u8>> = dumps.query(&mut self.probe.connection).expect("dumps");
+        keys.into_iter().zip(dumps).collect()
     }
 
     /// Ids of our jobs in a state, in the order of the queue.

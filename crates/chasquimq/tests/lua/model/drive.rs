@@ -90,6 +90,7 @@ impl Drive {
             99..=103 => self.clean(),
             104..=105 => self.retry_many(),
             106..=107 => self.promote_many(),
+            108 => self.go_and_return(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);

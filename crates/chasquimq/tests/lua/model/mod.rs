@@ -7,6 +7,7 @@ mod by_id;
 mod compare;
 mod drive;
 mod ending;
+mod moves;
 pub mod random;
 mod state;
 mod steps;

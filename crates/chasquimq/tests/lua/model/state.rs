@@ -223,6 +223,28 @@ impl Model {
         }
     }
 
+    /// All that are not active went to BullMQ, which knows a job's priority as it is now and the delay of what is delayed, and came back.
+    pub fn go_and_return(&mut self) {
+        let (plain, mut ranked): (Vec<_>, Vec<_>) = self.line().into_iter().partition(|id| self.priority_of(id) == 0);
+        ranked.extend(self.prioritized.iter().map(|(_, _, id)| id.clone()));
+        ranked.sort_by_key(|id| self.priority_of(id));
+        self.front.clear();
+        self.log.clear();
+        self.prioritized.clear();
+        let away = self.jobs.iter_mut().filter(|(_, job)| job.state.name() != "active");
+        for (id, job) in away {
+            job.priority = job.vitals.priority.unwrap_or(job.priority);
+            job.vitals.priority = (job.priority != 0).then_some(job.priority);
+            let is_delayed = job.state.name() == "delayed";
+            job.vitals.delay_ms = job.vitals.delay_ms.filter(|ms| is_delayed && *ms > 0);
+            self.last_number = self.last_number.max(id.parse().unwrap_or(0));
+        }
+        for id in ranked {
+            self.rank(&id, At::End);
+        }
+        self.tail(plain);
+    }
+
     /// Gives a job another priority; one in line takes its new place.
     pub fn change_priority(&mut self, id: &str, priority: i64, lifo: bool) {
         self.job(id).vitals.priority = Some(priority);
