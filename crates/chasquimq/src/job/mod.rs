@@ -14,7 +14,7 @@ pub mod siblings;
 pub mod vitals;
 
 pub use parent::{Parent, Policy};
-pub(crate) use read::read_job;
+pub(crate) use read::{read_job, read_waiting};
 pub use read::Job;
 pub use record::Body;
 pub use vitals::Vitals;

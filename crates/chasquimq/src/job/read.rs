@@ -1,6 +1,11 @@
-//! A job, whole, as scripts give it.
+//! A job, whole, as scripts give it, or as it lies in a frame.
 
-use super::{options::JobOptions, record::Body, vitals::Vitals};
+use super::{
+    frame::{body_in_frame, Frame},
+    options::JobOptions,
+    record::Body,
+    vitals::Vitals,
+};
 use crate::{error::Result, redis::reply::Reply};
 
 /// A job, whole, as a look-up gives it.
@@ -33,20 +38,41 @@ pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
         vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
         (Body::unreadable(), JobOptions::none("{}"))
     });
-    let delay_ms = match (state.as_str(), vitals.delay_ms) {
-        ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
-        ("delayed", None) => options.delay_ms,
-        _ => 0,
-    };
-    let priority = vitals.priority.unwrap_or(options.priority);
-    Ok(Some(Job {
-        id,
-        state,
+    Ok(Some(Job::of_parts(id, state, body, &options, vitals)))
+}
+
+/// A waiting job of a frame of plain jobs; `None` when it cannot be read there.
+pub(crate) fn read_waiting(id: &str, frame: &[u8], offset: usize) -> Option<Job> {
+    if Frame::parse(frame).ok()?.brood.is_some() {
+        return None;
+    }
+    let (body, options) = read_body(&body_in_frame(frame, offset)).ok()?;
+    Some(Job::of_parts(
+        id.to_owned(),
+        "waiting".to_owned(),
         body,
-        vitals,
-        delay_ms,
-        priority,
-    }))
+        &options,
+        Vitals::default(),
+    ))
+}
+
+impl Job {
+    fn of_parts(id: String, state: String, body: Body, options: &JobOptions, vitals: Vitals) -> Self {
+        let delay_ms = match (state.as_str(), vitals.delay_ms) {
+            ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
+            ("delayed", None) => options.delay_ms,
+            _ => 0,
+        };
+        let priority = vitals.priority.unwrap_or(options.priority);
+        Self {
+            id,
+            state,
+            body,
+            vitals,
+            delay_ms,
+            priority,
+        }
+    }
 }
 
 fn read_body(blob: &[u8]) -> Result<(Body, JobOptions)> {

@@ -31,12 +31,22 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
+        if let Some(job) = self.find_waiting(id).await {
+            return Ok(Some(job));
+        }
         Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
+    }
+
+    async fn find_waiting(&self, id: &str) -> Option<Job> {
+        self.waiting.find(self.connection(), self.keys(), id).await
     }
 
     /// A job's state; `unknown` if there is no such job.
     pub async fn state(&self, id: &str) -> Result<String> {
-        self.read_state(id).await?.text()
+        match self.find_waiting(id).await {
+            Some(job) => Ok(job.state),
+            None => self.read_state(id).await?.text(),
+        }
     }
 
     async fn read_state(&self, id: &str) -> Result<Reply> {

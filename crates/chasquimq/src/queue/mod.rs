@@ -10,6 +10,7 @@ pub mod metrics;
 mod removal;
 mod search;
 mod settings;
+mod waiting;
 
 use redis::Value;
 
@@ -36,6 +37,7 @@ pub struct Queue {
     keys: Keys,
     producer: Producer,
     calls: Calls,
+    waiting: waiting::WaitingJobs,
 }
 
 impl Queue {
@@ -52,6 +54,7 @@ impl Queue {
             keys,
             producer,
             calls: Calls::default(),
+            waiting: waiting::WaitingJobs::default(),
         }
     }
 
