@@ -23,6 +23,7 @@ local Records = require('records')
 local Restore = require('restore')
 local State = require('state')
 local Stored = require('stored')
+local Taken = require('taken')
 
 return function(keys, args)
   local base = keys[1]
@@ -64,7 +65,7 @@ return function(keys, args)
 
   -- Takes what heads the line as a worker does, which costs the same however long the line is. Gives the ids, by id, and those with a record.
   local function take_heads(count)
-    Fetch.start(queue)
+    Taken.start(queue)
     Fetch.fetch(queue, count, 0, { now_ms = now_ms, owner = 'moving', worker_name = '', claim = 0, max_bytes = 0 })
     local fetched, taken, records = queue.fetched, {}, {}
     for i = 1, #fetched.ids, 2 do
