@@ -49,7 +49,7 @@ return function(keys, args)
   end
 
   local exceptions, refused, is_parent, firsts = {}, {}, {}, {}
-  -- What each parent gets: of (its base), id, keys (of children), spans (lib/spans), vitals (packed, of its children by policy). A parent has two names where
+  -- What each parent gets: of (its base), id, keys (of children), spans (lib/spans), fields (packed state fields, of its children by policy). A parent has two names where
   -- it is both of these jobs and one that exists.
   local families, family_by = {}, {}
 
@@ -63,7 +63,7 @@ return function(keys, args)
     local name = outer and outer[1] .. outer[2] or parent
     local found = family_by[name]
     if not found then
-      found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, spans = {}, vitals = {} }
+      found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, spans = {}, fields = {} }
       family_by[name] = found
       families[#families + 1] = found
     end
@@ -82,11 +82,11 @@ return function(keys, args)
   local function adopt(queue, id)
     local job = Find.locate(queue, id)
     if not job then return false end
-    local vitals = Locate.detach(queue, job)
+    local fields = Locate.detach(queue, job)
     queue.flows = 1
-    if not vitals.ch then
-      vitals.ch = 1
-      redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+    if not fields.ch then
+      fields.ch = 1
+      redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
       redis.call('SADD', queue.base .. 'parents', id)
     end
     return true
@@ -114,7 +114,7 @@ return function(keys, args)
   local B
 
   local function start_batch()
-    B = { jobs = {}, vitals = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
+    B = { jobs = {}, fields = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
       event = nil, ids = {}, names = {}, event_dues = {} }
   end
 
@@ -137,7 +137,7 @@ return function(keys, args)
   local function write_batch(queue)
     tell_added(queue)
     Line.call_in_chunks('HSET', queue.base .. 'jobs', B.jobs)
-    Line.call_in_chunks('HSET', queue.base .. 'vitals', B.vitals)
+    Line.call_in_chunks('HSET', queue.base .. 'vitals', B.fields)
     Line.call_in_chunks('SADD', queue.base .. 'parents', B.parents)
     Line.call_in_chunks('ZADD', queue.base .. 'waiting-children', B.parked)
     Line.call_in_chunks('ZADD', queue.base .. 'prioritized', B.ranked)
@@ -168,11 +168,11 @@ return function(keys, args)
   end
 
   -- Those of children of one parent with one policy are equal.
-  local function child_vitals(family, policy)
-    local packed = family.vitals[policy]
+  local function child_fields(family, policy)
+    local packed = family.fields[policy]
     if not packed then
       packed = cmsgpack.pack({ pa = { family.of, family.id, policy } })
-      family.vitals[policy] = packed
+      family.fields[policy] = packed
     end
     return packed
   end
@@ -193,20 +193,20 @@ return function(keys, args)
     local family = family_of(i)
     if not family then return end
     local job = Find.locate(queue, id)
-    local vitals = Locate.detach(queue, job)
-    local pa, asked = vitals.pa, { family.of, family.id, policy }
+    local fields = Locate.detach(queue, job)
+    local pa, asked = fields.pa, { family.of, family.id, policy }
     if pa and pa[4] then Spans.unfold_pending(pa[1], pa[2], Parents.span_of(queue, queue.base, id, pa)) end
     if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
       except(i, -7)
       Parents.news_of(queue, asked).asks = true
       return
     end
-    vitals.pa = asked
-    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+    fields.pa = asked
+    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
     join(queue, family, id)
     if job.state == 'completed' then
-      local result = vitals.rv or vitals.lr and redis.call('HGET', queue.base .. 'large', 'r' .. id)
-      Parents.tell_parent(queue, vitals.pa, id, 'processed', result or 'null')
+      local result = fields.rv or fields.lr and redis.call('HGET', queue.base .. 'large', 'r' .. id)
+      Parents.tell_parent(queue, fields.pa, id, 'processed', result or 'null')
     end
   end
 
@@ -220,7 +220,7 @@ return function(keys, args)
       except(i, owner)
       return true
     end
-    Line.append(B.vitals, id, cmsgpack.pack({ di = extra[8][1] }))
+    Line.append(B.fields, id, cmsgpack.pack({ di = extra[8][1] }))
     return false
   end
 
@@ -232,7 +232,7 @@ return function(keys, args)
     if family then join(queue, family, id) end
     if is_parent[i] then
       local pa = family and { family.of, family.id, extra[5] }
-      Line.append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
+      Line.append(B.fields, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
       Line.append(B.parents, id)
       -- its timestamp, behind the head of the body's array
       local _, timestamp = cmsgpack.unpack_one(args[FIRST_BODY + i], 1)
@@ -243,9 +243,9 @@ return function(keys, args)
       return
     end
     if family then
-      local vitals = B.vitals
-      n = #vitals
-      vitals[n + 1], vitals[n + 2] = id, child_vitals(family, extra[5])
+      local fields = B.fields
+      n = #fields
+      fields[n + 1], fields[n + 2] = id, child_fields(family, extra[5])
     end
     enter(queue, i, id, extra)
   end

@@ -55,7 +55,7 @@ return function(keys, args)
           job.take[2] = Frame.replace_chars(chars, job.offset, '0')
           Frame.store_take(queue, job.first, job.n, job.take)
         end
-        Clear.note_gone(queue, id, job.record, Frame.parent_in(job.brood, job.first, job.offset))
+        Clear.note_gone(queue, id, job.record, Frame.parent_in(job.header, job.first, job.offset))
         queue.active = queue.active - 1
       end
     end

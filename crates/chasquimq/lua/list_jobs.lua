@@ -3,7 +3,7 @@
 -- ARGV    types (MessagePack array), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
---         jobs: {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
+--         jobs: {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
 --         body is '' when the job is gone by now
 -- ERRORS  none      EVENTS none      COST O(1000 jobs, or 1000 entries passed over to reach a rank, or 1 MiB)
 -- SOURCE  BullMQ 6.7 Queue#getJobs, #getRanges
@@ -63,10 +63,10 @@ return function(keys, args)
     end
   end
 
-  local bodies, vitals, traces = {}, {}, {}
+  local bodies, fields, traces = {}, {}, {}
   if #own > 0 then
     read_own('jobs', bodies)
-    read_own('vitals', vitals)
+    read_own('vitals', fields)
     read_own('traces', traces)
   end
 
@@ -75,9 +75,9 @@ return function(keys, args)
     local n = #out
     out[n + 1], out[n + 2] = id, states[i]
     if listing.bodies[i] then
-      out[n + 3], out[n + 4], out[n + 5] = listing.bodies[i], cmsgpack.pack(listing.vitals[i]), ''
+      out[n + 3], out[n + 4], out[n + 5] = listing.bodies[i], cmsgpack.pack(listing.fields[i]), ''
     else
-      out[n + 3], out[n + 4], out[n + 5] = bodies[i] or '', vitals[i] or '', traces[i] or ''
+      out[n + 3], out[n + 4], out[n + 5] = bodies[i] or '', fields[i] or '', traces[i] or ''
     end
   end
   return { next_cursor, parts, out }

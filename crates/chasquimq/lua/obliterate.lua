@@ -58,10 +58,10 @@ return function(keys, args)
     local entries = redis.call('XRANGE', base .. 'log', '(' .. after, '+', 'COUNT', math.ceil(count / 64))
     for _, entry in ipairs(entries) do
       local first, n = entry[1]:match('^(%d+)-(%d+)$')
-      local brood = entry[2][1] == 'f' and #n < 3 and Frame.brood_of(entry[2][2])
-      for i = 0, brood and tonumber(n) - 1 or -1 do
-        local pa = Frame.parent_in(brood, tonumber(first), i)
-        if pa then queue.call.left_parents[#queue.call.left_parents + 1] = { base, pa, Frame.id_in(brood[1], first + i) } end
+      local header = entry[2][1] == 'f' and #n < 3 and Frame.header_of(entry[2][2])
+      for i = 0, header and tonumber(n) - 1 or -1 do
+        local pa = Frame.parent_in(header, tonumber(first), i)
+        if pa then queue.call.left_parents[#queue.call.left_parents + 1] = { base, pa, Frame.id_in(header[1], first + i) } end
       end
     end
     return #entries > 0 and IN_LOG .. entries[#entries][1] or nil

@@ -29,15 +29,15 @@ return function(keys, args)
   if known then return known end
 
   count = math.min(count, PAGE)
-  local moved, jobs_set, vitals_set = {}, {}, {}
+  local moved, jobs_set, fields_set = {}, {}, {}
 
-  local function keep_vitals(id, vitals)
-    Large.forget_end(queue, id, vitals, state)
-    if reset == '1' then vitals.am, vitals.as = nil, nil end
-    if vitals.pa then Parents.wait_again(queue, vitals.pa, id, state) end
-    if next(vitals) then
-      vitals_set[#vitals_set + 1] = id
-      vitals_set[#vitals_set + 1] = cmsgpack.pack(vitals)
+  local function keep_fields(id, fields)
+    Large.forget_end(queue, id, fields, state)
+    if reset == '1' then fields.am, fields.as = nil, nil end
+    if fields.pa then Parents.wait_again(queue, fields.pa, id, state) end
+    if next(fields) then
+      fields_set[#fields_set + 1] = id
+      fields_set[#fields_set + 1] = cmsgpack.pack(fields)
     else
       redis.call('HDEL', base .. 'vitals', id)
     end
@@ -47,12 +47,12 @@ return function(keys, args)
   local function move_run(member, run, finished_on)
     local start, taken = tonumber(member), math.min(run[1], count - #moved)
     local blob = Frame.frame_blob(queue, run[2], run[3])
-    local body_of, brood = Frame.frame_bodies(blob), Frame.brood_of(blob)
+    local body_of, header = Frame.frame_bodies(blob), Frame.header_of(blob)
     for job = start, start + taken - 1 do
       local id = Frame.id_in(run[7], job)
       jobs_set[#jobs_set + 1] = id
       jobs_set[#jobs_set + 1] = body_of(job - run[2])
-      keep_vitals(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = Frame.parent_in(brood, run[2], job - run[2]) })
+      keep_fields(id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = Frame.parent_in(header, run[2], job - run[2]) })
       moved[#moved + 1] = id
     end
     Keep.shorten_run(queue, start, run, taken, finished_on)
@@ -60,9 +60,9 @@ return function(keys, args)
 
   local function move_records(ids)
     if #ids == 0 then return end
-    local vitals = redis.call('HMGET', base .. 'vitals', unpack(ids))
+    local fields = redis.call('HMGET', base .. 'vitals', unpack(ids))
     for i, id in ipairs(ids) do
-      keep_vitals(id, Stored.vitals(vitals[i]))
+      keep_fields(id, Stored.fields(fields[i]))
       moved[#moved + 1] = id
     end
     redis.call('ZREM', base .. state, unpack(ids))
@@ -109,7 +109,7 @@ return function(keys, args)
     if state == 'failed' then move_failed(page) else move_completed(page) end
   end
   Line.call_in_chunks('HSET', base .. 'jobs', jobs_set)
-  Line.call_in_chunks('HSET', base .. 'vitals', vitals_set)
+  Line.call_in_chunks('HSET', base .. 'vitals', fields_set)
   if #moved > 0 then
     Line.append_references(queue, moved)
     for _, id in ipairs(moved) do Events.emit_job(queue, 'waiting', id, state) end

@@ -105,7 +105,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'Jobs that a worker had taken and not started when it died count one stall and one start.',
     why: 'They were active.',
     impact: 'none',
-    test: 'crates/chasquimq/tests/lua/rescue.rs',
+    test: 'crates/chasquimq/tests/lua/recover_stalled.rs',
   },
   {
     id: 'drained-of-a-closing-worker',

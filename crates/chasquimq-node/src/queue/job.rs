@@ -55,29 +55,29 @@ pub struct NativeJob {
 impl From<Job> for NativeJob {
     fn from(job: Job) -> Self {
         let repeat_job_key = scheduler_of(&job.id, &job.body.options).map(str::to_owned);
-        let vitals = job.vitals;
+        let fields = job.fields;
         Self {
             id: job.id,
             name: job.body.name,
             data: job.body.data,
             opts: job.body.options,
             timestamp: job.body.timestamp as f64,
-            progress: vitals.progress,
-            returnvalue: vitals.returnvalue,
-            stacktrace: vitals.stacktrace,
-            failed_reason: vitals.failed_reason,
-            deferred_failure: vitals.deferred_failure,
+            progress: fields.progress,
+            returnvalue: fields.returnvalue,
+            stacktrace: fields.stacktrace,
+            failed_reason: fields.failed_reason,
+            deferred_failure: fields.deferred_failure,
             delay: Some(job.delay_ms as f64),
             priority: Some(job.priority as f64),
-            attempts_started: Some(vitals.attempts_started),
-            attempts_made: Some(vitals.attempts_made),
-            stalled_counter: Some(vitals.stalled_counter),
-            processed_on: vitals.processed_on.map(|ms| ms as f64),
-            finished_on: vitals.finished_on.map(|ms| ms as f64),
-            processed_by: vitals.processed_by,
-            parent_key: vitals.parent.as_ref().map(Parent::key),
-            parent: vitals.parent.as_ref().map(Parent::to_json),
-            deduplication_id: vitals.deduplication_id,
+            attempts_started: Some(fields.attempts_started),
+            attempts_made: Some(fields.attempts_made),
+            stalled_counter: Some(fields.stalled_counter),
+            processed_on: fields.processed_on.map(|ms| ms as f64),
+            finished_on: fields.finished_on.map(|ms| ms as f64),
+            processed_by: fields.processed_by,
+            parent_key: fields.parent.as_ref().map(Parent::key),
+            parent: fields.parent.as_ref().map(Parent::to_json),
+            deduplication_id: fields.deduplication_id,
             repeat_job_key,
         }
     }

@@ -148,7 +148,7 @@ fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
 }
 
 fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {
-    let parent = siblings.vitals.parent?;
+    let parent = siblings.fields.parent?;
     Some(NativeSiblings {
         ids: siblings.ids.to_string(),
         parent_key: parent.key(),
@@ -198,28 +198,28 @@ impl Parents {
 
 /// What differs from a job that starts for the first time.
 fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Parents) -> NativeJobExtra {
-    let vitals = extra.vitals;
-    let (parent_key, parent) = vitals.parent.map(|parent| parents.texts_of(parent)).unzip();
+    let fields = extra.fields;
+    let (parent_key, parent) = fields.parent.map(|parent| parents.texts_of(parent)).unzip();
     NativeJobExtra {
         id: (!is_numbered).then_some(extra.id),
-        progress: vitals.progress,
-        returnvalue: vitals.returnvalue,
-        stacktrace: vitals.stacktrace,
-        failed_reason: vitals.failed_reason,
-        deferred_failure: vitals.deferred_failure,
+        progress: fields.progress,
+        returnvalue: fields.returnvalue,
+        stacktrace: fields.stacktrace,
+        failed_reason: fields.failed_reason,
+        deferred_failure: fields.deferred_failure,
         delay: None,
-        priority: vitals
+        priority: fields
             .priority
             .filter(|priority| *priority != 0)
             .map(|priority| priority as f64),
-        attempts_started: (vitals.attempts_started != 1).then_some(vitals.attempts_started),
-        attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
-        stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
-        finished_on: vitals.finished_on.map(|ms| ms as f64),
-        processed_by: vitals.processed_by,
+        attempts_started: (fields.attempts_started != 1).then_some(fields.attempts_started),
+        attempts_made: (fields.attempts_made != 0).then_some(fields.attempts_made),
+        stalled_counter: (fields.stalled_counter != 0).then_some(fields.stalled_counter),
+        finished_on: fields.finished_on.map(|ms| ms as f64),
+        processed_by: fields.processed_by,
         parent_key,
         parent,
-        deduplication_id: vitals.deduplication_id,
+        deduplication_id: fields.deduplication_id,
         repeat_job_key: None,
     }
 }

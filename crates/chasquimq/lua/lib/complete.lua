@@ -9,12 +9,12 @@ local State = require('state')
 local Successor = require('successor')
 
 -- large_bytes: of a result that lies apart (returnvalue is nil then).
-local function completed_vitals(queue, id, active, returnvalue, step, large_bytes)
+local function completed_fields(queue, id, active, returnvalue, step, large_bytes)
   local finishing = queue.finishing
-  local vitals = finishing.vitals[id]
-  local origin, alike = returnvalue == '' and (finishing.fresh[id] or not vitals and ''), finishing.plain_vitals[active] or {}
+  local fields = finishing.fields[id]
+  local origin, alike = returnvalue == '' and (finishing.fresh[id] or not fields and ''), finishing.plain_fields[active] or {}
   if origin and alike[origin] then return alike[origin] end
-  local known = vitals or {}
+  local known = fields or {}
   known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], step.now_ms
   known.rv = returnvalue ~= '' and returnvalue or nil
   known.lr = large_bytes
@@ -22,7 +22,7 @@ local function completed_vitals(queue, id, active, returnvalue, step, large_byte
   known.d = nil
   local packed = cmsgpack.pack(known)
   if origin then
-    finishing.plain_vitals[active] = alike
+    finishing.plain_fields[active] = alike
     alike[origin] = packed
   end
   return packed
@@ -32,23 +32,23 @@ local function complete_records(queue, ids, claims, keep, results, step)
   local finishing = queue.finishing
   local removed, finished_on = step.keeps[keep][1] == 0, State.whole(step.now_ms)
   local done, values = {}, {}
-  local vitals_set, completed_add = finishing.vitals_set, finishing.completed_add
+  local fields_set, completed_add = finishing.fields_set, finishing.completed_add
   local function tell()
     if #done > 0 then Events.emit(queue, #done, { 'X', 'completed', done, 'returnvalue', results and values or 'null', 'prev', 'active' }) end
     done, values = {}, {}
   end
   for i, id in ipairs(ids) do
     if finishing.active[id] == nil then Leave.load_record(queue, id) end
-    local vitals, active, why = finishing.vitals[id], nil, nil
-    if vitals and vitals.ch then why = Parents.children_code(queue, id, step.now_ms) end
+    local fields, active, why = finishing.fields[id], nil, nil
+    if fields and fields.ch then why = Parents.children_code(queue, id, step.now_ms) end
     if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.claim_at(claims, i)) end
     if active then
-      if vitals and vitals.di then
+      if fields and fields.di then
         tell()
-        Successor.pass_key_on(queue, id, vitals, step)
+        Successor.pass_key_on(queue, id, fields, step)
       end
       local n, value = #done + 1, results and results[i] or ''
-      if vitals and vitals.pa then Parents.tell_parent(queue, vitals.pa, id, 'processed', value == '' and 'null' or value) end
+      if fields and fields.pa then Parents.tell_parent(queue, fields.pa, id, 'processed', value == '' and 'null' or value) end
       done[n], values[n] = id, value == '' and 'null' or value
       if removed then
         finishing.dropped[#finishing.dropped + 1] = id
@@ -56,8 +56,8 @@ local function complete_records(queue, ids, claims, keep, results, step)
       else
         queue.completed = queue.completed + 1
         Outcomes.note_kept(queue, 'completed', keep, 1)
-        n = #vitals_set
-        vitals_set[n + 1], vitals_set[n + 2] = id, completed_vitals(queue, id, active, value, step)
+        n = #fields_set
+        fields_set[n + 1], fields_set[n + 2] = id, completed_fields(queue, id, active, value, step)
         n = #completed_add
         completed_add[n + 1], completed_add[n + 2] = finished_on, id
       end
@@ -84,7 +84,7 @@ local function without_twins(queue, ids, results, claim)
   return once, theirs
 end
 
--- Completes records that were taken together and had no vitals. False when another claim holds them.
+-- Completes records that were taken together and had no state fields. False when another claim holds them.
 local function complete_alike(queue, outcome, step)
   local finishing = queue.finishing
   local claim, ids, keep, active = outcome[5], outcome[6], outcome[7], finishing.alike
@@ -100,17 +100,17 @@ local function complete_alike(queue, outcome, step)
   else
     queue.completed = queue.completed + n
     Outcomes.note_kept(queue, 'completed', keep, n)
-    local vitals_set, completed_add, finished_on = finishing.vitals_set, finishing.completed_add, State.whole(step.now_ms)
-    local alike = completed_vitals(queue, '', active, '', step)
+    local fields_set, completed_add, finished_on = finishing.fields_set, finishing.completed_add, State.whole(step.now_ms)
+    local alike = completed_fields(queue, '', active, '', step)
     for i = 1, n do
       local id = ids[i]
-      vitals_set[2 * i - 1], vitals_set[2 * i] = id, alike
+      fields_set[2 * i - 1], fields_set[2 * i] = id, alike
       completed_add[2 * i - 1], completed_add[2 * i] = finished_on, id
     end
     if results then
-      local head, fields = string.char(alike:byte(1) + 1), alike:sub(2) .. '\162rv'
+      local head, rest = string.char(alike:byte(1) + 1), alike:sub(2) .. '\162rv'
       for i = 1, n do
-        if results[i] ~= '' then vitals_set[2 * i] = head .. fields .. cmsgpack.pack(results[i]) end
+        if results[i] ~= '' then fields_set[2 * i] = head .. rest .. cmsgpack.pack(results[i]) end
       end
     end
   end
@@ -124,21 +124,21 @@ local function complete_alike(queue, outcome, step)
 end
 
 -- Jobs of a frame of children completed, one behind the other.
-local function tell_parents(queue, brood, first, offset, count, results)
+local function tell_parents(queue, header, first, offset, count, results)
   local values = results ~= '' and cmsgpack.unpack(results)
-  local parents, counts = brood[4], brood[5]
+  local parents, counts = header[4], header[5]
   local from, to = 0, offset + count
   for i = 1, #parents do
     local next_from = from + counts[i]
     if from >= to then break end
     if next_from > offset then
-      local pa = { brood[2], parents[i], brood[3], first + from, counts[i] }
+      local pa = { header[2], parents[i], header[3], first + from, counts[i] }
       if from >= offset and next_from <= to then
-        Parents.tell_span(queue, pa, brood[1], values and cmsgpack.pack({ unpack(values, from - offset + 1, next_from - offset) }) or '')
+        Parents.tell_span(queue, pa, header[1], values and cmsgpack.pack({ unpack(values, from - offset + 1, next_from - offset) }) or '')
       else
         for at = math.max(from, offset), math.min(next_from, to) - 1 do
           local value = values and values[at - offset + 1] or ''
-          Parents.tell_parent(queue, pa, Frame.id_in(brood[1], first + at), 'processed', value == '' and 'null' or value)
+          Parents.tell_parent(queue, pa, Frame.id_in(header[1], first + at), 'processed', value == '' and 'null' or value)
         end
       end
     end
@@ -152,10 +152,10 @@ local function complete_jobs(queue, outcome, step)
   local removed = step.keeps[keep][1] == 0
   if not Leave.leave_take(queue, outcome, offset, count, step, removed and '0' or 'k') then return false end
   local take, ids = finishing.takes[first].take, nil
-  local brood = Frame.brood_in(take)
-  if brood then
-    ids = brood[1]
-    tell_parents(queue, brood, first, offset, count, results)
+  local header = Frame.header_in(take)
+  if header then
+    ids = header[1]
+    tell_parents(queue, header, first, offset, count, results)
   end
   if not removed then
     local number = State.whole(first + offset)
@@ -196,13 +196,13 @@ local function complete_large(queue, outcome, step)
   local id, keep, result = outcome[6], outcome[8], step.large_results[outcome[9]]
   local has_result = result ~= ''
   local told = has_result and result or 'null'
-  local code = finishing.vitals[id] and finishing.vitals[id].ch and Parents.children_code(queue, id, step.now_ms)
+  local code = finishing.fields[id] and finishing.fields[id].ch and Parents.children_code(queue, id, step.now_ms)
   if code then return code end
   local active, why = Leave.take_out(queue, outcome, step)
   if not active then return why end
-  local vitals = finishing.vitals[id] or {}
-  if vitals.di then Successor.pass_key_on(queue, id, vitals, step) end
-  if vitals.pa then Parents.tell_parent(queue, vitals.pa, id, 'processed', told) end
+  local fields = finishing.fields[id] or {}
+  if fields.di then Successor.pass_key_on(queue, id, fields, step) end
+  if fields.pa then Parents.tell_parent(queue, fields.pa, id, 'processed', told) end
   Events.emit(queue, 1, { 'L', id })
   queue.large_values = queue.large_values or {}
   Line.append(queue.large_values, 'v', told)
@@ -216,7 +216,7 @@ local function complete_large(queue, outcome, step)
   if has_result then redis.call('HSET', queue.base .. 'large', 'r' .. id, result) end
   queue.completed = queue.completed + 1
   Outcomes.note_kept(queue, 'completed', keep, 1)
-  Line.append(finishing.vitals_set, id, completed_vitals(queue, id, active, nil, step, has_result and #result or nil))
+  Line.append(finishing.fields_set, id, completed_fields(queue, id, active, nil, step, has_result and #result or nil))
   Line.append(finishing.completed_add, State.whole(step.now_ms), id)
   return nil
 end

@@ -7,18 +7,18 @@ local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
 
--- What a failed try leaves of a job in its vitals.
-local function failed_vitals(vitals, active, outcome, step)
-  Stored.start(vitals, active)
-  vitals.am = outcome[11]
-  vitals.fr = outcome[13] ~= '' and outcome[13] or nil
+-- What a failed try leaves of a job in its state fields.
+local function failed_fields(fields, active, outcome, step)
+  Stored.start(fields, active)
+  fields.am = outcome[11]
+  fields.fr = outcome[13] ~= '' and outcome[13] or nil
   -- an error without a message has stack traces, too
-  if not vitals.fr then vitals.tr = '' end
-  vitals.d = nil
+  if not fields.fr then fields.tr = '' end
+  fields.d = nil
   -- what the job is to fail for stays until it has failed for good
-  if outcome[8] == 'failed' then vitals.fo, vitals.df = step.now_ms, nil end
-  if outcome[8] == 'delayed' then vitals.d = math.max(outcome[10] - step.now_ms, 0) end
-  return cmsgpack.pack(vitals)
+  if outcome[8] == 'failed' then fields.fo, fields.df = step.now_ms, nil end
+  if outcome[8] == 'delayed' then fields.d = math.max(outcome[10] - step.now_ms, 0) end
+  return cmsgpack.pack(fields)
 end
 
 -- A job has failed for good.
@@ -64,23 +64,23 @@ local function fail_jobs(queue, outcome, step)
       finishing.jobs_set[n + 1], finishing.jobs_set[n + 2] = id, bodies[i]
       local pa = Leave.parent_at(queue, first, offsets[i])
       if pa and to == 'failed' then Parents.tell_failure(queue, pa, id, reason, step.keeps[keep][1] == 0) end
-      -- jobs of one frame, and parent, that fail alike, for the first time, have equal vitals
+      -- jobs of one frame, and parent, that fail alike, for the first time, have equal state fields
       if not fresh or fresh_parent ~= pa then
-        fresh, fresh_parent = failed_vitals({ pa = pa }, { take[1], 1, step.owner, take[4] }, outcome, step), pa
+        fresh, fresh_parent = failed_fields({ pa = pa }, { take[1], 1, step.owner, take[4] }, outcome, step), pa
       end
       packed = fresh
     else
       active, why = Leave.leave_active(queue, id, step.owner, claim)
-      local vitals = finishing.vitals[id] or {}
+      local fields = finishing.fields[id] or {}
       if active and to == 'failed' then
-        if vitals.di then Successor.pass_key_on(queue, id, vitals, step) end
-        if vitals.pa then Parents.tell_failure(queue, vitals.pa, id, reason, step.keeps[keep][1] == 0) end
+        if fields.di then Successor.pass_key_on(queue, id, fields, step) end
+        if fields.pa then Parents.tell_failure(queue, fields.pa, id, reason, step.keeps[keep][1] == 0) end
       end
-      packed = active and failed_vitals(vitals, active, outcome, step)
+      packed = active and failed_fields(fields, active, outcome, step)
     end
     if packed then
-      local n = #finishing.vitals_set
-      finishing.vitals_set[n + 1], finishing.vitals_set[n + 2] = id, packed
+      local n = #finishing.fields_set
+      finishing.fields_set[n + 1], finishing.fields_set[n + 2] = id, packed
       local trace = type(traces) == 'table' and traces[i] or traces
       if trace ~= '' then
         n = #finishing.traces_set

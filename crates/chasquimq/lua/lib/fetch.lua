@@ -32,9 +32,9 @@ local function without_stale(queue, ids)
   return valid
 end
 
-local function has_stalled(vitals_raw)
-  local ok, vitals = pcall(cmsgpack.unpack, vitals_raw or '\128')
-  return ok and type(vitals) == 'table' and (tonumber(vitals.st) or 0) > 0
+local function has_stalled(fields_raw)
+  local ok, fields = pcall(cmsgpack.unpack, fields_raw or '\128')
+  return ok and type(fields) == 'table' and (tonumber(fields.st) or 0) > 0
 end
 
 local function push_rest(queue, ids)
@@ -51,17 +51,17 @@ local function break_frame(queue, first, n, blob, room, step)
     redis.call('HDEL', queue.base .. 'holes', State.whole(first))
     queue.holes = queue.holes - 1
   end
-  local body_of, brood = Frame.frame_bodies(blob), Frame.brood_of(blob)
-  local set, ids, bodies, rest, vitals_set = {}, {}, {}, {}, {}
+  local body_of, header = Frame.frame_bodies(blob), Frame.header_of(blob)
+  local set, ids, bodies, rest, fields_set = {}, {}, {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'
-    local id = Frame.id_in(brood and brood[1], first + i)
+    local id = Frame.id_in(header and header[1], first + i)
     if char ~= '0' then
       if char == '1' then
         local body = body_of(i)
         set[#set + 1] = id
         set[#set + 1] = body
-        if brood then Line.append(vitals_set, id, cmsgpack.pack({ pa = Frame.parent_in(brood, first, i) })) end
+        if header then Line.append(fields_set, id, cmsgpack.pack({ pa = Frame.parent_in(header, first, i) })) end
         if room > 0 then bodies[#ids + 1] = body end
       elseif room > 0 then
         bodies[#ids + 1] = redis.call('HGET', queue.base .. 'jobs', id)
@@ -75,11 +75,11 @@ local function break_frame(queue, first, n, blob, room, step)
     end
   end
   if #set > 0 then redis.call('HSET', queue.base .. 'jobs', unpack(set)) end
-  if #vitals_set > 0 then redis.call('HSET', queue.base .. 'vitals', unpack(vitals_set)) end
+  if #fields_set > 0 then redis.call('HSET', queue.base .. 'vitals', unpack(fields_set)) end
   if #ids > 0 then
     queue.waiting = queue.waiting - #ids
-    local vitals = (chars or brood) and redis.call('HMGET', queue.base .. 'vitals', unpack(ids)) or {}
-    Taken.add_records(queue, ids, bodies, vitals, step)
+    local fields = (chars or header) and redis.call('HMGET', queue.base .. 'vitals', unpack(ids)) or {}
+    Taken.add_records(queue, ids, bodies, fields, step)
   end
   push_rest(queue, rest)
   redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
@@ -127,8 +127,8 @@ local function take_front(queue, want, most, step)
     local ids = redis.call('LRANGE', queue.base .. 'front', 0, math.min(most - fetched.taken, chunk) - 1)
     if #ids == 0 then return end
     local fit = #ids
-    for i, vitals_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
-      if has_stalled(vitals_raw) then
+    for i, fields_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
+      if has_stalled(fields_raw) then
         fit = i - 1
         fetched.rest = true
         break
@@ -159,12 +159,12 @@ local function take_entry(queue, entry, want, most, step)
     if seq > room or (queue.holes > 0 and redis.call('HEXISTS', queue.base .. 'holes', State.whole(ms)) == 1) then
       break_frame(queue, ms, seq, blob, room, step)
     else
-      local brood = Frame.brood_of(blob)
-      Events.emit(queue, seq, { 'a', ms, seq, brood and brood[1] })
+      local header = Frame.header_of(blob)
+      Events.emit(queue, seq, { 'a', ms, seq, header and header[1] })
       local items, ids, set = fetched.items, fetched.ids, fetched.takes_set
       items[#items + 1], items[#items + 2], items[#items + 3] = ms, seq, blob
-      ids[#ids + 1], ids[#ids + 2] = ms, brood and { seq, brood[1] } or seq
-      set[#set + 1], set[#set + 2] = State.whole(ms), cmsgpack.pack({ step.now_ms, '', step.owner, step.worker_name, step.claim, brood })
+      ids[#ids + 1], ids[#ids + 2] = ms, header and { seq, header[1] } or seq
+      set[#set + 1], set[#set + 2] = State.whole(ms), cmsgpack.pack({ step.now_ms, '', step.owner, step.worker_name, step.claim, header })
       fetched.taken = fetched.taken + seq
       fetched.bytes = fetched.bytes + #blob
       queue.waiting = queue.waiting - seq

@@ -8,7 +8,7 @@ local Stored = require('stored')
 -- Why an outcome is refused.
 local JOB_MISSING, LOCK_MISSING, LOCK_MISMATCH = -1, -2, -6
 
--- Vitals of a child that is at its first try hold nothing but its parent; those of siblings are equal.
+-- State fields of a child that is at its first try hold nothing but its parent; those of siblings are equal.
 local FRESH_CHILD = '\129\162pa'
 
 -- Ids whose fields are read without asking first whether the hash is there.
@@ -28,12 +28,12 @@ local function unpack_active(queue, raw)
   return entry
 end
 
--- Whether records were taken together and had no vitals.
-local function are_alike(active, vitals)
+-- Whether records were taken together and had no state fields.
+local function are_alike(active, fields)
   local first = active[1]
   if not first then return false end
   for i = 1, #active do
-    if active[i] ~= first or vitals[i] then return false end
+    if active[i] ~= first or fields[i] then return false end
   end
   return true
 end
@@ -56,7 +56,7 @@ local function load(queue, outcomes)
     end
   end
   -- of few, asking whether there are any costs as much as reading them
-  local has_vitals = #ids > 0 and (#ids <= FEW or redis.call('EXISTS', queue.base .. 'vitals') == 1)
+  local has_fields = #ids > 0 and (#ids <= FEW or redis.call('EXISTS', queue.base .. 'vitals') == 1)
   for from = 1, #firsts, 4000 do
     local to = math.min(from + 3999, #firsts)
     for i, raw in ipairs(redis.call('HMGET', queue.base .. 'takes', unpack(firsts, from, to))) do
@@ -66,19 +66,19 @@ local function load(queue, outcomes)
   for from = 1, #ids, 4000 do
     local to = math.min(from + 3999, #ids)
     local active = redis.call('HMGET', queue.base .. 'active', unpack(ids, from, to))
-    local vitals = has_vitals and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to)) or {}
-    if #outcomes == 1 and outcomes[1][1] == 'r' and #ids <= 4000 and are_alike(active, vitals) then
+    local fields = has_fields and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to)) or {}
+    if #outcomes == 1 and outcomes[1][1] == 'r' and #ids <= 4000 and are_alike(active, fields) then
       finishing.alike = unpack_active(queue, active[1])
       return
     end
     for i = 1, #active do
       finishing.active[ids[from + i - 1]] = active[i] and unpack_active(queue, active[i])
-      local id, raw = ids[from + i - 1], vitals[i]
+      local id, raw = ids[from + i - 1], fields[i]
       if raw and raw:sub(1, 4) == FRESH_CHILD then
-        finishing.parents_in[raw] = finishing.parents_in[raw] or Stored.vitals(raw).pa
-        finishing.vitals[id], finishing.fresh[id] = { pa = finishing.parents_in[raw] }, raw
+        finishing.parents_in[raw] = finishing.parents_in[raw] or Stored.fields(raw).pa
+        finishing.fields[id], finishing.fresh[id] = { pa = finishing.parents_in[raw] }, raw
       else
-        finishing.vitals[id] = raw and Stored.vitals(raw)
+        finishing.fields[id] = raw and Stored.fields(raw)
       end
     end
   end
@@ -112,8 +112,8 @@ end
 -- Reads a record that the outcomes take for a job of a frame.
 local function load_record(queue, id)
   local finishing = queue.finishing
-  local active, vitals = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'vitals', id)
-  finishing.active[id], finishing.vitals[id] = active and unpack_active(queue, active), vitals and Stored.vitals(vitals)
+  local active, fields = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'vitals', id)
+  finishing.active[id], finishing.fields[id] = active and unpack_active(queue, active), fields and Stored.fields(fields)
 end
 
 -- The active entry of a record, when this claim holds it; else nil, and why.
@@ -133,9 +133,9 @@ end
 
 local function parent_at(queue, first, offset)
   local finishing = queue.finishing
-  local brood = Frame.brood_in(finishing.takes[first].take)
-  if not brood then return nil end
-  local pa = Frame.parent_in(brood, first, offset)
+  local header = Frame.header_in(finishing.takes[first].take)
+  if not header then return nil end
+  local pa = Frame.parent_in(header, first, offset)
   if finishing.last_parent and finishing.last_parent[4] == pa[4] then return finishing.last_parent end
   finishing.last_parent = pa
   return pa
@@ -150,8 +150,8 @@ local function take_out(queue, outcome, step)
     finishing.jobs_set[#finishing.jobs_set + 1] = body
     local take, pa = finishing.takes[first].take, parent_at(queue, first, offset)
     if pa then
-      finishing.vitals[id] = { pa = pa }
-      Line.append(finishing.vitals_set, id, cmsgpack.pack(finishing.vitals[id]))
+      finishing.fields[id] = { pa = pa }
+      Line.append(finishing.fields_set, id, cmsgpack.pack(finishing.fields[id]))
     end
     return { take[1], 1, step.owner, take[4] }
   end

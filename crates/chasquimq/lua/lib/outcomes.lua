@@ -9,8 +9,8 @@ local Records = require('records')
 local State = require('state')
 
 -- Of a queue: finishing, what a step's outcomes come to. Of what is equal for many jobs it keeps one: unpacked_entries, as records that were
--- taken together have equal active entries; parents_in, the parents in vitals that hold nothing else; last_parent, what waits for the job at
--- this place of a taken frame; plain_vitals, of records that were taken together, returned nothing, and had none before or are siblings at
+-- taken together have equal active entries; parents_in, the parents in state fields that hold nothing else; last_parent, what waits for the job at
+-- this place of a taken frame; plain_fields, of records that were taken together, returned nothing, and had none before or are siblings at
 -- their first try.
 local function start(queue)
   queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false })
@@ -31,19 +31,19 @@ local WRITES = {
   { 'HDEL', 'active', 'active_del' },
   { 'HSET', 'active', 'active_set' },
   { 'HSET', 'jobs', 'jobs_set' },
-  { 'HSET', 'vitals', 'vitals_set' },
+  { 'HSET', 'vitals', 'fields_set' },
   { 'HSET', 'traces', 'traces_set' },
   { 'HSET', 'runs', 'runs_set' },
   { 'ZADD', 'completed', 'completed_add' },
   { 'ZADD', 'failed', 'failed_add' },
 }
 
--- Whether none of these records has vitals, by what was read, and is to be written.
+-- Whether none of these records has state fields, by what was read, and is to be written.
 local function are_bare(finishing, ids)
-  if rawget(finishing, 'vitals_set') then return false end
-  local vitals = rawget(finishing, 'vitals')
-  for i = 1, vitals and #ids or 0 do
-    if vitals[ids[i]] then return false end
+  if rawget(finishing, 'fields_set') then return false end
+  local fields = rawget(finishing, 'fields')
+  for i = 1, fields and #ids or 0 do
+    if fields[ids[i]] then return false end
   end
   return true
 end

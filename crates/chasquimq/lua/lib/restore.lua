@@ -55,15 +55,15 @@ local function consider(queue, id, score)
   local found = Find.locate(queue, id)
   if not found then return 'missing' end
   if redis.call('EXISTS', restoring.source .. id) == 1 then return 'exists' end
-  local vitals = found.record and Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_vitals(queue, found)
+  local fields = found.record and Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_fields(queue, found)
   local body = Stored.body(found.record and found.body or Locate.frame_body(queue, found))
-  local job = { id = id, score = score, state = found.state, record = found.record, body = body, vitals = vitals }
+  local job = { id = id, score = score, state = found.state, record = found.record, body = body, fields = fields }
   if type(body[4]) ~= 'string' then return 'unreadable' end
-  local why = vitals.ch and parent_stays(queue, id, found.state)
+  local why = fields.ch and parent_stays(queue, id, found.state)
   if why then return why end
   job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
   if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
-  restoring.bytes = restoring.bytes + #body[4] + (vitals.ld or 0) + (vitals.lr or 0) + #(vitals.rv or '')
+  restoring.bytes = restoring.bytes + #body[4] + (fields.ld or 0) + (fields.lr or 0) + #(fields.rv or '')
   restoring.jobs[#restoring.jobs + 1] = job
   return nil
 end
@@ -74,14 +74,14 @@ end
 
 local function delay_of(job, options)
   if job.state ~= 'delayed' and job.state ~= 'waiting-children' then return 0 end
-  if job.vitals.d then return job.vitals.d end
+  if job.fields.d then return job.fields.d end
   local ok, read = pcall(cjson.decode, options)
   return job.state == 'delayed' and ok and type(read) == 'table' and tonumber(read.delay) or 0
 end
 
 -- A child's parent goes on waiting for it, wherever either of them is.
 local function leave_parent(queue, job)
-  local pa, id = job.vitals.pa, job.id
+  local pa, id = job.fields.pa, job.id
   if pa[4] then
     local span = Parents.span_of(queue, queue.base, id, pa)
     Spans.unfold_pending(pa[1], pa[2], span)
@@ -99,7 +99,7 @@ local function move_kin(queue, job)
   local base, source, id = queue.base, queue.restoring.source, job.id
   local key = source .. id
   if redis.call('EXISTS', base .. 'logs:' .. id) == 1 then redis.call('RENAME', base .. 'logs:' .. id, key .. ':logs') end
-  if not job.vitals.ch then return end
+  if not job.fields.ch then return end
   for _, span in ipairs(redis.call('HKEYS', base .. 'returned:' .. id)) do Spans.unfold_returned(base, id, span) end
   for _, names in ipairs(KIN) do
     if redis.call('EXISTS', base .. names[1] .. id) == 1 then redis.call('RENAME', base .. names[1] .. id, key .. names[2]) end
@@ -117,15 +117,15 @@ end
 
 local function move_scheduler(queue, scheduler)
   local base, source, id = queue.base, queue.restoring.source, scheduler.id
-  local _, fields = cmsgpack.unpack_limit(scheduler.raw, 1, 8)
-  local args = { 'name', fields[1], 'ic', State.whole((struct.unpack('<d', scheduler.raw))) }
-  if fields[2] ~= '{}' then Line.append(args, 'data', fields[2]) end
-  if fields[3] ~= '{}' then Line.append(args, 'opts', fields[3]) end
-  local ok, repeats = pcall(cjson.decode, fields[4])
+  local _, values = cmsgpack.unpack_limit(scheduler.raw, 1, 8)
+  local args = { 'name', values[1], 'ic', State.whole((struct.unpack('<d', scheduler.raw))) }
+  if values[2] ~= '{}' then Line.append(args, 'data', values[2]) end
+  if values[3] ~= '{}' then Line.append(args, 'opts', values[3]) end
+  local ok, repeats = pcall(cjson.decode, values[4])
   for name, value in pairs(ok and type(repeats) == 'table' and repeats or {}) do
     if type(value) == 'number' then Line.append(args, name, State.whole(value)) elseif type(value) == 'string' then Line.append(args, name, value) end
   end
-  Line.append(args, 'offset', State.whole(fields[6]))
+  Line.append(args, 'offset', State.whole(values[6]))
   redis.call('HSET', source .. 'repeat:' .. id, unpack(args))
   redis.call('ZADD', source .. 'repeat', scheduler.slot, id)
   redis.call('ZREM', base .. 'schedulers', id)
@@ -135,20 +135,20 @@ end
 local NUMBERS = { am = 'atm', as = 'ats', st = 'stc', po = 'processedOn', fo = 'finishedOn' }
 local TEXTS = { p = 'progress', rv = 'returnvalue', fr = 'failedReason', pb = 'pb', df = 'defa', di = 'deid' }
 
-local function add_vitals(queue, args, job)
-  local vitals, id = job.vitals, job.id
+local function add_fields(queue, args, job)
+  local fields, id = job.fields, job.id
   for field, name in pairs(NUMBERS) do
-    if vitals[field] then Line.append(args, name, State.whole(vitals[field])) end
+    if fields[field] then Line.append(args, name, State.whole(fields[field])) end
   end
   for field, name in pairs(TEXTS) do
-    if vitals[field] then Line.append(args, name, vitals[field]) end
+    if fields[field] then Line.append(args, name, fields[field]) end
   end
-  if vitals.lr then Line.append(args, 'returnvalue', redis.call('HGET', queue.base .. 'large', 'r' .. id) or 'null') end
+  if fields.lr then Line.append(args, 'returnvalue', redis.call('HGET', queue.base .. 'large', 'r' .. id) or 'null') end
   local traces = job.record and redis.call('HGET', queue.base .. 'traces', id)
   if traces then Line.append(args, 'stacktrace', traces) end
-  if vitals.pa then
-    local parent = { id = vitals.pa[2], queueKey = name_of(vitals.pa[1]) }
-    if MARKS[vitals.pa[3]] then parent[MARKS[vitals.pa[3]]] = true end
+  if fields.pa then
+    local parent = { id = fields.pa[2], queueKey = name_of(fields.pa[1]) }
+    if MARKS[fields.pa[3]] then parent[MARKS[fields.pa[3]]] = true end
     Line.append(args, 'parentKey', parent.queueKey .. ':' .. parent.id, 'parent', cjson.encode(parent))
   end
 end
@@ -167,18 +167,18 @@ local function enter(source, job, priority)
 end
 
 local function write_job(queue, job)
-  local source, id, body, vitals = queue.restoring.source, job.id, job.body, job.vitals
+  local source, id, body, fields = queue.restoring.source, job.id, job.body, job.fields
   local options, data = options_of(body), body[4]
-  if vitals.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
-  local priority = vitals.pr or tonumber(body[5]) or 0
+  if fields.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
+  local priority = fields.pr or tonumber(body[5]) or 0
   local args = { 'name', body[3] or '', 'data', data, 'opts', options, 'timestamp', State.whole(body[1]), 'delay',
     State.whole(delay_of(job, options)), 'priority', State.whole(priority) }
-  add_vitals(queue, args, job)
+  add_fields(queue, args, job)
   local scheduler = options:find('"repeat":{', 1, true) and id:match('^repeat:(.+):%d+$')
   if scheduler then Line.append(args, 'rjk', scheduler) end
-  if vitals.pa then leave_parent(queue, job) end
+  if fields.pa then leave_parent(queue, job) end
   move_kin(queue, job)
-  if vitals.di then move_owned(queue, id, vitals.di) end
+  if fields.di then move_owned(queue, id, fields.di) end
   if job.scheduler then move_scheduler(queue, job.scheduler) end
   redis.call('HSET', source .. id, unpack(args))
   enter(source, job, priority)

@@ -14,13 +14,13 @@ local function add_next(queue, item, body, step)
     Events.emit_job(queue, 'duplicated', id)
     return false
   end
-  local fields = Stored.body(body)
-  local delay_ms = math.max(due_ms - fields[1], 0)
-  fields[1] = step.now_ms
-  if #fields > 4 then Priority.expect_priorities(queue) end
+  local values = Stored.body(body)
+  local delay_ms = math.max(due_ms - values[1], 0)
+  values[1] = step.now_ms
+  if #values > 4 then Priority.expect_priorities(queue) end
   finishing.added[id] = true
-  Line.append(finishing.jobs_set, id, cmsgpack.pack(fields))
-  Line.append(finishing.vitals_set, id, cmsgpack.pack({ di = dedup[1] }))
+  Line.append(finishing.jobs_set, id, cmsgpack.pack(values))
+  Line.append(finishing.fields_set, id, cmsgpack.pack({ di = dedup[1] }))
   if due_ms > 0 then
     due_ms = step.now_ms + delay_ms
     Line.append(finishing.delayed, id)
@@ -35,11 +35,11 @@ local function add_next(queue, item, body, step)
 end
 
 -- A deduplicated job has finished for good. Its key goes, unless it has a ttl, or passes to the job that was kept.
-local function pass_key_on(queue, id, vitals, step)
-  local kept = vitals.nx
-  vitals.nx = nil
+local function pass_key_on(queue, id, fields, step)
+  local kept = fields.nx
+  fields.nx = nil
   if kept and add_next(queue, kept[1], kept[2], step) then return end
-  local key = queue.base .. 'de:' .. vitals.di
+  local key = queue.base .. 'de:' .. fields.di
   if redis.call('GET', key) == id and redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
 end
 

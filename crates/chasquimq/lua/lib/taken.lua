@@ -29,30 +29,30 @@ local function active_entry(queue, started, step)
   return entry
 end
 
--- Tells records in columns, which costs less than a value for each: {ids, bodies, vitals ('' = none; 0 = none of them has any), counts
+-- Tells records in columns, which costs less than a value for each: {ids, bodies, fields ('' = none; 0 = none of them has any), counts
 -- of starts (0 = all are the first)}.
-local function give_records(items, ids, bodies, vitals, starts)
+local function give_records(items, ids, bodies, fields, starts)
   local n = #items
-  items[n + 1], items[n + 2] = -#ids, cmsgpack.pack({ ids, bodies, vitals, starts })
+  items[n + 1], items[n + 2] = -#ids, cmsgpack.pack({ ids, bodies, fields, starts })
 end
 
--- Records that are still there: ids, and of each its body and its vitals.
-local function existing(ids, bodies, vitals)
+-- Records that are still there: ids, and of each its body and its state fields.
+local function existing(ids, bodies, fields)
   local there, theirs, known = {}, {}, {}
   for at, id in ipairs(ids) do
     local n = #there
-    if bodies[at] then there[n + 1], theirs[n + 1], known[n + 1] = id, bodies[at], vitals[at] or false end
+    if bodies[at] then there[n + 1], theirs[n + 1], known[n + 1] = id, bodies[at], fields[at] or false end
   end
   return there, theirs, known
 end
 
--- Tells what vitals say: them ('' = none) and the counts of starts, in columns, for give_records.
-local function vitals_taken(queue, ids, vitals, step)
+-- Tells what state fields say: them ('' = none) and the counts of starts, in columns, for give_records.
+local function fields_taken(queue, ids, fields, step)
   local fetched = queue.fetched
   local set, texts, starts, again = fetched.active_set, {}, {}, false
   local s = #set
   for at, id in ipairs(ids) do
-    local raw, started = vitals[at], 1
+    local raw, started = fields[at], 1
     if raw then
       local ok, known = pcall(cmsgpack.unpack, raw)
       -- the worker fails a job that it cannot read (lib/stored)
@@ -69,23 +69,23 @@ local function vitals_taken(queue, ids, vitals, step)
   return texts, again and starts or 0
 end
 
--- Adds records to what is taken, in order: ids, and of each its body and its vitals (false = none).
-local function add_records(queue, ids, bodies, vitals, step)
+-- Adds records to what is taken, in order: ids, and of each its body and its state fields (false = none).
+local function add_records(queue, ids, bodies, fields, step)
   local fetched = queue.fetched
-  local n, bytes, have_vitals = #ids, 0, false
+  local n, bytes, have_fields = #ids, 0, false
   for at = 1, n do
     local body = bodies[at]
     if not body then
-      local there, theirs, known = existing(ids, bodies, vitals)
+      local there, theirs, known = existing(ids, bodies, fields)
       return add_records(queue, there, theirs, known, step)
     end
     bytes = bytes + #body
-    if vitals[at] then have_vitals = true end
+    if fields[at] then have_fields = true end
   end
   if n == 0 then return end
   local texts, starts = 0, 0
-  if have_vitals then
-    texts, starts = vitals_taken(queue, ids, vitals, step)
+  if have_fields then
+    texts, starts = fields_taken(queue, ids, fields, step)
   else
     local set, entry = fetched.active_set, active_entry(queue, 1, step)
     local s = #set
@@ -104,8 +104,8 @@ end
 
 local function take_records(queue, ids, step)
   if #ids == 0 then return end
-  local vitals = redis.call('EXISTS', queue.base .. 'vitals') == 1 and redis.call('HMGET', queue.base .. 'vitals', unpack(ids)) or {}
-  add_records(queue, ids, redis.call('HMGET', queue.base .. 'jobs', unpack(ids)), vitals, step)
+  local fields = redis.call('EXISTS', queue.base .. 'vitals') == 1 and redis.call('HMGET', queue.base .. 'vitals', unpack(ids)) or {}
+  add_records(queue, ids, redis.call('HMGET', queue.base .. 'jobs', unpack(ids)), fields, step)
 end
 
 -- Records for which there is room, if they are like what was taken so far.

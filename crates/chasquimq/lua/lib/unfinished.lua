@@ -13,15 +13,15 @@ local function give_back(queue, outcome, step)
   local id, started = outcome[6], outcome[8]
   local active, why = Leave.take_out(queue, outcome, step)
   if not active then return why end
-  local vitals = finishing.vitals[id] or {}
+  local fields = finishing.fields[id] or {}
   if started == 1 then
-    Stored.start(vitals, active)
+    Stored.start(fields, active)
     finishing.met_limit = true
   else
-    vitals.as = active[2] - 1
+    fields.as = active[2] - 1
   end
-  finishing.vitals_set[#finishing.vitals_set + 1] = id
-  finishing.vitals_set[#finishing.vitals_set + 1] = cmsgpack.pack(vitals)
+  finishing.fields_set[#finishing.fields_set + 1] = id
+  finishing.fields_set[#finishing.fields_set + 1] = cmsgpack.pack(fields)
   table.insert(finishing.front, id)
   finishing.places[id] = started == 1 and 'front' or 'back'
   Events.emit_job(queue, 'waiting', id, 'active')

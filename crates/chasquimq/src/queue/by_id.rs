@@ -6,7 +6,7 @@ use super::{lists::read_all, Queue};
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
-    job::{frame::MAX_BYTES, large::Large, Job, Vitals},
+    job::{frame::MAX_BYTES, large::Large, Job, StateFields},
     redis::{
         library::{
             args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
@@ -58,11 +58,11 @@ impl Queue {
         let mut reply = self.read_state(id).await?;
         let (state, mut ended) = (reply.text()?, reply.text()?);
         if !reply.is_empty() {
-            let vitals = Vitals {
+            let fields = StateFields {
                 large_result: Some(0),
-                ..Vitals::default()
+                ..StateFields::default()
             };
-            let large = Large::read(self.connection(), self.keys(), id, &vitals).await?;
+            let large = Large::read(self.connection(), self.keys(), id, &fields).await?;
             ended = large.result.unwrap_or(ended);
         }
         Ok((state, ended))

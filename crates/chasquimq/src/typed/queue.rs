@@ -50,7 +50,7 @@ impl<T> FoundJob<T> {
     /// [`Error::Malformed`] when the result is no `R`.
     pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>> {
         let read = |text: &String| from_json(&self.job.id, "result", text);
-        self.job.vitals.returnvalue.as_ref().map(read).transpose()
+        self.job.fields.returnvalue.as_ref().map(read).transpose()
     }
 }
 

@@ -133,7 +133,7 @@ impl Play {
         self.try_call(STEP.name, what, &call);
         self.queue.end_lease(owner);
         self.queue.command("DEL", "stalled", &[]);
-        self.rescue(what, at + 2);
+        self.recover_stalled(what, at + 2);
     }
 
     fn manage_families(&mut self, what: &str, ids: &[&str]) {

@@ -59,7 +59,7 @@ impl Play {
             self.try_call(STEP.name, what, &call);
             self.queue.end_lease(owner);
             self.queue.command("DEL", "stalled", &[]);
-            self.rescue(what, 7000);
+            self.recover_stalled(what, 7000);
         }
     }
 

@@ -1,4 +1,4 @@
--- rescue: active -> front of waiting, for jobs that find_lost found, if they still are where they were; a bounded step a call. The last
+-- recover_stalled: active -> front of waiting, for jobs that find_lost found, if they still are where they were; a bounded step a call. The last
 -- of them go first, so that in the end all head the line in their order.
 -- KEYS    base (also: state meta jobs vitals traces active log front takes frames events trims wake lease:<owner>)
 -- ARGV    now_ms (epoch ms), max_stalled, owner ('' = those of whoever has no lease), items (MessagePack: {id, claim} of a record,
@@ -39,7 +39,7 @@ return function(keys, args)
         local _, take = Held.held_take(first, raw)
         local n, blob = Held.held_frame(queue, first, take)
         bytes = bytes + #blob
-        frames[first] = { take = take, n = n, body_of = Frame.frame_bodies(blob), brood = Frame.brood_in(take),
+        frames[first] = { take = take, n = n, body_of = Frame.frame_bodies(blob), header = Frame.header_in(take),
           chars = take[2] == '' and string.rep('1', n) or take[2] }
       end
     end
@@ -70,29 +70,29 @@ return function(keys, args)
     for i, raw in ipairs(redis.call('HMGET', base .. 'vitals', unpack(records))) do known[records[i]] = raw end
   end
 
-  local lost, bodies, vitals_set, freed = {}, {}, {}, {}
+  local lost, bodies, fields_set, freed = {}, {}, {}, {}
 
-  local function lose(id, active, vitals)
-    vitals.st = (vitals.st or 0) + 1
-    Stored.start(vitals, active)
-    if vitals.st > max_stalled then vitals.df = 'job stalled more than allowable limit' end
-    Line.append(vitals_set, id, cmsgpack.pack(vitals))
+  local function lose(id, active, fields)
+    fields.st = (fields.st or 0) + 1
+    Stored.start(fields, active)
+    if fields.st > max_stalled then fields.df = 'job stalled more than allowable limit' end
+    Line.append(fields_set, id, cmsgpack.pack(fields))
     lost[#lost + 1] = id
   end
 
   local function lose_of_frame(first, offset, claim)
     local frame = frame_of(first)
     if not frame or not is_lost(frame.take, claim) then return end
-    local take, brood = frame.take, frame.brood
+    local take, header = frame.take, frame.header
     if not frame.touched then
       frame.touched = true
       touched[#touched + 1] = first
     end
     for at = math.max(offset, 0), offset < 0 and frame.n - 1 or offset do
       if frame.chars:sub(at + 1, at + 1) == '1' then
-        local id = Frame.id_in(brood and brood[1], first + at)
+        local id = Frame.id_in(header and header[1], first + at)
         Line.append(bodies, id, frame.body_of(at))
-        lose(id, { take[1], 1, take[3], take[4] }, { pa = Frame.parent_in(brood, first, at) })
+        lose(id, { take[1], 1, take[3], take[4] }, { pa = Frame.parent_in(header, first, at) })
         frame.chars = Frame.replace_chars(frame.chars, at, '0')
       end
     end
@@ -102,7 +102,7 @@ return function(keys, args)
     local active = actives[id] and Stored.active(actives[id])
     if not active or not is_lost(active, claim) then return end
     freed[#freed + 1] = id
-    lose(id, active, Stored.vitals(known[id]))
+    lose(id, active, Stored.fields(known[id]))
   end
 
   for i = left + 1, #items do
@@ -115,7 +115,7 @@ return function(keys, args)
   end
 
   Line.call_in_chunks('HSET', base .. 'jobs', bodies)
-  Line.call_in_chunks('HSET', base .. 'vitals', vitals_set)
+  Line.call_in_chunks('HSET', base .. 'vitals', fields_set)
   Line.call_in_chunks('HDEL', base .. 'active', freed)
   for _, first in ipairs(touched) do
     local frame = frames[first]
