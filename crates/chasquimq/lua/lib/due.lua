@@ -7,7 +7,7 @@ local Priority = require('priority')
 local State = require('state')
 
 -- Of a queue: promoted, due jobs that head the line without having entered it, if there are any: ids; at: of them, those that were taken; more:
--- others are due. later_ms: when the next delayed job is due, if none was.
+-- others are due. later_ms: when the next delayed job is due, if none was; none_delayed: there is none.
 -- Fewer due jobs than this are not worth the shorter way; more than that do not leave at once.
 local MANY_DUE, PROMOTE_LIMIT = 16, 1000
 
@@ -30,10 +30,11 @@ local function promote(queue, now_ms)
 end
 
 -- The same on the way to a fetch of up to `room` jobs. Due jobs that head the line do not enter it; of very many, no more than these
--- leave the delayed ones. later_ms of the queue: when the next delayed job is due, if none was.
+-- leave the delayed ones.
 local function promote_for(queue, room, now_ms)
   local due_ms = Delayed.next_due(queue)
   queue.later_ms = due_ms and due_ms > now_ms and due_ms
+  queue.none_delayed = not due_ms
   if not due_ms or queue.later_ms then return end
   local ids = due_jobs(queue, now_ms)
   if #ids < MANY_DUE or queue.waiting > 0 or queue.place > 0 or room == 0 then
@@ -50,6 +51,12 @@ local function promote_for(queue, room, now_ms)
   queue.promoted = { ids = ids, at = 0, more = more }
 end
 
+-- When the next delayed job is due, after that; nil when there is none.
+local function next_ms(queue)
+  if queue.later_ms or queue.none_delayed then return queue.later_ms or nil end
+  return Delayed.next_due(queue)
+end
+
 -- Due jobs that were not taken wait.
 local function enter(queue)
   local promoted = queue.promoted
@@ -59,5 +66,6 @@ end
 return {
   promote = promote,
   promote_for = promote_for,
+  next_ms = next_ms,
   enter = enter,
 }

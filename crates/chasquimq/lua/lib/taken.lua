@@ -15,7 +15,7 @@ local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096
 -- were taken only to fail), bytes; rest: what was broken heads the line now.
 -- active_entries: of records taken in one step, which differ in their count of starts only.
 local function start(queue)
-  queue.promoted, queue.later_ms = false, false
+  queue.promoted, queue.later_ms, queue.none_delayed = false, false, false
   queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false })
 end
 

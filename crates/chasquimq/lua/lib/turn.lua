@@ -4,7 +4,6 @@
 -- where they are), large_results (lib/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next
 -- job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate
 -- limit lets this worker start no more (0 = it does).
-local Delayed = require('delayed')
 local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
@@ -68,7 +67,7 @@ local function turn(queue, outcomes, want, surplus, step)
     step.now_ms = step.starts_ms or step.now_ms
     gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
     Due.enter(queue)
-    if fetched.taken < want and limited_ms == 0 then due = queue.later_ms or Delayed.next_due(queue) end
+    if fetched.taken < want and limited_ms == 0 then due = Due.next_ms(queue) end
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or Line.has_work(queue)
