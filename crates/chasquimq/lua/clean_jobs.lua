@@ -2,7 +2,7 @@
 -- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
--- ARGV    now_ms (epoch ms), client, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
+-- ARGV    now_ms (epoch ms), client, slot, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
 --         (MessagePack, lib/pick), room (most jobs to look at, over all calls), cursor (MessagePack, lib/clear; '' at first; for active
 --         jobs those that list_active found: {ids, last (1: no others come after these)}), untold
 --         (jobs removed and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
@@ -83,10 +83,10 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, client, number, state = tonumber(args[1]), args[2], tonumber(args[3]), args[4]
-  local filter, room, cursor, untold = cmsgpack.unpack(args[5]), tonumber(args[6]), args[7], tonumber(args[8])
+  local now_ms, client, slot, number, state = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local filter, room, cursor, untold = cmsgpack.unpack(args[6]), tonumber(args[7]), args[8], tonumber(args[9])
 
-  local queue, known = Memo.open(base, client, 'b', number)
+  local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
   Clear.start(queue, untold >= 0)
@@ -103,6 +103,6 @@ return function(keys, args)
   if untold >= 0 then untold = tell_cleaned(queue, untold + cleared.count, is_end, is_full) end
   Events.flush_events(queue, now_ms)
   local reply = { cleared.wanted and cleared.ids or {}, cleared.count, cleared.looked, is_end and '' or cmsgpack.pack(walk), untold }
-  Memo.remember(base, client, 'b', number, reply)
+  Memo.remember(base, client, slot, number, reply)
   return reply
 end

@@ -1,7 +1,7 @@
 -- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
 -- KEYS    base (also: state meta log takes frames jobs vitals large completed failed runs events trims wake memo:<client>:<slot>;
 --         of parents: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
--- ARGV    now_ms (epoch ms), client, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
+-- ARGV    now_ms (epoch ms), client, slot, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
 --         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
 -- RETURNS {moved, offset, done 1|0}
 -- ERRORS  none      EVENTS waiting      COST O(500 jobs)
@@ -98,10 +98,10 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, client, number, state = tonumber(args[1]), args[2], tonumber(args[3]), args[4]
-  local filter, count, offset, reset = cmsgpack.unpack(args[5]), tonumber(args[6]), tonumber(args[7]), args[8]
+  local now_ms, client, slot, number, state = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local filter, count, offset, reset = cmsgpack.unpack(args[6]), tonumber(args[7]), tonumber(args[8]), args[9]
 
-  local queue, known = Memo.open(base, client, 'b', number)
+  local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
   local retrying = { state = state, filter = filter, count = math.min(count, PAGE), offset = offset, is_reset = reset == '1', ids = {},
@@ -121,6 +121,6 @@ return function(keys, args)
   end
   Events.flush_events(queue, now_ms)
   local reply = { #moved, retrying.offset, #page == 0 and 1 or 0 }
-  Memo.remember(base, client, 'b', number, reply)
+  Memo.remember(base, client, slot, number, reply)
   return reply
 end

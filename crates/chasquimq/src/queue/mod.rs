@@ -65,9 +65,10 @@ impl Queue {
         self.connection.ready().await
     }
 
-    /// Tidies up after this queue's adds. Call it before [`Queue::close`], when no add is under way.
-    pub async fn forget_adds(&self) {
+    /// Tidies up after this queue's calls. Call it before [`Queue::close`], when no add is under way.
+    pub async fn forget_calls(&self) {
         self.producer.forget().await;
+        self.calls.forget(&self.connection, &self.keys).await;
     }
 
     /// Closes the connection; calls under way end with [`Error::Closed`].

@@ -160,7 +160,7 @@ impl<T> TypedQueue<T> {
 
     /// Closes the connection; calls under way end with [`Error::Closed`].
     pub async fn close(&self) {
-        self.queue.forget_adds().await;
+        self.queue.forget_calls().await;
         self.queue.close();
     }
 }

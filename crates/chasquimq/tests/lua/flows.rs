@@ -160,12 +160,25 @@ impl Pair {
         let (number, now_ms) = (self.count, self.now_ms);
         let all = by_age(-1);
         match self.below(5) {
-            0 => run!(self.queues[at], CLEAN_JOBS, now_ms, "m", number, "wait", all, 3, "", -1),
+            0 => run!(
+                self.queues[at],
+                CLEAN_JOBS,
+                now_ms,
+                "m",
+                "b",
+                number,
+                "wait",
+                all,
+                3,
+                "",
+                -1
+            ),
             3 => run!(
                 self.queues[at],
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "waiting-children",
                 by_age(1 << 40),
@@ -178,6 +191,7 @@ impl Pair {
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "failed",
                 by_age(1 << 40),
@@ -190,6 +204,7 @@ impl Pair {
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "completed",
                 by_age(1 << 40),
@@ -202,6 +217,7 @@ impl Pair {
                 RETRY_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "failed",
                 by_age(1 << 40),

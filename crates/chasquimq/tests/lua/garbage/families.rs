@@ -161,7 +161,7 @@ impl Play {
         for state in ["wait", "failed", "completed"] {
             let number = self.next_number();
             self.run(&CLEAN_JOBS, what, |call| {
-                call.arg(7004).arg("k").arg(number).arg(state);
+                call.arg(7004).arg("k").arg("b").arg(number).arg(state);
                 call.arg(by_age(9000)).arg(2).arg("").arg(0);
             });
         }

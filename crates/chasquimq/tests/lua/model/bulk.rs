@@ -63,7 +63,11 @@ impl Drive {
             _ => Vec::new(),
         };
         let mut call = self.queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(self.model.now_ms).arg("bulk").arg(self.add_number).arg(state);
+        call.arg(self.model.now_ms)
+            .arg("bulk")
+            .arg("b")
+            .arg(self.add_number)
+            .arg(state);
         call.arg(by_age(before_ms)).arg(room).arg(cursor).arg(0);
         let Value::Array(reply) = self.queue.carry_out_value(&call) else {
             panic!("no array")
@@ -99,6 +103,7 @@ impl Drive {
             RETRY_JOBS,
             self.model.now_ms,
             "bulk",
+            "b",
             self.add_number,
             state,
             by_age(self.model.now_ms as i64),
