@@ -460,43 +460,13 @@ export interface NativeJob {
   opts: string
   /** Creation time, epoch ms. */
   timestamp: number
-  /** JSON text. */
-  progress?: string
-  /** JSON text. */
-  returnvalue?: string
-  /** JSON array of texts. */
-  stacktrace?: string
-  /** Message of the last error. */
-  failedReason?: string
-  /** Reason to fail it when a worker has it. */
-  deferredFailure?: string
-  /** Current delay, ms. */
-  delay?: number
-  /** Priority; 0 = none. */
-  priority?: number
-  /** Times it became active. */
-  attemptsStarted?: number
-  /** Tries that ended. */
-  attemptsMade?: number
-  /** Times it stalled. */
-  stalledCounter?: number
   /** Last activation, epoch ms. */
   processedOn?: number
-  /** Last finish, epoch ms. */
-  finishedOn?: number
-  /** Worker name. */
-  processedBy?: string
-  /** Key of its parent. */
-  parentKey?: string
-  /** Its parent, JSON text. */
-  parent?: string
-  /** Deduplication id. */
-  deduplicationId?: string
-  /** Scheduler id. */
-  repeatJobKey?: string
+  /** What else is known of it. */
+  extra: NativeJobExtra
 }
 
-/** What is known of a job with a record. */
+/** What is known of a job besides what it was added with; of one that becomes active, what differs from a job that starts for the first time. */
 export interface NativeJobExtra {
   /** Id. */
   id?: string
@@ -508,7 +478,7 @@ export interface NativeJobExtra {
   stacktrace?: string
   /** Message of the last error. */
   failedReason?: string
-  /** Fail it at once, with this. */
+  /** Reason to fail it when a worker has it. */
   deferredFailure?: string
   /** Current delay, ms. */
   delay?: number

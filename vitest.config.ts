@@ -4,7 +4,15 @@ import { defineConfig } from 'vitest/config';
 const STANDALONE_ONLY = {
   'they bring servers of their own': [
     ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'large-results'],
-    ...['connection.count', 'producer.kill', 'queue.close', 'server.cluster', 'server.memory', 'server.restart'],
+    ...[
+      'job.read',
+      'connection.count',
+      'producer.kill',
+      'queue.close',
+      'server.cluster',
+      'server.memory',
+      'server.restart',
+    ],
     ...['server.sentinel', 'server.unfit', 'steps.bounded', 'steps.shared', 'threads', 'watchdog'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],

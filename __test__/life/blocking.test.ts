@@ -149,16 +149,16 @@ describe('calls that reach very many jobs', () => {
     const order = await queue.getRanges(['active'], 0, -1, true);
     await endLeases();
     await watch();
-    const rescuer = new Worker(queue.name, null, { connection: own.connection, stalledInterval: 50 });
+    const recoverer = new Worker(queue.name, null, { connection: own.connection, stalledInterval: 50 });
     const stalled: string[] = [];
     const all = new Promise<void>((resolve) => {
-      rescuer.on('stalled', (id: string) => stalled.push(id) === MANY && resolve());
+      recoverer.on('stalled', (id: string) => stalled.push(id) === MANY && resolve());
     });
-    await rescuer.startStalledCheckTimer();
+    await recoverer.startStalledCheckTimer();
     await all;
     expect(stalled).toEqual(order);
     expect(await queue.getRanges(['waiting'], 0, -1, true)).toEqual(order);
-    await rescuer.close();
+    await recoverer.close();
     await gone.close(true);
   });
 

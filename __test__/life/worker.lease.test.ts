@@ -8,7 +8,7 @@ import { EventLog, until } from '../support/waiting.js';
 const LOCK_MS = 300;
 
 /** Looks for lost workers more often than a lease lasts. */
-const RESCUER = { lockDuration: LOCK_MS, stalledInterval: 100, drainDelay: 1 };
+const RECOVERER = { lockDuration: LOCK_MS, stalledInterval: 100, drainDelay: 1 };
 
 /** A lease and two scans take 500 ms; the rest is for slow machines. */
 const RECOVERY_MS = 10_000;
@@ -22,8 +22,8 @@ describe('worker.lease', () => {
   }
 
   /** A second worker, in this process, that takes over what a lost one leaves. */
-  function rescuer(): EventLog {
-    const worker = stage.worker(async () => 'second', RESCUER);
+  function recoverer(): EventLog {
+    const worker = stage.worker(async () => 'second', RECOVERER);
     return new EventLog(worker, ['active', 'stalled', 'completed', 'failed']);
   }
 
@@ -36,7 +36,7 @@ describe('worker.lease', () => {
     const program = otherProcess(how);
     await queue.add('blocking', {});
     await program.said('running');
-    const second = rescuer();
+    const second = recoverer();
     await program.said('completed');
     program.tell('close');
     expect(await program.end()).toEqual({ code: 0, signal: null });
@@ -61,7 +61,7 @@ describe('worker.lease', () => {
     await program.said('blocking');
     await queue.add('blocked', {});
     await until('the job to be active', async () => (await queue.getActiveCount()) === 1);
-    const second = rescuer();
+    const second = recoverer();
     await program.said('completed', 4);
     program.tell('close');
     expect(await program.end()).toEqual({ code: 0, signal: null });
@@ -80,7 +80,7 @@ describe('worker.lease', () => {
     await queue.add('held', {});
     await program.said('running');
     process.kill(program.pid, 'SIGSTOP');
-    const second = rescuer();
+    const second = recoverer();
     await second.get('completed', 1, RECOVERY_MS);
     expect(second.names).toEqual(['stalled', 'active', 'completed']);
 

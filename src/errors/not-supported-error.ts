@@ -11,8 +11,3 @@ export class NotSupportedError extends Error {
     this.feature = feature;
   }
 }
-
-/** A promise rejected with a {@link NotSupportedError}: what an asynchronous method that is not there yet returns. */
-export function notSupported(feature: string): Promise<never> {
-  return Promise.reject(new NotSupportedError(feature));
-}

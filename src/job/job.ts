@@ -334,11 +334,11 @@ export class Job<
   /** @internal A job as a getter found it. */
   static fromNative<T = any, R = any, N extends string = string>(queue: MinimalQueue, found: NativeJob): Job<T, R, N> {
     const job = new this<T, R, N>(queue, found.name as N, undefined as T, BLANK, found.id);
-    job.holdTexts(found.data, found.opts, found.stacktrace);
+    job.holdTexts(found.data, found.opts, found.extra.stacktrace);
     job.delay = 0;
     job.timestamp = found.timestamp;
     job.processedOn = found.processedOn || undefined;
-    job.adoptExtra(found);
+    job.adoptExtra(found.extra);
     bearMembers(job, Job.prototype);
     return job;
   }

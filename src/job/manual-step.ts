@@ -121,16 +121,21 @@ function nextTuple({ job, gated, limited, nextDue }: NativeManualStepped): unkno
 
 /** What `Job.fromJSON` makes a job of. As in BullMQ, the id is not in it. */
 function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
-  const { id: _, progress, returnvalue, parent, opts, failedReason, ...fields } = found;
+  const { name, data, opts, timestamp, processedOn, extra } = found;
+  const { id: _, progress, returnvalue, parent, failedReason, ...fields } = extra;
   return {
     ...fields,
+    name,
+    data,
+    timestamp,
+    processedOn,
     opts: normaliseOptions(optionsFromText(opts)),
     progress: progress === undefined ? 0 : (JSON.parse(progress) as JobJson['progress']),
-    delay: found.delay ?? 0,
-    priority: found.priority ?? 0,
-    attemptsMade: found.attemptsMade ?? 0,
-    attemptsStarted: found.attemptsStarted ?? 0,
-    stalledCounter: found.stalledCounter ?? 0,
+    delay: extra.delay ?? 0,
+    priority: extra.priority ?? 0,
+    attemptsMade: extra.attemptsMade ?? 0,
+    attemptsStarted: extra.attemptsStarted ?? 0,
+    stalledCounter: extra.stalledCounter ?? 0,
     failedReason: failedReason as string,
     returnvalue: returnvalue as string,
     ...(parent !== undefined && { parent: JSON.parse(parent) as JobJson['parent'] }),

@@ -7,31 +7,32 @@ import type { JobJson } from '../types/job-json.js';
  * the texts that are stored, and `failedReason`, unlike that of `asJSON()`, the reason itself. BullMQ leaves `id` undefined.
  */
 export function storedJob({ opts, progress, parent }: Job, found: NativeJob): JobJson {
-  const { deduplicationId } = found;
+  const { extra } = found;
+  const { deduplicationId } = extra;
   const json: Record<keyof JobJson, unknown> = {
     id: found.id,
     name: found.name,
     data: found.data || '{}',
     opts,
     progress,
-    delay: found.delay ?? 0,
-    priority: found.priority ?? 0,
+    delay: extra.delay ?? 0,
+    priority: extra.priority ?? 0,
     timestamp: found.timestamp,
-    attemptsStarted: found.attemptsStarted ?? 0,
-    attemptsMade: found.attemptsMade ?? 0,
-    stalledCounter: found.stalledCounter ?? 0,
-    finishedOn: found.finishedOn,
+    attemptsStarted: extra.attemptsStarted ?? 0,
+    attemptsMade: extra.attemptsMade ?? 0,
+    stalledCounter: extra.stalledCounter ?? 0,
+    finishedOn: extra.finishedOn,
     processedOn: found.processedOn,
-    repeatJobKey: found.repeatJobKey,
+    repeatJobKey: extra.repeatJobKey,
     debounceId: deduplicationId,
     deduplicationId,
-    failedReason: found.failedReason,
-    deferredFailure: found.deferredFailure,
-    stacktrace: found.stacktrace,
-    returnvalue: found.returnvalue,
-    parentKey: found.parentKey,
+    failedReason: extra.failedReason,
+    deferredFailure: extra.deferredFailure,
+    stacktrace: extra.stacktrace,
+    returnvalue: extra.returnvalue,
+    parentKey: extra.parentKey,
     parent,
-    processedBy: found.processedBy,
+    processedBy: extra.processedBy,
   };
   // what a job does not have stands as undefined, also where the type, BullMQ's, promises a text
   return json as unknown as JobJson;

@@ -28,7 +28,7 @@ async fn send(job: TypedJob<Mail>) -> Result<Receipt, JobError> {
         // no further try would do better
         return Err(JobError::unrecoverable(format!("{to} is no address")));
     }
-    if to.starts_with("diego") && job.vitals.attempts_made == 0 {
+    if to.starts_with("diego") && job.fields.attempts_made == 0 {
         // any std::error::Error does as well, with `?`: the job is tried again as its options say
         return Err(JobError::failed("the mail server is busy"));
     }

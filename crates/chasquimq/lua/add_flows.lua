@@ -33,310 +33,336 @@ local Spans = require('spans')
 local State = require('state')
 local Visit = require('visit')
 
-return function(keys, args)
-  local base = keys[1]
-  local now_ms, client, slot, number, plan = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
-  local FIRST_BODY = 5
+-- Of a call: tree, what is to be added, and what became of it. The plan's columns by name; args, whose bodies come behind FIRST_BODY; exceptions and
+-- firsts: see RETURNS; refused and is_parent, by the index of a job; families: what each parent gets: of (its base), id, keys (of children),
+-- spans (lib/spans), fields (packed state fields, of its children by policy); family_by: of a parent that is both of these jobs and one that exists,
+-- two names.
+-- Of a queue: batch, what its jobs have in common until they are written: lists, and the event that the latest have in common, with its ids, names and
+-- event_dues; framed: a frame was added.
+local FIRST_BODY = 5
+local NO_EXTRA = { 0, 0, 0, 0, '', 0, 0, 0 }
+local COMMANDS = { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' }
 
-  local queue, known = Memo.open(base, client, slot, number)
-  if known then return known end
+local function read_tree(plan, args)
+  local columns = cmsgpack.unpack(plan)
+  return { bases = columns[1], queues = columns[2], ids = columns[3], names = columns[4], parents = columns[5], extras = columns[6],
+    named_by = columns[7], frames = columns[8], args = args, exceptions = {}, refused = {}, is_parent = {}, firsts = {}, families = {},
+    family_by = {} }
+end
 
-  local bases, queues, ids, names, parents, extras, named_by, frames
-  do
-    local columns = cmsgpack.unpack(plan)
-    bases, queues, ids, names, parents, extras = columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
-    named_by, frames = columns[7], columns[8]
+local function except(tree, i, id)
+  Line.append(tree.exceptions, i - 1, id)
+end
+
+-- The family of this parent: a job of these, or {base, id} of one that exists.
+local function family_under(tree, parent, outer)
+  local name = outer and outer[1] .. outer[2] or parent
+  local found = tree.family_by[name]
+  if not found then
+    found = { of = outer and outer[1] or tree.bases[tree.queues[parent]], id = outer and outer[2] or tree.ids[parent], keys = {}, spans = {},
+      fields = {} }
+    tree.family_by[name] = found
+    tree.families[#tree.families + 1] = found
   end
+  return found
+end
 
-  local exceptions, refused, is_parent, firsts = {}, {}, {}, {}
-  -- What each parent gets: of (its base), id, keys (of children), spans (lib/spans), vitals (packed, of its children by policy). A parent has two names where
-  -- it is both of these jobs and one that exists.
-  local families, family_by = {}, {}
+-- The family that a job is a child in; nil when it has no parent.
+local function family_of(tree, i)
+  local parent, extra = tree.parents[i], tree.extras[i]
+  local outer = extra and extra[7] ~= 0 and extra[7]
+  if parent == 0 and not outer then return nil end
+  return family_under(tree, parent, outer)
+end
 
-  local function except(i, id)
-    exceptions[#exceptions + 1] = i - 1
-    exceptions[#exceptions + 1] = id
+-- A job that exists becomes a parent. False when there is no such job.
+local function adopt(queue, id)
+  local job = Find.locate(queue, id)
+  if not job then return false end
+  local fields = Locate.detach(queue, job)
+  queue.flows = 1
+  if not fields.ch then
+    fields.ch = 1
+    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
+    redis.call('SADD', queue.base .. 'parents', id)
   end
+  return true
+end
 
-  -- The family of this parent: a job of these, or {base, id} of one that exists.
-  local function family_under(parent, outer)
-    local name = outer and outer[1] .. outer[2] or parent
-    local found = family_by[name]
-    if not found then
-      found = { of = outer and outer[1] or bases[queues[parent]], id = outer and outer[2] or ids[parent], keys = {}, spans = {}, vitals = {} }
-      family_by[name] = found
-      families[#families + 1] = found
+-- Says of each job whether it may be added, and is a parent. Nothing is written before that but what `adopt` writes.
+local function check(queue, tree)
+  for i = 1, #tree.ids do
+    local parent, extra, frame = tree.parents[i], tree.extras[i], tree.frames[i]
+    if frame then
+      for _, index in ipairs(frame[3]) do tree.is_parent[index] = true end
+    elseif parent > 0 then
+      tree.is_parent[parent] = true
+      tree.refused[i] = tree.refused[parent]
+    elseif extra and extra[7] ~= 0 then
+      if not Visit.in_queue(queue, extra[7][1], function(queue) return adopt(queue, extra[7][2]) end) then
+        tree.refused[i] = true
+        except(tree, i, -5)
+      end
     end
-    return found
   end
+end
 
-  -- The family that a job is a child in; nil when it has no parent.
-  local function family_of(i)
-    local parent, extra = parents[i], extras[i]
-    local outer = extra and extra[7] ~= 0 and extra[7]
-    if parent == 0 and not outer then return nil end
-    return family_under(parent, outer)
+local function start_batch(queue)
+  queue.batch = { jobs = {}, fields = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
+    event = false, ids = {}, names = {}, event_dues = {}, framed = false }
+end
+
+local function tell_added(queue)
+  local batch = queue.batch
+  local n = #batch.ids
+  if n == 0 then return end
+  Events.emit(queue, 2 * n, { 'B', batch.ids, n, batch.names, batch.event, batch.event == 'delayed' and batch.event_dues or nil })
+  batch.ids, batch.names, batch.event_dues = {}, {}, {}
+end
+
+local function note_added(queue, event, i, id, due_ms)
+  local batch = queue.batch
+  if batch.event ~= event then
+    tell_added(queue)
+    batch.event = event
   end
+  local n = #batch.ids + 1
+  batch.ids[n], batch.names[n], batch.event_dues[n] = id, queue.call.tree.names[i], due_ms
+end
 
-  -- A job that exists becomes a parent. False when there is no such job.
-  local function adopt(queue, id)
-    local job = Find.locate(queue, id)
-    if not job then return false end
-    local vitals = Locate.detach(queue, job)
-    queue.flows = 1
-    if not vitals.ch then
-      vitals.ch = 1
-      redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
-      redis.call('SADD', queue.base .. 'parents', id)
-    end
+local function write_batch(queue)
+  tell_added(queue)
+  local batch, base = queue.batch, queue.base
+  Line.call_in_chunks('HSET', base .. 'jobs', batch.jobs)
+  Line.call_in_chunks('HSET', base .. 'vitals', batch.fields)
+  Line.call_in_chunks('SADD', base .. 'parents', batch.parents)
+  Line.call_in_chunks('ZADD', base .. 'waiting-children', batch.parked)
+  Line.call_in_chunks('ZADD', base .. 'prioritized', batch.ranked)
+  if #batch.references > 0 then Line.append_references(queue, batch.references) end
+  local sooner = #batch.delayed > 0 and Delayed.delay_jobs(queue, batch.delayed, batch.dues)
+  if batch.framed or #batch.references > 0 or #batch.ranked > 0 or sooner then Line.wake(queue) end
+  start_batch(queue)
+end
+
+-- Where a job that has no children goes.
+local function enter(queue, i, id, extra)
+  local batch = queue.batch
+  if extra[4] ~= 0 then Priority.expect_priorities(queue) end
+  if extra[2] > 0 then
+    Line.append(batch.delayed, id)
+    Line.append(batch.dues, extra[2])
+    note_added(queue, 'delayed', i, id, extra[2])
+    return
+  end
+  note_added(queue, 'waiting', i, id)
+  if extra[4] ~= 0 then
+    Line.append(batch.ranked, extra[4] * Priority.PRIORITY_STEP + Priority.next_place(queue), id)
+  elseif extra[3] == 1 then
+    Line.push_front(queue, { id })
+    Line.wake(queue)
+  else
+    batch.references[#batch.references + 1] = id
+  end
+end
+
+-- Those of children of one parent with one policy are equal.
+local function child_fields(family, policy)
+  local packed = family.fields[policy]
+  if not packed then
+    packed = cmsgpack.pack({ pa = { family.of, family.id, policy } })
+    family.fields[policy] = packed
+  end
+  return packed
+end
+
+local function join(queue, family, id)
+  local keys = family.keys
+  keys[#keys + 1] = Parents.child_key(queue, queue.base, id)
+end
+
+local function is_alive(pa)
+  return redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
+end
+
+-- A job of this id exists: nothing of it changes but who its parent is.
+local function link_existing(queue, i, id, policy)
+  local tree = queue.call.tree
+  Events.emit_job(queue, 'duplicated', id)
+  if tree.is_parent[i] then adopt(queue, id) end
+  local family = family_of(tree, i)
+  if not family then return end
+  local job = Find.locate(queue, id)
+  local fields = Locate.detach(queue, job)
+  local pa, asked = fields.pa, { family.of, family.id, policy }
+  if pa and pa[4] then Spans.unfold_pending(pa[1], pa[2], Parents.span_of(queue, queue.base, id, pa)) end
+  if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
+    except(tree, i, -7)
+    Parents.news_of(queue, asked).asks = true
+    return
+  end
+  fields.pa = asked
+  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
+  join(queue, family, id)
+  if job.state == 'completed' then
+    local result = fields.rv or fields.lr and redis.call('HGET', queue.base .. 'large', 'r' .. id)
+    Parents.tell_parent(queue, fields.pa, id, 'processed', result or 'null')
+  end
+end
+
+-- True when the job yields to another one.
+local function yields(queue, i, id, extra)
+  local tree = queue.call.tree
+  local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4] }
+  local owner = Dedup.deduplicate(queue, item, id, tree.args[FIRST_BODY + i], write_batch)
+  if owner then
+    except(tree, i, owner)
     return true
   end
+  Line.append(queue.batch.fields, id, cmsgpack.pack({ di = extra[8][1] }))
+  return false
+end
 
-  -- Says of each job whether it may be added, and is a parent. Nothing is written before that but what `adopt` writes.
-  local function check(queue)
-    for i = 1, #ids do
-      local parent, extra, frame = parents[i], extras[i], frames[i]
-      if frame then
-        for _, index in ipairs(frame[3]) do is_parent[index] = true end
-      elseif parent > 0 then
-        is_parent[parent] = true
-        refused[i] = refused[parent]
-      elseif extra and extra[7] ~= 0 then
-        if not Visit.in_queue(queue, extra[7][1], function(queue) return adopt(queue, extra[7][2]) end) then
-          refused[i] = true
-          except(i, -5)
-        end
-      end
-    end
+local function park(queue, i, id, extra, family)
+  local batch = queue.batch
+  local pa = family and { family.of, family.id, extra[5] }
+  Line.append(batch.fields, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
+  Line.append(batch.parents, id)
+  -- its timestamp, behind the head of the body's array
+  local _, timestamp = cmsgpack.unpack_one(queue.call.tree.args[FIRST_BODY + i], 1)
+  Line.append(batch.parked, timestamp, id)
+  note_added(queue, 'waiting-children', i, id)
+  -- once it starts it is asked for its priority
+  if extra[4] ~= 0 then Priority.expect_priorities(queue) end
+end
+
+local function add_new(queue, i, id, extra)
+  if extra[8] ~= 0 and yields(queue, i, id, extra) then return end
+  local tree, batch = queue.call.tree, queue.batch
+  local jobs, family = batch.jobs, family_of(tree, i)
+  local n = #jobs
+  jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]
+  if family then join(queue, family, id) end
+  if tree.is_parent[i] then return park(queue, i, id, extra, family) end
+  if family then
+    n = #batch.fields
+    batch.fields[n + 1], batch.fields[n + 2] = id, child_fields(family, extra[5])
   end
+  enter(queue, i, id, extra)
+end
 
-  -- What a queue's jobs have in common until they are written.
-  local B
-
-  local function start_batch()
-    B = { jobs = {}, vitals = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
-      event = nil, ids = {}, names = {}, event_dues = {} }
-  end
-
-  local function tell_added(queue)
-    local n = #B.ids
-    if n == 0 then return end
-    Events.emit(queue, 2 * n, { 'B', B.ids, n, B.names, B.event, B.event == 'delayed' and B.event_dues or nil })
-    B.ids, B.names, B.event_dues = {}, {}, {}
-  end
-
-  local function note_added(queue, event, i, id, due_ms)
-    if B.event ~= event then
-      tell_added(queue)
-      B.event = event
-    end
-    local n = #B.ids + 1
-    B.ids[n], B.names[n], B.event_dues[n] = id, names[i], due_ms
-  end
-
-  local function write_batch(queue)
-    tell_added(queue)
-    Line.call_in_chunks('HSET', queue.base .. 'jobs', B.jobs)
-    Line.call_in_chunks('HSET', queue.base .. 'vitals', B.vitals)
-    Line.call_in_chunks('SADD', queue.base .. 'parents', B.parents)
-    Line.call_in_chunks('ZADD', queue.base .. 'waiting-children', B.parked)
-    Line.call_in_chunks('ZADD', queue.base .. 'prioritized', B.ranked)
-    if #B.references > 0 then Line.append_references(queue, B.references) end
-    local sooner = #B.delayed > 0 and Delayed.delay_jobs(queue, B.delayed, B.dues)
-    if B.framed or #B.references > 0 or #B.ranked > 0 or sooner then Line.wake(queue) end
-    start_batch()
-  end
-
-  -- Where a job that has no children goes.
-  local function enter(queue, i, id, extra)
-    if extra[4] ~= 0 then Priority.expect_priorities(queue) end
-    if extra[2] > 0 then
-      Line.append(B.delayed, id)
-      Line.append(B.dues, extra[2])
-      note_added(queue, 'delayed', i, id, extra[2])
-      return
-    end
-    note_added(queue, 'waiting', i, id)
-    if extra[4] ~= 0 then
-      Line.append(B.ranked, extra[4] * Priority.PRIORITY_STEP + Priority.next_place(queue), id)
-    elseif extra[3] == 1 then
-      Line.push_front(queue, { id })
-      Line.wake(queue)
-    else
-      B.references[#B.references + 1] = id
-    end
-  end
-
-  -- Those of children of one parent with one policy are equal.
-  local function child_vitals(family, policy)
-    local packed = family.vitals[policy]
-    if not packed then
-      packed = cmsgpack.pack({ pa = { family.of, family.id, policy } })
-      family.vitals[policy] = packed
-    end
-    return packed
-  end
-
-  local function join(queue, family, id)
-    local keys = family.keys
-    keys[#keys + 1] = Parents.child_key(queue, queue.base, id)
-  end
-
-  local function is_alive(pa)
-    return redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
-  end
-
-  -- A job of this id exists: nothing of it changes but who its parent is.
-  local function link_existing(queue, i, id, policy)
-    Events.emit_job(queue, 'duplicated', id)
-    if is_parent[i] then adopt(queue, id) end
-    local family = family_of(i)
-    if not family then return end
-    local job = Find.locate(queue, id)
-    local vitals = Locate.detach(queue, job)
-    local pa, asked = vitals.pa, { family.of, family.id, policy }
-    if pa and pa[4] then Spans.unfold_pending(pa[1], pa[2], Parents.span_of(queue, queue.base, id, pa)) end
-    if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
-      except(i, -7)
-      Parents.news_of(queue, asked).asks = true
-      return
-    end
-    vitals.pa = asked
-    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
-    join(queue, family, id)
-    if job.state == 'completed' then
-      local result = vitals.rv or vitals.lr and redis.call('HGET', queue.base .. 'large', 'r' .. id)
-      Parents.tell_parent(queue, vitals.pa, id, 'processed', result or 'null')
-    end
-  end
-
-  local NO_EXTRA = { 0, 0, 0, 0, '', 0, 0, 0 }
-
-  -- True when the job yields to another one.
-  local function yields(queue, i, id, extra)
-    local item = { -1, id, names[i], extra[2], extra[3], extra[8], extra[4] }
-    local owner = Dedup.deduplicate(queue, item, id, args[FIRST_BODY + i], write_batch)
-    if owner then
-      except(i, owner)
-      return true
-    end
-    Line.append(B.vitals, id, cmsgpack.pack({ di = extra[8][1] }))
-    return false
-  end
-
-  local function add_new(queue, i, id, extra)
-    if extra[8] ~= 0 and yields(queue, i, id, extra) then return end
-    local jobs, family = B.jobs, family_of(i)
-    local n = #jobs
-    jobs[n + 1], jobs[n + 2] = id, args[FIRST_BODY + i]
-    if family then join(queue, family, id) end
-    if is_parent[i] then
-      local pa = family and { family.of, family.id, extra[5] }
-      Line.append(B.vitals, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
-      Line.append(B.parents, id)
-      -- its timestamp, behind the head of the body's array
-      local _, timestamp = cmsgpack.unpack_one(args[FIRST_BODY + i], 1)
-      Line.append(B.parked, timestamp, id)
-      note_added(queue, 'waiting-children', i, id)
-      -- once it starts it is asked for its priority
-      if extra[4] ~= 0 then Priority.expect_priorities(queue) end
-      return
-    end
-    if family then
-      local vitals = B.vitals
-      n = #vitals
-      vitals[n + 1], vitals[n + 2] = id, child_vitals(family, extra[5])
-    end
-    enter(queue, i, id, extra)
-  end
-
-  local function add_frame(queue, i)
-    -- what stands before it in line
-    if #B.references > 0 then write_batch(queue) end
-    tell_added(queue)
-    local n, first = frames[i][1], queue.id + 1
-    firsts[i], B.framed = first, true
-    queue.id, queue.waiting = queue.id + n, queue.waiting + n
-    redis.call('XADD', queue.base .. 'log', State.entry_id(first, n), 'f', args[FIRST_BODY + i])
-    Events.emit(queue, 2 * n, { 'A', first, n, frames[i][2], named_by })
-    for k, parent in ipairs(frames[i][3]) do
-      local family, count = family_under(parent), frames[i][4][k]
-      Line.append(family.spans, Spans.name_span(first, count, Parents.child_key(queue, queue.base, named_by)))
-      first = first + count
-    end
-  end
-
-  local function add_job(queue, i, seen)
-    local extra = extras[i] or NO_EXTRA
-    queue.id = queue.id + 1
-    local id = ids[i]
-    if id == '' then
-      id = State.whole(queue.id)
-      ids[i] = id
-      except(i, id)
-    end
-    if extra[1] == 1 and (seen[id] or Find.locate(queue, id)) then
-      write_batch(queue)
-      link_existing(queue, i, id, extra[5])
-    else
-      if extra[1] == 1 then seen[id] = true end
-      add_new(queue, i, id, extra)
-    end
-  end
-
-  local function add_queue(queue, jobs)
-    start_batch()
-    local seen = {}
-    for _, i in ipairs(jobs) do
-      if frames[i] then add_frame(queue, i) else add_job(queue, i, seen) end
-    end
+local function add_frame(queue, i)
+  local tree, batch = queue.call.tree, queue.batch
+  -- what stands before it in line
+  if #batch.references > 0 then
     write_batch(queue)
+    batch = queue.batch
   end
-
-  local function count_in(q)
-    local n = 0
-    for i = 1, #ids do
-      if queues[i] == q then n = n + (frames[i] and frames[i][1] or 1) end
-    end
-    return n
+  tell_added(queue)
+  local frame = tree.frames[i]
+  local n, first = frame[1], queue.id + 1
+  tree.firsts[i], batch.framed = first, true
+  queue.id, queue.waiting = queue.id + n, queue.waiting + n
+  redis.call('XADD', queue.base .. 'log', State.entry_id(first, n), 'f', tree.args[FIRST_BODY + i])
+  Events.emit(queue, 2 * n, { 'A', first, n, frame[2], tree.named_by })
+  for k, parent in ipairs(frame[3]) do
+    local family, count = family_under(tree, parent), frame[4][k]
+    Line.append(family.spans, Spans.name_span(first, count, Parents.child_key(queue, queue.base, tree.named_by)))
+    first = first + count
   end
+end
 
+local function add_job(queue, i, seen)
+  local tree = queue.call.tree
+  local extra = tree.extras[i] or NO_EXTRA
+  queue.id = queue.id + 1
+  local id = tree.ids[i]
+  if id == '' then
+    id = State.whole(queue.id)
+    tree.ids[i] = id
+    except(tree, i, id)
+  end
+  if extra[1] == 1 and (seen[id] or Find.locate(queue, id)) then
+    write_batch(queue)
+    link_existing(queue, i, id, extra[5])
+  else
+    if extra[1] == 1 then seen[id] = true end
+    add_new(queue, i, id, extra)
+  end
+end
+
+local function add_queue(queue, jobs)
+  start_batch(queue)
+  local seen, frames = {}, queue.call.tree.frames
+  for _, i in ipairs(jobs) do
+    if frames[i] then add_frame(queue, i) else add_job(queue, i, seen) end
+  end
+  write_batch(queue)
+end
+
+local function count_in(tree, q)
+  local n = 0
+  for i = 1, #tree.ids do
+    if tree.queues[i] == q then n = n + (tree.frames[i] and tree.frames[i][1] or 1) end
+  end
+  return n
+end
+
+-- Refuses the call as a whole, not half-way, for what it may not do in one of the queues. Gives the answer when one has no room.
+local function refuse(queue, tree)
   local full
-  for q, of in ipairs(bases) do
+  for q, of in ipairs(tree.bases) do
     Visit.in_queue(queue, of, function(queue)
       if queue.max_length > 0 and not full then
-        full = Length.refuse_beyond(queue, count_in(q))
+        full = Length.refuse_beyond(queue, count_in(tree, q))
         if full then full[5] = q - 1 end
       end
-      Allowed.require_commands(queue, { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' })
+      Allowed.require_commands(queue, COMMANDS)
       Kinds.require_kinds_of_line(queue)
       Kinds.require_kind(queue, 'SCARD', 'parents')
       Kinds.require_kind(queue, 'ZCARD', 'waiting-children')
       queue.is_safe, queue.flows = true, 1
     end)
   end
-  if full then return full end
-  check(queue)
+  return full
+end
+
+-- Adds the jobs that are not refused, queue by queue.
+local function add_all(queue, tree)
   local of_queue = {}
-  for i = 1, #ids do
-    if not refused[i] then
-      local jobs = of_queue[queues[i]] or {}
-      of_queue[queues[i]] = jobs
+  for i = 1, #tree.ids do
+    if not tree.refused[i] then
+      local jobs = of_queue[tree.queues[i]] or {}
+      of_queue[tree.queues[i]] = jobs
       jobs[#jobs + 1] = i
     end
   end
-  for q = 1, #bases do
-    if of_queue[q] then Visit.in_queue(queue, bases[q], function(queue) add_queue(queue, of_queue[q]) end) end
+  for q = 1, #tree.bases do
+    if of_queue[q] then Visit.in_queue(queue, tree.bases[q], function(queue) add_queue(queue, of_queue[q]) end) end
   end
-  for _, family in ipairs(families) do
+  for _, family in ipairs(tree.families) do
     Line.call_in_chunks('SADD', family.of .. 'children:' .. family.id, family.keys)
     Line.call_in_chunks('SADD', family.of .. 'spans:' .. family.id, family.spans)
   end
+end
+
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number, plan = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
+
+  local tree = read_tree(plan, args)
+  queue.call.tree = tree
+  local full = refuse(queue, tree)
+  if full then return full end
+  check(queue, tree)
+  add_all(queue, tree)
   Parents.settle_parents(queue, now_ms)
   Visit.flush_visited(queue, now_ms)
   Events.flush_events(queue, now_ms)
-  local reply = { exceptions, {} }
-  for i = 1, #ids do reply[2][#reply[2] + 1] = firsts[i] end
+  local reply = { tree.exceptions, {} }
+  for i = 1, #tree.ids do reply[2][#reply[2] + 1] = tree.firsts[i] end
   Memo.remember(base, client, slot, number, reply)
   return reply
 end

@@ -19,18 +19,18 @@ return function(keys, args)
 
   local job = Find.locate(queue, id)
   if not job then return -1 end
-  local vitals = Locate.detach(queue, job)
+  local fields = Locate.detach(queue, job)
   if what == 'progress' then
-    vitals.p = value
-    Locate.store_vitals(queue, id, vitals)
+    fields.p = value
+    Locate.store_fields(queue, id, fields)
     Events.emit_job(queue, 'progress', id, nil, 'data', value)
     Events.flush_events(queue, now_ms)
   else
-    local apart = vitals.ld or what == 'large'
+    local apart = fields.ld or what == 'large'
     if apart then
-      vitals.ld = #value
+      fields.ld = #value
       redis.call('HSET', base .. 'large', 'd' .. id, value)
-      Locate.store_vitals(queue, id, vitals)
+      Locate.store_fields(queue, id, fields)
     end
     local body = Stored.body(job.body)
     body[4] = apart and '' or value

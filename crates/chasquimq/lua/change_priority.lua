@@ -19,10 +19,10 @@ return function(keys, args)
 
   local job = Find.locate(queue, id)
   if not job then return -1 end
-  local vitals = Locate.detach(queue, job)
-  vitals.pr = priority
+  local fields = Locate.detach(queue, job)
+  fields.pr = priority
   if priority ~= 0 then Priority.expect_priorities(queue) end
-  Locate.store_vitals(queue, id, vitals)
+  Locate.store_fields(queue, id, fields)
   if job.state == 'waiting' then
     Locate.leave_line(queue, job)
   elseif job.state == 'prioritized' then

@@ -24,15 +24,15 @@ return function(keys, args)
 
   local job = Find.locate(queue, id)
   if not job then return -1 end
-  local known_of = job.record and Stored.vitals(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_vitals(queue, job)
+  local known_of = job.record and Stored.fields(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_fields(queue, job)
   local pa = known_of.pa
   if not pa or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 0 then return -5 end
   if pa[4] then Spans.unfold_pending(pa[1], pa[2], Parents.span_of(queue, base, id, pa)) end
   if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], Parents.child_key(queue, base, id)) == 0 then return 1 end
-  local vitals = Locate.detach(queue, job)
-  vitals.pa = nil
-  if next(vitals) then
-    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+  local fields = Locate.detach(queue, job)
+  fields.pa = nil
+  if next(fields) then
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(fields))
   else
     redis.call('HDEL', base .. 'vitals', id)
   end

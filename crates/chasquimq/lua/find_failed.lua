@@ -43,11 +43,11 @@ return function(keys, args)
   local out = {}
   if #found > 0 then
     local bodies = redis.call('HMGET', base .. 'jobs', unpack(found))
-    local vitals = redis.call('HMGET', base .. 'vitals', unpack(found))
+    local fields = redis.call('HMGET', base .. 'vitals', unpack(found))
     local traces = redis.call('HMGET', base .. 'traces', unpack(found))
     for i, id in ipairs(found) do
       local n = #out
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = id, 'failed', bodies[i] or '', vitals[i] or '', traces[i] or ''
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = id, 'failed', bodies[i] or '', fields[i] or '', traces[i] or ''
     end
   end
   return { (#ids == 0 or take == 0) and -1 or offset + looked, skip, out }

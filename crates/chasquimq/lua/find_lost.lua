@@ -1,5 +1,5 @@
 -- find_lost: no change but the mark of a scan. Active jobs of workers whose lease ran out, or of one worker; a bounded step a call. What is
--- found goes to rescue.
+-- found goes to recover_stalled.
 -- KEYS    base (also: stalled takes log active lease:<owner>)
 -- ARGV    interval_ms (at the first step of a scan, of which there is one an interval for the whole queue; 0 = go on, or always), owner
 --         ('' = all whose lease ran out), cursor ('' at first)

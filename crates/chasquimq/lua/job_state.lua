@@ -19,7 +19,7 @@ return function(keys, args)
   local job = Find.locate(queue, id)
   if not job then return { 'unknown', '' } end
   if job.state ~= 'completed' and job.state ~= 'failed' then return { job.state, '' } end
-  local vitals = job.record and Stored.vitals(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_vitals(queue, job)
-  if job.state == 'completed' and vitals.lr then return { job.state, '', 1 } end
-  return { job.state, (job.state == 'completed' and (vitals.rv or 'null') or vitals.fr) or '' }
+  local fields = job.record and Stored.fields(redis.call('HGET', base .. 'vitals', id)) or Locate.frame_fields(queue, job)
+  if job.state == 'completed' and fields.lr then return { job.state, '', 1 } end
+  return { job.state, (job.state == 'completed' and (fields.rv or 'null') or fields.fr) or '' }
 end

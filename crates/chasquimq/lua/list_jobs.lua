@@ -3,13 +3,72 @@
 -- ARGV    types (MessagePack array), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
---         jobs: {id, state, body, vitals (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
+--         jobs: {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
 --         body is '' when the job is gone by now
 -- ERRORS  none      EVENTS none      COST O(1000 jobs, or 1000 entries passed over to reach a rank, or 1 MiB)
 -- SOURCE  BullMQ 6.7 Queue#getJobs, #getRanges
 -- FLAGS   no-writes
+local Line = require('line')
 local Ranks = require('ranks')
 local State = require('state')
+
+-- Of a queue: listing (lib/ranks), and of it parts (RETURNS) and states, one a job.
+
+local function note_part(listing, index, walk, before)
+  Line.append(listing.parts, index, walk.turn and 1 or 0, #listing.ids - before)
+  for i = before + 1, #listing.ids do listing.states[i] = walk.state end
+end
+
+-- Lists jobs until a call has done enough. Gives where the next one goes on; '' = nowhere.
+local function list_types(queue, asked, cursor)
+  local listing, types, index, walk = queue.listing, asked.types, 1, nil
+  if cursor ~= '' then
+    local known = cmsgpack.unpack(cursor)
+    index, walk = known[1], known[2]
+  end
+  while index <= #types do
+    walk = walk or Ranks.start_walk(queue, types[index], asked.start, asked.stop, asked.ascending)
+    if walk then
+      local before = #listing.ids
+      local done = Ranks.go_on(queue, walk)
+      if #listing.ids > before then note_part(listing, index, walk, before) end
+      if not done then break end
+    end
+    index, walk = index + 1, nil
+  end
+  return index <= #types and cmsgpack.pack({ index, walk }) or ''
+end
+
+-- What a hash holds of the records among the jobs, by their places.
+local function read_own(queue, own, key)
+  local found = {}
+  if #own == 0 or redis.call('EXISTS', queue.base .. key) == 0 then return found end
+  for from = 1, #own, 1000 do
+    local ids = {}
+    for i = from, math.min(from + 999, #own) do ids[#ids + 1] = own[i][2] end
+    for i, raw in ipairs(redis.call('HMGET', queue.base .. key, unpack(ids))) do found[own[from + i - 1][1]] = raw end
+  end
+  return found
+end
+
+-- The jobs, whole; records are read all at once.
+local function read_whole(queue)
+  local listing, own, out = queue.listing, {}, {}
+  for i, id in ipairs(listing.ids) do
+    if not listing.bodies[i] then own[#own + 1] = { i, id } end
+  end
+  local bodies, fields, traces = read_own(queue, own, 'jobs'), read_own(queue, own, 'vitals'), read_own(queue, own, 'traces')
+  for i, id in ipairs(listing.ids) do
+    local n = #out
+    out[n + 1], out[n + 2] = id, listing.states[i]
+    if listing.bodies[i] then
+      out[n + 3], out[n + 4], out[n + 5] = listing.bodies[i], cmsgpack.pack(listing.fields[i]), ''
+    else
+      out[n + 3], out[n + 4], out[n + 5] = bodies[i] or '', fields[i] or '', traces[i] or ''
+    end
+  end
+  return out
+end
 
 return function(keys, args)
   local base = keys[1]
@@ -20,65 +79,7 @@ return function(keys, args)
 
   Ranks.start(queue, ids_only)
   local listing = queue.listing
-
-  local parts, states = {}, {}
-  local index, walk = 1, nil
-  if cursor ~= '' then
-    local known = cmsgpack.unpack(cursor)
-    index, walk = known[1], known[2]
-  end
-
-  local function note_part(before)
-    parts[#parts + 1] = index
-    parts[#parts + 1] = walk.turn and 1 or 0
-    parts[#parts + 1] = #listing.ids - before
-    for i = before + 1, #listing.ids do states[i] = walk.state end
-  end
-
-  while index <= #types do
-    walk = walk or Ranks.start_walk(queue, types[index], start, stop, ascending)
-    if walk then
-      local before = #listing.ids
-      local done = Ranks.go_on(queue, walk)
-      if #listing.ids > before then note_part(before) end
-      if not done then break end
-    end
-    index, walk = index + 1, nil
-  end
-  local next_cursor = index <= #types and cmsgpack.pack({ index, walk }) or ''
-  if ids_only then return { next_cursor, parts, listing.ids } end
-
-  -- records are read all at once
-  local own = {}
-  for i, id in ipairs(listing.ids) do
-    if not listing.bodies[i] then own[#own + 1] = { i, id } end
-  end
-
-  local function read_own(key, into)
-    if redis.call('EXISTS', base .. key) == 0 then return end
-    for from = 1, #own, 1000 do
-      local ids = {}
-      for i = from, math.min(from + 999, #own) do ids[#ids + 1] = own[i][2] end
-      for i, raw in ipairs(redis.call('HMGET', base .. key, unpack(ids))) do into[own[from + i - 1][1]] = raw end
-    end
-  end
-
-  local bodies, vitals, traces = {}, {}, {}
-  if #own > 0 then
-    read_own('jobs', bodies)
-    read_own('vitals', vitals)
-    read_own('traces', traces)
-  end
-
-  local out = {}
-  for i, id in ipairs(listing.ids) do
-    local n = #out
-    out[n + 1], out[n + 2] = id, states[i]
-    if listing.bodies[i] then
-      out[n + 3], out[n + 4], out[n + 5] = listing.bodies[i], cmsgpack.pack(listing.vitals[i]), ''
-    else
-      out[n + 3], out[n + 4], out[n + 5] = bodies[i] or '', vitals[i] or '', traces[i] or ''
-    end
-  end
-  return { next_cursor, parts, out }
+  listing.parts, listing.states = {}, {}
+  local next_cursor = list_types(queue, { types = types, start = start, stop = stop, ascending = ascending }, cursor)
+  return { next_cursor, listing.parts, ids_only and listing.ids or read_whole(queue) }
 end

@@ -26,9 +26,9 @@ return function(keys, args)
   -- back to the line without a lock: there is nothing to do
   if code == -3 and due_ms == 0 then return 0 end
   if code ~= 0 then return code end
-  local vitals = Lock.leave_active(queue, job)
-  vitals.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
-  Locate.store_vitals(queue, id, vitals)
+  local fields = Lock.leave_active(queue, job)
+  fields.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
+  Locate.store_fields(queue, id, fields)
   if due_ms == 0 then
     Priority.enter_front(queue, { id }, { [id] = 'front' })
     Events.emit_job(queue, 'waiting', id, 'active')

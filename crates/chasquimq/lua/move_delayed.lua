@@ -26,9 +26,9 @@ return function(keys, args)
     Priority.enter_line(queue, { id })
     Events.emit_job(queue, 'waiting', id, 'delayed')
   else
-    local vitals = Stored.vitals(redis.call('HGET', base .. 'vitals', id))
-    vitals.d = due_ms - now_ms
-    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(vitals))
+    local fields = Stored.fields(redis.call('HGET', base .. 'vitals', id))
+    fields.d = due_ms - now_ms
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(fields))
     Delayed.delay_jobs(queue, { id }, { due_ms })
     Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
   end

@@ -9,15 +9,67 @@
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
 local Frame = require('frame')
+local Line = require('line')
 local Parents = require('parents')
 local Records = require('records')
 local State = require('state')
 local Visit = require('visit')
 
+local IN_LOG, LAST_EVENT_TTL_MS = 'log:', 3600000
+local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
+local WHOLE = { 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'large', 'active', 'delayed',
+  'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
+  'limiter', 'open', 'schedulers', 'scheduler', 'parents', 'metrics:completed', 'metrics:failed',
+  'metrics:completed:data', 'metrics:failed:data', 'meta' }
+
+-- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.
+local function unlink_some(base, set, count, starts)
+  local keys = {}
+  for _, id in ipairs(redis.call('SPOP', base .. set, count)) do
+    for _, start in ipairs(starts) do keys[#keys + 1] = base .. start .. id end
+  end
+  if #keys > 0 then redis.call('UNLINK', unpack(keys)) end
+  return #keys > 0
+end
+
+-- Lets go of some records; gives the cursor of the next ones, which are followed by the frames of children, if there may be any.
+local function release_records(queue, cursor, count)
+  local page = redis.call('HSCAN', queue.base .. 'vitals', cursor, 'COUNT', count)
+  local ids = {}
+  for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
+  for from = 1, #ids, 1000 do Records.release_keys(queue, ids, from, math.min(from + 999, #ids)) end
+  if page[1] ~= '0' then return page[1] end
+  return queue.flows == 1 and IN_LOG .. '0-0' or nil
+end
+
+-- Lets go of the children in some frames behind this log entry; gives the cursor of the next ones.
+local function release_frames(queue, after, count)
+  local entries = redis.call('XRANGE', queue.base .. 'log', '(' .. after, '+', 'COUNT', math.ceil(count / 64))
+  for _, entry in ipairs(entries) do
+    local first, n = entry[1]:match('^(%d+)-(%d+)$')
+    local header = entry[2][1] == 'f' and #n < 3 and Frame.header_of(entry[2][2])
+    for i = 0, header and tonumber(n) - 1 or -1 do
+      local pa = Frame.parent_in(header, tonumber(first), i)
+      if pa then Line.append(queue.call.left_parents, { queue.base, pa, Frame.id_in(header[1], first + i) }) end
+    end
+  end
+  return #entries > 0 and IN_LOG .. entries[#entries][1] or nil
+end
+
+-- Tells the parents in other queues; those of this one are gone.
+local function settle_others(queue, now_ms)
+  local left = queue.call.left_parents
+  queue.call.left_parents = {}
+  for _, child in ipairs(left) do
+    if child[2][1] ~= queue.base then Parents.cut_child(queue, child[1], child[2], child[3]) end
+  end
+  Parents.settle_parents(queue, now_ms, true)
+  Visit.flush_visited(queue, now_ms)
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, count, force, cursor = tonumber(args[1]), math.min(tonumber(args[2]), 1000), args[3], args[4]
-  local IN_LOG, LAST_EVENT_TTL_MS = 'log:', 3600000
 
   local queue = State.open(base)
 
@@ -25,71 +77,20 @@ return function(keys, args)
   if queue.active > 0 and force ~= '1' then return -2 end
 
   -- logs, deduplication keys and what parents know go in steps because each is a key; everything else is unlinked whole, which frees memory in the background
-  local logged = redis.call('SPOP', base .. 'logged', count)
-  if #logged > 0 then
-    for i, id in ipairs(logged) do logged[i] = base .. 'logs:' .. id end
-    redis.call('UNLINK', unpack(logged))
-    return cursor
-  end
+  if unlink_some(base, 'logged', count, { 'logs:' }) then return cursor end
   -- those whose children are told of below are parents no more
-  local parents = redis.call('SPOP', base .. 'parents', count)
-  if #parents > 0 then
-    local keys = {}
-    for _, id in ipairs(parents) do
-      for _, start in ipairs({ 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }) do
-        keys[#keys + 1] = base .. start .. id
-      end
-    end
-    redis.call('UNLINK', unpack(keys))
-    return cursor
-  end
-  -- Lets go of some records; gives the cursor of the next ones, which are followed by the frames of children, if there may be any.
-  local function release_records()
-    local page = redis.call('HSCAN', base .. 'vitals', cursor, 'COUNT', count)
-    local ids = {}
-    for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
-    for from = 1, #ids, 1000 do Records.release_keys(queue, ids, from, math.min(from + 999, #ids)) end
-    if page[1] ~= '0' then return page[1] end
-    return queue.flows == 1 and IN_LOG .. '0-0' or nil
-  end
-
-  -- Lets go of the children in some frames behind this log entry; gives the cursor of the next ones.
-  local function release_frames(after)
-    local entries = redis.call('XRANGE', base .. 'log', '(' .. after, '+', 'COUNT', math.ceil(count / 64))
-    for _, entry in ipairs(entries) do
-      local first, n = entry[1]:match('^(%d+)-(%d+)$')
-      local brood = entry[2][1] == 'f' and #n < 3 and Frame.brood_of(entry[2][2])
-      for i = 0, brood and tonumber(n) - 1 or -1 do
-        local pa = Frame.parent_in(brood, tonumber(first), i)
-        if pa then queue.call.left_parents[#queue.call.left_parents + 1] = { base, pa, Frame.id_in(brood[1], first + i) } end
-      end
-    end
-    return #entries > 0 and IN_LOG .. entries[#entries][1] or nil
-  end
-
+  if unlink_some(base, 'parents', count, OF_PARENTS) then return cursor end
   local next_cursor
   if cursor:sub(1, #IN_LOG) == IN_LOG then
-    next_cursor = release_frames(cursor:sub(#IN_LOG + 1))
+    next_cursor = release_frames(queue, cursor:sub(#IN_LOG + 1), count)
   else
-    next_cursor = release_records()
+    next_cursor = release_records(queue, cursor, count)
   end
-  -- parents in other queues; those of this one are gone
-  local left = queue.call.left_parents
-  queue.call.left_parents = {}
-  for _, child in ipairs(left) do
-    if child[2][1] ~= base then Parents.cut_child(queue, child[1], child[2], child[3]) end
-  end
-  Parents.settle_parents(queue, now_ms, true)
-  Visit.flush_visited(queue, now_ms)
+  settle_others(queue, now_ms)
   if next_cursor then return next_cursor end
-  local keys = {}
-  for _, key in ipairs({ 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'large', 'active', 'delayed',
-    'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
-    'limiter', 'open', 'schedulers', 'scheduler', 'parents', 'metrics:completed', 'metrics:failed',
-    'metrics:completed:data', 'metrics:failed:data', 'meta' }) do
-    keys[#keys + 1] = base .. key
-  end
-  redis.call('UNLINK', unpack(keys))
+  local whole = {}
+  for i, key in ipairs(WHOLE) do whole[i] = base .. key end
+  redis.call('UNLINK', unpack(whole))
   redis.call('SET', base .. 'memo:last-event', struct.pack('<dd', queue.event_ms, queue.event_seq), 'PX', LAST_EVENT_TTL_MS)
   return 0
 end

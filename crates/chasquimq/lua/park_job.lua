@@ -40,10 +40,10 @@ return function(keys, args)
   if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_span() then return 1 end
   local code = Lock.check_lock(queue, job, token)
   if code ~= 0 then return code end
-  local vitals = Lock.leave_active(queue, job)
+  local fields = Lock.leave_active(queue, job)
   -- its own delay counted when it started first
-  vitals.d = nil
-  Locate.store_vitals(queue, id, vitals)
+  fields.d = nil
+  Locate.store_fields(queue, id, fields)
   redis.call('ZADD', base .. 'waiting-children', now_ms, id)
   Events.emit_job(queue, 'waiting-children', id, 'active')
   Line.wake(queue)

@@ -11,126 +11,127 @@
 -- FLAGS   no-writes
 local Spans = require('spans')
 
+-- more than a scan's cursor; SCANS, and a scan's: where spans come first
+local IN_SPANS, SCANS = 1125899906842624, 2251799813685248
+local MOST = 1000
+
+-- How each kind is counted, read whole and paged; where its spans are (lib/spans), and how they are read.
+local KINDS = {
+  children = { 'SCARD', 'SMEMBERS', 'SSCAN', 'spans', 'SMEMBERS' },
+  processed = { 'HLEN', 'HGETALL', 'HSCAN', 'returned', 'HKEYS' },
+  ignored = { 'HLEN', 'HGETALL', 'HSCAN' },
+  faults = { 'ZCARD', 'ZRANGE' },
+}
+
+-- Spans of a kind, by their numbers: {first, count, front, span}.
+local function spans_of(base, kind, id)
+  local spans, key, all_of = {}, KINDS[kind][4], KINDS[kind][5]
+  for i, span in ipairs(key and redis.call(all_of, base .. key .. ':' .. id) or {}) do
+    local first, count, front = Spans.read_span(span)
+    spans[i] = { first, count, front, span }
+  end
+  table.sort(spans, function(a, b) return a[1] < b[1] end)
+  return spans
+end
+
+-- Adds what a page tells of some children of a span: numbers, in order.
+local function give_children(base, values, kind, id, span, numbers)
+  local returned = span.returned
+  if kind == 'processed' and not returned then
+    returned = Spans.pairs_in_span(span[4], redis.call('HGET', base .. 'returned:' .. id, span[4]))
+    span.returned = returned
+  end
+  for _, number in ipairs(numbers) do
+    values[#values + 1] = Spans.key_in_span(span[3], number)
+    if returned then values[#values + 1] = returned[2 * (number - span[1] + 1)] end
+  end
+end
+
+-- Adds `room` children of spans, or a few more, whose numbers are above this one. Gives the cursor of the next page.
+local function page_of_spans(base, values, kind, id, above, room)
+  local found, top, more = {}, 0, false
+  for _, span in ipairs(spans_of(base, kind, id)) do
+    if #found >= room and span[1] > top then
+      more = true
+      break
+    end
+    for number = math.max(span[1], above + 1), span[1] + span[2] - 1 do
+      found[#found + 1] = { number, span }
+      top = math.max(top, number)
+    end
+  end
+  table.sort(found, function(a, b) return a[1] < b[1] end)
+  for i, child in ipairs(found) do
+    -- children of several queues may have one number, and a cursor is no more than that
+    if i > room and child[1] > found[i - 1][1] then return IN_SPANS + found[i - 1][1] end
+    give_children(base, values, kind, id, child[2], { child[1] })
+  end
+  return more and IN_SPANS + top or 0
+end
+
+-- All of a kind.
+local function whole_of(base, kind, id)
+  local values = kind == 'faults' and redis.call('ZRANGE', base .. 'faults:' .. id, 0, -1)
+    or redis.call(KINDS[kind][2], base .. kind .. ':' .. id)
+  for _, span in ipairs(spans_of(base, kind, id)) do
+    local numbers = {}
+    for i = 1, span[2] do numbers[i] = span[1] + i - 1 end
+    give_children(base, values, kind, id, span, numbers)
+  end
+  return values
+end
+
+local function count_of(base, kind, id)
+  local count = redis.call(KINDS[kind][1], base .. kind .. ':' .. id)
+  for _, span in ipairs(spans_of(base, kind, id)) do count = count + span[2] end
+  return count
+end
+
+-- All of very many, a thousand a page. Spans come first: a child that leaves its span meanwhile is told twice rather than not at all.
+local function page_of_all(base, kind, id, cursor)
+  local key, values = base .. kind .. ':' .. id, {}
+  if kind == 'faults' then
+    values = redis.call('ZRANGE', key, cursor, cursor + MOST - 1)
+    return #values < MOST and 0 or cursor + MOST, values
+  end
+  if cursor < SCANS then
+    local following = KINDS[kind][4] and page_of_spans(base, values, kind, id, math.max(cursor - IN_SPANS, 0), MOST) or 0
+    return following > 0 and following or SCANS, values
+  end
+  local found = redis.call(KINDS[kind][3], key, cursor - SCANS, 'COUNT', MOST)
+  local following = tonumber(found[1])
+  return following > 0 and SCANS + following or 0, found[2]
+end
+
+-- Next cursor, or number, and values of one page.
+local function page(base, kind, id, cursor, count)
+  if count < 0 then return count_of(base, kind, id), {} end
+  if count == 0 then
+    if cursor == 0 and count_of(base, kind, id) <= MOST then return 0, whole_of(base, kind, id) end
+    return page_of_all(base, kind, id, cursor)
+  end
+  local key = base .. kind .. ':' .. id
+  if kind == 'faults' then return cursor + count, redis.call('ZRANGE', key, cursor, count - 1) end
+  local values, above = {}, cursor - IN_SPANS
+  if cursor < IN_SPANS then
+    local found = redis.call(KINDS[kind][3], key, cursor, 'COUNT', count)
+    if tonumber(found[1]) > 0 then return found[1], found[2] end
+    values, above = found[2], 0
+  end
+  local room = count - (kind == 'children' and #values or #values / 2)
+  if room <= 0 then return #spans_of(base, kind, id) > 0 and IN_SPANS or 0, values end
+  return page_of_spans(base, values, kind, id, above, room), values
+end
+
 return function(keys, args)
   local base = keys[1]
   local ids, pages = cmsgpack.unpack(args[1]), cmsgpack.unpack(args[2])
-  -- more than a scan's cursor; SCANS, and a scan's: where spans come first
-  local IN_SPANS, SCANS = 1125899906842624, 2251799813685248
-  local MOST = 1000
-
-  -- How each kind is counted, read whole and paged; where its spans are (lib/spans), and how they are read.
-  local KINDS = {
-    children = { 'SCARD', 'SMEMBERS', 'SSCAN', 'spans', 'SMEMBERS' },
-    processed = { 'HLEN', 'HGETALL', 'HSCAN', 'returned', 'HKEYS' },
-    ignored = { 'HLEN', 'HGETALL', 'HSCAN' },
-    faults = { 'ZCARD', 'ZRANGE' },
-  }
-
-  -- Spans of a kind, by their numbers: {first, count, front, span}.
-  local function spans_of(kind, id)
-    local spans, key, all_of = {}, KINDS[kind][4], KINDS[kind][5]
-    for i, span in ipairs(key and redis.call(all_of, base .. key .. ':' .. id) or {}) do
-      local first, count, front = Spans.read_span(span)
-      spans[i] = { first, count, front, span }
-    end
-    table.sort(spans, function(a, b) return a[1] < b[1] end)
-    return spans
-  end
-
-  -- Adds what a page tells of some children of a span: numbers, in order.
-  local function give_children(values, kind, id, span, numbers)
-    local returned = span.returned
-    if kind == 'processed' and not returned then
-      returned = Spans.pairs_in_span(span[4], redis.call('HGET', base .. 'returned:' .. id, span[4]))
-      span.returned = returned
-    end
-    for _, number in ipairs(numbers) do
-      values[#values + 1] = Spans.key_in_span(span[3], number)
-      if returned then values[#values + 1] = returned[2 * (number - span[1] + 1)] end
-    end
-  end
-
-  -- Adds `room` children of spans, or a few more, whose numbers are above this one. Gives the cursor of the next page.
-  local function page_of_spans(values, kind, id, above, room)
-    local found, top, more = {}, 0, false
-    for _, span in ipairs(spans_of(kind, id)) do
-      if #found >= room and span[1] > top then
-        more = true
-        break
-      end
-      for number = math.max(span[1], above + 1), span[1] + span[2] - 1 do
-        found[#found + 1] = { number, span }
-        top = math.max(top, number)
-      end
-    end
-    table.sort(found, function(a, b) return a[1] < b[1] end)
-    for i, child in ipairs(found) do
-      -- children of several queues may have one number, and a cursor is no more than that
-      if i > room and child[1] > found[i - 1][1] then return IN_SPANS + found[i - 1][1] end
-      give_children(values, kind, id, child[2], { child[1] })
-    end
-    return more and IN_SPANS + top or 0
-  end
-
-  -- All of a kind.
-  local function whole_of(kind, id)
-    local values = kind == 'faults' and redis.call('ZRANGE', base .. 'faults:' .. id, 0, -1)
-      or redis.call(KINDS[kind][2], base .. kind .. ':' .. id)
-    for _, span in ipairs(spans_of(kind, id)) do
-      local numbers = {}
-      for i = 1, span[2] do numbers[i] = span[1] + i - 1 end
-      give_children(values, kind, id, span, numbers)
-    end
-    return values
-  end
-
-  local function count_of(kind, id)
-    local count = redis.call(KINDS[kind][1], base .. kind .. ':' .. id)
-    for _, span in ipairs(spans_of(kind, id)) do count = count + span[2] end
-    return count
-  end
-
-  -- All of very many, a thousand a page. Spans come first: a child that leaves its span meanwhile is told twice rather than not at all.
-  local function page_of_all(kind, id, cursor)
-    local key, values = base .. kind .. ':' .. id, {}
-    if kind == 'faults' then
-      values = redis.call('ZRANGE', key, cursor, cursor + MOST - 1)
-      return #values < MOST and 0 or cursor + MOST, values
-    end
-    if cursor < SCANS then
-      local following = KINDS[kind][4] and page_of_spans(values, kind, id, math.max(cursor - IN_SPANS, 0), MOST) or 0
-      return following > 0 and following or SCANS, values
-    end
-    local found = redis.call(KINDS[kind][3], key, cursor - SCANS, 'COUNT', MOST)
-    local following = tonumber(found[1])
-    return following > 0 and SCANS + following or 0, found[2]
-  end
-
-  -- Next cursor, or number, and values of one page.
-  local function page(kind, id, cursor, count)
-    if count < 0 then return count_of(kind, id), {} end
-    if count == 0 then
-      if cursor == 0 and count_of(kind, id) <= MOST then return 0, whole_of(kind, id) end
-      return page_of_all(kind, id, cursor)
-    end
-    local key = base .. kind .. ':' .. id
-    if kind == 'faults' then return cursor + count, redis.call('ZRANGE', key, cursor, count - 1) end
-    local values, above = {}, cursor - IN_SPANS
-    if cursor < IN_SPANS then
-      local found = redis.call(KINDS[kind][3], key, cursor, 'COUNT', count)
-      if tonumber(found[1]) > 0 then return found[1], found[2] end
-      values, above = found[2], 0
-    end
-    local room = count - (kind == 'children' and #values or #values / 2)
-    if room <= 0 then return #spans_of(kind, id) > 0 and IN_SPANS or 0, values end
-    return page_of_spans(values, kind, id, above, room), values
-  end
 
   local out = {}
   for _, id in ipairs(ids) do
     for i = 1, #pages, 3 do
       local kind = pages[i]
-      out[#out + 1], out[#out + 2] = page(kind, id, pages[i + 1], pages[i + 2])
+      out[#out + 1], out[#out + 2] = page(base, kind, id, pages[i + 1], pages[i + 2])
     end
   end
   return out

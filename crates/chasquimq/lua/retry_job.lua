@@ -24,14 +24,14 @@ return function(keys, args)
   local job = Find.locate(queue, id)
   if not job then return -1 end
   if job.state ~= state or (state ~= 'failed' and state ~= 'completed') then return -3 end
-  local vitals = Locate.detach(queue, job)
+  local fields = Locate.detach(queue, job)
   redis.call('ZREM', base .. state, id)
   if state == 'completed' then queue.completed = queue.completed - 1 end
-  Large.forget_end(queue, id, vitals, state)
-  if reset_made == '1' then vitals.am = nil end
-  if reset_started == '1' then vitals.as = nil end
-  if vitals.pa then Parents.wait_again(queue, vitals.pa, id, state) end
-  Locate.store_vitals(queue, id, vitals)
+  Large.forget_end(queue, id, fields, state)
+  if reset_made == '1' then fields.am = nil end
+  if reset_started == '1' then fields.as = nil end
+  if fields.pa then Parents.wait_again(queue, fields.pa, id, state) end
+  Locate.store_fields(queue, id, fields)
   if front == '1' then Priority.enter_front(queue, { id }, {}) else Priority.enter_line(queue, { id }) end
   Line.wake(queue)
   Events.emit_job(queue, 'waiting', id, state)

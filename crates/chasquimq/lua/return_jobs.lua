@@ -24,6 +24,7 @@ local Records = require('records')
 local Restore = require('restore')
 local State = require('state')
 local Stored = require('stored')
+local Taken = require('taken')
 
 return function(keys, args)
   local base = keys[1]
@@ -73,7 +74,7 @@ return function(keys, args)
   -- Takes what heads the line as a worker does, which costs the same however long the line is. Gives those that are going, by id, and those
   -- with a record. What another program wrote may bring others: they stay with a worker that is gone, and are brought back.
   local function take_heads(count, going)
-    Fetch.start(queue)
+    Taken.start(queue)
     Fetch.fetch(queue, count, 0, { now_ms = now_ms, owner = 'moving', worker_name = '', claim = 0, max_bytes = 0 })
     local fetched, taken, records, number = queue.fetched, {}, {}, 0
 

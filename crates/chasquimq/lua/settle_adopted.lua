@@ -30,13 +30,13 @@ return function(keys, args)
   -- goes when the parents were told of it
   local read, settled = {}, {}
 
-  -- A child by its key, where it is ours: its vitals; nil where it is not.
-  local function own_vitals(key)
+  -- A child by its key, where it is ours: its state fields; nil where it is not.
+  local function own_fields(key)
     local of, id = Bull.split_key(key, source, sources)
     if not of then return nil end
     return Visit.in_queue(queue, Bull.base_of(of:sub(1, -2)), function(queue)
       if not Find.locate(queue, id) then return nil end
-      return Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id))
+      return Stored.fields(redis.call('HGET', queue.base .. 'vitals', id))
     end)
   end
 
@@ -44,8 +44,8 @@ return function(keys, args)
   local function starts_parent(key)
     local raw = redis.pcall('HGET', key, 'parent')
     if type(raw) == 'string' then return (Bull.parent_of(raw) or {})[3] == 'c' end
-    local vitals = own_vitals(key)
-    return vitals ~= nil and vitals.pa ~= nil and vitals.pa[3] == 'c'
+    local fields = own_fields(key)
+    return fields ~= nil and fields.pa ~= nil and fields.pa[3] == 'c'
   end
 
   -- Tells of what BullMQ noted beside a parent.
@@ -63,8 +63,8 @@ return function(keys, args)
 
   -- Whether a child of ours is still waited for: unlike one that failed as BullMQ's, of which its parent is to know nothing.
   local function is_awaited(key)
-    local vitals = own_vitals(key)
-    return vitals ~= nil and not (vitals.fo and vitals.pa and vitals.pa[3] == 'r')
+    local fields = own_fields(key)
+    return fields ~= nil and not (fields.fo and fields.pa and fields.pa[3] == 'r')
   end
 
   -- Children that went without a word: removed, or failed with the parent's leave. None of BullMQ's is left.

@@ -14,11 +14,11 @@
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
 -- FLAGS   allow-oom
-local Fetch = require('fetch')
 local Frame = require('frame')
 local Limit = require('limit')
 local Line = require('line')
 local Memo = require('memo')
+local Taken = require('taken')
 local Turn = require('turn')
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
@@ -28,7 +28,7 @@ local function replay(queue, known, owner, claim, server_us)
     local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
     if ok and type(active) == 'table' and active[3] == owner and Frame.is_claim(active[5], claim) and body then
-      Fetch.give_records(taken, { id }, { body }, { redis.call('HGET', queue.base .. 'vitals', id) or '' }, { active[2] })
+      Taken.give_records(taken, { id }, { body }, { redis.call('HGET', queue.base .. 'vitals', id) or '' }, { active[2] })
     end
   end
   local function holds_frame(first)

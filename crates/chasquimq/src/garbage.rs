@@ -9,7 +9,7 @@ use crate::{
         msgpack::{Packer, Reader},
         options::JobOptions,
         record::{prioritized_body, record_body},
-        Body, Vitals,
+        Body, StateFields,
     },
 };
 
@@ -88,7 +88,7 @@ fn frame(chance: &mut Chance) -> (Vec<u8>, Vec<(String, String)>) {
     (builder.finish().0, jobs)
 }
 
-fn vitals() -> Vec<u8> {
+fn fields() -> Vec<u8> {
     let mut map = Packer::default();
     map.map(5).str("am").int(2).str("as").int(3).str("fr").str("no");
     map.str("po")
@@ -137,7 +137,7 @@ fn seeds() -> Vec<Vec<u8>> {
         record_body(7, "{\"attempts\":3}", "mail", "{\"to\":1}"),
         record_body(7, "{\"delay\":5}", "mail", "1"),
         prioritized_body(7, "{\"priority\":5}", "mail", "1", 5),
-        vitals(),
+        fields(),
         events(),
         vec![0x91; 100_000],
         vec![0x81; 100_000],
@@ -212,8 +212,8 @@ fn a_record_is_read_or_refused() {
             assert!(body.name.len() + body.data.len() <= bytes.len(), "{bytes:?}");
             told(JobOptions::of_stored(&body.options));
         }
-        if let Some(vitals) = told(Vitals::parse(bytes)) {
-            assert!(vitals.failed_reason.map_or(0, |reason| reason.len()) <= bytes.len());
+        if let Some(fields) = told(StateFields::parse(bytes)) {
+            assert!(fields.failed_reason.map_or(0, |reason| reason.len()) <= bytes.len());
         }
         told(Reader::new(bytes).skip());
     });

@@ -41,7 +41,7 @@
 //! - **step**: a worker's round trip: finish what is done, fetch what can start.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
-//! - **brood**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
+//! - **parent header**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
 //!   frame, of which the parent is told at once when they end together (`lua/lib/frame`, `lua/lib/spans`).
 //! - **large**: data and results that lie apart from what scripts read (`lua/lib/large.lua`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
@@ -53,7 +53,7 @@
 //!      \          ^ ^               |  \--step--> delayed (retry with backoff)
 //!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
 //!                 |    \--step (due), move_delayed, promote_jobs--> waiting
-//!                 \--rescue-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
+//!                 \--recover_stalled-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
 //! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, cut_child--> waiting | delayed
 //!                    active --park_job--> waiting-children
 //! ```
@@ -104,7 +104,7 @@ pub use job::{
     keep::Keep,
     msgpack,
     options::{Backoff, JobOptions},
-    record, Body, Job, Parent, Policy, Vitals,
+    record, Body, Job, Parent, Policy, StateFields,
 };
 pub use keys::Keys;
 pub use queue::{

@@ -10,7 +10,7 @@ use crate::{
     keys::Keys,
     redis::{
         connection::Connection,
-        library::{args, FIND_LOST, RESCUE},
+        library::{args, FIND_LOST, RECOVER_STALLED},
         reply::Reply,
     },
 };
@@ -155,8 +155,8 @@ impl Search<'_> {
                 items.as_slice(),
                 is_last
             ];
-            let reply = RESCUE.run(connection, &keys.base, &args).await?;
-            let mut reply = Reply::new("the answer to rescue", reply)?;
+            let reply = RECOVER_STALLED.run(connection, &keys.base, &args).await?;
+            let mut reply = Reply::new("the answer to recover_stalled", reply)?;
             let left = reply.int()?.unsigned_abs() as usize;
             parcels.push(reply.array()?.texts()?);
             lost.done(count, left);

@@ -268,7 +268,7 @@ impl Adds {
     pub async fn finish(&self) {
         if self.queue.is_connected() {
             self.pending.wait_for_none().await;
-            self.queue.forget_adds().await;
+            self.queue.forget_calls().await;
         }
         self.queue.close();
         self.sink.send(ToJs::CloseShortcut);

@@ -1,6 +1,6 @@
 //! A job as JavaScript reads it.
 
-use chasquimq::{scheduler_of, Job, Parent};
+use chasquimq::{scheduler_of, Job, StateFields};
 use napi_derive::napi;
 
 /// Everything about one job; JSON texts where BullMQ has values.
@@ -16,6 +16,17 @@ pub struct NativeJob {
     pub opts: String,
     /// Creation time, epoch ms.
     pub timestamp: f64,
+    /// Last activation, epoch ms.
+    pub processed_on: Option<f64>,
+    /// What else is known of it.
+    pub extra: NativeJobExtra,
+}
+
+/// What is known of a job besides what it was added with; of one that becomes active, what differs from a job that starts for the first time.
+#[napi(object)]
+pub struct NativeJobExtra {
+    /// Id.
+    pub id: Option<String>,
     /// JSON text.
     pub progress: Option<String>,
     /// JSON text.
@@ -36,11 +47,9 @@ pub struct NativeJob {
     pub attempts_made: Option<u32>,
     /// Times it stalled.
     pub stalled_counter: Option<u32>,
-    /// Last activation, epoch ms.
-    pub processed_on: Option<f64>,
     /// Last finish, epoch ms.
     pub finished_on: Option<f64>,
-    /// Worker name.
+    /// Name of the worker that had it before.
     pub processed_by: Option<String>,
     /// Key of its parent.
     pub parent_key: Option<String>,
@@ -52,33 +61,50 @@ pub struct NativeJob {
     pub repeat_job_key: Option<String>,
 }
 
+impl NativeJobExtra {
+    /// `parent`: its key, and the reference to it as JSON text.
+    pub fn of(fields: StateFields, parent: Option<(String, String)>) -> Self {
+        let (parent_key, parent) = parent.unzip();
+        Self {
+            id: None,
+            progress: fields.progress,
+            returnvalue: fields.returnvalue,
+            stacktrace: fields.stacktrace,
+            failed_reason: fields.failed_reason,
+            deferred_failure: fields.deferred_failure,
+            delay: None,
+            priority: fields.priority.map(|priority| priority as f64),
+            attempts_started: Some(fields.attempts_started),
+            attempts_made: Some(fields.attempts_made),
+            stalled_counter: Some(fields.stalled_counter),
+            finished_on: fields.finished_on.map(|ms| ms as f64),
+            processed_by: fields.processed_by,
+            parent_key,
+            parent,
+            deduplication_id: fields.deduplication_id,
+            repeat_job_key: None,
+        }
+    }
+}
+
 impl From<Job> for NativeJob {
     fn from(job: Job) -> Self {
         let repeat_job_key = scheduler_of(&job.id, &job.body.options).map(str::to_owned);
-        let vitals = job.vitals;
+        let mut fields = job.fields;
+        let parent = fields.parent.take().map(|parent| (parent.key(), parent.to_json()));
         Self {
             id: job.id,
             name: job.body.name,
             data: job.body.data,
             opts: job.body.options,
             timestamp: job.body.timestamp as f64,
-            progress: vitals.progress,
-            returnvalue: vitals.returnvalue,
-            stacktrace: vitals.stacktrace,
-            failed_reason: vitals.failed_reason,
-            deferred_failure: vitals.deferred_failure,
-            delay: Some(job.delay_ms as f64),
-            priority: Some(job.priority as f64),
-            attempts_started: Some(vitals.attempts_started),
-            attempts_made: Some(vitals.attempts_made),
-            stalled_counter: Some(vitals.stalled_counter),
-            processed_on: vitals.processed_on.map(|ms| ms as f64),
-            finished_on: vitals.finished_on.map(|ms| ms as f64),
-            processed_by: vitals.processed_by,
-            parent_key: vitals.parent.as_ref().map(Parent::key),
-            parent: vitals.parent.as_ref().map(Parent::to_json),
-            deduplication_id: vitals.deduplication_id,
-            repeat_job_key,
+            processed_on: fields.processed_on.map(|ms| ms as f64),
+            extra: NativeJobExtra {
+                delay: Some(job.delay_ms as f64),
+                priority: Some(job.priority as f64),
+                repeat_job_key,
+                ..NativeJobExtra::of(fields, parent)
+            },
         }
     }
 }

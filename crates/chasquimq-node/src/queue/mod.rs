@@ -5,7 +5,7 @@ mod bulk;
 mod by_id;
 mod children;
 mod flows;
-mod job;
+pub mod job;
 mod lists;
 mod logs;
 mod manual;

@@ -10,7 +10,7 @@ use chasquimq::{
 use napi::bindgen_prelude::Float64Array;
 use napi_derive::napi;
 
-use crate::text::units_of;
+use crate::{queue::job::NativeJobExtra, text::units_of};
 
 /// Bytes of jobs that lie in one text at most, unless a single job has more.
 const LONGEST_TEXT: usize = 64 << 20;
@@ -50,45 +50,6 @@ pub struct NativeSiblings {
     pub parent_key: String,
     /// Their parent, JSON text.
     pub parent: String,
-}
-
-/// What is known of a job with a record.
-#[napi(object)]
-pub struct NativeJobExtra {
-    /// Id.
-    pub id: Option<String>,
-    /// JSON text.
-    pub progress: Option<String>,
-    /// JSON text.
-    pub returnvalue: Option<String>,
-    /// JSON array of texts.
-    pub stacktrace: Option<String>,
-    /// Message of the last error.
-    pub failed_reason: Option<String>,
-    /// Fail it at once, with this.
-    pub deferred_failure: Option<String>,
-    /// Current delay, ms.
-    pub delay: Option<f64>,
-    /// Priority; 0 = none.
-    pub priority: Option<f64>,
-    /// Times it became active.
-    pub attempts_started: Option<u32>,
-    /// Tries that ended.
-    pub attempts_made: Option<u32>,
-    /// Times it stalled.
-    pub stalled_counter: Option<u32>,
-    /// Last finish, epoch ms.
-    pub finished_on: Option<f64>,
-    /// Name of the worker that had it before.
-    pub processed_by: Option<String>,
-    /// Key of its parent.
-    pub parent_key: Option<String>,
-    /// Its parent, JSON text.
-    pub parent: Option<String>,
-    /// Deduplication id.
-    pub deduplication_id: Option<String>,
-    /// Scheduler id.
-    pub repeat_job_key: Option<String>,
 }
 
 /// A batch as JavaScript reads it.
@@ -148,7 +109,7 @@ fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
 }
 
 fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {
-    let parent = siblings.vitals.parent?;
+    let parent = siblings.fields.parent?;
     Some(NativeSiblings {
         ids: siblings.ids.to_string(),
         parent_key: parent.key(),
@@ -198,28 +159,15 @@ impl Parents {
 
 /// What differs from a job that starts for the first time.
 fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Parents) -> NativeJobExtra {
-    let vitals = extra.vitals;
-    let (parent_key, parent) = vitals.parent.map(|parent| parents.texts_of(parent)).unzip();
+    let mut fields = extra.fields;
+    let parent = fields.parent.take().map(|parent| parents.texts_of(parent));
+    let known = NativeJobExtra::of(fields, parent);
     NativeJobExtra {
         id: (!is_numbered).then_some(extra.id),
-        progress: vitals.progress,
-        returnvalue: vitals.returnvalue,
-        stacktrace: vitals.stacktrace,
-        failed_reason: vitals.failed_reason,
-        deferred_failure: vitals.deferred_failure,
-        delay: None,
-        priority: vitals
-            .priority
-            .filter(|priority| *priority != 0)
-            .map(|priority| priority as f64),
-        attempts_started: (vitals.attempts_started != 1).then_some(vitals.attempts_started),
-        attempts_made: (vitals.attempts_made != 0).then_some(vitals.attempts_made),
-        stalled_counter: (vitals.stalled_counter != 0).then_some(vitals.stalled_counter),
-        finished_on: vitals.finished_on.map(|ms| ms as f64),
-        processed_by: vitals.processed_by,
-        parent_key,
-        parent,
-        deduplication_id: vitals.deduplication_id,
-        repeat_job_key: None,
+        priority: known.priority.filter(|priority| *priority != 0.0),
+        attempts_started: known.attempts_started.filter(|starts| *starts != 1),
+        attempts_made: known.attempts_made.filter(|tries| *tries != 0),
+        stalled_counter: known.stalled_counter.filter(|times| *times != 0),
+        ..known
     }
 }

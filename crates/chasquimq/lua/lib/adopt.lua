@@ -55,16 +55,16 @@ local function waits_for_parent(adoption, job)
   return true
 end
 
-local function vitals_of(job, place)
-  local vitals = { am = amount(job.atm) or amount(job.attemptsMade), as = amount(job.ats), st = amount(job.stc), po = amount(job.processedOn),
+local function fields_of(job, place)
+  local fields = { am = amount(job.atm) or amount(job.attemptsMade), as = amount(job.ats), st = amount(job.stc), po = amount(job.processedOn),
     fo = amount(job.finishedOn), p = job.progress or nil, fr = job.failedReason or nil, pb = job.pb or nil, df = job.defa or nil,
     di = job.deid or nil, nx = job.next }
-  if place == 'delayed' or place == 'waiting-children' then vitals.d = amount(job.delay) end
+  if place == 'delayed' or place == 'waiting-children' then fields.d = amount(job.delay) end
   -- what is read first is what the job was told when it was added
   local told = tonumber((job.opts or ''):match('"priority":(%-?%d+)')) or 0
-  if told ~= job.rank then vitals.pr = job.rank end
-  if job.stacktrace and job.stacktrace ~= '[]' and job.stacktrace ~= '' and not vitals.fr then vitals.tr = '' end
-  return vitals
+  if told ~= job.rank then fields.pr = job.rank end
+  if job.stacktrace and job.stacktrace ~= '[]' and job.stacktrace ~= '' and not fields.fr then fields.tr = '' end
+  return fields
 end
 
 -- The scheduler whose pending iteration a job is: {id, slot, fields}; nil of any other job.
@@ -134,7 +134,7 @@ local function add(list, ...)
 end
 
 -- What lies beside a job in keys of its own.
-local function move_kin(queue, job, place, vitals)
+local function move_kin(queue, job, place, fields)
   local source, base, id = queue.adoption.source, queue.base, job.new_id
   local key, count = source .. job.id, job.kin
   if count == 0 and place ~= 'waiting-children' then return end
@@ -144,7 +144,7 @@ local function move_kin(queue, job, place, vitals)
     count = count - 1
   end
   if count == 0 and place ~= 'waiting-children' then return end
-  vitals.ch = 1
+  fields.ch = 1
   queue.flows = 1
   redis.call('SADD', base .. 'parents', id)
   for _, names in ipairs(KIN) do
@@ -228,31 +228,31 @@ end
 
 local function write_job(queue, job, place)
   local adoption, id = queue.adoption, job.new_id
-  local vitals, data, number = vitals_of(job, place), job.data, tonumber(id:match('^[1-9]%d*$') or nil)
+  local fields, data, number = fields_of(job, place), job.data, tonumber(id:match('^[1-9]%d*$') or nil)
   -- what is added later gets a higher number
   if number and number < MOST_ID then queue.id = math.max(queue.id, number) end
   if #data > LARGE_DATA then
     add(adoption.large, 'd' .. id, data)
-    data, vitals.ld = '', #data
+    data, fields.ld = '', #data
   end
   if job.returnvalue and #job.returnvalue > LARGE_RESULT then
     add(adoption.large, 'r' .. id, job.returnvalue)
-    vitals.lr = #job.returnvalue
+    fields.lr = #job.returnvalue
   else
-    vitals.rv = job.returnvalue or nil
+    fields.rv = job.returnvalue or nil
   end
   if job.stacktrace and job.stacktrace ~= '[]' and job.stacktrace ~= '' then add(adoption.traces, id, job.stacktrace) end
   if job.pa then
-    vitals.pa, queue.flows = job.pa, 1
+    fields.pa, queue.flows = job.pa, 1
     if job.parentKey then redis.pcall('SREM', job.parentKey .. ':dependencies', adoption.source .. job.id) end
   end
-  move_kin(queue, job, place, vitals)
+  move_kin(queue, job, place, fields)
   if job.deid then move_owned(queue, job) end
   if job.scheduler then move_scheduler(queue, job) end
   if job.rank ~= 0 then Priority.expect_priorities(queue) end
   add(adoption.bodies, id, cmsgpack.pack({ amount(job.timestamp) or 0, job.opts or '{}', job.name or '', data,
     job.rank ~= 0 and job.rank or nil }))
-  if next(vitals) then add(adoption.vitals, id, cmsgpack.pack(vitals)) end
+  if next(fields) then add(adoption.fields, id, cmsgpack.pack(fields)) end
   place_job(queue, job, place)
   add(adoption.theirs, adoption.source .. job.id)
 end
@@ -262,7 +262,7 @@ local function write(queue, place)
   local adoption, base = queue.adoption, queue.base
   for _, job in ipairs(adoption.jobs) do write_job(queue, job, place) end
   Line.call_in_chunks('HSET', base .. 'jobs', adoption.bodies)
-  Line.call_in_chunks('HSET', base .. 'vitals', adoption.vitals)
+  Line.call_in_chunks('HSET', base .. 'vitals', adoption.fields)
   Line.call_in_chunks('HSET', base .. 'traces', adoption.traces)
   Line.call_in_chunks('HSET', base .. 'large', adoption.large)
   Line.call_in_chunks('ZADD', base .. 'prioritized', adoption.ranked)

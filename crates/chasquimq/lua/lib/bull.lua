@@ -121,7 +121,7 @@ end
 
 local LETTERS = { { 'fpof', 'f' }, { 'cpof', 'c' }, { 'idof', 'i' }, { 'rdof', 'r' } }
 
--- A child's parent as our vitals hold it (lib/parents), by the JSON text that BullMQ stores, and its key; nil when it cannot be read.
+-- A child's parent as our state fields hold it (lib/parents), by the JSON text that BullMQ stores, and its key; nil when it cannot be read.
 local function parent_of(text)
   local ok, parent = pcall(cjson.decode, text)
   if not ok or type(parent) ~= 'table' or type(parent.queueKey) ~= 'string'

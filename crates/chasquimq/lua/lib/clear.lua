@@ -115,8 +115,8 @@ end
 -- A frame of which some jobs were touched before, or not all may go now. True when it was looked at to its end.
 local function clear_in_frame(queue, first, chars, due, filter, room)
   local cleared = queue.cleared
-  local touched, brood = chars.touched, chars.brood
-  local ids = brood and brood[1]
+  local touched, header = chars.touched, chars.header
+  local ids = header and header[1]
   local bytes, left, changed = { chars.text:byte(1, -1) }, false, false
   local gone, plain, own = ('0'):byte(), ('1'):byte(), ('r'):byte()
   local whole_frame = true
@@ -129,7 +129,7 @@ local function clear_in_frame(queue, first, chars, due, filter, room)
         room = room - 1
         cleared.looked, cleared.effort = cleared.looked + 1, cleared.effort + 1
         if byte == plain and due or (byte == own and Pick.pick_records(queue, filter, { id })[1]) then
-          note_gone(queue, id, byte == own, byte == plain and Frame.parent_in(brood, first, i - 1))
+          note_gone(queue, id, byte == own, byte == plain and Frame.parent_in(header, first, i - 1))
           queue.waiting = queue.waiting - 1
           bytes[i], changed = gone, true
         else
@@ -153,20 +153,20 @@ end
 
 local function clear_frame(queue, first, n, blob, filter, room)
   local cleared = queue.cleared
-  local due, brood = true, Frame.brood_of(blob)
+  local due, header = true, Frame.header_of(blob)
   if not Pick.picks_all(filter) then
-    -- behind a brood
-    local at = brood and cmsgpack.unpack_one(blob) or 0
+    -- behind a parent header
+    local at = header and cmsgpack.unpack_one(blob) or 0
     due = Stored.timestamp(blob, at) <= filter.before_ms
   end
   local holes = queue.holes > 0 and redis.call('HGET', queue.base .. 'holes', State.whole(first))
   if holes or (due and n > room) then
-    return clear_in_frame(queue, first, { text = holes or string.rep('1', n), touched = holes, brood = brood }, due, filter, room)
+    return clear_in_frame(queue, first, { text = holes or string.rep('1', n), touched = holes, header = header }, due, filter, room)
   end
   cleared.looked, cleared.effort = cleared.looked + math.min(n, room), cleared.effort + FRAME_EFFORT
   if due then
-    if cleared.wanted or brood then
-      for i = 0, n - 1 do note_gone(queue, Frame.id_in(brood and brood[1], first + i), false, Frame.parent_in(brood, first, i)) end
+    if cleared.wanted or header then
+      for i = 0, n - 1 do note_gone(queue, Frame.id_in(header and header[1], first + i), false, Frame.parent_in(header, first, i)) end
     else
       cleared.count = cleared.count + n
     end

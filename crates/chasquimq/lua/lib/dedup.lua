@@ -1,5 +1,5 @@
 -- dedup: adds that yield to a job that exists. The key de:<id> names the job that owns a deduplication id; with a ttl it expires by
--- itself, without one it goes when that job has finished or is removed. A deduplicated job is a record, whose vitals hold:
+-- itself, without one it goes when that job has finished or is removed. A deduplicated job is a record, whose state fields hold:
 --   di  its deduplication id
 --   nx  {plan item, body} of the latest add while it was active: it becomes a job when this one has finished
 local Delayed = require('delayed')
@@ -22,10 +22,10 @@ local function emit_deduplicated(queue, id, dedup, discarded)
   Events.emit(queue, 1, { 'X', 'deduplicated', { id }, 'deduplicationId', dedup[1], 'deduplicatedJobId', discarded })
 end
 
-local function change_vitals(queue, id, field, value)
-  local vitals = Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id))
-  vitals[field] = value
-  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+local function change_fields(queue, id, field, value)
+  local fields = Stored.fields(redis.call('HGET', queue.base .. 'vitals', id))
+  fields[field] = value
+  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
 end
 
 -- The owner is delayed still: it gives way.
@@ -44,7 +44,7 @@ end
 local function reschedule_owner(queue, owner, due_ms, body)
   local timestamp = cmsgpack.unpack(body)[1]
   due_ms = due_ms > 0 and due_ms or timestamp
-  change_vitals(queue, owner, 'd', due_ms - timestamp)
+  change_fields(queue, owner, 'd', due_ms - timestamp)
   Delayed.delay_jobs(queue, { owner }, { due_ms })
   Events.emit_job(queue, 'delayed', owner, nil, 'delay', State.whole(due_ms))
   Line.wake(queue)
@@ -63,7 +63,7 @@ local function deduplicate(queue, item, id, body, settle)
   local extend, replace, reschedule, keep_last = dedup[3] == 1, dedup[4] == 1, dedup[5] == 1, dedup[6] == 1
   if keep_last and redis.call('HEXISTS', queue.base .. 'active', owner) == 1 then
     item[2] = id
-    change_vitals(queue, owner, 'nx', { item, body })
+    change_fields(queue, owner, 'nx', { item, body })
     redis.call('SET', key, owner)
   elseif replace then
     -- as in BullMQ, nothing is told of an add that replaces nothing

@@ -35,7 +35,7 @@ end
 
 -- The frame that was looked at last: jobs of one frame are often looked for one behind the other. What a script takes out of the log
 -- meanwhile is told by where its jobs are, as before.
--- The frame that the job of this id lies in, or lay in: first, n, blob, the job's number, brood; or nil.
+-- The frame that the job of this id lies in, or lay in: first, n, blob, the job's number, parent header; or nil.
 local function frame_with(queue, id)
   local number, ids = number_in(id)
   if not number then return nil end
@@ -43,11 +43,11 @@ local function frame_with(queue, id)
   if not seen or number < seen.first or number >= seen.first + seen.n then
     local first, n, blob = frame_of(queue, number)
     if not first then return nil end
-    seen = { first = first, n = n, blob = blob, brood = Frame.brood_of(blob) }
+    seen = { first = first, n = n, blob = blob, header = Frame.header_of(blob) }
     queue.seen_frame = seen
   end
-  if ids ~= (seen.brood and seen.brood[1]) then return nil end
-  return seen.first, seen.n, seen.blob, number, seen.brood
+  if ids ~= (seen.header and seen.header[1]) then return nil end
+  return seen.first, seen.n, seen.blob, number, seen.header
 end
 
 -- The kept run that holds a job of a frame: its first number and its contents, or nil. seen_run of the queue: the one that was found last, as
@@ -74,7 +74,7 @@ local function is_waiting_frame(queue, first, n)
   return first > queue.cursor_ms or (first == queue.cursor_ms and n > queue.cursor_seq)
 end
 
--- A job: {id, state, body} with record = true and active (its entry) if it has a record; else with first, n, offset, blob and brood of its
+-- A job: {id, state, body} with record = true and active (its entry) if it has a record; else with first, n, offset, blob and parent header of its
 -- frame, take if it is active, run and run_start if it is completed. nil when there is no such job.
 local function locate(queue, id)
   local body = redis.call('HGET', queue.base .. 'jobs', id)
@@ -82,9 +82,9 @@ local function locate(queue, id)
     local state, active = record_state(queue, id)
     return { id = id, record = true, state = state, body = body, active = active }
   end
-  local first, n, blob, number, brood = frame_with(queue, id)
+  local first, n, blob, number, header = frame_with(queue, id)
   if not first then return nil end
-  local job = { id = id, first = first, n = n, offset = number - first, blob = blob, number = number, brood = brood }
+  local job = { id = id, first = first, n = n, offset = number - first, blob = blob, number = number, header = header }
   if is_waiting_frame(queue, first, n) then
     local holes = queue.holes > 0 and redis.call('HGET', queue.base .. 'holes', State.whole(first))
     if holes and holes:sub(job.offset + 1, job.offset + 1) ~= '1' then return nil end

@@ -2,10 +2,10 @@
 -- timestamp, options (JSON text), then name (nil = as the job before) and data (JSON text) a job.
 -- Why frames: of 6,400 tiny jobs added at once, each takes 14 bytes while it waits and 0.02 commands to add; a record takes 97, and 1.0.
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
--- A frame of children begins with one value more, its brood: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
+-- A frame of children begins with one value more, its parent header: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
---   takes  first -> {processed_on, chars, owner, worker_name, claim, brood}; chars: 1 active, k kept in a run, 0 gone; '' = all active;
---          claim: below; brood: of children only
+--   takes  first -> {processed_on, chars, owner, worker_name, claim, parent header}; chars: 1 active, k kept in a run, 0 gone; '' = all active;
+--          claim: below; parent header: of children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
 local State = require('state')
@@ -50,11 +50,11 @@ local function frame_blob(queue, first, n)
 end
 
 -- Whether a value read from a frame or a take is what a frame of children begins with.
-local function is_brood(brood)
-  if type(brood) ~= 'table' or type(brood[1]) ~= 'string' or type(brood[2]) ~= 'string' or type(brood[3]) ~= 'string'
-    or type(brood[4]) ~= 'table' or type(brood[5]) ~= 'table' then return false end
-  for i = 1, math.max(#brood[4], #brood[5]) do
-    if type(brood[4][i]) ~= 'string' or type(brood[5][i]) ~= 'number' then return false end
+local function is_header(header)
+  if type(header) ~= 'table' or type(header[1]) ~= 'string' or type(header[2]) ~= 'string' or type(header[3]) ~= 'string'
+    or type(header[4]) ~= 'table' or type(header[5]) ~= 'table' then return false end
+  for i = 1, math.max(#header[4], #header[5]) do
+    if type(header[4][i]) ~= 'string' or type(header[5][i]) ~= 'number' then return false end
   end
   return true
 end
@@ -65,11 +65,11 @@ local function id_in(ids, number)
 end
 
 -- The parent (pa, lib/parents) of the job at this place of a frame; nil when it is no frame of children.
-local function parent_in(brood, first, offset)
-  if not brood then return nil end
-  local parents, counts = brood[4], brood[5]
+local function parent_in(header, first, offset)
+  if not header then return nil end
+  local parents, counts = header[4], header[5]
   for i = 1, #parents do
-    if offset < counts[i] then return { brood[2], parents[i], brood[3], first, counts[i] } end
+    if offset < counts[i] then return { header[2], parents[i], header[3], first, counts[i] } end
     first, offset = first + counts[i], offset - counts[i]
   end
 end
@@ -89,7 +89,7 @@ local function frame_bodies(blob)
     -- the error's text stands where nothing was read
     if n == 1 then parts[2] = nil end
   end
-  -- a brood is no part of a job
+  -- a parent header is no part of a job
   local at, name, named = type(parts[2]) == 'table' and 3 or 2, nil, -1
   return function(i)
     while named < i do
@@ -128,15 +128,15 @@ local function forget_kept(queue, first, n, number, count)
 end
 
 -- nil for plain jobs, and for what cannot be read.
-local function brood_of(blob)
+local function header_of(blob)
   -- an array of five
   if blob:byte(1) ~= 149 then return nil end
-  local ok, _, brood = pcall(cmsgpack.unpack_one, blob)
-  return ok and is_brood(brood) and brood or nil
+  local ok, _, header = pcall(cmsgpack.unpack_one, blob)
+  return ok and is_header(header) and header or nil
 end
 
-local function brood_in(take)
-  return take[6] and is_brood(take[6]) and take[6] or nil
+local function header_in(take)
+  return take[6] and is_header(take[6]) and take[6] or nil
 end
 
 return {
@@ -151,6 +151,6 @@ return {
   load_take = load_take,
   replace_chars = replace_chars,
   forget_kept = forget_kept,
-  brood_of = brood_of,
-  brood_in = brood_in,
+  header_of = header_of,
+  header_in = header_in,
 }

@@ -40,9 +40,9 @@ local function list_frames(queue, page, concerns, counted)
   for i = 1, #page, 2 do
     local first, take = held_take(page[i], page[i + 1])
     if concerns(take[3]) then
-      local chars, brood = take[2], Frame.brood_in(take)
+      local chars, header = take[2], Frame.header_in(take)
       if counted and chars == '' then chars = string.rep('1', (held_frame(queue, first, take))) end
-      Line.append(frames, first, chars, take[1], held_claim(take), brood and brood[1] or '')
+      Line.append(frames, first, chars, take[1], held_claim(take), header and header[1] or '')
     end
   end
   return frames

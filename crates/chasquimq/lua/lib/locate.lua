@@ -17,9 +17,9 @@ local function frame_body(queue, job)
   return reading.body_of(job.offset)
 end
 
--- What a job's vitals would say if it had a record.
-local function frame_vitals(queue, job)
-  local pa = Frame.parent_in(job.brood, job.first, job.offset)
+-- What a job's state fields would say if it had a record.
+local function frame_fields(queue, job)
+  local pa = Frame.parent_in(job.header, job.first, job.offset)
   if job.take then
     return { as = 1, po = job.take[1], pb = job.take[4] ~= '' and job.take[4] or nil, pa = pa }
   end
@@ -60,12 +60,12 @@ local function leave_run(queue, job)
   return finished_on
 end
 
--- Gives a located job a record of its own, in the same state and place. Its vitals are returned, and stored if there are any.
+-- Gives a located job a record of its own, in the same state and place. Its state fields are returned, and stored if there are any.
 local function detach(queue, job)
   if job.record then
-    return Stored.vitals(redis.call('HGET', queue.base .. 'vitals', job.id))
+    return Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id))
   end
-  local vitals = frame_vitals(queue, job)
+  local fields = frame_fields(queue, job)
   job.body = frame_body(queue, job)
   redis.call('HSET', queue.base .. 'jobs', job.id, job.body)
   if job.state == 'waiting' then
@@ -81,13 +81,13 @@ local function detach(queue, job)
     redis.call('ZADD', queue.base .. 'completed', leave_run(queue, job), job.id)
   end
   job.record = true
-  if next(vitals) then redis.call('HSET', queue.base .. 'vitals', job.id, cmsgpack.pack(vitals)) end
-  return vitals
+  if next(fields) then redis.call('HSET', queue.base .. 'vitals', job.id, cmsgpack.pack(fields)) end
+  return fields
 end
 
-local function store_vitals(queue, id, vitals)
-  if next(vitals) then
-    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+local function store_fields(queue, id, fields)
+  if next(fields) then
+    redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
   else
     redis.call('HDEL', queue.base .. 'vitals', id)
   end
@@ -113,9 +113,9 @@ end
 
 return {
   frame_body = frame_body,
-  frame_vitals = frame_vitals,
+  frame_fields = frame_fields,
   leave_run = leave_run,
   detach = detach,
-  store_vitals = store_vitals,
+  store_fields = store_fields,
   leave_line = leave_line,
 }

@@ -31,14 +31,14 @@ local function free_lock(queue, owner)
   if owner:find('#', 1, true) then redis.call('DEL', queue.base .. 'lease:' .. owner) end
 end
 
--- A located job leaves the active ones, unfinished. Gives its vitals, which tell of its start, for the caller to store.
+-- A located job leaves the active ones, unfinished. Gives its state fields, which tell of its start, for the caller to store.
 local function leave_active(queue, job)
-  local vitals = Locate.detach(queue, job)
+  local fields = Locate.detach(queue, job)
   redis.call('HDEL', queue.base .. 'active', job.id)
   queue.active = queue.active - 1
   free_lock(queue, job.active[3])
-  Stored.start(vitals, job.active)
-  return vitals
+  Stored.start(fields, job.active)
+  return fields
 end
 
 return {

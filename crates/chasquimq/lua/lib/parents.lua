@@ -1,5 +1,5 @@
--- parents: jobs that wait for others, their children, which may lie in other queues. A parent is a record whose vitals hold ch (1); the
--- vitals of its children hold pa {base of the parent's queue, its id, policy, and of those that are or were in a frame the number of the
+-- parents: jobs that wait for others, their children, which may lie in other queues. A parent is a record whose state fields hold ch (1); the
+-- state fields of its children hold pa {base of the parent's queue, its id, policy, and of those that are or were in a frame the number of the
 -- first, and how many, of its span (lib/spans)}. The policy is what the child's failure does: f fails the
 -- parent, c starts it, i counts the child as done, r forgets the child, '' nothing.
 --   parents         ids of all parents
@@ -96,16 +96,16 @@ local function tell_failure(queue, pa, id, reason, dropped)
   end
 end
 
--- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, vitals, cut} in order.
+-- Parents leave their place for the line: its head, their priority, or the delayed jobs. parents: {id, fields, cut} in order.
 local function start_parents(queue, parents, now_ms, silent)
   local ids, front, delayed, dues = {}, {}, {}, {}
   -- the last of them heads the line
   for i = #parents, 1, -1 do
-    local id, vitals, cut = parents[i][1], parents[i][2], parents[i][3]
+    local id, fields, cut = parents[i][1], parents[i][2], parents[i][3]
     if cut then
       front[#front + 1] = id
-    elseif (vitals.d or 0) > 0 then
-      delayed[#delayed + 1], dues[#dues + 1] = id, now_ms + vitals.d
+    elseif (fields.d or 0) > 0 then
+      delayed[#delayed + 1], dues[#dues + 1] = id, now_ms + fields.d
     else
       ids[#ids + 1] = id
     end
@@ -178,31 +178,31 @@ local function take_pending(queue, id, of)
 end
 
 -- A child with the policy f failed. Gives whether the parent starts, only to fail.
-local function fail_parent(queue, id, vitals, faults, now_ms)
+local function fail_parent(queue, id, fields, faults, now_ms)
   local args = {}
   for i = 1, #faults, 2 do Line.append(args, now_ms, faults[i]) end
   Line.call_in_chunks('ZADD', queue.base .. 'faults:' .. id, args)
-  if vitals.fo then return false end
-  vitals.df = 'child ' .. faults[#faults - 1] .. ' failed'
-  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(vitals))
+  if fields.fo then return false end
+  fields.df = 'child ' .. faults[#faults - 1] .. ' failed'
+  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
   if redis.call('ZREM', queue.base .. 'delayed', id) == 0 then return true end
   start_parents(queue, { { id, {} } }, now_ms)
   return false
 end
 
 -- Records what happened to one parent's children. Gives whether it may start.
-local function settle_parent(queue, id, of, vitals, now_ms)
+local function settle_parent(queue, id, of, fields, now_ms)
   for span in pairs(of.unfolds) do Spans.unfold_pending(queue.base, id, span) end
   local any_span = take_spans(queue, id, of)
   if #of.keys > 0 then take_pending(queue, id, of) end
   if #of.keys == 0 then return (any_span or of.asks) and not waits(queue, id) end
   Line.call_in_chunks('HSET', queue.base .. 'processed:' .. id, of.processed)
   Line.call_in_chunks('HSET', queue.base .. 'ignored:' .. id, of.ignored)
-  local fails = #of.faults > 0 and fail_parent(queue, id, vitals, of.faults, now_ms)
+  local fails = #of.faults > 0 and fail_parent(queue, id, fields, of.faults, now_ms)
   return fails or of.starts or not waits(queue, id)
 end
 
--- The parents of this queue that may start, of which the children were told: {id, vitals, cut}.
+-- The parents of this queue that may start, of which the children were told: {id, fields, cut}.
 local function ready_parents(queue, told, now_ms)
   local ready = {}
   for from = 1, #told.ids, 1000 do
@@ -210,9 +210,9 @@ local function ready_parents(queue, told, now_ms)
     for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(told.ids, from, to))) do
       local id = told.ids[from + i - 1]
       -- one that is gone wants to know nothing
-      local vitals = raw and raw:find('\162ch', 1, true) and Stored.vitals(raw)
-      if vitals and vitals.ch and settle_parent(queue, id, told.of[id], vitals, now_ms) then
-        ready[#ready + 1] = { id, vitals, told.of[id].cut }
+      local fields = raw and raw:find('\162ch', 1, true) and Stored.fields(raw)
+      if fields and fields.ch and settle_parent(queue, id, told.of[id], fields, now_ms) then
+        ready[#ready + 1] = { id, fields, told.of[id].cut }
       end
     end
   end

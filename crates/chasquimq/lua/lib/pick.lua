@@ -5,20 +5,20 @@ local Fitting = require('fitting')
 local Stored = require('stored')
 
 -- The time by which a job's age counts, from its record: last finish, last start, or creation.
-local function reference_time(body, vitals)
-  if vitals and vitals.fo then return vitals.fo end
-  if vitals and vitals.po then return vitals.po end
+local function reference_time(body, fields)
+  if fields and fields.fo then return fields.fo end
+  if fields and fields.po then return fields.po end
   return Stored.timestamp(body, 1)
 end
 
-local function is_picked(filter, body, vitals)
-  if filter.before_ms >= 0 and reference_time(body, vitals) > filter.before_ms then return false end
-  if filter.after_ms >= 0 and reference_time(body, vitals) < filter.after_ms then return false end
+local function is_picked(filter, body, fields)
+  if filter.before_ms >= 0 and reference_time(body, fields) > filter.before_ms then return false end
+  if filter.after_ms >= 0 and reference_time(body, fields) < filter.after_ms then return false end
   if filter.names then
     local ok, _, _, _, name = pcall(cmsgpack.unpack_limit, body, 3, 1)
     if not ok or type(name) ~= 'string' or not filter.names[name] then return false end
   end
-  return filter.error == '' or ((vitals and vitals.fr or ''):find(filter.error, 1, true) ~= nil)
+  return filter.error == '' or ((fields and fields.fr or ''):find(filter.error, 1, true) ~= nil)
 end
 
 local function picks_all(filter)
@@ -35,9 +35,9 @@ local function pick_records(queue, filter, ids)
   if #ids == 0 then return picked end
   local last = Fitting.last_fitting(queue, { 'jobs', 'vitals' }, ids, 1, 0)
   local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(ids, 1, last))
-  local vitals = Fitting.has_hash(queue, 'vitals') and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, 1, last)) or {}
+  local fields = Fitting.has_hash(queue, 'vitals') and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, 1, last)) or {}
   for i = 1, last do
-    picked[i] = bodies[i] and is_picked(filter, bodies[i], vitals[i] and Stored.vitals(vitals[i])) or false
+    picked[i] = bodies[i] and is_picked(filter, bodies[i], fields[i] and Stored.fields(fields[i])) or false
   end
   return picked
 end

@@ -1,7 +1,7 @@
 -- priority: jobs in line that have a priority. They start when the rest of the line is empty.
 --   prioritized  sorted set; score: priority * 2^32 + place. Places count up from FIRST_PLACE in the order of arrival; place 0 is the
 --                front of a priority; jobs given back unstarted go below the lowest place, where they were.
--- A job's priority is that of its vitals (pr), once it was changed; else the fifth value of its body; else it has none (0).
+-- A job's priority is that of its state fields (pr), once it was changed; else the fifth value of its body; else it has none (0).
 -- queue.place is the last place given; 0: no job of this queue ever had a priority.
 local Line = require('line')
 local State = require('state')
@@ -20,13 +20,13 @@ local function next_place(queue)
   return queue.place
 end
 
-local function priority_of(body, vitals_raw)
-  local ok, vitals = pcall(cmsgpack.unpack, vitals_raw or '')
-  local changed = ok and type(vitals) == 'table' and tonumber(vitals.pr)
+local function priority_of(body, fields_raw)
+  local ok, fields = pcall(cmsgpack.unpack, fields_raw or '')
+  local changed = ok and type(fields) == 'table' and tonumber(fields.pr)
   if changed then return changed end
   if not body or body:byte(1) ~= HAS_PRIORITY then return 0 end
-  local _, fields = pcall(cmsgpack.unpack, body)
-  return type(fields) == 'table' and tonumber(fields[5]) or 0
+  local _, values = pcall(cmsgpack.unpack, body)
+  return type(values) == 'table' and tonumber(values[5]) or 0
 end
 
 -- The place before all jobs of a priority but those at its front.
@@ -43,9 +43,9 @@ local function enter_priorities(queue, ids, places)
   for from = 1, #ids, 1000 do
     local some = { unpack(ids, from, math.min(from + 999, #ids)) }
     local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(some))
-    local vitals = redis.call('HMGET', queue.base .. 'vitals', unpack(some))
+    local fields = redis.call('HMGET', queue.base .. 'vitals', unpack(some))
     for i, id in ipairs(some) do
-      priorities[id] = priority_of(bodies[i], vitals[i])
+      priorities[id] = priority_of(bodies[i], fields[i])
       if priorities[id] == 0 then
         others[#others + 1] = id
       elseif places[id] ~= 'back' then

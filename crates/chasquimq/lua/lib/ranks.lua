@@ -12,11 +12,11 @@ local Stored = require('stored')
 local MOST_JOBS, MOST_ENTRIES, PAGE = 1000, 1000, 100
 local OWN, RUNS = { 'jobs', 'vitals', 'traces' }, { 'runs' }
 
--- Of a queue: listing, what a step has found: id, and for jobs of a frame body and vitals. What it has cost. Records are read at the end: hashes,
+-- Of a queue: listing, what a step has found: id, and for jobs of a frame body and state fields. What it has cost. Records are read at the end: hashes,
 -- in which each has its parts, tell what that will cost.
 local function start(queue, ids_only)
   -- ids are short
-  queue.listing = { most = ids_only and 5000 or MOST_JOBS, ids = {}, bodies = {}, vitals = {}, entries = 0, bytes = 0,
+  queue.listing = { most = ids_only and 5000 or MOST_JOBS, ids = {}, bodies = {}, fields = {}, entries = 0, bytes = 0,
     hashes = ids_only and {} or OWN, last_frame = {} }
 end
 
@@ -25,10 +25,10 @@ local function is_spent(queue)
   return #listing.ids >= listing.most or listing.entries >= MOST_ENTRIES or listing.bytes >= Fitting.MAX_BYTES
 end
 
-local function list_job(queue, id, body, vitals)
+local function list_job(queue, id, body, fields)
   local listing = queue.listing
   local n = #listing.ids + 1
-  listing.ids[n], listing.bodies[n], listing.vitals[n] = id, body or false, vitals or false
+  listing.ids[n], listing.bodies[n], listing.fields[n] = id, body or false, fields or false
   listing.bytes = listing.bytes + (body and #body or Fitting.field_bytes(queue, listing.hashes, id))
 end
 
@@ -104,11 +104,11 @@ local function walk_frame(queue, walk, first, n, blob)
   local from, to = portion(walk, #ids)
   if not from then return end
   if walk.back then from, to = #ids - to + 1, #ids - from + 1 end
-  local body_of, bodies, brood = Frame.frame_bodies(blob), {}, Frame.brood_of(blob)
+  local body_of, bodies, header = Frame.frame_bodies(blob), {}, Frame.header_of(blob)
   for i = from, to do bodies[i] = not own[i] and body_of(ids[i] - first) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
-    list_job(queue, Frame.id_in(brood and brood[1], ids[k]), bodies[k], bodies[k] and { pa = Frame.parent_in(brood, first, ids[k] - first) })
+    list_job(queue, Frame.id_in(header and header[1], ids[k]), bodies[k], bodies[k] and { pa = Frame.parent_in(header, first, ids[k] - first) })
   end
 end
 
@@ -198,14 +198,14 @@ local function walk_run(queue, walk, start, run, finished_on)
   if not from then return end
   if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
   local blob = frame_at(queue, run[2], run[3])
-  local body_of, bodies, brood = Frame.frame_bodies(blob), {}, Frame.brood_of(blob)
+  local body_of, bodies, header = Frame.frame_bodies(blob), {}, Frame.header_of(blob)
   local results = run[6] ~= '' and Stored.list(run[6])
   for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
     local result = results and results[k] ~= '' and results[k] or nil
     list_job(queue, Frame.id_in(run[7], start + k - 1), bodies[k], { am = 1, as = 1, po = run[4], pb = run[5] ~= '' and run[5] or nil, rv = result,
-      fo = finished_on, pa = Frame.parent_in(brood, run[2], start + k - 1 - run[2]) })
+      fo = finished_on, pa = Frame.parent_in(header, run[2], start + k - 1 - run[2]) })
   end
 end
 

@@ -20,11 +20,11 @@ local function base_of(name)
   return '{' .. name .. '}:'
 end
 
--- What waits for a located job, as its vitals say; nil when nothing does.
+-- What waits for a located job, as its state fields say; nil when nothing does.
 local function parent_of(queue, job)
-  if not job.record then return Frame.parent_in(job.brood, job.first, job.offset) end
+  if not job.record then return Frame.parent_in(job.header, job.first, job.offset) end
   local raw = redis.call('HGET', queue.base .. 'vitals', job.id)
-  return raw and raw:find('\162pa', 1, true) and Stored.vitals(raw).pa
+  return raw and raw:find('\162pa', 1, true) and Stored.fields(raw).pa
 end
 
 -- The job of this id, if it is a child of that parent.

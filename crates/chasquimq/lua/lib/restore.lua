@@ -55,19 +55,19 @@ local function scheduler_of(queue, id)
   return { id = scheduler, slot = slot, raw = raw, fields = sound and fields }
 end
 
-local function is_sound(body, vitals)
+local function is_sound(body, fields)
   local opts = type(body[2])
   return type(body[4]) == 'string' and (body[3] == nil or type(body[3]) == 'string') and (opts == 'nil' or opts == 'string' or opts == 'number')
-    and body[1] - body[1] == 0 and vitals.df ~= Stored.UNREADABLE and (vitals.rv == nil or type(vitals.rv) == 'string')
+    and body[1] - body[1] == 0 and fields.df ~= Stored.UNREADABLE and (fields.rv == nil or type(fields.rv) == 'string')
 end
 
 -- Whether what BullMQ has where this job goes may be written to.
 local function has_room(restoring, job)
-  local source, vitals = restoring.source, job.vitals
-  if vitals.di and vitals.nx and not Bull.is_kind(source .. 'dn:' .. vitals.di, 'hash') then return false end
-  if not vitals.pa then return true end
-  local of = name_of(vitals.pa[1]) .. ':'
-  return Bull.is_kind(of .. vitals.pa[2] .. ':dependencies', 'set') and Bull.is_kind(of .. 'moved-parents', 'set')
+  local source, fields = restoring.source, job.fields
+  if fields.di and fields.nx and not Bull.is_kind(source .. 'dn:' .. fields.di, 'hash') then return false end
+  if not fields.pa then return true end
+  local of = name_of(fields.pa[1]) .. ':'
+  return Bull.is_kind(of .. fields.pa[2] .. ':dependencies', 'set') and Bull.is_kind(of .. 'moved-parents', 'set')
 end
 
 -- Says why a job cannot go, or notes that it will. score: in the sorted set that it lies in; nil in line.
@@ -77,16 +77,16 @@ local function consider(queue, id, score)
   if not found then return 'missing' end
   local key = restoring.source .. id
   if redis.call('EXISTS', key, key .. ':logs') > 0 then return 'exists' end
-  local vitals = found.record and Stored.vitals(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_vitals(queue, found)
+  local fields = found.record and Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_fields(queue, found)
   local body = Stored.read_body(found.record and found.body or Locate.frame_body(queue, found))
-  local job = { id = id, score = score, state = found.state, record = found.record, body = body, vitals = vitals }
-  if not body or not is_sound(body, vitals) or not has_room(restoring, job) then return 'unreadable' end
-  local why = vitals.ch and parent_stays(queue, id, found.state)
+  local job = { id = id, score = score, state = found.state, record = found.record, body = body, fields = fields }
+  if not body or not is_sound(body, fields) or not has_room(restoring, job) then return 'unreadable' end
+  local why = fields.ch and parent_stays(queue, id, found.state)
   if why then return why end
   job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
   if job.scheduler and not job.scheduler.fields then return 'unreadable' end
   if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
-  restoring.bytes = restoring.bytes + #body[4] + (vitals.ld or 0) + (vitals.lr or 0) + #(vitals.rv or '')
+  restoring.bytes = restoring.bytes + #body[4] + (fields.ld or 0) + (fields.lr or 0) + #(fields.rv or '')
   restoring.jobs[#restoring.jobs + 1] = job
   return nil
 end
@@ -97,14 +97,14 @@ end
 
 local function delay_of(job, options)
   if job.state ~= 'delayed' and job.state ~= 'waiting-children' then return 0 end
-  if job.vitals.d then return job.vitals.d end
+  if job.fields.d then return job.fields.d end
   local ok, read = pcall(cjson.decode, options)
   return job.state == 'delayed' and ok and type(read) == 'table' and tonumber(read.delay) or 0
 end
 
 -- A child's parent goes on waiting for it, wherever either of them is.
 local function leave_parent(queue, job)
-  local pa, id = job.vitals.pa, job.id
+  local pa, id = job.fields.pa, job.id
   if pa[4] then
     local span = Parents.span_of(queue, queue.base, id, pa)
     Spans.unfold_pending(pa[1], pa[2], span)
@@ -122,7 +122,7 @@ local function move_kin(queue, job)
   local base, source, id = queue.base, queue.restoring.source, job.id
   local key = source .. id
   if redis.call('EXISTS', base .. 'logs:' .. id) == 1 then redis.call('RENAME', base .. 'logs:' .. id, key .. ':logs') end
-  if not job.vitals.ch then return end
+  if not job.fields.ch then return end
   for _, span in ipairs(redis.call('HKEYS', base .. 'returned:' .. id)) do Spans.unfold_returned(base, id, span) end
   for _, names in ipairs(KIN) do
     if redis.call('EXISTS', base .. names[1] .. id) == 1 then redis.call('RENAME', base .. names[1] .. id, key .. names[2]) end
@@ -148,9 +148,9 @@ local function with_short_names(options)
 end
 
 -- What is to be added when the owner of a deduplication id has ended (lib/dedup).
-local function move_next(queue, vitals)
-  local item, body = vitals.nx[1], Stored.body(vitals.nx[2])
-  redis.call('HSET', queue.restoring.source .. 'dn:' .. vitals.di, 'name', body[3] or '', 'data', body[4] or '{}',
+local function move_next(queue, fields)
+  local item, body = fields.nx[1], Stored.body(fields.nx[2])
+  redis.call('HSET', queue.restoring.source .. 'dn:' .. fields.di, 'name', body[3] or '', 'data', body[4] or '{}',
     'opts', with_short_names(options_of(body)), 'jid', item[2])
 end
 
@@ -173,20 +173,20 @@ end
 local NUMBERS = { am = 'atm', as = 'ats', st = 'stc', po = 'processedOn', fo = 'finishedOn' }
 local TEXTS = { p = 'progress', rv = 'returnvalue', fr = 'failedReason', pb = 'pb', df = 'defa', di = 'deid' }
 
-local function add_vitals(queue, args, job)
-  local vitals, id = job.vitals, job.id
+local function add_fields(queue, args, job)
+  local fields, id = job.fields, job.id
   for field, name in pairs(NUMBERS) do
-    if vitals[field] then Line.append(args, name, State.whole(vitals[field])) end
+    if fields[field] then Line.append(args, name, State.whole(fields[field])) end
   end
   for field, name in pairs(TEXTS) do
-    if vitals[field] then Line.append(args, name, vitals[field]) end
+    if fields[field] then Line.append(args, name, fields[field]) end
   end
-  if vitals.lr then Line.append(args, 'returnvalue', redis.call('HGET', queue.base .. 'large', 'r' .. id) or 'null') end
+  if fields.lr then Line.append(args, 'returnvalue', redis.call('HGET', queue.base .. 'large', 'r' .. id) or 'null') end
   local traces = job.record and redis.call('HGET', queue.base .. 'traces', id)
   if traces then Line.append(args, 'stacktrace', traces) end
-  if vitals.pa then
-    local parent = { id = vitals.pa[2], queueKey = name_of(vitals.pa[1]) }
-    if MARKS[vitals.pa[3]] then parent[MARKS[vitals.pa[3]]] = true end
+  if fields.pa then
+    local parent = { id = fields.pa[2], queueKey = name_of(fields.pa[1]) }
+    if MARKS[fields.pa[3]] then parent[MARKS[fields.pa[3]]] = true end
     Line.append(args, 'parentKey', parent.queueKey .. ':' .. parent.id, 'parent', cjson.encode(parent))
   end
 end
@@ -205,19 +205,19 @@ local function enter(restoring, job, priority)
 end
 
 local function write_job(queue, job)
-  local source, id, body, vitals = queue.restoring.source, job.id, job.body, job.vitals
+  local source, id, body, fields = queue.restoring.source, job.id, job.body, job.fields
   local options, data = options_of(body), body[4]
-  if vitals.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
-  local priority = vitals.pr or tonumber(body[5]) or 0
+  if fields.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
+  local priority = fields.pr or tonumber(body[5]) or 0
   local args = { 'name', body[3] or '', 'data', data, 'opts', options, 'timestamp', State.whole(body[1]), 'delay',
     State.whole(delay_of(job, options)), 'priority', State.whole(priority) }
-  add_vitals(queue, args, job)
+  add_fields(queue, args, job)
   local scheduler = options:find('"repeat":{', 1, true) and id:match('^repeat:(.+):%d+$')
   if scheduler then Line.append(args, 'rjk', scheduler) end
-  if vitals.pa then leave_parent(queue, job) end
+  if fields.pa then leave_parent(queue, job) end
   move_kin(queue, job)
-  if vitals.di then move_owned(queue, id, vitals.di) end
-  if vitals.di and vitals.nx then move_next(queue, vitals) end
+  if fields.di then move_owned(queue, id, fields.di) end
+  if fields.di and fields.nx then move_next(queue, fields) end
   if job.scheduler then move_scheduler(queue, job.scheduler) end
   redis.call('HSET', source .. id, unpack(args))
   enter(queue.restoring, job, priority)

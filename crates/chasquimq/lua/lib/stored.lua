@@ -1,25 +1,26 @@
 -- stored: reads the MessagePack that lies under the queue's names. What is not of the form that we write raises nothing, which would
 -- leave a call half done, and the queue for ever where it is: a job that cannot be read is failed by the worker that takes it.
---   vitals(raw)            of a record; raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
+--   fields(raw)            state fields of a record, what changed about it since it was added (hash vitals, as the first release called them);
+--                          raw: nil or false = it has none. Those that cannot be read say that the job is to fail.
 --   active(raw)            who holds a record: {started_ms, starts, owner, worker_name, claim}. What cannot be read is nobody's.
 --   run(raw)               lib/keep; nil when it cannot be read
 --   list(raw)              an array; an empty one when it cannot be read
 --   ids(blob)              those in an entry of references that can be read
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   read_body(raw)         the same; nil when it cannot be read
---   start(vitals, active)  notes in a record's vitals when, how often and by whom it was started
+--   start(fields, active)  notes in a record's state fields when, how often and by whom it was started
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local Strays = require('strays')
 
-local VITAL_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
+local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
   ld = 'number', lr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
   nx = 'table' }
 local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
 local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
 local SPAN_KINDS = { 'number', 'number' }
--- Why a job fails whose vitals are of another form.
-local UNREADABLE = 'could not be read: a job\'s vitals'
+-- Why a job fails whose state fields are of another form.
+local UNREADABLE = 'could not be read: a job\'s state fields'
 local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
 
 local function are_kinds(list, kinds)
@@ -35,8 +36,8 @@ local function read_list(raw, kinds)
   return ok and type(list) == 'table' and are_kinds(list, kinds) and list or nil
 end
 
-local function is_vital(field, value)
-  local kind = VITAL_KINDS[field]
+local function is_field(field, value)
+  local kind = FIELD_KINDS[field]
   if not kind then return true end
   if type(value) ~= kind then return false end
   -- neither NaN nor infinite
@@ -48,12 +49,12 @@ local function is_vital(field, value)
     and type(value[1][6][1]) == 'string' and read_list(value[2], BODY_KINDS) ~= nil)
 end
 
-local function vitals(raw)
-  local vitals = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
-  for field, value in pairs(vitals) do
-    if not is_vital(field, value) then return { df = UNREADABLE } end
+local function fields(raw)
+  local fields = raw and read_list(raw, {}) or (raw and { df = 1 }) or {}
+  for field, value in pairs(fields) do
+    if not is_field(field, value) then return { df = UNREADABLE } end
   end
-  return vitals
+  return fields
 end
 
 local function active(raw) return read_list(raw, ACTIVE_KINDS) or { 0, 1, '', '', 0 } end
@@ -77,10 +78,10 @@ local function ids(blob)
   return Strays.readable_ids(blob)
 end
 
-local function start(vitals, active)
-  vitals.po, vitals.as = active[1], active[2]
+local function start(fields, active)
+  fields.po, fields.as = active[1], active[2]
   -- a worker without a name leaves that of the one before
-  if active[4] ~= '' then vitals.pb = active[4] end
+  if active[4] ~= '' then fields.pb = active[4] end
 end
 
 local function timestamp(blob, offset)
@@ -90,7 +91,7 @@ end
 
 return {
   UNREADABLE = UNREADABLE,
-  vitals = vitals,
+  fields = fields,
   active = active,
   run = run,
   list = list,

@@ -16,6 +16,11 @@ local function write_events(queue, count, groups, fields)
   redis.call('XADD', queue.base .. 'events', State.entry_id(queue.event_ms, queue.event_seq), 'e', groups, unpack(fields))
 end
 
+-- Whether the log is to be marked, and perhaps trimmed, when so many events more are in it.
+local function is_mark_due(queue, count)
+  return (queue.event_fresh + count) * TRIM_MARKS >= queue.max_events
+end
+
 -- Gives the next `count` events their place: queue.event_ms and queue.event_seq are those of the last of them.
 local function place_events(queue, count, now_ms)
   if now_ms > queue.event_ms then
@@ -23,9 +28,9 @@ local function place_events(queue, count, now_ms)
   else
     queue.event_seq = queue.event_seq + count
   end
-  queue.event_fresh = queue.event_fresh + count
-  if queue.event_fresh * TRIM_MARKS < queue.max_events then return end
-  queue.event_fresh = 0
+  local is_due = is_mark_due(queue, count)
+  queue.event_fresh = is_due and 0 or queue.event_fresh + count
+  if not is_due then return end
   local marks = redis.call('RPUSH', queue.base .. 'trims', State.entry_id(queue.event_ms, queue.event_seq))
   if marks > TRIM_MARKS then
     redis.call('XTRIM', queue.base .. 'events', 'MINID', '~', redis.call('LPOP', queue.base .. 'trims'))
@@ -33,6 +38,7 @@ local function place_events(queue, count, now_ms)
 end
 
 return {
+  is_mark_due = is_mark_due,
   write_events = write_events,
   place_events = place_events,
 }

@@ -4,12 +4,13 @@
 -- where they are), large_results (lib/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next
 -- job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate
 -- limit lets this worker start no more (0 = it does).
-local Delayed = require('delayed')
+local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
 local Finish = require('finish')
 local Limit = require('limit')
 local Line = require('line')
+local Taken = require('taken')
 
 -- Takes what may start. Gives gated and limited_ms.
 local function fetch_within_limits(queue, want, surplus, step)
@@ -37,7 +38,7 @@ local function kept_places(rejected)
 end
 
 local function turn(queue, outcomes, want, surplus, step)
-  Fetch.start(queue)
+  Taken.start(queue)
   local fetched = queue.fetched
   Limit.load_limits(queue, step.limiter_max, step.limiter_ms)
   local rejected, was_active, ends = {}, queue.active > 0, false
@@ -49,7 +50,7 @@ local function turn(queue, outcomes, want, surplus, step)
       -- jobs that are due stand before jobs that are tried again
       if failed and outcome[8] == 'waiting' and not promoted then
         promoted = true
-        Fetch.promote_due(queue, step.now_ms)
+        Due.promote(queue, step.now_ms)
       end
     end
     rejected = Finish.finish(queue, outcomes, step)
@@ -62,11 +63,11 @@ local function turn(queue, outcomes, want, surplus, step)
   local gated = limited_ms > 0 and 1 or 0
   if want >= 0 and gated == 0 then
     want = math.min(math.max(want - kept_places(rejected), 0), Limit.free_places(queue))
-    if not step.leaves_due then Fetch.promote_due_for(queue, want + surplus, step.now_ms) end
+    if not step.leaves_due then Due.promote_for(queue, want + surplus, step.now_ms) end
     step.now_ms = step.starts_ms or step.now_ms
     gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
-    Fetch.enter_due(queue)
-    if fetched.taken < want and limited_ms == 0 then due = queue.later_ms or Delayed.next_due(queue) end
+    Due.enter(queue)
+    if fetched.taken < want and limited_ms == 0 then due = Due.next_ms(queue) end
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or Line.has_work(queue)

@@ -219,7 +219,7 @@ impl Queue {
                 break;
             }
             // of most nothing needs to be asked
-            level.retain(|at| nodes[*at].job.as_ref().is_some_and(|job| job.vitals.children.is_some()));
+            level.retain(|at| nodes[*at].job.as_ref().is_some_and(|job| job.fields.children.is_some()));
             level = self.add_children(&mut nodes, &level, most).await?;
             if level.is_empty() {
                 break;

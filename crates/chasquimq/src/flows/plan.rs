@@ -6,7 +6,7 @@ use super::node::{FlowNode, NodeParent};
 use crate::{
     clock::due_ms,
     id::unique_uuid_front,
-    job::{frame::FrameBuilder, msgpack::Packer, options::JobOptions, record::body_of, siblings::Brood},
+    job::{frame::FrameBuilder, msgpack::Packer, options::JobOptions, parent_header::ParentHeader, record::body_of},
     keys::Keys,
 };
 
@@ -38,7 +38,7 @@ struct OpenFrame<'a> {
     // of all of the parents
     parent_queue: usize,
     parents: Vec<(usize, u32)>,
-    brood: Brood<'a>,
+    header: ParentHeader<'a>,
 }
 
 impl<'a> PlanBuilder<'a> {
@@ -99,7 +99,7 @@ impl<'a> PlanBuilder<'a> {
                 options,
                 parent_queue,
                 parents: Vec::new(),
-                brood: Brood {
+                header: ParentHeader {
                     ids: "",
                     base: &queues[parent_queue].base,
                     policy: options.on_failure,
@@ -114,13 +114,13 @@ impl<'a> PlanBuilder<'a> {
             match open.parents.last_mut() {
                 Some((last, count)) if *last == self.place_of[parent] => {
                     *count += 1;
-                    if let Some((_, count)) = open.brood.parents.last_mut() {
+                    if let Some((_, count)) = open.header.parents.last_mut() {
                         *count += 1;
                     }
                 }
                 _ => {
                     open.parents.push((self.place_of[parent], 1));
-                    open.brood.parents.push((nodes[parent].id, 1));
+                    open.header.parents.push((nodes[parent].id, 1));
                 }
             }
         }
@@ -133,11 +133,11 @@ impl<'a> PlanBuilder<'a> {
         };
         let jobs = open.builder.jobs();
         let (frame, names) = open.builder.finish();
-        let brood = Brood {
+        let header = ParentHeader {
             ids: &self.named_by,
-            ..open.brood
+            ..open.header
         };
-        self.bodies.push(brood.pack(&frame));
+        self.bodies.push(header.pack(&frame));
         let plan = &mut self.frame_plans;
         plan.int(self.places.len() as i64).array(4).int(jobs as i64);
         plan.column(names.iter().map(String::as_str), names.len() == 1);

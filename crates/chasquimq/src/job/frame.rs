@@ -2,8 +2,8 @@
 
 use super::{
     msgpack::{Packer, Reader},
+    parent_header::ParentHeader,
     record::record_body,
-    siblings::Brood,
 };
 use crate::error::Result;
 
@@ -102,7 +102,7 @@ pub(crate) fn id_in(ids: Option<&str>, number: u64) -> String {
 #[derive(Debug)]
 pub struct Frame<'a> {
     /// Of a frame of children.
-    pub brood: Option<Brood<'a>>,
+    pub header: Option<ParentHeader<'a>>,
     /// Creation time of its jobs, epoch ms.
     pub timestamp: u64,
     /// Options of its jobs, JSON text.
@@ -117,11 +117,11 @@ impl<'a> Frame<'a> {
     /// [`crate::Error::Malformed`] when this is no frame.
     pub fn parse(blob: &'a [u8]) -> Result<Self> {
         let mut jobs = Reader::new(blob);
-        let brood = Brood::read(&mut jobs)?;
+        let header = ParentHeader::read(&mut jobs)?;
         let timestamp = jobs.int()? as u64;
         let options = jobs.str()?;
         Ok(Self {
-            brood,
+            header,
             timestamp,
             options,
             jobs,
@@ -249,15 +249,15 @@ mod tests {
         for data in ["1", "2", "3"] {
             builder.push("a", data);
         }
-        let brood = Brood {
+        let header = ParentHeader {
             ids: "0c1f7a0e-5b0c-4d7e-9a53-",
             base: "{q}:",
             policy: Policy::Fail,
             parents: vec![("r", 2), ("s", 1)],
         };
-        let blob = brood.pack(&builder.finish().0);
+        let blob = header.pack(&builder.finish().0);
         let mut frame = Frame::parse(&blob).expect("frame");
-        assert_eq!(frame.brood, Some(brood));
+        assert_eq!(frame.header, Some(header));
         assert_eq!((frame.timestamp, frame.options), (7, "{}"));
         assert_eq!(frame.next_job().expect("job"), Some((Some("a"), "1")));
         assert_eq!(

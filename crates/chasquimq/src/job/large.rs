@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    job::{Body, Job, Vitals},
+    job::{Body, Job, StateFields},
     keys::Keys,
     redis::{
         connection::Connection,
@@ -21,26 +21,26 @@ pub(crate) struct Large {
 const MAX_READ: u64 = 4 * 1024 * 1024;
 
 impl Large {
-    /// Reads what lies apart of the job of this id, as its vitals say.
-    pub(crate) async fn read(connection: &Connection, keys: &Keys, id: &str, vitals: &Vitals) -> Result<Self> {
-        let mut read = Self::read_all(connection, keys, &[(id, vitals)]).await?;
+    /// Reads what lies apart of the job of this id, as its state fields say.
+    pub(crate) async fn read(connection: &Connection, keys: &Keys, id: &str, fields: &StateFields) -> Result<Self> {
+        let mut read = Self::read_all(connection, keys, &[(id, fields)]).await?;
         Ok(read.pop().unwrap_or_default())
     }
 
     /// The same of several jobs, in one command.
-    async fn read_all(connection: &Connection, keys: &Keys, jobs: &[(&str, &Vitals)]) -> Result<Vec<Self>> {
+    async fn read_all(connection: &Connection, keys: &Keys, jobs: &[(&str, &StateFields)]) -> Result<Vec<Self>> {
         let mut command = redis::cmd("HMGET");
         command.arg(keys.key("large"));
-        for (id, vitals) in jobs {
-            command.arg(vitals.large_data.map(|_| format!("d{id}")));
-            command.arg(vitals.large_result.map(|_| format!("r{id}")));
+        for (id, fields) in jobs {
+            command.arg(fields.large_data.map(|_| format!("d{id}")));
+            command.arg(fields.large_result.map(|_| format!("r{id}")));
         }
         let mut values = Reply::new("large values", connection.send(&command).await?)?;
         let mut next = |is_wanted: bool| if is_wanted { values.opt_text() } else { Ok(None) };
-        let read = jobs.iter().map(|(_, vitals)| {
+        let read = jobs.iter().map(|(_, fields)| {
             Ok(Self {
-                data: next(vitals.large_data.is_some())?,
-                result: next(vitals.large_result.is_some())?,
+                data: next(fields.large_data.is_some())?,
+                result: next(fields.large_result.is_some())?,
             })
         });
         read.collect()
@@ -54,10 +54,10 @@ pub(crate) fn missing() -> String {
 
 /// Completes a job; `None` when it is gone by now.
 async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large) -> Result<Option<Job>> {
-    job.vitals.returnvalue = large.result.or(job.vitals.returnvalue);
+    job.fields.returnvalue = large.result.or(job.fields.returnvalue);
     match large.data {
         Some(data) => job.body.data = data,
-        None if job.vitals.large_data.is_some() => {
+        None if job.fields.large_data.is_some() => {
             let exists = connection
                 .send(redis::cmd("HEXISTS").arg(keys.key("jobs")).arg(&job.id))
                 .await?;
@@ -65,7 +65,7 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
                 return Ok(None);
             }
             job.body.data = Body::unreadable().data;
-            job.vitals.deferred_failure.get_or_insert_with(missing);
+            job.fields.deferred_failure.get_or_insert_with(missing);
         }
         None => {}
     }
@@ -74,7 +74,7 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
 
 /// Completes jobs as scripts give them, as many at a time as one read may bring.
 pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
-    if !jobs.iter().any(|job| job.vitals.has_large()) {
+    if !jobs.iter().any(|job| job.fields.has_large()) {
         return Ok(jobs);
     }
     let mut completed = Vec::with_capacity(jobs.len());
@@ -91,14 +91,14 @@ pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec
 }
 
 fn bytes_of(job: &Job) -> u64 {
-    job.vitals.large_data.unwrap_or(0) + job.vitals.large_result.unwrap_or(0)
+    job.fields.large_data.unwrap_or(0) + job.fields.large_result.unwrap_or(0)
 }
 
 async fn complete_some(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
-    let wanted: Vec<(&str, &Vitals)> = jobs
+    let wanted: Vec<(&str, &StateFields)> = jobs
         .iter()
-        .filter(|job| job.vitals.has_large())
-        .map(|job| (job.id.as_str(), &job.vitals))
+        .filter(|job| job.fields.has_large())
+        .map(|job| (job.id.as_str(), &job.fields))
         .collect();
     let mut read = match wanted.is_empty() {
         true => Vec::new(),
@@ -107,7 +107,7 @@ async fn complete_some(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> 
     .into_iter();
     let mut completed = Vec::with_capacity(jobs.len());
     for job in jobs {
-        match job.vitals.has_large() {
+        match job.fields.has_large() {
             true => completed.extend(put_in(connection, keys, job, read.next().unwrap_or_default()).await?),
             false => completed.push(job),
         }

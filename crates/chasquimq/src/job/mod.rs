@@ -8,13 +8,13 @@ pub(crate) mod large;
 pub mod msgpack;
 pub mod options;
 pub mod parent;
+pub mod parent_header;
 mod read;
 pub mod record;
-pub mod siblings;
-pub mod vitals;
+pub mod state_fields;
 
 pub use parent::{Parent, Policy};
-pub(crate) use read::read_job;
 pub use read::Job;
+pub(crate) use read::{read_job, read_waiting};
 pub use record::Body;
-pub use vitals::Vitals;
+pub use state_fields::StateFields;

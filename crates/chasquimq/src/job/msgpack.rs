@@ -1,4 +1,4 @@
-//! MessagePack, as the scripts read and write it: values one behind the other, no maps but vitals.
+//! MessagePack, as the scripts read and write it: values one behind the other, no maps but state fields.
 
 use crate::error::{Error, Result};
 

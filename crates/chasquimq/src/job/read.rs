@@ -1,6 +1,11 @@
-//! A job, whole, as scripts give it.
+//! A job, whole, as scripts give it, or as it lies in a frame.
 
-use super::{options::JobOptions, record::Body, vitals::Vitals};
+use super::{
+    frame::{body_in_frame, Frame},
+    options::JobOptions,
+    record::Body,
+    state_fields::StateFields,
+};
 use crate::{error::Result, redis::reply::Reply};
 
 /// A job, whole, as a look-up gives it.
@@ -13,7 +18,7 @@ pub struct Job {
     /// What was known when it was added.
     pub body: Body,
     /// What happened since.
-    pub vitals: Vitals,
+    pub fields: StateFields,
     /// Milliseconds of delay, while it is delayed, or is a parent that will be; else 0.
     pub delay_ms: u64,
     /// Its priority; 0 = none.
@@ -23,30 +28,51 @@ pub struct Job {
 /// Reads a job; `None` when it was gone before it was read. One that cannot be read has no name and no data, and says why.
 pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
     let (id, state, body) = (reply.text()?, reply.text()?, reply.bytes()?);
-    let vitals = reply.bytes()?;
-    let mut vitals = Vitals::parse(&vitals).unwrap_or_else(|error| Vitals::of_unreadable(&error));
-    vitals.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
+    let fields = reply.bytes()?;
+    let mut fields = StateFields::parse(&fields).unwrap_or_else(|error| StateFields::of_unreadable(&error));
+    fields.stacktrace = Some(reply.text()?).filter(|traces| !traces.is_empty());
     if body.is_empty() {
         return Ok(None);
     }
     let (body, options) = read_body(&body).unwrap_or_else(|error| {
-        vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+        fields.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
         (Body::unreadable(), JobOptions::none("{}"))
     });
-    let delay_ms = match (state.as_str(), vitals.delay_ms) {
-        ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
-        ("delayed", None) => options.delay_ms,
-        _ => 0,
-    };
-    let priority = vitals.priority.unwrap_or(options.priority);
-    Ok(Some(Job {
-        id,
-        state,
+    Ok(Some(Job::of_parts(id, state, body, &options, fields)))
+}
+
+/// A waiting job of a frame of plain jobs; `None` when it cannot be read there.
+pub(crate) fn read_waiting(id: &str, frame: &[u8], offset: usize) -> Option<Job> {
+    if Frame::parse(frame).ok()?.header.is_some() {
+        return None;
+    }
+    let (body, options) = read_body(&body_in_frame(frame, offset)).ok()?;
+    Some(Job::of_parts(
+        id.to_owned(),
+        "waiting".to_owned(),
         body,
-        vitals,
-        delay_ms,
-        priority,
-    }))
+        &options,
+        StateFields::default(),
+    ))
+}
+
+impl Job {
+    fn of_parts(id: String, state: String, body: Body, options: &JobOptions, fields: StateFields) -> Self {
+        let delay_ms = match (state.as_str(), fields.delay_ms) {
+            ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
+            ("delayed", None) => options.delay_ms,
+            _ => 0,
+        };
+        let priority = fields.priority.unwrap_or(options.priority);
+        Self {
+            id,
+            state,
+            body,
+            fields,
+            delay_ms,
+            priority,
+        }
+    }
 }
 
 fn read_body(blob: &[u8]) -> Result<(Body, JobOptions)> {

@@ -11,7 +11,6 @@ use crate::{
     job::{large, msgpack::Packer, read_job, Job},
     queue::Queue,
     redis::{
-        exactly_once::Steps,
         library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
         reply::Reply,
     },
@@ -97,9 +96,8 @@ impl Queue {
         self.clear(now_ms, state, pick, limit, true).await
     }
 
-    async fn step(&self, steps: &mut Steps, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Reply> {
-        let reply = steps.run(self.connection(), &self.keys().base, script, now_ms, args);
-        Reply::new("the answer to a step", reply.await?)
+    async fn step(&self, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Reply> {
+        Reply::new("the answer to a step", self.run_once(script, now_ms, args).await?)
     }
 
     /// As [`Queue::clean`], without events and ids: gives none.
@@ -111,7 +109,7 @@ impl Queue {
         limit: Option<u64>,
         told: bool,
     ) -> Result<Vec<String>> {
-        let (filter, mut steps) = (pick.packed(), Steps::default());
+        let filter = pick.packed();
         let (mut ids, mut cursor, mut untold) = (Vec::new(), Vec::new(), if told { 0 } else { -1 });
         let mut room = limit.unwrap_or(NO_LIMIT);
         let mut abandoned = match state {
@@ -123,7 +121,7 @@ impl Queue {
                 cursor = pack_active(abandoned);
             }
             let args = args![state, filter.as_slice(), room, cursor.as_slice(), untold];
-            let mut reply = self.step(&mut steps, &CLEAN_JOBS, now_ms, &args).await?;
+            let mut reply = self.step(&CLEAN_JOBS, now_ms, &args).await?;
             ids.extend(reply.array()?.texts()?);
             reply.int()?;
             let looked = reply.int()? as u64;
@@ -134,7 +132,6 @@ impl Queue {
             cursor = reply.bytes()?;
             untold = reply.int()?;
             if cursor.is_empty() {
-                steps.end(self.connection(), self.keys()).await;
                 return Ok(ids);
             }
         }
@@ -159,14 +156,13 @@ impl Queue {
         }
         // what fails again meanwhile stays failed
         let filter = pick.by(now_ms).packed();
-        let (mut moved, mut offset, mut steps) = (0, 0, Steps::default());
+        let (mut moved, mut offset) = (0, 0);
         loop {
             let args = args![state, filter.as_slice(), count.clamp(1, limit - moved), offset, reset];
-            let mut reply = self.step(&mut steps, &RETRY_JOBS, now_ms, &args).await?;
+            let mut reply = self.step(&RETRY_JOBS, now_ms, &args).await?;
             moved += reply.int()? as u64;
             offset = reply.int()?;
             if reply.int()? == 1 || moved >= limit {
-                steps.end(self.connection(), self.keys()).await;
                 return Ok(moved);
             }
         }

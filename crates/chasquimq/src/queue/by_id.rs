@@ -6,7 +6,7 @@ use super::{lists::read_all, Queue};
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
-    job::{frame::MAX_BYTES, large::Large, Job, Vitals},
+    job::{frame::MAX_BYTES, large::Large, Job, StateFields},
     redis::{
         library::{
             args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
@@ -31,12 +31,22 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
+        if let Some(job) = self.find_waiting(id).await {
+            return Ok(Some(job));
+        }
         Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
+    }
+
+    async fn find_waiting(&self, id: &str) -> Option<Job> {
+        self.waiting.find(self.connection(), self.keys(), id).await
     }
 
     /// A job's state; `unknown` if there is no such job.
     pub async fn state(&self, id: &str) -> Result<String> {
-        self.read_state(id).await?.text()
+        match self.find_waiting(id).await {
+            Some(job) => Ok(job.state),
+            None => self.read_state(id).await?.text(),
+        }
     }
 
     async fn read_state(&self, id: &str) -> Result<Reply> {
@@ -48,11 +58,11 @@ impl Queue {
         let mut reply = self.read_state(id).await?;
         let (state, mut ended) = (reply.text()?, reply.text()?);
         if !reply.is_empty() {
-            let vitals = Vitals {
+            let fields = StateFields {
                 large_result: Some(0),
-                ..Vitals::default()
+                ..StateFields::default()
             };
-            let large = Large::read(self.connection(), self.keys(), id, &vitals).await?;
+            let large = Large::read(self.connection(), self.keys(), id, &fields).await?;
             ended = large.result.unwrap_or(ended);
         }
         Ok((state, ended))

@@ -10,6 +10,7 @@ pub mod metrics;
 mod removal;
 mod search;
 mod settings;
+mod waiting;
 
 use redis::Value;
 
@@ -36,6 +37,7 @@ pub struct Queue {
     keys: Keys,
     producer: Producer,
     calls: Calls,
+    waiting: waiting::WaitingJobs,
 }
 
 impl Queue {
@@ -52,6 +54,7 @@ impl Queue {
             keys,
             producer,
             calls: Calls::default(),
+            waiting: waiting::WaitingJobs::default(),
         }
     }
 
@@ -62,9 +65,10 @@ impl Queue {
         self.connection.ready().await
     }
 
-    /// Tidies up after this queue's adds. Call it before [`Queue::close`], when no add is under way.
-    pub async fn forget_adds(&self) {
+    /// Tidies up after this queue's calls. Call it before [`Queue::close`], when no add is under way.
+    pub async fn forget_calls(&self) {
         self.producer.forget().await;
+        self.calls.forget(&self.connection, &self.keys).await;
     }
 
     /// Closes the connection; calls under way end with [`Error::Closed`].

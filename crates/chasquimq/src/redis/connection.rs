@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    future::Future,
     io::{self, ErrorKind},
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -162,8 +163,7 @@ impl Connection {
     }
 
     async fn ask(&self, link: &Link, command: &Cmd, writes: bool) -> redis::RedisResult<Value> {
-        let has_discovery = self.session().options.discovery.is_some();
-        if writes && !has_discovery {
+        if writes && self.session().options.discovery.is_none() {
             return link.ask(command).await;
         }
         // boxed: rare and large, it would make every call's future larger
@@ -173,12 +173,16 @@ impl Connection {
                 false => link.ask_master(command).await,
             }
         };
-        if !has_discovery {
-            return Box::pin(asked).await;
-        }
-        Box::pin(self.session().unless_replaced(link.server(), asked))
-            .await
-            .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
+        Box::pin(self.unless_replaced(link, asked)).await
+    }
+
+    async fn unless_replaced<T>(
+        &self,
+        link: &Link,
+        asked: impl Future<Output = redis::RedisResult<T>>,
+    ) -> redis::RedisResult<T> {
+        let answer = self.session().unless_replaced(link.server(), asked).await;
+        answer.unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
     }
 
     /// Sends a command once, without a retry.
@@ -197,6 +201,16 @@ impl Connection {
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
         let (link, generation) = self.session().connected().await?;
         link.ask_all(pipeline, count)
+            .await
+            .map_err(|error| self.failed_once(&error, &link, generation))
+    }
+
+    /// The same for reads, which a replica would answer, too.
+    /// # Errors
+    /// As [`Connection::send_once`].
+    pub(crate) async fn read_pipeline_once(&self, reads: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
+        let (link, generation) = self.session().connected().await?;
+        Box::pin(self.unless_replaced(&link, link.ask_all_of_master(reads, count)))
             .await
             .map_err(|error| self.failed_once(&error, &link, generation))
     }

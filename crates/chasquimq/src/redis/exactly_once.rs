@@ -91,55 +91,15 @@ impl Calls {
     /// Lets the server forget in a minute instead of an hour. Call it when no call is under way.
     pub(crate) async fn forget(&self, connection: &Connection, keys: &Keys) {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner).1;
-        if slots > 0 && connection.is_connected() {
-            forget(connection, (0..slots).map(|slot| keys.memo(&self.client, slot))).await;
+        if slots == 0 || !connection.is_connected() {
+            return;
         }
-    }
-}
-
-/// The steps of one long call, each made when the one before it was answered.
-#[derive(Debug)]
-pub(crate) struct Steps {
-    client: String,
-    number: i64,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        Self {
-            client: unique_id(),
-            number: 0,
+        let mut pipeline = redis::pipe();
+        for slot in 0..slots {
+            let memo = keys.memo(&self.client, slot);
+            pipeline.cmd("PEXPIRE").arg(memo).arg(FORGET_AFTER_MS);
         }
+        // the server forgets by itself in an hour
+        let _ = connection.send_pipeline_once(&pipeline, slots as usize).await;
     }
-}
-
-impl Steps {
-    /// Makes the next step.
-    pub(crate) async fn run(
-        &mut self,
-        connection: &Connection,
-        base: &str,
-        script: &Script,
-        now_ms: u64,
-        args: &[Arg<'_>],
-    ) -> Result<Value> {
-        self.number += 1;
-        let mut all = vec![now_ms.into(), self.client.as_str().into(), self.number.into()];
-        all.extend_from_slice(args);
-        script.run(connection, base, &all).await
-    }
-
-    /// As [`Calls::forget`].
-    pub(crate) async fn end(self, connection: &Connection, keys: &Keys) {
-        forget(connection, std::iter::once(keys.memo(&self.client, "b"))).await;
-    }
-}
-
-async fn forget(connection: &Connection, memos: impl ExactSizeIterator<Item = String>) {
-    let (mut pipeline, count) = (redis::pipe(), memos.len());
-    for memo in memos {
-        pipeline.cmd("PEXPIRE").arg(memo).arg(FORGET_AFTER_MS);
-    }
-    // the server forgets by itself in an hour
-    let _ = connection.send_pipeline_once(&pipeline, count).await;
 }

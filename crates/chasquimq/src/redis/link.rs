@@ -83,12 +83,21 @@ impl Link {
     /// Sends a command that a replica would answer, too, with stale data. If the server was a master at login and no longer is, the
     /// reply counts as `READONLY`.
     pub async fn ask_master(&self, command: &Cmd) -> RedisResult<Value> {
+        self.of_master(self.ask(command)).await
+    }
+
+    /// The same for a pipeline.
+    pub async fn ask_all_of_master(&self, pipeline: &Pipeline, count: usize) -> RedisResult<Vec<Value>> {
+        self.of_master(self.ask_all(pipeline, count)).await
+    }
+
+    async fn of_master<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         if !self.driver.is_master.load(Ordering::Relaxed) {
-            return self.ask(command).await;
+            return answer.await;
         }
         let role = redis::cmd("ROLE");
         // in this order: it was still a master after the reply
-        let (answer, role) = tokio::join!(biased; self.ask(command), self.ask(&role));
+        let (answer, role) = tokio::join!(biased; answer, self.ask(&role));
         let is_replica = match role {
             Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
             Ok(_) => false,

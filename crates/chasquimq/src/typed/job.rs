@@ -8,7 +8,7 @@ use super::outcome::Outcome;
 use crate::{
     clock::system_now_ms,
     error::{Error, Result},
-    job::{frame::child_id, options::JobOptions, Vitals},
+    job::{frame::child_id, options::JobOptions, StateFields},
     queue::Queue,
     worker::Batch,
 };
@@ -29,7 +29,7 @@ pub struct TypedJob<T> {
     /// When this try started, epoch ms.
     pub processed_on: u64,
     /// What happened in earlier tries: `attempts_made` tries ended, this is start number `attempts_started`.
-    pub vitals: Vitals,
+    pub fields: StateFields,
     queue: Arc<Queue>,
 }
 
@@ -95,11 +95,11 @@ impl Delivered {
     }
 
     /// What happened to the job so far; `None`: this is its first start.
-    pub(super) fn vitals(&self) -> Option<&Vitals> {
+    pub(super) fn fields(&self) -> Option<&StateFields> {
         let job = &self.batch.jobs[self.at];
         match (job.extra, job.siblings) {
-            (Some(extra), _) => Some(&self.batch.extras[extra as usize].vitals),
-            (None, Some(siblings)) => Some(&self.batch.siblings[siblings as usize].vitals),
+            (Some(extra), _) => Some(&self.batch.extras[extra as usize].fields),
+            (None, Some(siblings)) => Some(&self.batch.siblings[siblings as usize].fields),
             (None, None) => None,
         }
     }
@@ -119,7 +119,7 @@ impl Delivered {
             options: self.options().clone(),
             timestamp: self.batch.jobs[self.at].timestamp,
             processed_on: self.batch.processed_on,
-            vitals: self.vitals().cloned().unwrap_or_else(Vitals::first_start),
+            fields: self.fields().cloned().unwrap_or_else(StateFields::first_start),
             id: self.id(),
             queue,
         })
@@ -152,9 +152,9 @@ mod tests {
     fn a_batch_is_taken_apart_into_jobs() {
         let extra = Extra {
             id: "mine".into(),
-            vitals: Vitals {
+            fields: StateFields {
                 attempts_made: 2,
-                ..Vitals::default()
+                ..StateFields::default()
             },
         };
         let batch = Batch {
@@ -183,7 +183,7 @@ mod tests {
             (1, "mine".into(), "call", r#""c""#),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(jobs[2].vitals().map(|vitals| vitals.attempts_made), Some(2));
-        assert!(jobs[0].vitals().is_none());
+        assert_eq!(jobs[2].fields().map(|fields| fields.attempts_made), Some(2));
+        assert!(jobs[0].fields().is_none());
     }
 }

@@ -50,7 +50,7 @@ impl<T> FoundJob<T> {
     /// [`Error::Malformed`] when the result is no `R`.
     pub fn result<R: DeserializeOwned>(&self) -> Result<Option<R>> {
         let read = |text: &String| from_json(&self.job.id, "result", text);
-        self.job.vitals.returnvalue.as_ref().map(read).transpose()
+        self.job.fields.returnvalue.as_ref().map(read).transpose()
     }
 }
 
@@ -160,7 +160,7 @@ impl<T> TypedQueue<T> {
 
     /// Closes the connection; calls under way end with [`Error::Closed`].
     pub async fn close(&self) {
-        self.queue.forget_adds().await;
+        self.queue.forget_calls().await;
         self.queue.close();
     }
 }

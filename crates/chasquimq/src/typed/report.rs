@@ -135,7 +135,7 @@ impl Told {
 
 /// A job's stack traces with one more, oldest first, as many as its options allow. JSON array of texts.
 fn add_trace(job: &Delivered, trace: String) -> Option<String> {
-    let known = job.vitals().and_then(|vitals| vitals.stacktrace.as_deref());
+    let known = job.fields().and_then(|fields| fields.stacktrace.as_deref());
     let mut traces: Vec<String> = known
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
@@ -163,16 +163,16 @@ mod tests {
     use super::*;
     use crate::{
         error::Error,
-        job::{options::JobOptions, Vitals},
+        job::{options::JobOptions, StateFields},
         worker::{Batch, BatchJob, Extra, FailureState},
     };
 
     fn job(options: &str, stacktrace: Option<&str>) -> Delivered {
         let extra = Extra {
             id: "1".into(),
-            vitals: Vitals {
+            fields: StateFields {
                 stacktrace: stacktrace.map(str::to_owned),
-                ..Vitals::default()
+                ..StateFields::default()
             },
         };
         let job = BatchJob {

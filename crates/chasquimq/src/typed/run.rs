@@ -230,7 +230,7 @@ impl Runner {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
             // somebody decided while it waited that it must not run
-            if let Some(reason) = job.vitals().and_then(|vitals| vitals.deferred_failure.clone()) {
+            if let Some(reason) = job.fields().and_then(|fields| fields.deferred_failure.clone()) {
                 self.ended.end(&job, Outcome::unrecoverable(reason));
                 continue;
             }

@@ -7,8 +7,8 @@ use crate::{
     job::{
         frame::{id_in, Frame},
         options::JobOptions,
-        siblings::Brood,
-        Body, Vitals,
+        parent_header::ParentHeader,
+        Body, StateFields,
     },
 };
 
@@ -58,7 +58,7 @@ pub struct Siblings {
     /// What their ids begin with; their numbers follow ([`crate::job::frame::child_id`]).
     pub ids: Arc<str>,
     /// What is known of each of them.
-    pub vitals: Vitals,
+    pub fields: StateFields,
 }
 
 /// What is known of a job with a record.
@@ -67,18 +67,18 @@ pub struct Extra {
     /// Its id.
     pub id: String,
     /// What happened to it so far; `attempts_started` counts this start, `priority` is the one it has.
-    pub vitals: Vitals,
+    pub fields: StateFields,
 }
 
 impl Extra {
     /// Whether the job failed before: then it has stack traces, which are not in the answer.
     pub(super) fn has_failed(&self) -> bool {
-        self.vitals.failed_reason.is_some() || self.vitals.stacktrace.is_some()
+        self.fields.failed_reason.is_some() || self.fields.stacktrace.is_some()
     }
 
     /// Whether the answer does not hold all of the job.
     pub(super) fn is_partial(&self) -> bool {
-        self.has_failed() || self.vitals.large_data.is_some()
+        self.has_failed() || self.fields.large_data.is_some()
     }
 }
 
@@ -108,9 +108,9 @@ impl Batch {
         options: &Arc<JobOptions>,
     ) -> Result<()> {
         let options = self.options_index(options);
-        let brood = frame.brood.take();
-        let ids: Option<Arc<str>> = brood.as_ref().map(|brood| brood.ids.into());
-        let mut families = brood.into_iter().flat_map(Brood::into_parents);
+        let header = frame.header.take();
+        let ids: Option<Arc<str>> = header.as_ref().map(|header| header.ids.into());
+        let mut families = header.into_iter().flat_map(ParentHeader::into_parents);
         let mut left = 0;
         for number in first..first + u64::from(n) {
             let Some((name, data)) = frame.next_job()? else {
@@ -121,13 +121,13 @@ impl Batch {
                     return Err(Error::malformed("a frame", "a child without a parent"));
                 };
                 left = children;
-                let vitals = Vitals {
+                let fields = StateFields {
                     parent: Some(parent),
-                    ..Vitals::first_start()
+                    ..StateFields::first_start()
                 };
                 self.siblings.push(Siblings {
                     ids: ids.clone(),
-                    vitals,
+                    fields,
                 });
             }
             left = left.saturating_sub(1);
@@ -182,9 +182,9 @@ impl Batch {
         });
         self.extras.push(Extra {
             id: id_in(ids, number),
-            vitals: Vitals {
+            fields: StateFields {
                 attempts_started: 1,
-                ..Vitals::of_unreadable(error)
+                ..StateFields::of_unreadable(error)
             },
         });
     }

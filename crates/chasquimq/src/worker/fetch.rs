@@ -14,7 +14,7 @@ use crate::{
         frame::{Frame, MAX_JOBS},
         msgpack::{Item, Reader},
         options::JobOptions,
-        Body, Vitals,
+        Body, StateFields,
     },
     redis::reply::Reply,
 };
@@ -87,7 +87,7 @@ impl Answer {
         loop {
             (jobs, rest) = match rest {
                 [] => return Some((jobs, *now_ms as u64)),
-                // the last two columns, vitals and starts, are 0
+                // the last two columns, state fields and starts, are 0
                 [Value::Int(count), Value::BulkString(columns), rest @ ..]
                     if *count < 0 && columns.ends_with(&[0, 0]) =>
                 {
@@ -166,8 +166,8 @@ impl Taking<'_> {
             |error| (Arc::new(JobOptions::none("{}")), Err(error)),
             |(options, frame)| (options, Ok(frame)),
         );
-        let brood = frame.as_ref().ok().and_then(|frame| frame.brood.as_ref());
-        let ids: Option<Arc<str>> = brood.map(|brood| brood.ids.into());
+        let header = frame.as_ref().ok().and_then(|frame| frame.header.as_ref());
+        let ids: Option<Arc<str>> = header.map(|header| header.ids.into());
         let batch = &mut self.batch;
         let jobs = batch.jobs.len();
         let readable = frame.and_then(|frame| batch.push_frame(first, n, frame, &options));
@@ -194,39 +194,39 @@ impl Taking<'_> {
         let mut columns = Reader::new(columns);
         columns.array()?;
         let (ids, bodies) = (texts(&mut columns)?, texts(&mut columns)?);
-        let (vitals, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
+        let (fields, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
         for (at, (id, body)) in ids.iter().zip(&bodies).enumerate() {
-            let vitals = vitals.get(at).copied().unwrap_or_default();
+            let fields = fields.get(at).copied().unwrap_or_default();
             let started = starts.get(at).copied().unwrap_or(1);
-            let read = self.record(id, body, vitals, started);
+            let read = self.record(id, body, fields, started);
             self.unreadable.extend(read.err());
         }
         Ok(())
     }
 
     /// Takes in a record, or what is to be told of one that cannot be read.
-    fn record(&mut self, id: &[u8], body: &[u8], vitals: &[u8], attempts_started: u32) -> Result<()> {
+    fn record(&mut self, id: &[u8], body: &[u8], fields: &[u8], attempts_started: u32) -> Result<()> {
         let id = String::from_utf8_lossy(id).into_owned();
         let mut readable = Ok(());
-        let mut vitals = Vitals::parse(vitals).unwrap_or_else(|error| {
-            let vitals = Vitals::of_unreadable(&error);
+        let mut fields = StateFields::parse(fields).unwrap_or_else(|error| {
+            let fields = StateFields::of_unreadable(&error);
             readable = Err(error);
-            vitals
+            fields
         });
         let read = Body::parse(body).and_then(|body| Ok((self.in_flight.options_of(&body.options)?, body)));
         let (options, body) = read.unwrap_or_else(|error| {
-            vitals.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+            fields.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
             readable = Err(error);
             (Arc::new(JobOptions::none("{}")), Body::unreadable())
         });
-        vitals.attempts_started = attempts_started;
-        if vitals.priority.is_none() && options.priority != 0 {
-            vitals.priority = Some(options.priority);
+        fields.attempts_started = attempts_started;
+        if fields.priority.is_none() && options.priority != 0 {
+            fields.priority = Some(options.priority);
         }
         let number = number_of(&id);
-        let is_plain = number > 0 && vitals == Vitals::first_start();
-        let (claim, attempts_made) = (self.batch.claim, vitals.attempts_made);
-        let extra = (!is_plain).then(|| Extra { id: id.clone(), vitals });
+        let is_plain = number > 0 && fields == StateFields::first_start();
+        let (claim, attempts_made) = (self.batch.claim, fields.attempts_made);
+        let extra = (!is_plain).then(|| Extra { id: id.clone(), fields });
         self.batch.push_record(number, &body, &options, extra);
         self.in_flight.hold(Group::Record {
             id,

@@ -305,7 +305,7 @@ impl Loop {
             self.renew_lease().await;
         }
         if self.next_scan.is_some_and(|at| at <= now) {
-            self.rescue().await;
+            self.recover_stalled().await;
         }
     }
 

@@ -31,15 +31,15 @@ async fn a_job_keeps_what_it_was_given_and_gets_its_result() {
         ("a", r#"{"attempts":3}"#)
     );
     assert_eq!(job.body.data, r#"{"to":"ñandú","n":[1,null]}"#);
-    let vitals = job.vitals;
-    assert_eq!((vitals.attempts_made, vitals.attempts_started), (1, 1));
-    assert_eq!(vitals.returnvalue.as_deref(), Some(r#"[{"to":"ñandú","n":[1,null]}]"#));
-    assert_eq!(vitals.processed_by.as_deref(), Some("bob"));
+    let fields = job.fields;
+    assert_eq!((fields.attempts_made, fields.attempts_started), (1, 1));
+    assert_eq!(fields.returnvalue.as_deref(), Some(r#"[{"to":"ñandú","n":[1,null]}]"#));
+    assert_eq!(fields.processed_by.as_deref(), Some("bob"));
     let times = [
         Some(before_ms),
         Some(job.body.timestamp),
-        vitals.processed_on,
-        vitals.finished_on,
+        fields.processed_on,
+        fields.finished_on,
         Some(system_now_ms()),
     ];
     assert!(times.is_sorted(), "{times:?}");

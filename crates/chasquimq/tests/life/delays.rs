@@ -192,7 +192,7 @@ async fn jobs_that_are_due_one_soon_after_the_other_start_in_batches() {
         ascending: true,
     };
     let jobs = world.queue.jobs(&all).await.expect("jobs");
-    let mut taken: Vec<u64> = jobs.iter().filter_map(|job| job.vitals.processed_on).collect();
+    let mut taken: Vec<u64> = jobs.iter().filter_map(|job| job.fields.processed_on).collect();
     assert_eq!(taken.len() as u64, JOBS);
     taken.sort_unstable();
     let span_ms = taken[taken.len() - 1] - taken[0];

@@ -81,7 +81,7 @@ async fn a_job_tells_its_whole_life() {
     let world = World::new();
     let listener = Listener::from(&world, "0-0");
     let worker = world.worker(WorkerOptions::default(), |job| {
-        std::future::ready(if job.vitals.attempts_made == 0 && job.data == "1" {
+        std::future::ready(if job.fields.attempts_made == 0 && job.data == "1" {
             End::Failed("boom")
         } else {
             End::DONE

@@ -143,7 +143,7 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
             ..Flush::default()
         });
     };
-    let rescuer = WorkerOptions {
+    let recoverer = WorkerOptions {
         stalled_interval: Some(Duration::from_millis(50)),
         ..options.clone()
     };
@@ -157,7 +157,7 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
             .await
             .expect("the job");
         if number == 3 {
-            let other = world.worker(rescuer.clone(), |_| async { End::DONE });
+            let other = world.worker(recoverer.clone(), |_| async { End::DONE });
             tokio::time::sleep(2 * options.lock_duration).await;
             stalled = other.close().await.stalled;
         }

@@ -26,7 +26,7 @@ fn short_lease() -> WorkerOptions {
 }
 
 /// Looks for dead workers all the time.
-fn rescuer() -> WorkerOptions {
+fn recoverer() -> WorkerOptions {
     WorkerOptions {
         stalled_interval: Some(Duration::from_millis(50)),
         ..short_lease()
@@ -76,20 +76,20 @@ async fn jobs_of_a_killed_worker_go_to_others_and_completed_ones_do_not() {
     until("all jobs to be active", || async { world.counts().await.active == 6 }).await;
     killed.kill().await;
     let (ids, handler) = noting();
-    let other = world.worker(rescuer(), handler);
+    let other = world.worker(recoverer(), handler);
     world.completed(11).await;
     assert_eq!(sorted(&ids), ["6", "7", "8", "9", "10", "x"]);
     let job = world.queue.job("7").await.expect("an answer").expect("the job");
     assert_eq!(
         (
-            job.vitals.stalled_counter,
-            job.vitals.attempts_started,
-            job.vitals.attempts_made
+            job.fields.stalled_counter,
+            job.fields.attempts_started,
+            job.fields.attempts_made
         ),
         (1, 2, 1)
     );
     let job = world.queue.job("3").await.expect("an answer").expect("the job");
-    assert_eq!((job.vitals.stalled_counter, job.vitals.attempts_started), (0, 1));
+    assert_eq!((job.fields.stalled_counter, job.fields.attempts_started), (0, 1));
     let seen = other.close().await;
     assert_eq!(seen.stalled, ["6", "7", "8", "9", "10", "x"]);
     world.end();
@@ -136,12 +136,12 @@ async fn a_handler_may_block_for_three_lease_times() {
     });
     until("the job to be active", || async { world.counts().await.active == 1 }).await;
     let (others, handler) = noting();
-    let rescuer = world.worker(rescuer(), handler);
+    let recoverer = world.worker(recoverer(), handler);
     world.completed(1).await;
     let seen = blocked.close().await;
     assert!(!seen.lease_lost && seen.rejected.is_empty(), "{seen:?}");
     assert_eq!((sorted(&own), sorted(&others)), (vec!["1".to_owned()], Vec::new()));
-    assert!(rescuer.close().await.stalled.is_empty());
+    assert!(recoverer.close().await.stalled.is_empty());
     world.end();
 }
 
@@ -167,7 +167,7 @@ async fn a_completion_that_comes_too_late_is_refused() {
     });
     until("the job to be active", || async { world.counts().await.active == 1 }).await;
     world.command("DEL", "lease:late");
-    let other = world.worker(rescuer(), |_| async { End::Completed(Some("\"other\"".to_owned())) });
+    let other = world.worker(recoverer(), |_| async { End::Completed(Some("\"other\"".to_owned())) });
     world.completed(1).await;
     release.send(true).expect("a waiting handler");
     let seen = late.close().await;
@@ -186,7 +186,7 @@ async fn a_job_that_kills_its_workers_fails() {
     world.add_plain(1).await;
     for _ in 0..2 {
         let (starts, note) = noting();
-        let killed = world.worker(rescuer(), move |job| {
+        let killed = world.worker(recoverer(), move |job| {
             drop(note(job));
             std::future::pending()
         });
@@ -194,7 +194,7 @@ async fn a_job_that_kills_its_workers_fails() {
         killed.kill().await;
     }
     let (ids, handler) = noting();
-    let last = world.worker(rescuer(), handler);
+    let last = world.worker(recoverer(), handler);
     until("the job to fail", || async { world.counts().await.failed == 1 }).await;
     assert!(sorted(&ids).is_empty());
     let (state, reason) = world.queue.outcome("1").await.expect("state");
@@ -249,9 +249,9 @@ async fn a_worker_that_meets_a_fault_says_so_and_its_jobs_go_to_others() {
     let why = faults.recv().await.expect("a fault");
     assert!(why.contains("a fault on purpose"), "{why}");
     let (ids, handler) = noting();
-    let rescuer = world.worker(rescuer(), handler);
+    let recoverer = world.worker(recoverer(), handler);
     world.completed(1).await;
     assert_eq!(sorted(&ids), ["1"]);
-    rescuer.close().await;
+    recoverer.close().await;
     world.end();
 }

@@ -56,8 +56,8 @@ async fn pauses_are(backoff: &str, expected: &[u64]) {
     world.completed(1).await;
     are_about(&pauses(&starts), expected);
     let job = world.queue.job("1").await.expect("an answer").expect("the job");
-    assert_eq!((job.vitals.attempts_made, job.vitals.attempts_started), (4, 4));
-    assert_eq!(job.vitals.failed_reason.as_deref(), Some("boom"));
+    assert_eq!((job.fields.attempts_made, job.fields.attempts_started), (4, 4));
+    assert_eq!(job.fields.failed_reason.as_deref(), Some("boom"));
     worker.close().await;
     world.end();
 }
@@ -90,7 +90,7 @@ async fn the_last_try_fails_for_good_and_may_be_retried() {
         .expect("a retry");
     world.completed(1).await;
     let job = world.queue.job("1").await.expect("an answer").expect("the job");
-    assert_eq!((job.vitals.attempts_made, job.vitals.failed_reason), (3, None));
+    assert_eq!((job.fields.attempts_made, job.fields.failed_reason), (3, None));
     worker.close().await;
     world.end();
 }
@@ -103,7 +103,7 @@ async fn a_try_without_a_pause_comes_behind_the_others() {
     world.add(r#"{"attempts":2}"#, (0..3).map(|job| job.to_string())).await;
     let worker = world.worker(WorkerOptions::default(), move |job| {
         noted.lock().expect("order").push(job.id.clone());
-        std::future::ready(if job.id == "1" && job.vitals.attempts_made == 0 {
+        std::future::ready(if job.id == "1" && job.fields.attempts_made == 0 {
             End::Failed("boom")
         } else {
             End::DONE
@@ -130,8 +130,8 @@ async fn a_job_says_itself_when_it_is_tried_again_or_never() {
         std::future::ready(match job.data.as_str() {
             "\"unrecoverable\"" => failed(true, None),
             "\"never\"" => failed(false, Some(-1.0)),
-            _ if job.vitals.attempts_made == 0 => failed(false, Some(50.0)),
-            _ => End::Completed(job.vitals.stacktrace),
+            _ if job.fields.attempts_made == 0 => failed(false, Some(50.0)),
+            _ => End::Completed(job.fields.stacktrace),
         })
     });
     let data = ["unrecoverable", "never", "later"].map(|data| format!("\"{data}\""));
@@ -157,7 +157,7 @@ async fn an_idle_worker_takes_over_a_retry_of_a_busy_one() {
             match job.data.as_str() {
                 "\"flaky\"" => {
                     noted.lock().expect("starts").push(system_now_ms());
-                    if job.vitals.attempts_made == 0 {
+                    if job.fields.attempts_made == 0 {
                         return End::Failed("boom");
                     }
                 }

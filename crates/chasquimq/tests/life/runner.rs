@@ -10,7 +10,7 @@ use std::{
 use chasquimq::{
     system_now_ms,
     worker::{Completed, Ending, Flush, Message, Outcome, Worker},
-    ConnectOptions, Keys, Vitals, WorkerOptions,
+    ConnectOptions, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -22,7 +22,7 @@ use tokio::{
 pub struct Job {
     pub id: String,
     pub data: String,
-    pub vitals: Vitals,
+    pub fields: StateFields,
     handle: u32,
 }
 
@@ -187,7 +187,7 @@ impl Loop {
                 self.waiting.push_back(Job {
                     id: extra.map_or_else(|| job.number.to_string(), |extra| extra.id.clone()),
                     data: data.to_owned(),
-                    vitals: extra.map_or_else(Vitals::default, |extra| extra.vitals.clone()),
+                    fields: extra.map_or_else(StateFields::default, |extra| extra.fields.clone()),
                     handle,
                 });
             }
@@ -219,7 +219,7 @@ impl Loop {
             let Some(job) = self.waiting.pop_front() else { return };
             let handle = job.handle;
             // a job that stalled too often is failed, not run
-            let running = match job.vitals.deferred_failure {
+            let running = match job.fields.deferred_failure {
                 Some(_) => Box::pin(std::future::ready(End::Failed("job stalled more than allowable limit"))),
                 None => (self.handler)(job),
             };

@@ -376,6 +376,22 @@ fn a_refused_batch_changes_nothing() {
 }
 
 #[test]
+fn a_batch_is_refused_for_what_it_needs_alone() {
+    for (plan, is_refused) in [
+        (Plan::new().delayed("y", 2000), false),
+        (Plan::new().record("y").prioritized("p", 1), false),
+        (Plan::new().delayed("y", 2000).front("z"), true),
+    ] {
+        let queue = TestQueue::with(Plan::new().frame(1));
+        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        call.arg(1000).arg("c").arg(0).arg(50);
+        plan.append_to(&mut call);
+        let done = call.exec(&mut Forbidden::command("lpush").connection);
+        assert_eq!(done.is_err(), is_refused, "{done:?}");
+    }
+}
+
+#[test]
 fn a_key_of_another_type_refuses_the_whole_of_it() {
     for suffix in ["front", "jobs", "delayed", "prioritized", "wake"] {
         let mut queue = TestQueue::with(Plan::new().frame(1));

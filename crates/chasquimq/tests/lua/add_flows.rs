@@ -214,7 +214,7 @@ fn litter() -> (TestQueue, String) {
     let ids = queue
         .probe
         .snapshot()
-        .brood(3)
+        .header(3)
         .expect("a frame of children")
         .ids
         .to_owned();

@@ -56,7 +56,11 @@ impl<'a> Call<'a> {
 
     fn command(&self, queue: &TestQueue) -> redis::Cmd {
         let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(2000).arg(self.client).arg(self.number).arg(self.state);
+        call.arg(2000)
+            .arg(self.client)
+            .arg("b")
+            .arg(self.number)
+            .arg(self.state);
         call.arg(by_age(self.before_ms)).arg(self.limit);
         call.arg(self.cursor).arg(self.untold);
         call

@@ -123,7 +123,7 @@ impl Pair {
             }
             10 => {
                 self.queues[at].end_lease("w");
-                self.rescue(at);
+                self.recover_stalled(at);
             }
             _ => self.many(at),
         }
@@ -147,11 +147,11 @@ impl Pair {
     }
 
     /// Brings back what nobody holds.
-    fn rescue(&mut self, at: usize) {
+    fn recover_stalled(&mut self, at: usize) {
         self.queues[at].end_leases_of_nobody();
         self.queues[at].command("DEL", "stalled", &[]);
         let now_ms = self.now_ms;
-        self.queues[at].rescue(now_ms, 1, 1);
+        self.queues[at].recover_stalled(now_ms, 1, 1);
     }
 
     /// Some of what BullMQ does to many jobs at once.
@@ -160,12 +160,25 @@ impl Pair {
         let (number, now_ms) = (self.count, self.now_ms);
         let all = by_age(-1);
         match self.below(5) {
-            0 => run!(self.queues[at], CLEAN_JOBS, now_ms, "m", number, "wait", all, 3, "", -1),
+            0 => run!(
+                self.queues[at],
+                CLEAN_JOBS,
+                now_ms,
+                "m",
+                "b",
+                number,
+                "wait",
+                all,
+                3,
+                "",
+                -1
+            ),
             3 => run!(
                 self.queues[at],
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "waiting-children",
                 by_age(1 << 40),
@@ -178,6 +191,7 @@ impl Pair {
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "failed",
                 by_age(1 << 40),
@@ -190,6 +204,7 @@ impl Pair {
                 CLEAN_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "completed",
                 by_age(1 << 40),
@@ -202,6 +217,7 @@ impl Pair {
                 RETRY_JOBS,
                 now_ms,
                 "m",
+                "b",
                 number,
                 "failed",
                 by_age(1 << 40),
@@ -280,9 +296,9 @@ impl Pair {
                     let (name, child) = key.rsplit_once(':').expect("a key");
                     let place = usize::from(name == self.keys[1].qualified_name);
                     let raw = snapshots[place].hash("vitals").get(child);
-                    let vitals = raw.map(|raw| Packed::one(raw));
-                    let pa = match vitals {
-                        Some(vitals) => vitals.field("pa").map(Packed::show),
+                    let fields = raw.map(|raw| Packed::one(raw));
+                    let pa = match fields {
+                        Some(fields) => fields.field("pa").map(Packed::show),
                         None => framed[place].get(child).map(|(base, id)| format!("[{base} {id} ")),
                     };
                     let expected = format!("[{} {id} ", self.keys[at].base);
@@ -301,7 +317,7 @@ impl Pair {
             self.now_ms += 1;
             let mut is_idle = true;
             for at in 0..2 {
-                self.rescue(at);
+                self.recover_stalled(at);
                 let step = Step::by("w").at(self.now_ms).want(50);
                 self.queues[at].step(step);
                 let snapshot = self.queues[at].probe.snapshot();
@@ -349,7 +365,7 @@ pub(super) fn active_children(snapshot: &Snapshot) -> Vec<Vec<Place>> {
     let sizes = frames(snapshot);
     for (first, take) in snapshot.takes() {
         let n = sizes[&first];
-        let ids = snapshot.brood(first).expect("a frame of children").ids.to_owned();
+        let ids = snapshot.header(first).expect("a frame of children").ids.to_owned();
         let is_active = |offset: &u64| take.is_empty() || take.as_bytes()[*offset as usize] == b'1';
         let mut before = None;
         for offset in (0..n).filter(is_active) {

@@ -16,7 +16,7 @@ fn ids(queue: &mut TestQueue, types: &[&str], start: i64, stop: i64, ascending: 
     let wanted: Vec<&str> = found.iter().map(String::as_str).collect();
     let shown: Vec<String> = jobs.iter().flatten().map(show_reply).collect();
     let by_id = run!(queue, READ_JOBS, by_ids(&wanted));
-    // vitals that are empty are nothing, or an empty array
+    // state fields that are empty are nothing, or an empty array
     let shown = format!("[{}]", shown.join(" ")).replace("<[7 {} a 1]> '' ''", "<[7 {} a 1]> <[]> ''");
     assert_eq!(shown, by_id);
     let (alone, _) = queue.list(types, start, stop, ascending, true);

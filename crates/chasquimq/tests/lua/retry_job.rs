@@ -29,7 +29,7 @@ fn a_failed_job_waits_again() {
 
 #[test]
 fn a_job_may_start_from_nothing() {
-    for (made, started, vitals) in [
+    for (made, started, fields) in [
         (1, 0, "{as:1 pb:bob tr:''}"),
         (0, 1, "{am:2 pb:bob tr:''}"),
         (1, 1, "{pb:bob tr:''}"),
@@ -37,7 +37,7 @@ fn a_job_may_start_from_nothing() {
         let mut queue = finished();
         run!(queue, RETRY_JOB, 1020, "x", "failed", 0, made, started);
         let others = "4={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}";
-        queue.key_is("vitals", &format!("{others} x={vitals}"));
+        queue.key_is("vitals", &format!("{others} x={fields}"));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::given::{
 fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     let mut queue = finished();
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 1, "failed", by_age(1010), 10, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 10, 0, 0),
         "[2 0 0]"
     );
     queue.key_is("log", "1-4 5-r2(4 x)");
@@ -24,7 +24,7 @@ fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     queue.key_is("wake", "set");
     queue.events_are("[X waiting [4 x] prev failed]");
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 2, "failed", by_age(1010), 10, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 2, "failed", by_age(1010), 10, 0, 0),
         "[0 0 1]"
     );
 }
@@ -33,11 +33,11 @@ fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
 fn a_step_that_is_sent_again_moves_nothing() {
     let mut queue = finished();
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 1, "failed", by_age(1010), 1, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 1, 0, 0),
         "[1 0 0]"
     );
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 1, "failed", by_age(1010), 1, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 1, 0, 0),
         "[1 0 0]"
     );
     queue.key_is("failed", "x@1010");
@@ -47,7 +47,7 @@ fn a_step_that_is_sent_again_moves_nothing() {
 fn a_part_of_a_run_is_given_records() {
     let mut queue = finished();
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 1, "completed", by_age(1010), 2, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", by_age(1010), 2, 0, 0),
         "[2 0 0]"
     );
     queue.key_is("completed", "3@1010");
@@ -63,7 +63,19 @@ fn a_part_of_a_run_is_given_records() {
 fn runs_and_records_move_in_order() {
     let mut queue = finished();
     run!(queue, AMEND_JOB, 1011, "2", "progress", "5");
-    run!(queue, RETRY_JOBS, 1020, "c", 1, "completed", by_age(1010), 10, 0, 1);
+    run!(
+        queue,
+        RETRY_JOBS,
+        1020,
+        "c",
+        "b",
+        1,
+        "completed",
+        by_age(1010),
+        10,
+        0,
+        1
+    );
     queue.key_is("log", "5-r2(1 2 3)");
     queue.key_is("completed", "(none)");
     let failed = "4={am:2 as:1 fo:1010 fr:boom pb:bob po:1000} x={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}";
@@ -78,7 +90,7 @@ fn what_ended_later_stays() {
     let mut queue = finished();
     let keys = queue.show();
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", 1, "failed", by_age(1009), 10, 0, 0),
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1009), 10, 0, 0),
         "[0 0 1]"
     );
     queue.keys_are(&keys);
@@ -109,7 +121,7 @@ fn a_filter_names_the_jobs() {
         filter.0
     };
     let mut retry = |number: u64, filter: &[u8], offset: u64| {
-        run!(queue, RETRY_JOBS, 1020, "c", number, "failed", filter, 10, offset, 0)
+        run!(queue, RETRY_JOBS, 1020, "c", "b", number, "failed", filter, 10, offset, 0)
     };
     assert_eq!(retry(1, &filter(1011, "a"), 0), "[0 0 1]");
     assert_eq!(retry(2, &filter(1010, "b"), 0), "[0 3 0]");

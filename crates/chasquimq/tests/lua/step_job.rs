@@ -243,10 +243,10 @@ fn the_token_0_ends_anybodys_job_and_a_workers_lease_stays() {
 }
 
 #[test]
-fn what_was_taken_manually_is_rescued_when_its_lease_is_over() {
+fn what_was_taken_manually_is_recovered_when_its_lease_is_over() {
     let mut queue = held();
     queue.end_lease("t#c.1.1");
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[x]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[x]");
     queue.key_is("takes", "2=[1000 '' t#c.1.2 bob]");
 }
 

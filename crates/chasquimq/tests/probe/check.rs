@@ -74,8 +74,8 @@ fn log(snapshot: &Snapshot, wrong: &mut Wrong) -> BTreeMap<u64, u64> {
                     Ok(jobs) => wrong.unless_equal(&name, entry.seq, jobs),
                     Err(error) => wrong.0.push(format!("{name}: {error}")),
                 }
-                if let Some(brood) = snapshot.brood(entry.ms) {
-                    let children = brood.parents.iter().map(|(_, count)| u64::from(*count)).sum();
+                if let Some(header) = snapshot.header(entry.ms) {
+                    let children = header.parents.iter().map(|(_, count)| u64::from(*count)).sum();
                     wrong.unless_equal(&format!("{name}: children"), entry.seq, children);
                 }
             }
@@ -159,7 +159,7 @@ fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
         wrong.unless(completed.contains(&start.to_string()), || {
             format!("{name} is not in the completed set")
         });
-        let ids = snapshot.brood(run.first).map(|brood| brood.ids.to_owned());
+        let ids = snapshot.header(run.first).map(|header| header.ids.to_owned());
         wrong.unless_equal(&format!("{name}: ids"), run.ids.clone(), ids);
         if let Some(results) = &run.results {
             wrong.unless_equal(&format!("{name}: results"), results.len() as u64, run.count);
@@ -302,14 +302,14 @@ pub fn plain_jobs(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>) -> BTreeSet<
 /// Parents have records that say so; what they wait for knows them, and none is parked for nothing.
 fn families(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, qualified_name: &str, wrong: &mut Wrong) {
     let plain = plain_jobs(snapshot, frames);
-    let vitals = |id: &str| {
+    let fields = |id: &str| {
         let raw = snapshot.hash("vitals").get(id);
         raw.map(|raw| Tree::one(raw))
     };
     for (id, raw) in snapshot.hash("vitals") {
         let is_parent = Tree::one(raw).field("ch").is_some();
         wrong.unless(is_parent == snapshot.families.contains_key(id), || {
-            format!("{id} is a parent: {is_parent} by its vitals")
+            format!("{id} is a parent: {is_parent} by its state fields")
         });
     }
     let framed = snapshot.framed_children();
@@ -331,7 +331,7 @@ fn families(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, qualified_name: &s
                 format!("{id} waits for {child}, which does not exist")
             });
             let parent = match has_record {
-                true => vitals(child).and_then(|vitals| vitals.field("pa").map(|pa| pa.items()[1].string())),
+                true => fields(child).and_then(|fields| fields.field("pa").map(|pa| pa.items()[1].string())),
                 false => framed.get(child).map(|(_, parent)| parent.clone()),
             };
             wrong.unless(parent.as_ref() == Some(id), || {
@@ -361,7 +361,7 @@ fn schedulers(snapshot: &Snapshot, wrong: &mut Wrong) {
     }
 }
 
-/// What lies apart is that of which the vitals say so.
+/// What lies apart is that of which the state fields say so.
 fn large(snapshot: &Snapshot, wrong: &mut Wrong) {
     let stored: BTreeMap<String, u64> = snapshot
         .hash("large")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chasquimq::{
     frame::{child_id, Frame},
-    job::siblings::Brood,
+    job::parent_header::ParentHeader,
 };
 use redis::Value;
 
@@ -331,17 +331,17 @@ impl Snapshot {
     }
 
     /// What a frame of children begins with.
-    pub fn brood(&self, first: u64) -> Option<Brood<'_>> {
+    pub fn header(&self, first: u64) -> Option<ParentHeader<'_>> {
         match &self.frame(first)?.content {
-            Content::Frame(blob) => Frame::parse(blob).ok()?.brood,
+            Content::Frame(blob) => Frame::parse(blob).ok()?.header,
             Content::References(_) => None,
         }
     }
 
     /// The id of the job of this number in a frame.
     pub fn id_in(&self, first: u64, number: u64) -> String {
-        match self.brood(first) {
-            Some(brood) => child_id(brood.ids, number),
+        match self.header(first) {
+            Some(header) => child_id(header.ids, number),
             None => number.to_string(),
         }
     }
@@ -350,13 +350,16 @@ impl Snapshot {
     pub fn framed_children(&self) -> BTreeMap<String, (String, String)> {
         let mut children = BTreeMap::new();
         for entry in self.log.iter().filter(|entry| entry.seq < REFERENCE_SEQ) {
-            let Some(brood) = self.brood(entry.ms) else { continue };
-            let parents = brood
+            let Some(header) = self.header(entry.ms) else { continue };
+            let parents = header
                 .parents
                 .iter()
                 .flat_map(|(id, count)| std::iter::repeat_n(*id, *count as usize));
             for (number, parent) in (entry.ms..).zip(parents) {
-                children.insert(child_id(brood.ids, number), (brood.base.to_owned(), parent.to_owned()));
+                children.insert(
+                    child_id(header.ids, number),
+                    (header.base.to_owned(), parent.to_owned()),
+                );
             }
         }
         children

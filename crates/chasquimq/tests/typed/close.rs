@@ -89,7 +89,7 @@ async fn jobs_of_a_worker_that_stopped_at_once_are_run_by_another() {
         ..short_lease
     };
     let (other, mut events) = stage
-        .worker(other_options, |job| async move { Ok(job.vitals.stalled_counter) })
+        .worker(other_options, |job| async move { Ok(job.fields.stalled_counter) })
         .await;
     assert_eq!(events.completed().await, id);
     let found = stage.job(&id).await;

@@ -17,7 +17,7 @@ async fn a_failed_try_is_followed_by_another_after_its_pause() {
     let id = stage.add(1, options).await;
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), |job| async move {
-            match job.vitals.attempts_made {
+            match job.fields.attempts_made {
                 0 => Err(JobError::from(std::fmt::Error)),
                 1 => Err(JobError::failed("again").retry_after(Duration::from_millis(9))),
                 _ => Ok("at last"),
@@ -35,7 +35,7 @@ async fn a_failed_try_is_followed_by_another_after_its_pause() {
     );
     assert_eq!(events.completed().await, id);
     let found = stage.job(&id).await;
-    let traces = found.job.vitals.stacktrace.expect("traces");
+    let traces = found.job.fields.stacktrace.expect("traces");
     let traces: Vec<String> = serde_json::from_str(&traces).expect("traces");
     assert_eq!(traces, [message, "again".into()]);
     within(worker.close()).await;
@@ -114,12 +114,12 @@ async fn a_job_whose_failure_was_decided_does_not_run() {
         ..AddOptions::default()
     };
     stage.add(1, with_id).await;
-    let mut vitals = Packer(vec![0x81]);
-    vitals.str("df").str("stalled too often");
+    let mut fields = Packer(vec![0x81]);
+    fields.str("df").str("stalled too often");
     let keys = Keys::from(&stage.name);
     let connection = connection();
     let mut doom = redis::cmd("HSET");
-    doom.arg(keys.key("vitals")).arg("doomed").arg(vitals.0);
+    doom.arg(keys.key("vitals")).arg("doomed").arg(fields.0);
     within(connection.send(&doom)).await.expect("doomed");
     let (worker, mut events) = stage.worker(WorkerOptions::default(), |_| async { Ok("ran") }).await;
     let expected = ("doomed".into(), "stalled too often".into(), FailureState::Failed, 1);

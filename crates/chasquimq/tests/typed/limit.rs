@@ -118,7 +118,7 @@ async fn a_job_that_meets_a_limit_starts_again_later_and_no_try_is_counted() {
     let began = Instant::now();
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), |job| async move {
-            match job.vitals.attempts_started {
+            match job.fields.attempts_started {
                 1 => Err(JobError::rate_limited(WINDOW)),
                 _ => Ok(()),
             }
@@ -126,8 +126,8 @@ async fn a_job_that_meets_a_limit_starts_again_later_and_no_try_is_counted() {
         .await;
     assert_eq!(events.completed().await, id);
     assert!(began.elapsed() >= WINDOW);
-    let vitals = stage.job(&id).await.job.vitals;
-    assert_eq!((vitals.attempts_made, vitals.attempts_started), (1, 2));
+    let fields = stage.job(&id).await.job.fields;
+    assert_eq!((fields.attempts_made, fields.attempts_started), (1, 2));
     within(worker.close()).await;
     stage.end().await;
 }

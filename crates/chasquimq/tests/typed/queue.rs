@@ -62,7 +62,7 @@ async fn priorities_decide_the_order_once_nothing_else_waits() {
     let seen = order.clone();
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), move |job| {
-            seen.lock().expect("order").push((job.data.copies, job.vitals.priority));
+            seen.lock().expect("order").push((job.data.copies, job.fields.priority));
             async { Ok(()) }
         })
         .await;
@@ -103,7 +103,7 @@ async fn a_job_that_failed_for_good_can_be_put_back_in_line() {
     let id = stage.add(1, AddOptions::default()).await;
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), |job| async move {
-            match job.vitals.attempts_made {
+            match job.fields.attempts_made {
                 0 => Err(JobError::failed("no")),
                 _ => Ok(()),
             }
@@ -133,7 +133,7 @@ async fn a_job_yields_to_the_owner_of_its_deduplication_id() {
         .await
         .expect("looked up")
         .expect("a job");
-    assert_eq!(found.job.vitals.deduplication_id.as_deref(), Some("d"));
+    assert_eq!(found.job.fields.deduplication_id.as_deref(), Some("d"));
     let queue = stage.queue.untyped();
     let owner = within(queue.deduplication_owner("d")).await.expect("looked up");
     assert_eq!(owner.as_deref(), Some(first.as_str()));

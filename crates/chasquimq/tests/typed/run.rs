@@ -20,7 +20,7 @@ async fn data_reaches_the_handler_and_its_result_is_kept() {
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), |job| async move {
             assert_eq!((job.name.as_str(), &job.data), ("mail", &mail(2)));
-            assert_eq!((job.vitals.attempts_made, job.vitals.attempts_started), (0, 1));
+            assert_eq!((job.fields.attempts_made, job.fields.attempts_started), (0, 1));
             Ok(vec![job.data.copies, 7])
         })
         .await;
@@ -89,10 +89,10 @@ async fn a_job_that_wants_to_wait_starts_again_without_a_try_lost() {
     let seen = starts.clone();
     let (worker, mut events) = stage
         .worker(WorkerOptions::default(), move |job| {
-            let vitals = (job.vitals.attempts_started, job.vitals.attempts_made);
-            seen.lock().expect("starts").push(vitals);
+            let fields = (job.fields.attempts_started, job.fields.attempts_made);
+            seen.lock().expect("starts").push(fields);
             async move {
-                if vitals.0 == 1 {
+                if fields.0 == 1 {
                     return Err(JobError::delayed(Duration::from_millis(5)));
                 }
                 Ok(())
@@ -140,7 +140,7 @@ async fn progress_and_log_are_kept() {
         .await;
     assert_eq!(events.completed().await, id);
     let found = stage.job(&id).await;
-    assert_eq!(found.job.vitals.progress.as_deref(), Some(r#"{"sent":1}"#));
+    assert_eq!(found.job.fields.progress.as_deref(), Some(r#"{"sent":1}"#));
     assert_eq!(found.result::<u64>().expect("result"), Some(2));
     let (rows, _) = within(stage.queue.untyped().logs(&id, 0, -1, true)).await.expect("log");
     assert_eq!(rows, ["first", "second"]);

@@ -41,7 +41,7 @@ impl Loop {
         }
     }
 
-    pub(super) async fn rescue(&mut self) {
+    pub(super) async fn recover_stalled(&mut self) {
         let Some(interval) = self.options.stalled_interval else {
             return;
         };

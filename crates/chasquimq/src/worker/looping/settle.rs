@@ -158,7 +158,7 @@ impl Loop {
         }
         let mut traces = Reply::new("stack traces", self.connection.send(&command).await?)?;
         for extra in &mut failed {
-            extra.vitals.stacktrace = traces.opt_text()?;
+            extra.fields.stacktrace = traces.opt_text()?;
         }
         Ok(())
     }
@@ -167,11 +167,11 @@ impl Loop {
     async fn read_data(&self, batch: &mut Batch) -> Result<()> {
         let mut found = HashMap::new();
         for (at, extra) in batch.extras.iter_mut().enumerate() {
-            if extra.vitals.large_data.is_none() {
+            if extra.fields.large_data.is_none() {
                 continue;
             }
             let data = loop {
-                match Large::read(&self.connection, &self.keys, &extra.id, &extra.vitals).await {
+                match Large::read(&self.connection, &self.keys, &extra.id, &extra.fields).await {
                     Ok(large) => break large.data,
                     Err(Error::Closed) => return Err(Error::Closed),
                     Err(error) => self.report(error),
@@ -180,7 +180,7 @@ impl Loop {
             };
             match data {
                 Some(data) => drop(found.insert(at as u32, data)),
-                None => drop(extra.vitals.deferred_failure.get_or_insert_with(large::missing)),
+                None => drop(extra.fields.deferred_failure.get_or_insert_with(large::missing)),
             }
         }
         if !found.is_empty() {

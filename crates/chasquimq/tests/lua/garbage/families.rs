@@ -133,7 +133,7 @@ impl Play {
         self.try_call(STEP.name, what, &call);
         self.queue.end_lease(owner);
         self.queue.command("DEL", "stalled", &[]);
-        self.rescue(what, at + 2);
+        self.recover_stalled(what, at + 2);
     }
 
     fn manage_families(&mut self, what: &str, ids: &[&str]) {
@@ -161,7 +161,7 @@ impl Play {
         for state in ["wait", "failed", "completed"] {
             let number = self.next_number();
             self.run(&CLEAN_JOBS, what, |call| {
-                call.arg(7004).arg("k").arg(number).arg(state);
+                call.arg(7004).arg("k").arg("b").arg(number).arg(state);
                 call.arg(by_age(9000)).arg(2).arg("").arg(0);
             });
         }

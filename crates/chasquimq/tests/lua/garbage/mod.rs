@@ -60,7 +60,7 @@ impl Play {
             self.try_call(STEP.name, what, &call);
             self.queue.end_lease(owner);
             self.queue.command("DEL", "stalled", &[]);
-            self.rescue(what, 7000);
+            self.recover_stalled(what, 7000);
         }
     }
 
@@ -86,7 +86,7 @@ impl Play {
         for state in ["failed", "completed"] {
             let number = self.queue.next_number();
             self.run(&RETRY_JOBS, what, |call| {
-                call.arg(7002).arg("c").arg(number).arg(state);
+                call.arg(7002).arg("c").arg("b").arg(number).arg(state);
                 call.arg(by_age(9000)).arg(3).arg(0).arg(0);
             });
         }
@@ -108,7 +108,7 @@ impl Play {
                 _ => Vec::new(),
             };
             self.run(&CLEAN_JOBS, what, |call| {
-                call.arg(7006).arg("k").arg(number).arg(state);
+                call.arg(7006).arg("k").arg("b").arg(number).arg(state);
                 call.arg(by_age(9000)).arg(2).arg(cursor).arg(0);
             });
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chasquimq::{
     active::Active,
     lost::Lost,
-    redis::library::{Script, FIND_LOST, LIST_ACTIVE, RESCUE},
+    redis::library::{Script, FIND_LOST, LIST_ACTIVE, RECOVER_STALLED},
 };
 use redis::{Cmd, Value};
 
@@ -215,7 +215,7 @@ impl Play {
     }
 
     /// Looks for jobs whose worker is gone, and brings back what is found first.
-    pub(super) fn rescue(&mut self, what: &str, now_ms: u64) {
+    pub(super) fn recover_stalled(&mut self, what: &str, now_ms: u64) {
         let mut call = self.queue.call(&FIND_LOST);
         call.arg(0).arg("").arg("");
         let found = self.try_call(FIND_LOST.name, what, &call);
@@ -225,7 +225,7 @@ impl Play {
             return;
         }
         if let Some((items, _, is_last)) = lost.parcel() {
-            self.run(&RESCUE, what, |call| {
+            self.run(&RECOVER_STALLED, what, |call| {
                 call.arg(now_ms).arg(1).arg("").arg(items).arg(u8::from(is_last));
             });
         }

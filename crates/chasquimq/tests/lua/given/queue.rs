@@ -11,7 +11,8 @@ use chasquimq::{
     lost::Lost,
     msgpack::Packer,
     redis::library::{
-        Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RESCUE, STEP,
+        Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RECOVER_STALLED,
+        STEP,
     },
     Event, EventMessage, EventReader, Keys,
 };
@@ -180,7 +181,7 @@ impl TestQueue {
 
     /// Jobs by state and rank, five values each or their ids alone, and the number of steps that took.
     /// The scan that a worker makes once an interval. Gives the ids of those brought back.
-    pub fn rescue(&mut self, now_ms: u64, interval_ms: u64, max_stalled: u64) -> String {
+    pub fn recover_stalled(&mut self, now_ms: u64, interval_ms: u64, max_stalled: u64) -> String {
         let ids = self.bring_back(now_ms, interval_ms, "", &[], max_stalled);
         self.probe.checked();
         format!("[{}]", ids.join(" "))
@@ -198,7 +199,7 @@ impl TestQueue {
         let mut lost = self.find_lost(interval_ms, owner, held);
         let mut parcels = Vec::new();
         while let Some((items, count, is_last)) = lost.parcel() {
-            let mut call = self.call(&RESCUE);
+            let mut call = self.call(&RECOVER_STALLED);
             call.arg(now_ms).arg(max_stalled).arg(owner);
             call.arg(items).arg(u8::from(is_last));
             let (left, ids): (usize, Vec<String>) =
@@ -612,7 +613,7 @@ fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> St
 }
 
 /// A reply as text: arrays in brackets, MessagePack in angle brackets.
-/// What a step took, with the columns of its records (`lua/lib/fetch.lua`) taken apart: 0, id, body, vitals, starts of each.
+/// What a step took, with the columns of its records (`lua/lib/taken.lua`) taken apart: 0, id, body, state fields, starts of each.
 pub fn taken_apart(values: &[Value]) -> Vec<Value> {
     let mut apart = Vec::new();
     let mut values = values.iter();
@@ -620,7 +621,7 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
         match (value, values.as_slice().first()) {
             (Value::Int(count), Some(Value::BulkString(columns))) if *count < 0 => {
                 let columns = Tree::one(columns);
-                let [ids, bodies, vitals, starts] = columns.items() else {
+                let [ids, bodies, fields, starts] = columns.items() else {
                     panic!("{}", columns.show())
                 };
                 for (at, id) in ids.items().iter().enumerate() {
@@ -634,7 +635,7 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
                     };
                     apart.push(Value::Int(0));
                     apart.push(Value::BulkString(id.bytes().to_vec()));
-                    apart.extend([texts(bodies), texts(vitals)].map(Value::BulkString));
+                    apart.extend([texts(bodies), texts(fields)].map(Value::BulkString));
                     apart.push(Value::Int(starts));
                 }
                 values.next();

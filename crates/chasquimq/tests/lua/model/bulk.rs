@@ -19,7 +19,7 @@ pub fn by_age(before_ms: i64) -> Vec<u8> {
 }
 
 fn is_older(job: &Job, before_ms: i64) -> bool {
-    let time = job.vitals.finished_on.or(job.vitals.processed_on).unwrap_or(7);
+    let time = job.fields.finished_on.or(job.fields.processed_on).unwrap_or(7);
     before_ms < 0 || time as i64 <= before_ms
 }
 
@@ -63,7 +63,11 @@ impl Drive {
             _ => Vec::new(),
         };
         let mut call = self.queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(self.model.now_ms).arg("bulk").arg(self.add_number).arg(state);
+        call.arg(self.model.now_ms)
+            .arg("bulk")
+            .arg("b")
+            .arg(self.add_number)
+            .arg(state);
         call.arg(by_age(before_ms)).arg(room).arg(cursor).arg(0);
         let Value::Array(reply) = self.queue.carry_out_value(&call) else {
             panic!("no array")
@@ -99,6 +103,7 @@ impl Drive {
             RETRY_JOBS,
             self.model.now_ms,
             "bulk",
+            "b",
             self.add_number,
             state,
             by_age(self.model.now_ms as i64),
@@ -110,13 +115,13 @@ impl Drive {
         self.same(&reply, &format!("[{expected} 0 {done}]"));
         let moved: Vec<String> = order[..expected].to_vec();
         for id in &moved {
-            let vitals = &mut self.model.job(id).vitals;
+            let fields = &mut self.model.job(id).fields;
             if state == "failed" {
-                vitals.failed_reason = None;
+                fields.failed_reason = None;
             }
-            (vitals.finished_on, vitals.processed_on, vitals.returnvalue) = (None, None, None);
+            (fields.finished_on, fields.processed_on, fields.returnvalue) = (None, None, None);
             if reset == 1 {
-                (vitals.attempts_made, vitals.attempts_started) = (0, 0);
+                (fields.attempts_made, fields.attempts_started) = (0, 0);
             }
         }
         self.model.tail(moved);

@@ -40,7 +40,7 @@ impl Drive {
                 let reply = run!(self.queue, AMEND_JOB, now_ms, &id, "progress", now_ms.to_string());
                 self.same(&reply, expected);
                 if exists {
-                    self.model.job(&id).vitals.progress = Some(now_ms.to_string());
+                    self.model.job(&id).fields.progress = Some(now_ms.to_string());
                 }
             }
             _ => {
@@ -75,16 +75,16 @@ impl Drive {
         if expected != "0" {
             return;
         }
-        let vitals = &mut self.model.job(&id).vitals;
+        let fields = &mut self.model.job(&id).fields;
         if state == "failed" {
-            vitals.failed_reason = None;
+            fields.failed_reason = None;
         }
-        (vitals.finished_on, vitals.processed_on, vitals.returnvalue) = (None, None, None);
+        (fields.finished_on, fields.processed_on, fields.returnvalue) = (None, None, None);
         if made == 1 {
-            vitals.attempts_made = 0;
+            fields.attempts_made = 0;
         }
         if started == 1 {
-            vitals.attempts_started = 0;
+            fields.attempts_started = 0;
         }
         if front == 1 {
             self.model.wait_first(&[(id, At::End)]);
@@ -129,7 +129,7 @@ impl Drive {
         if due_ms == 0 {
             self.model.wait_last(vec![id]);
         } else {
-            self.model.job(&id).vitals.delay_ms = Some(due_ms - now_ms);
+            self.model.job(&id).fields.delay_ms = Some(due_ms - now_ms);
             self.model.delay(&id, due_ms);
         }
     }
@@ -172,10 +172,10 @@ impl Drive {
             return;
         }
         if due_ms == 0 {
-            self.model.job(&id).vitals.delay_ms = None;
+            self.model.job(&id).fields.delay_ms = None;
             self.model.wait_first(&[(id, At::Front)]);
         } else {
-            self.model.job(&id).vitals.delay_ms = Some(due_ms - now_ms);
+            self.model.job(&id).fields.delay_ms = Some(due_ms - now_ms);
             self.model.delay(&id, due_ms);
         }
     }

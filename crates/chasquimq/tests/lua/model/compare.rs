@@ -1,6 +1,6 @@
 //! Asks the queue everything that can be asked, and compares the answers with the model.
 
-use chasquimq::{msgpack::Packer, Body, Vitals};
+use chasquimq::{msgpack::Packer, Body, StateFields};
 use redis::Value;
 
 use super::{
@@ -31,24 +31,24 @@ impl Drive {
             None => "[unknown '']".to_owned(),
             Some(Job {
                 state: State::Completed,
-                vitals,
+                fields,
                 ..
             }) => {
-                format!("[completed {}]", vitals.returnvalue.as_deref().unwrap_or("null"))
+                format!("[completed {}]", fields.returnvalue.as_deref().unwrap_or("null"))
             }
             Some(Job {
                 state: State::Failed,
-                vitals,
+                fields,
                 ..
             }) => {
-                format!("[failed {}]", vitals.failed_reason.as_deref().unwrap_or("''"))
+                format!("[failed {}]", fields.failed_reason.as_deref().unwrap_or("''"))
             }
             Some(job) => format!("[{} '']", job.state.name()),
         };
         self.same(&found, &expected);
     }
 
-    /// Every id that ever was: its job's state, data and vitals, or nothing.
+    /// Every id that ever was: its job's state, data and state fields, or nothing.
     fn compare_jobs(&mut self) {
         let mut what = Packer::default();
         what.array(self.ids.len());
@@ -59,26 +59,26 @@ impl Drive {
         let mut found = found.chunks_exact(5);
         for id in &self.ids {
             let Some(job) = self.model.jobs.get(id) else { continue };
-            let Some([found_id, state, body, vitals, traces]) = found.next() else {
+            let Some([found_id, state, body, fields, traces]) = found.next() else {
                 panic!("too few jobs")
             };
             let body = Body::parse(&bytes(body)).expect("body");
-            let mut vitals = Vitals::parse(&bytes(vitals)).expect("vitals");
+            let mut fields = StateFields::parse(&bytes(fields)).expect("state fields");
             if job.is_start_unknown {
-                vitals.processed_on = job.vitals.processed_on;
+                fields.processed_on = job.fields.processed_on;
             }
-            vitals.stacktrace = Some(show_reply(traces)).filter(|traces| traces != "''");
+            fields.stacktrace = Some(show_reply(traces)).filter(|traces| traces != "''");
             let found = [
                 show_reply(found_id),
                 show_reply(state),
                 body.data,
-                format!("{vitals:?}"),
+                format!("{fields:?}"),
             ];
             let expected = [
                 id.clone(),
                 job.state.name().to_owned(),
                 job.data.clone(),
-                format!("{:?}", job.vitals),
+                format!("{:?}", job.fields),
             ];
             self.same(&found.join(" "), &expected.join(" "));
         }
@@ -96,7 +96,7 @@ impl Drive {
         };
         let all = self.ids_of(state, 0, -1, true);
         let times = |ids: &[String]| {
-            let time = |id| self.model.jobs.get(id).map(|job| job.vitals.finished_on);
+            let time = |id| self.model.jobs.get(id).map(|job| job.fields.finished_on);
             ids.iter().map(time).collect::<Vec<_>>()
         };
         if matches!(state, "completed" | "failed") {
@@ -141,8 +141,8 @@ impl Drive {
         let by_id = self.read(&ids);
         assert_eq!(by_id.len(), 5 * jobs.len());
         for (listed, read) in jobs.iter().zip(by_id.chunks_exact(5)) {
-            let vitals = |value: &Value| format!("{:?}", Vitals::parse(&bytes(value)));
-            let show = |job: &[Value]| format!("{:?} {:?}", &job[..3], &job[4]) + &vitals(&job[3]);
+            let fields = |value: &Value| format!("{:?}", StateFields::parse(&bytes(value)));
+            let show = |job: &[Value]| format!("{:?} {:?}", &job[..3], &job[4]) + &fields(&job[3]);
             self.same(&show(listed), &show(read));
         }
     }

@@ -82,7 +82,7 @@ impl Drive {
             86..=88 => self.move_delayed(),
             89..=91 => self.move_active(),
             92..=93 => self.end_lease(),
-            94..=95 => self.rescue(),
+            94..=95 => self.recover_stalled(),
             96 if self.random.once_in(2) => self.disown(),
             96 => self.release(),
             97 => self.set_paused(),
@@ -156,13 +156,13 @@ impl Drive {
         self.model.leases.remove(owner);
     }
 
-    fn rescue(&mut self) {
-        self.note("rescue".to_owned());
+    fn recover_stalled(&mut self) {
+        self.note("recover_stalled".to_owned());
         self.queue.command("DEL", "stalled", &[]);
         let lost = self.model.lost();
         let order = self.queue.bring_back(self.model.now_ms, 60_000, "", &[], 1);
         self.same(&format!("{order:?}"), &format!("{lost:?}"));
-        self.model.rescue(&lost, 1);
+        self.model.recover_stalled(&lost, 1);
     }
 
     /// A worker tells what it holds, after a change of servers.
@@ -181,7 +181,7 @@ impl Drive {
         }
         let order = self.queue.bring_back(self.model.now_ms, 0, owner, &claims, 1);
         self.same(&format!("{order:?}"), &format!("{lost:?}"));
-        self.model.rescue(&lost, 1);
+        self.model.recover_stalled(&lost, 1);
     }
 
     fn set_paused(&mut self) {

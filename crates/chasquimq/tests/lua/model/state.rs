@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use chasquimq::Vitals;
+use chasquimq::StateFields;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
@@ -39,7 +39,7 @@ pub struct Job {
     pub data: String,
     /// The one it was added with; 0 = none.
     pub priority: i64,
-    pub vitals: Vitals,
+    pub fields: StateFields,
     /// It was given back before it started: whether it remembers that try's start depends on how it was stored.
     pub is_start_unknown: bool,
 }
@@ -151,7 +151,7 @@ impl Model {
             state: State::Waiting,
             data: data.to_owned(),
             priority,
-            vitals: Vitals::default(),
+            fields: StateFields::default(),
             is_start_unknown: false,
         };
         self.jobs.insert(id.to_owned(), job);
@@ -160,7 +160,7 @@ impl Model {
 
     fn priority_of(&self, id: &str) -> i64 {
         let job = &self.jobs[id];
-        job.vitals.priority.unwrap_or(job.priority)
+        job.fields.priority.unwrap_or(job.priority)
     }
 
     fn rank(&mut self, id: &str, at: At) {
@@ -233,10 +233,10 @@ impl Model {
         self.prioritized.clear();
         let away = self.jobs.iter_mut().filter(|(_, job)| job.state.name() != "active");
         for (id, job) in away {
-            job.priority = job.vitals.priority.unwrap_or(job.priority);
-            job.vitals.priority = (job.priority != 0).then_some(job.priority);
+            job.priority = job.fields.priority.unwrap_or(job.priority);
+            job.fields.priority = (job.priority != 0).then_some(job.priority);
             let is_delayed = job.state.name() == "delayed";
-            job.vitals.delay_ms = job.vitals.delay_ms.filter(|ms| is_delayed && *ms > 0);
+            job.fields.delay_ms = job.fields.delay_ms.filter(|ms| is_delayed && *ms > 0);
             self.last_number = self.last_number.max(id.parse().unwrap_or(0));
         }
         for id in ranked {
@@ -247,7 +247,7 @@ impl Model {
 
     /// Gives a job another priority; one in line takes its new place.
     pub fn change_priority(&mut self, id: &str, priority: i64, lifo: bool) {
-        self.job(id).vitals.priority = Some(priority);
+        self.job(id).fields.priority = Some(priority);
         if matches!(self.state(id), Some(State::Waiting | State::Prioritized)) {
             self.take_out(id);
             if lifo {
@@ -291,7 +291,7 @@ impl Model {
         let mut taken = Vec::new();
         while taken.len() < most {
             let Some(next) = self.front.front() else { break };
-            if taken.len() >= want && self.jobs[next].vitals.stalled_counter > 0 {
+            if taken.len() >= want && self.jobs[next].fields.stalled_counter > 0 {
                 break;
             }
             taken.extend(self.front.pop_front());
@@ -315,8 +315,8 @@ impl Model {
                 owner: owner.to_owned(),
                 claim,
             };
-            job.vitals.attempts_started += 1;
-            job.vitals.processed_on = Some(now_ms);
+            job.fields.attempts_started += 1;
+            job.fields.processed_on = Some(now_ms);
             job.is_start_unknown = false;
         }
         taken
@@ -341,7 +341,7 @@ impl Model {
         let Some(max) = self.rate else { return false };
         let starts = taken
             .iter()
-            .filter(|id| self.jobs[*id].vitals.deferred_failure.is_none())
+            .filter(|id| self.jobs[*id].fields.deferred_failure.is_none())
             .count() as u64;
         if starts > 0 {
             self.starts = Some(self.starts.unwrap_or(0) + starts);
@@ -355,14 +355,14 @@ impl Model {
         let now_ms = self.now_ms;
         self.met_limit |= matches!(ending, Ending::Back { started: true });
         let job = self.job(id);
-        let vitals = &mut job.vitals;
+        let fields = &mut job.fields;
         match ending {
             Ending::Completed { result } => {
                 job.state = State::Completed;
-                vitals.attempts_made += 1;
-                vitals.finished_on = Some(now_ms);
-                vitals.returnvalue = (!result.is_empty()).then(|| result.clone());
-                vitals.delay_ms = None;
+                fields.attempts_made += 1;
+                fields.finished_on = Some(now_ms);
+                fields.returnvalue = (!result.is_empty()).then(|| result.clone());
+                fields.delay_ms = None;
                 None
             }
             Ending::Failed {
@@ -371,19 +371,19 @@ impl Model {
                 attempts_made,
                 reason,
             } => {
-                vitals.attempts_made = *attempts_made;
-                vitals.failed_reason = (!reason.is_empty()).then(|| reason.clone());
-                vitals.stacktrace = Some("[\"trace\"]".to_owned());
-                vitals.deferred_failure = None;
-                vitals.delay_ms = None;
+                fields.attempts_made = *attempts_made;
+                fields.failed_reason = (!reason.is_empty()).then(|| reason.clone());
+                fields.stacktrace = Some("[\"trace\"]".to_owned());
+                fields.deferred_failure = None;
+                fields.delay_ms = None;
                 match *to {
                     "failed" => {
                         job.state = State::Failed;
-                        vitals.finished_on = Some(now_ms);
+                        fields.finished_on = Some(now_ms);
                         None
                     }
                     "delayed" => {
-                        vitals.delay_ms = Some(due_ms - now_ms);
+                        fields.delay_ms = Some(due_ms - now_ms);
                         self.delay(id, *due_ms);
                         None
                     }
@@ -402,7 +402,7 @@ impl Model {
             }
             Ending::Back { started } => {
                 if !started {
-                    vitals.attempts_started -= 1;
+                    fields.attempts_started -= 1;
                     job.is_start_unknown = true;
                 }
                 job.state = State::Waiting;
@@ -412,7 +412,7 @@ impl Model {
     }
 
     pub fn finished_on(&self, id: &str) -> u64 {
-        self.jobs[id].vitals.finished_on.unwrap_or(0)
+        self.jobs[id].fields.finished_on.unwrap_or(0)
     }
 
     /// Ids of a finished state, oldest first.
@@ -452,12 +452,12 @@ impl Model {
     }
 
     /// Brings back what owners without a lease hold.
-    pub fn rescue(&mut self, lost: &[String], max_stalled: u32) {
+    pub fn recover_stalled(&mut self, lost: &[String], max_stalled: u32) {
         for id in lost {
             let job = self.job(id);
-            job.vitals.stalled_counter += 1;
-            if job.vitals.stalled_counter > max_stalled {
-                job.vitals.deferred_failure = Some("job stalled more than allowable limit".to_owned());
+            job.fields.stalled_counter += 1;
+            if job.fields.stalled_counter > max_stalled {
+                job.fields.deferred_failure = Some("job stalled more than allowable limit".to_owned());
             }
         }
         self.head(lost);
@@ -481,7 +481,7 @@ impl Model {
     pub fn active(&self) -> Vec<String> {
         let active = self.jobs.iter().filter(|(_, job)| job.state.name() == "active");
         let mut ranks: Vec<(Option<u64>, u64, &String)> = active
-            .map(|(id, job)| (job.vitals.processed_on, id.parse().unwrap_or(u64::MAX), id))
+            .map(|(id, job)| (job.fields.processed_on, id.parse().unwrap_or(u64::MAX), id))
             .collect();
         ranks.sort();
         ranks.into_iter().map(|(_, _, id)| id.clone()).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chasquimq::{Body, Vitals};
+use chasquimq::{Body, StateFields};
 use redis::Value;
 
 use super::{
@@ -149,21 +149,21 @@ impl Drive {
                     .map(|raw| redis::from_redis_value::<Vec<u8>>(raw.clone()).expect("bytes"))
                     .unwrap_or_default()
             };
-            let (id, body, vitals) = (bytes(), bytes(), bytes());
+            let (id, body, fields) = (bytes(), bytes(), bytes());
             let started = taken.next().map_or_else(String::new, show_reply);
             let id = String::from_utf8(id).expect("UTF-8");
-            let vitals = Vitals::parse(&vitals).expect("vitals");
+            let fields = StateFields::parse(&fields).expect("state fields");
             let job = self.model.job(&id);
             let expected = format!(
                 "{} {} {:?}",
-                job.data, job.vitals.attempts_started, job.vitals.deferred_failure
+                job.data, job.fields.attempts_started, job.fields.deferred_failure
             );
             let data = Body::parse(&body).expect("body").data;
-            self.same(&format!("{data} {started} {:?}", vitals.deferred_failure), &expected);
+            self.same(&format!("{data} {started} {:?}", fields.deferred_failure), &expected);
             beliefs.push(Belief {
                 claim: self.model.claim,
                 place: Place::Record(id.clone()),
-                attempts_made: vitals.attempts_made,
+                attempts_made: fields.attempts_made,
                 id,
             });
         }

@@ -101,7 +101,7 @@ fn jobs_that_went_elsewhere_meanwhile_are_not_brought() {
     let call = queue.step_call(&Step::by("w").want(4));
     queue.carry_out_value(&call);
     queue.end_lease("w");
-    queue.rescue(1001, 1, 1);
+    queue.recover_stalled(1001, 1, 1);
     queue.step(Step::by("v").want(3));
     let again = queue.carry_out_value(&call);
     assert_eq!(six_parts(&again), "[[] [] -1 0 1 1000]");

@@ -195,7 +195,7 @@ fn a_failed_try_and_a_lost_worker_leave_the_data() {
     let mut queue = taken();
     queue.step(Step::by("w").at(1010).fail(&of("x"), &Fail::to("waiting")));
     queue.end_lease("w");
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[y]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[y]");
     assert_eq!(
         run!(queue, READ_JOBS, by_ids(&["x", "y"])),
         "[x waiting <[7 {} a '']> <{am:1 as:1 fr:boom ld:4 pb:bob po:1005}> [\"trace\"] \

@@ -125,7 +125,7 @@ fn a_job_that_stalled_before_is_no_surplus() {
     let mut queue = TestQueue::with(Plan::new().frame(1).frame(2));
     queue.step(Step::by("dead").want(1));
     queue.end_lease("dead");
-    queue.rescue(1001, 1, 1);
+    queue.recover_stalled(1001, 1, 1);
     queue.key_is("front", "1");
     assert_eq!(queue.step(Step::by("w").want(0).surplus(10)), "[[] [] -1 0 3]");
     let reply = queue.step(Step::by("w").want(1).surplus(10));
@@ -138,7 +138,7 @@ fn surplus_from_the_front_list_ends_before_a_job_that_stalled() {
     let mut queue = TestQueue::with(Plan::new().frame(1).frame(1));
     queue.step(Step::by("dead").want(1));
     queue.end_lease("dead");
-    queue.rescue(1001, 1, 1);
+    queue.recover_stalled(1001, 1, 1);
     queue.add(1002, Plan::new().front("x"));
     queue.key_is("front", "x 1");
     queue.step(Step::by("w").want(0).surplus(10));

@@ -119,7 +119,7 @@ fn all_are_given_back_in_order() {
 fn all_are_brought_back_in_order() {
     let (mut queue, _) = taken();
     queue.end_lease("w");
-    queue.rescue(1010, 60_000, 1);
+    queue.recover_stalled(1010, 60_000, 1);
     queue.key_is("front", &all_ids());
 }
 

@@ -77,7 +77,7 @@ fn a_job_that_starts_only_to_fail_does_not_count() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("y").record("z"));
     queue.step(Step::by("dead").want(1));
     queue.end_lease("dead");
-    queue.rescue(1000, 1, 0);
+    queue.recover_stalled(1000, 1, 0);
     assert_eq!(queue.limited_ms(Step::by("w").limiter(2, HOUR).want(2)), 0);
     assert_eq!(started(&mut queue), 1);
     assert!(queue.limited_ms(Step::by("w").limiter(2, HOUR).want(2)) > 0);

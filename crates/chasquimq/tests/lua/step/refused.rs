@@ -7,16 +7,16 @@ use crate::given::{
 };
 
 /// A frame 1..3 and a record x, held by `w` until its lease ended, and brought back.
-fn rescued() -> TestQueue {
+fn recovered() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
     queue.step(Step::by("w").want(4));
     queue.end_lease("w");
-    assert_eq!(queue.rescue(1001, 60_000, 1), "[1 2 3 x]");
+    assert_eq!(queue.recover_stalled(1001, 60_000, 1), "[1 2 3 x]");
     queue.skip_events();
     queue
 }
 
-/// All ways to end the jobs of `rescued`.
+/// All ways to end the jobs of `recovered`.
 fn endings() -> Vec<Step> {
     let fail = Fail::to("failed");
     vec![
@@ -37,7 +37,7 @@ fn endings() -> Vec<Step> {
 #[test]
 fn nobody_holds_a_job_that_waits() {
     for ending in endings() {
-        let mut queue = rescued();
+        let mut queue = recovered();
         let keys = queue.show();
         assert_eq!(
             queue.step(ending),
@@ -51,7 +51,7 @@ fn nobody_holds_a_job_that_waits() {
 #[test]
 fn a_job_that_another_worker_holds_is_not_ended() {
     for ending in endings() {
-        let mut queue = rescued();
+        let mut queue = recovered();
         queue.step(Step::by("v").want(4));
         queue.skip_events();
         let active = "1=[1000 2 v ''] 2=[1000 2 v ''] 3=[1000 2 v ''] x=[1000 2 v '']";
@@ -68,7 +68,7 @@ fn a_job_that_another_worker_holds_is_not_ended() {
 #[test]
 fn a_job_that_is_gone_is_not_ended() {
     for ending in endings() {
-        let mut queue = rescued();
+        let mut queue = recovered();
         for id in ["1", "2", "3", "x"] {
             run!(queue, REMOVE_JOB, 1002, id, 0);
         }

@@ -168,12 +168,12 @@ fn what_shares_a_millisecond_has_whole_times_and_goes_with_it() {
     let ids: Vec<String> = jobs.iter().map(|job| show_reply(&job[0])).collect();
     assert_eq!(ids, ["b", "a", "3", "4", "5"]);
     for job in &jobs {
-        let Value::BulkString(vitals) = &job[3] else {
+        let Value::BulkString(fields) = &job[3] else {
             panic!("{job:?}")
         };
         let finished_on = b"\xa2fo\xcd\x03\xe9";
         assert!(
-            vitals.windows(finished_on.len()).any(|part| part == finished_on),
+            fields.windows(finished_on.len()).any(|part| part == finished_on),
             "{job:?}"
         );
     }

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 
 /// What changed about a job since it was added. Absent = never happened.
 ///
-/// Stored as a MessagePack map with short keys, which the scripts write too.
+/// Stored as a MessagePack map with short keys, which the scripts write too, in the hash `vitals`, as the first release called them.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Vitals {
+pub struct StateFields {
     /// Tries that ended.
     #[serde(rename = "am")]
     pub attempts_made: u32,
@@ -67,7 +67,7 @@ pub struct Vitals {
     pub large_result: Option<u64>,
 }
 
-impl Vitals {
+impl StateFields {
     /// Those of a job that starts for the first time.
     pub fn first_start() -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Vitals {
             return Ok(Self::default());
         }
         // Lua writes an empty map as an empty array, which is a struct without its fields
-        rmp_serde::from_slice(blob).map_err(|error| Error::malformed("a job's vitals", error))
+        rmp_serde::from_slice(blob).map_err(|error| Error::malformed("a job's state fields", error))
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use crate::job::msgpack::Packer;
 
     #[test]
-    fn vitals_are_read_from_the_map_of_the_scripts() {
+    fn fields_are_read_from_the_map_of_the_scripts() {
         let mut map = Packer(vec![0x84]);
         map.str("am")
             .int(2)
@@ -116,20 +116,20 @@ mod tests {
             .str("po")
             .int(1_700_000_000_000);
         map.str("from a newer version").array(1).str("x");
-        let expected = Vitals {
+        let expected = StateFields {
             attempts_made: 2,
             failed_reason: Some("no".into()),
             processed_on: Some(1_700_000_000_000),
-            ..Vitals::default()
+            ..StateFields::default()
         };
-        assert_eq!(Vitals::parse(&map.0).expect("vitals"), expected);
+        assert_eq!(StateFields::parse(&map.0).expect("state fields"), expected);
     }
 
     #[test]
-    fn a_job_nothing_happened_to_has_default_vitals() {
+    fn a_job_nothing_happened_to_has_default_fields() {
         let lua_empty_table = [0x90];
         for blob in [&[][..], &lua_empty_table] {
-            assert_eq!(Vitals::parse(blob).expect("vitals"), Vitals::default());
+            assert_eq!(StateFields::parse(blob).expect("state fields"), StateFields::default());
         }
     }
 
@@ -140,7 +140,10 @@ mod tests {
             &[0x81, 0xa2, b'a'],
             &[0x81, 0xa2, b'a', b'm', 0xa1, b'x'],
         ] {
-            assert!(matches!(Vitals::parse(blob), Err(Error::Malformed { .. })), "{blob:?}");
+            assert!(
+                matches!(StateFields::parse(blob), Err(Error::Malformed { .. })),
+                "{blob:?}"
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// What a frame of children begins with: what its jobs are called, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brood<'a> {
+pub struct ParentHeader<'a> {
     /// What their ids begin with; their numbers follow ([`super::frame::child_id`]).
     pub ids: &'a str,
     /// What the keys of their parents' queue start with.
@@ -19,7 +19,7 @@ pub struct Brood<'a> {
     pub parents: Vec<(&'a str, u32)>,
 }
 
-impl<'a> Brood<'a> {
+impl<'a> ParentHeader<'a> {
     /// Writes it in front of a frame.
     pub fn pack(&self, frame: &[u8]) -> Vec<u8> {
         let mut packer = Packer::with_capacity(128 + 40 * self.parents.len() + frame.len());

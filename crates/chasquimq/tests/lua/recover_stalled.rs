@@ -23,7 +23,7 @@ fn queue() -> TestQueue {
 fn jobs_of_living_workers_stay() {
     let mut queue = queue();
     let keys = queue.show();
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[]");
     queue.keys_are(&keys.replace("state:", "stalled: set\nstate:"));
     queue.events_are("");
 }
@@ -32,7 +32,7 @@ fn jobs_of_living_workers_stay() {
 fn unfinished_jobs_of_a_dead_worker_head_the_line() {
     let mut queue = queue();
     queue.end_lease("dead");
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[1 3 4 x]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 3 4 x]");
     queue.keys_are(
         "completed: 2@1010
          frames: 1=1
@@ -74,7 +74,7 @@ fn unfinished_jobs_of_a_dead_worker_head_the_line() {
 fn a_job_brought_back_counts_its_starts() {
     let mut queue = queue();
     queue.end_lease("dead");
-    queue.rescue(1020, 60_000, 1);
+    queue.recover_stalled(1020, 60_000, 1);
     let reply = queue.step(Step::by("v").at(1030).want(1));
     assert_eq!(reply, "[[] [0 1 <[7 {} a 1]> <{as:1 pb:bob po:1000 st:1}> 2] -1 0 4]");
 }
@@ -86,7 +86,7 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
         queue.step(Step::by("dead").want(1));
         queue.end_lease("dead");
         queue.command("DEL", "stalled", &[]);
-        queue.rescue(1020, 60_000, 1);
+        queue.recover_stalled(1020, 60_000, 1);
     }
     queue.key_is(
         "vitals",
@@ -96,7 +96,7 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.step(Step::by("dead").want(1));
     queue.end_lease("dead");
-    queue.rescue(1020, 60_000, 0);
+    queue.recover_stalled(1020, 60_000, 0);
     queue.key_is(
         "vitals",
         "x={as:1 df:job stalled more than allowable limit po:1000 st:1}",
@@ -106,19 +106,19 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
 #[test]
 fn one_scan_an_interval_is_enough() {
     let mut queue = queue();
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[]");
     queue.end_lease("dead");
     let keys = queue.show();
-    assert_eq!(queue.rescue(1021, 60_000, 1), "[]");
+    assert_eq!(queue.recover_stalled(1021, 60_000, 1), "[]");
     queue.keys_are(&keys);
     queue.command("DEL", "stalled", &[]);
-    assert_eq!(queue.rescue(1022, 60_000, 1), "[1 3 4 x]");
+    assert_eq!(queue.recover_stalled(1022, 60_000, 1), "[1 3 4 x]");
 }
 
 #[test]
 fn a_scan_that_comes_an_interval_after_the_last_is_carried_out() {
     let mut queue = queue();
-    queue.rescue(1020, 60_000, 1);
+    queue.recover_stalled(1020, 60_000, 1);
     // the next one may be on its way for less long than this one was
     let Value::Int(closed_ms) = queue.command("PTTL", "stalled", &[]) else {
         panic!("PTTL")
@@ -131,7 +131,7 @@ fn a_frame_that_nobody_finished_leaves_the_log() {
     let mut queue = TestQueue::with(Plan::new().frame(2));
     queue.step(Step::by("dead").want(2));
     queue.end_lease("dead");
-    queue.rescue(1020, 60_000, 1);
+    queue.recover_stalled(1020, 60_000, 1);
     queue.key_is("log", "(none)");
     queue.key_is("takes", "(none)");
 }
@@ -143,10 +143,10 @@ fn a_job_that_was_let_go_and_not_moved_is_brought_back() {
     queue.step(Step::by("w").let_go(&at(1, 1, 0)).let_go(&of("x")));
     queue.key_is("active", "1=[1000 1 -w.6 ''] x=[1000 1 -w.6 '']");
     // they may still be moved
-    assert_eq!(queue.rescue(1010, 1, 1), "[]");
+    assert_eq!(queue.recover_stalled(1010, 1, 1), "[]");
     queue.end_lease("-w.6");
     queue.command("DEL", "stalled", &[]);
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[1 x]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 x]");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn jobs_that_are_let_go_later_do_not_hold_up_those_that_were_let_go_before() {
     queue.step(Step::by("w").let_go(&of("x")));
     queue.end_lease("-w.6");
     queue.step(Step::by("w").let_go(&of("y")));
-    assert_eq!(queue.rescue(1010, 60_000, 1), "[x]");
+    assert_eq!(queue.recover_stalled(1010, 60_000, 1), "[x]");
 }
 
 /// `w` holds the frame 1..4, the record x and 6; `other` holds 7.
@@ -207,7 +207,7 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     let mut queue = held();
     let mut lost = queue.find_lost(0, "w", &[]);
     let (items, _, _) = lost.parcel().expect("what is lost");
-    let mut call = queue.call(&chasquimq::redis::library::RESCUE);
+    let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
     call.arg(1010).arg(1).arg("w").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[0 [1 2 3 4 6 x]]");
     // under another claim
@@ -224,19 +224,19 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     for id in ["x", "y", "z"] {
         // a failure of 600 kB
         let fr = "f".repeat(600_000);
-        let mut vitals = chasquimq::msgpack::Packer::default();
-        vitals.map(1).str("fr").str(&fr);
+        let mut fields = chasquimq::msgpack::Packer::default();
+        fields.map(1).str("fr").str(&fr);
         let mut set = redis::cmd("HSET");
-        set.arg(queue.probe.keys.key("vitals")).arg(id).arg(vitals.0);
+        set.arg(queue.probe.keys.key("vitals")).arg(id).arg(fields.0);
         queue.carry_out_unchecked(&set);
     }
     queue.end_lease("w");
     let (items, count, is_last) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
     assert_eq!((count, is_last), (3, true));
-    let mut call = queue.call(&chasquimq::redis::library::RESCUE);
+    let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
     call.arg(1010).arg(1).arg("").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[1 [y z]]");
     queue.key_is("front", "y z");
-    assert_eq!(queue.rescue(1020, 60_000, 1), "[x]");
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[x]");
     queue.key_is("front", "x y z");
 }

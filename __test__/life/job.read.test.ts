@@ -1,0 +1,97 @@
+// A job that waits in a frame is read by plain commands, without a function; every other job, and whatever became of its neighbours, by one.
+import type { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import type { Queue } from 'bullmq';
+import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
+import { useStage } from '../support/stage.js';
+
+describe('reading a job', { timeout: 60_000 }, () => {
+  const stage = useStage(chasquimq);
+
+  async function serve(): Promise<{ own: OwnServer; admin: Redis; queue: Queue }> {
+    const own = stage.keep(await OwnServer.start());
+    const admin = own.client();
+    stage.keep({ close: async () => void (await admin.quit()) });
+    return { own, admin, queue: stage.queue({ connection: own.connection }) };
+  }
+
+  async function callsOf(admin: Redis, command: string): Promise<number> {
+    const stats = await admin.info('commandstats');
+    return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  }
+
+  const bulk = (count: number, data: unknown = 'x') =>
+    Array.from({ length: count }, (_, n) => ({ name: `job ${n % 3}`, data: { n, data } }));
+
+  it('takes no function while it waits in a frame', async () => {
+    const { admin, queue } = await serve();
+    const jobs = await queue.addBulk(bulk(100));
+    jobs.push(await queue.add('alone', { n: 100 }, { attempts: 3 }));
+    const before = await callsOf(admin, 'fcall');
+    for (const { id = '', name, data, opts, timestamp } of jobs) {
+      const found = await queue.getJob(id);
+      expect([found?.id, found?.name, found?.data, found?.timestamp]).toEqual([id, name, data, timestamp]);
+      expect(found?.opts.attempts).toBe(opts.attempts);
+      expect(await queue.getJobState(id)).toBe('waiting');
+    }
+    expect(await callsOf(admin, 'fcall')).toBe(before);
+  });
+
+  it('takes one for some time after a job that waits in no frame, or in a large one', async () => {
+    const { admin, queue } = await serve();
+    const [small] = await queue.addBulk(bulk(10));
+    const [large] = await queue.addBulk(bulk(10, 'x'.repeat(10_000)));
+    for (const id of ['none', String(large?.id), '999']) {
+      await queue.getJob(id);
+      const before = await callsOf(admin, 'fcall');
+      for (let i = 0; i < 40; i++) expect((await queue.getJob(small?.id ?? ''))?.id).toBe(small?.id);
+      expect((await callsOf(admin, 'fcall')) - before).toBe(id === 'none' ? 0 : 15);
+    }
+  });
+
+  it('says the same by both ways, whatever becomes of its neighbours', async () => {
+    const { own, queue } = await serve();
+    const ids = (await queue.addBulk(bulk(10))).map(({ id = '' }) => id);
+    const worker = stage.worker(null, { connection: own.connection });
+    // what has asked in vain asks a function
+    const asksFunctions = stage.queue({ connection: own.connection });
+
+    async function compare(): Promise<(string | undefined)[]> {
+      const states: (string | undefined)[] = [];
+      for (const id of [...ids, '11', '12']) {
+        await asksFunctions.getJob('999');
+        const plain = await stage.queue({ connection: own.connection }).getJob(id);
+        const asked = await asksFunctions.getJob(id);
+        expect(plain?.asJSON()).toEqual(asked?.asJSON());
+        states.push(plain && (await plain.getState()));
+      }
+      return states;
+    }
+
+    const waiting = Array.from({ length: 10 }, () => 'waiting');
+    const gone = Array.from({ length: 2 }, () => undefined);
+    expect(await compare()).toEqual([...waiting, ...gone]);
+    await (await queue.getJob('3'))?.remove();
+    await (await queue.getJob('4'))?.updateData({ changed: true });
+    await (await queue.getJob('5'))?.changePriority({ priority: 2 });
+    waiting[4] = 'prioritized';
+    expect(await compare()).toEqual([...waiting.slice(0, 2), undefined, ...waiting.slice(3), ...gone]);
+    const first = await worker.getNextJob('token');
+    const second = await worker.getNextJob('token');
+    await first?.moveToCompleted('done', 'token', false);
+    await second?.moveToFailed(new Error('no'), 'token', false);
+    expect((await compare()).slice(0, 4)).toEqual(['completed', 'failed', undefined, 'waiting']);
+    await queue.drain();
+    expect((await compare()).slice(2)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      ...Array.from({ length: 7 }, () => undefined),
+    ]);
+    await queue.add('after', 1);
+    expect((await compare())[10]).toBe('waiting');
+    await queue.obliterate({ force: true });
+    expect(await compare()).toEqual(Array.from({ length: 12 }, () => undefined));
+  });
+});
