@@ -60,7 +60,7 @@ local function require_word(words, word)
   for _, known in ipairs(words) do
     if word == known then return end
   end
-  error({ err = 'ERR no jobs are moved from ' .. tostring(word) })
+  error({ err = 'ERR no jobs are moved from ' .. (type(word) == 'string' and word or type(word)) })
 end
 
 -- The last number that a job got. Ends the call where that is none.
