@@ -780,6 +780,8 @@ const UNLOCKED = '0';
 /** Options as they were given: who the parent is was stored beside them. */
 function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
   const opts = normaliseOptions(optionsFromText(text));
+  // BullMQ stores it there, too; it is the job's
+  delete opts.repeatJobKey;
   if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
   return opts;
 }
