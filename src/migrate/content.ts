@@ -63,27 +63,28 @@ export function contentOfTheirs({ fields, logs }: NativeSourceJob): Content {
 
 /** A job of ours. */
 export function contentOfOurs(job: NativeJob, logs: readonly string[]): Content {
+  const { extra } = job;
   return {
     name: job.name,
     data: job.data || '{}',
     opts: read(job.opts),
     timestamp: job.timestamp,
-    delay: job.delay ?? 0,
-    priority: job.priority ?? 0,
-    progress: job.progress ?? '0',
-    attemptsMade: job.attemptsMade ?? 0,
-    attemptsStarted: job.attemptsStarted ?? 0,
-    stalledCounter: job.stalledCounter ?? 0,
-    returnvalue: job.returnvalue ?? 'null',
-    failedReason: job.failedReason || undefined,
-    stacktrace: job.stacktrace || '[]',
+    delay: extra.delay ?? 0,
+    priority: extra.priority ?? 0,
+    progress: extra.progress ?? '0',
+    attemptsMade: extra.attemptsMade ?? 0,
+    attemptsStarted: extra.attemptsStarted ?? 0,
+    stalledCounter: extra.stalledCounter ?? 0,
+    returnvalue: extra.returnvalue ?? 'null',
+    failedReason: extra.failedReason || undefined,
+    stacktrace: extra.stacktrace || '[]',
     processedOn: job.processedOn ?? 0,
-    finishedOn: job.finishedOn ?? 0,
-    processedBy: job.processedBy || undefined,
-    deferredFailure: job.deferredFailure || undefined,
-    deduplicationId: job.deduplicationId || undefined,
-    repeatJobKey: job.repeatJobKey || undefined,
-    parent: parentOf(job.parent),
+    finishedOn: extra.finishedOn ?? 0,
+    processedBy: extra.processedBy || undefined,
+    deferredFailure: extra.deferredFailure || undefined,
+    deduplicationId: extra.deduplicationId || undefined,
+    repeatJobKey: extra.repeatJobKey || undefined,
+    parent: parentOf(extra.parent),
     logs,
   };
 }
