@@ -58,13 +58,17 @@ local function move_records(queue, ids)
   if state == 'completed' then queue.completed = queue.completed - #ids end
 end
 
+-- Members and their scores, and whether no others are behind them.
 local function next_page(queue)
   local retrying = queue.retrying
   local state, filter = retrying.state, retrying.filter
-  return redis.call('ZRANGEBYSCORE', queue.base .. state, filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf',
-    Keep.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', retrying.offset, state == 'completed' and 100 or retrying.count)
+  local limit = state == 'completed' and 100 or retrying.count
+  local page = redis.call('ZRANGEBYSCORE', queue.base .. state, filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf',
+    Keep.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', retrying.offset, limit)
+  return page, #page < 2 * limit
 end
 
+-- Gives whether it looked at all of them.
 local function move_failed(queue, page)
   local retrying = queue.retrying
   local filter, ids, going = retrying.filter, {}, {}
@@ -76,9 +80,10 @@ local function move_failed(queue, page)
   end
   move_records(queue, going)
   retrying.offset = retrying.offset + looked - #going
+  return looked == #ids
 end
 
--- Runs and records may alternate, and move in order.
+-- Runs and records may alternate, and move in order. Gives whether it moved all of them.
 local function move_completed(queue, page)
   local retrying, ids, members = queue.retrying, {}, {}
   for i = 1, #page, 2 do members[#members + 1] = page[i] end
@@ -94,6 +99,7 @@ local function move_completed(queue, page)
     end
   end
   move_records(queue, ids)
+  return #retrying.ids < retrying.count
 end
 
 return function(keys, args)
@@ -107,9 +113,10 @@ return function(keys, args)
   local retrying = { state = state, filter = filter, count = math.min(count, PAGE), offset = offset, is_reset = reset == '1', ids = {},
     jobs_set = {}, fields_set = {} }
   queue.retrying = retrying
-  local page = next_page(queue)
+  local page, is_last = next_page(queue)
   if #page > 0 then
-    if state == 'failed' then move_failed(queue, page) else move_completed(queue, page) end
+    local is_whole = state == 'failed' and move_failed(queue, page) or state ~= 'failed' and move_completed(queue, page)
+    is_last = is_last and is_whole
   end
   Line.call_in_chunks('HSET', base .. 'jobs', retrying.jobs_set)
   Line.call_in_chunks('HSET', base .. 'vitals', retrying.fields_set)
@@ -120,7 +127,8 @@ return function(keys, args)
     Line.wake(queue)
   end
   Events.flush_events(queue, now_ms)
-  local reply = { #moved, retrying.offset, #page == 0 and 1 or 0 }
+  -- nobody comes again to look: what was moved may have failed once more in this very millisecond
+  local reply = { #moved, retrying.offset, is_last and 1 or 0 }
   Memo.remember(base, client, slot, number, reply)
   return reply
 end

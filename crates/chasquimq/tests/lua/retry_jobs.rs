@@ -14,7 +14,7 @@ fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     let mut queue = finished();
     assert_eq!(
         run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 10, 0, 0),
-        "[2 0 0]"
+        "[2 0 1]"
     );
     queue.key_is("log", "1-4 5-r2(4 x)");
     queue.key_is("failed", "(none)");
@@ -124,8 +124,8 @@ fn a_filter_names_the_jobs() {
         run!(queue, RETRY_JOBS, 1020, "c", "b", number, "failed", filter, 10, offset, 0)
     };
     assert_eq!(retry(1, &filter(1011, "a"), 0), "[0 0 1]");
-    assert_eq!(retry(2, &filter(1010, "b"), 0), "[0 3 0]");
+    assert_eq!(retry(2, &filter(1010, "b"), 0), "[0 3 1]");
     assert_eq!(retry(3, &filter(1010, "b"), 3), "[0 3 1]");
-    assert_eq!(retry(4, &filter(1010, "a"), 0), "[2 1 0]");
+    assert_eq!(retry(4, &filter(1010, "a"), 0), "[2 1 1]");
     queue.key_is("failed", "2@1010");
 }

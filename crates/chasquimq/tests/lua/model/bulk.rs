@@ -111,7 +111,7 @@ impl Drive {
             0,
             reset
         );
-        let done = u8::from(order.is_empty());
+        let done = u8::from(order.len() < count);
         self.same(&reply, &format!("[{expected} 0 {done}]"));
         let moved: Vec<String> = order[..expected].to_vec();
         for id in &moved {
