@@ -1,6 +1,7 @@
 /** Writes a report under benchmarks/: every sample as JSON, and the tables as Markdown. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { markdownTable } from './markdown.js';
 import type { Result } from './pairs.js';
 import {
   cellsOf,
@@ -29,10 +30,15 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
   if (about.kind === 'full') {
     for (let copy = 2; existsSync(`${FOLDER}${name}.json`); copy += 1) name = `${plain}-${copy}`;
   }
+  return writeBoth(name, asJson(about, results), markdown(about, results));
+}
+
+/** Writes `<name>.json` and `<name>.md` under benchmarks/, and returns their paths. */
+export function writeBoth(name: string, report: unknown, text: string): string[] {
   mkdirSync(FOLDER, { recursive: true });
   const paths = [`${FOLDER}${name}.json`, `${FOLDER}${name}.md`] as const;
-  writeFileSync(paths[0], `${JSON.stringify(asJson(about, results), undefined, 2)}\n`);
-  writeFileSync(paths[1], markdown(about, results));
+  writeFileSync(paths[0], `${JSON.stringify(report, undefined, 2)}\n`);
+  writeFileSync(paths[1], `${text}\n`);
   return [...paths];
 }
 
@@ -55,7 +61,7 @@ function markdown(about: Circumstances, results: readonly Result[]): string {
   });
   const faults = faultsOf(results, about.libraries);
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
-  return `${[
+  return [
     `# ${about.libraries.challenger.name} against ${about.libraries.base.name}`,
     [...circumstanceLines(about), wakeLine(results)].map((line) => `- ${line}`).join('\n'),
     'A ratio is the median of the ratios of the pairs; "middle half" is from the first to the third quartile. How each scenario ' +
@@ -64,7 +70,7 @@ function markdown(about: Circumstances, results: readonly Result[]): string {
     ...(faults.length > 0 ? [markdownTable(faultTable)] : []),
     '## Sizes of the runs',
     markdownTable(sizeTable(about, results)),
-  ].join('\n\n')}\n`;
+  ].join('\n\n');
 }
 
 /** The sides may differ in the number of jobs, so that both are measured for about as long. */
@@ -85,11 +91,4 @@ function sizeTable({ libraries }: Circumstances, results: readonly Result[]): st
     `${challenger.name} s`,
   ];
   return [headings, ...rows];
-}
-
-function markdownTable(table: readonly string[][]): string {
-  const lines = table.map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
-  const columns = table[0]?.length ?? 0;
-  const rule = `| --- |${' ---: |'.repeat(columns - 1)}`;
-  return [lines[0], rule, ...lines.slice(1)].join('\n');
 }

@@ -2,9 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
+import { markdownTable } from '../markdown.js';
 import type { Metric } from '../measure.js';
 import { formatRange, formatRatio, metricGroups } from '../report.js';
-import type { Row } from '../report.js';
+import type { MetricGroup, Row } from '../report.js';
 import { moreIsBetter } from '../targets.js';
 import { measuredOn } from './data.js';
 import type { ChartData } from './data.js';
@@ -57,36 +58,38 @@ function few(data: ChartData): string {
     if (!row) throw new Error(`the newest whole run has no ${metric} of ${scenario}`);
     return row;
   });
-  const worst = [...rows].sort((a, b) => lossOf(b) - lossOf(a))[0];
-  const lost = rows.filter((row) => lossOf(row) > 1).length;
-  const shown = [...chosen, worst].map((row) => [`${row.title} (${unitOf(row)})`, ...cellsOf(row).slice(0, 3)]);
+  const [worst] = worstFirst(rows);
+  const shown = [...chosen, worst].map((row) => withUnit(row).slice(0, 4));
   return [
-    table(['Scenario', ...SIDES, 'Ratio'], shown),
-    `The last row is the worst of all ${rows.length}; BullMQ is better in ${lost} of them. ${measuredOn(data.run)}.`,
+    markdownTable([['Scenario', ...SIDES, 'Ratio'], ...shown]),
+    `The last row is the worst of all ${rows.length}; BullMQ is better in ${lostOf(rows).length} of them. ${measuredOn(data.run)}.`,
   ].join('\n\n');
 }
 
 function all(data: ChartData): string {
   const { run } = data;
   const file = data.file.replace(/json$/, 'md');
-  const headings = [...SIDES, 'Ratio', 'Spread'];
-  const lost = run.rows.filter((row) => lossOf(row) > 1).sort((a, b) => lossOf(b) - lossOf(a));
+  const headings = ['Scenario', ...SIDES, 'Ratio', 'Spread'];
   const groups = metricGroups.flatMap(({ heading, metrics }) => {
     const rows = run.rows.filter((row) => metrics.includes(row.metric));
-    return rows.length > 0 ? [`### ${heading}`, table(['Scenario', ...headings], rows.map(titled))] : [];
+    return rows.length > 0
+      ? [`### ${heading}`, markdownTable([headings, ...rows.map((row) => [row.title, ...cellsOf(row)])])]
+      : [];
   });
   return [
     `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${file}), with each floor and run.`,
     '### Where BullMQ is better',
-    table(
-      ['Scenario', ...headings],
-      lost.map((row) => [`${row.title} (${unitOf(row)})`, ...cellsOf(row)]),
-    ),
+    markdownTable([headings, ...worstFirst(lostOf(run.rows)).map(withUnit)]),
     ...groups,
   ].join('\n\n');
 }
 
-const titled = (row: Row): string[] => [row.title, ...cellsOf(row)];
+const withUnit = (row: Row): string[] => [`${row.title} (${unitOf(row)})`, ...cellsOf(row)];
+
+/** Those in which BullMQ is better. */
+const lostOf = (rows: readonly Row[]): Row[] => rows.filter((row) => lossOf(row) > 1);
+
+const worstFirst = (rows: readonly Row[]): Row[] => [...rows].sort((a, b) => lossOf(b) - lossOf(a));
 
 /** How far BullMQ is ahead: above one, it is better. */
 function lossOf({ metric, ratio }: Row): number {
@@ -95,19 +98,20 @@ function lossOf({ metric, ratio }: Row): number {
 
 /** What a row's figures are, in so far as its title does not say it. */
 function unitOf({ title, metric }: Row): string {
-  const heading = metricGroups.find(({ metrics }) => metrics.includes(metric))?.heading ?? metric;
+  const { heading } = groupOf(metric);
   if (heading.startsWith('Redis memory') && title.startsWith('Redis memory')) return 'bytes';
   return /^(Node|Redis|MB|CPU)/.test(heading) ? heading : heading[0].toLowerCase() + heading.slice(1);
 }
 
 /** Both sides, the ratio and its spread. */
 function cellsOf({ metric, values, ratio }: Row): string[] {
-  const write = metricGroups.find(({ metrics }) => metrics.includes(metric))?.format ?? String;
+  const { format: write } = groupOf(metric);
   const sides = [write(values.base), write(values.challenger)];
   return [...sides, formatRatio(ratio.median), formatRange(ratio.least, ratio.most)];
 }
 
-function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [headings, headings.map((_, i) => (i === 0 ? '---' : '---:')), ...rows];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+function groupOf(metric: Metric): MetricGroup {
+  const group = metricGroups.find(({ metrics }) => metrics.includes(metric));
+  if (!group) throw new Error(`${metric} has no table`);
+  return group;
 }

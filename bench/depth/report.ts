@@ -1,11 +1,9 @@
 /** The figures of the depths as tables and as a file. */
-import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { writeBoth } from '../files.js';
 import type { Machine, SourceState } from '../machine.js';
+import { markdownTable } from '../markdown.js';
 import type { BothSides } from '../pairs.js';
 import type { AtDepth, Cost } from './figures.js';
-
-const FOLDER = fileURLToPath(new URL('../../benchmarks/', import.meta.url));
 
 export interface DepthReport {
   readonly startedAt: string;
@@ -47,16 +45,12 @@ function rowsOf(depths: readonly AtDepth[], costOf: (cost: Cost) => number): str
       return cost ? `${shown(costOf(cost.base))} / ${shown(costOf(cost.challenger))}` : '';
     }),
   ]);
-  const rule = ['---', ...depths.map(() => '---:')];
-  return [heading, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return markdownTable([heading, ...rows]);
 }
 
 const shown = (value: number) => Number(value.toPrecision(3)).toLocaleString('en-US', { maximumSignificantDigits: 3 });
 
 /** @returns the paths written */
 export function writeDepth(report: DepthReport): string[] {
-  const path = `${FOLDER}depth-${report.startedAt.slice(0, 10)}-${report.source.commit}`;
-  writeFileSync(`${path}.json`, `${JSON.stringify(report, undefined, 2)}\n`);
-  writeFileSync(`${path}.md`, `${tableOf(report)}\n`);
-  return [`${path}.json`, `${path}.md`];
+  return writeBoth(`depth-${report.startedAt.slice(0, 10)}-${report.source.commit}`, report, tableOf(report));
 }

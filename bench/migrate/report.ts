@@ -1,10 +1,8 @@
 /** What a system went through, as text and as a file. */
-import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { writeBoth } from '../files.js';
 import type { Machine, SourceState } from '../machine.js';
+import { markdownTable } from '../markdown.js';
 import type { Account } from './account.js';
-
-const FOLDER = fileURLToPath(new URL('../../benchmarks/', import.meta.url));
 
 /** A way there or back. */
 export interface Way {
@@ -44,26 +42,24 @@ export function textOf(report: MigrateReport): string {
     '# A BullMQ system that moves while it runs, and moves back',
     about.map((line) => `- ${line}`).join('\n'),
     '## The two ways',
-    table(
+    markdownTable([
       ['', 'jobs', 'seconds', 'jobs a second', 'longest script, ms', 'added meanwhile', 'run by BullMQ', 'run here'],
-      [rowOf('there', there), rowOf('back', back)],
-    ),
+      rowOf('there', there),
+      rowOf('back', back),
+    ]),
     '## What there was',
-    table(
+    markdownTable([
       ['', 'on BullMQ, before', 'here', 'on BullMQ, after'],
-      [...statesOf(report), ...(['jobs', 'schedulers', 'kept', 'digest'] as const)].map((name) => [
+      ...[...statesOf(report), ...(['jobs', 'schedulers', 'kept', 'digest'] as const)].map((name) => [
         name,
         ...[accounts.before, accounts.here, accounts.after].map((account) =>
           figure(name in account ? account[name as 'jobs'] : (account.states[name] ?? 0)),
         ),
       ]),
-    ),
+    ]),
     '`kept` jobs are those that do not run meanwhile; the digest is of all that is known of each, in its state. The other jobs run, each once.',
     `## ${isFine ? 'The accounts agree' : 'The accounts do not agree'}`,
-    table(
-      ['', 'jobs'],
-      Object.entries(wrong).map(([name, count]) => [name, figure(count)]),
-    ),
+    markdownTable([['', 'jobs'], ...Object.entries(wrong).map(([name, count]) => [name, figure(count)])]),
   ].join('\n\n');
 }
 
@@ -77,17 +73,9 @@ function rowOf(name: string, way: Way): string[] {
   return [name, ...figures.map(figure)];
 }
 
-function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
-  const rule = heading.map((_, i) => (i === 0 ? '---' : '---:'));
-  return [heading, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
 const figure = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 1 });
 
 /** @returns the paths written */
 export function writeReport(report: MigrateReport): string[] {
-  const path = `${FOLDER}migrate-${report.startedAt.slice(0, 10)}-${report.source.commit}`;
-  writeFileSync(`${path}.json`, `${JSON.stringify(report, undefined, 2)}\n`);
-  writeFileSync(`${path}.md`, `${textOf(report)}\n`);
-  return [`${path}.json`, `${path}.md`];
+  return writeBoth(`migrate-${report.startedAt.slice(0, 10)}-${report.source.commit}`, report, textOf(report));
 }
