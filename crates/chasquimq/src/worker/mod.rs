@@ -27,6 +27,8 @@ mod outcomes;
 mod pace;
 mod place;
 mod portion;
+mod short_way;
+mod standing;
 mod wait;
 
 use std::{
@@ -161,9 +163,16 @@ impl Worker {
         self.command(Command::Limiter(limiter));
     }
 
-    /// Reports how jobs ended.
-    pub fn finish(&self, flush: Flush) {
+    /// Reports how jobs ended. True: they went to the server by the socket in use ([`Worker::use_socket`]), which is told when they are recorded.
+    pub fn finish(&self, flush: Flush) -> bool {
+        let socket = self.socket.lock().ok().and_then(|socket| socket.clone());
+        let left = match socket {
+            Some(socket) => socket.finish(flush).err(),
+            None => Some(flush),
+        };
+        let Some(flush) = left else { return true };
         self.command(Command::Finish(flush));
+        false
     }
 
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and
