@@ -3,7 +3,8 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings. `manual`
+//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! `short_way` lets it record what that came to. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
 mod asked;
