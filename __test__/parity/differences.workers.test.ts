@@ -174,7 +174,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
       isSlow = true;
       await gate.opened;
     });
-    await until('the slow job', () => isSlow);
+    await until('the slow job', () => isSlow, 20_000);
     await until('the rest to wait', async () => (await queue.getWaitingCount()) === 1_000);
     gate.open();
     await new EventLog(worker, ['drained']).get('drained', 1, 20_000);

@@ -1,5 +1,5 @@
-//! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. See the engine's
-//! `IdleSocket`.
+//! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. What has completed by then is
+//! recorded by the same way. See the engine's `IdleSocket`.
 
 use std::{
     os::fd::RawFd,
@@ -20,6 +20,7 @@ use super::{
     callbacks::Callbacks,
     js_cell::JsCell,
     poll::{Events, PollHandle, Polled},
+    spin::Spin,
 };
 use crate::{
     sink::Sink,
@@ -38,6 +39,7 @@ pub struct IdleWait {
 
 struct Slot {
     poll: Option<PollHandle>,
+    spin: Option<Rc<Spin>>,
     sink: Option<Sink<Message, WorkerMessage>>,
     // let go at the close
     callbacks: Option<Callbacks<WorkerMessage, OneJob>>,
@@ -49,6 +51,7 @@ impl IdleWait {
         Ok(Arc::new(Self {
             slot: JsCell::new(Slot {
                 poll: None,
+                spin: None,
                 sink: None,
                 callbacks: Some(Callbacks::new(on_message, on_job)?),
             }),
@@ -56,11 +59,11 @@ impl IdleWait {
         }))
     }
 
-    fn run(&self, env: Env, jobs: Batch) {
+    fn tell(&self, env: Env, message: Message) {
         if self.unread.load(Ordering::Acquire) > 0 {
             if let Some(Some(sink)) = self.slot.with(|slot| slot.sink.clone()) {
                 self.sending();
-                sink.send(message_of(jobs));
+                sink.send(message);
             }
             return;
         }
@@ -68,11 +71,33 @@ impl IdleWait {
         let Some(Some(callbacks)) = callbacks else { return };
         // SAFETY: the event loop called, so this is JavaScript's thread, in the handle scope of the poll handle
         unsafe {
-            match (jobs.jobs.as_slice(), jobs.extras.as_slice(), jobs.siblings.as_slice()) {
-                ([job], [], []) => callbacks.one(to_arguments(env, &jobs, job)),
-                _ => callbacks.message(to_message(message_of(jobs))),
+            match lone_job(&message) {
+                Some((batch, job)) => callbacks.one(to_arguments(env, batch, job)),
+                None => callbacks.message(to_message(message)),
             }
         }
+    }
+}
+
+impl Slot {
+    fn watch_no_more(&mut self) {
+        if let Some(poll) = self.poll.take() {
+            poll.close();
+        }
+        self.spin = None;
+    }
+}
+
+/// A plain job that is all there is to tell.
+fn lone_job(message: &Message) -> Option<(&Batch, &BatchJob)> {
+    let batch = message.jobs.as_ref()?;
+    match (
+        batch.jobs.as_slice(),
+        batch.extras.as_slice(),
+        batch.siblings.as_slice(),
+    ) {
+        ([job], [], []) => Some((batch, job)),
+        _ => None,
     }
 }
 
@@ -90,8 +115,10 @@ impl JobShortcut for IdleWait {
     }
 
     fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool {
+        let spin = Spin::open(env).map(Rc::new);
         let polled = Rc::new(PolledSocket {
             socket,
+            spin: spin.clone(),
             wait: Arc::downgrade(&self),
         });
         self.slot
@@ -99,30 +126,24 @@ impl JobShortcut for IdleWait {
                 if slot.callbacks.is_none() {
                     return false;
                 }
-                if let Some(old) = slot.poll.take() {
-                    old.close();
-                }
+                slot.watch_no_more();
                 slot.poll = PollHandle::open(env, polled);
+                slot.spin = spin.filter(|_| slot.poll.is_some());
                 slot.poll.is_some()
             })
             .unwrap_or(false)
+    }
+
+    fn recording(&self) {
+        self.slot.with(|slot| slot.spin.iter().for_each(|spin| spin.begin()));
     }
 
     fn close(&self) {
         self.slot.with(|slot| {
             slot.callbacks = None;
             slot.sink = None;
-            if let Some(poll) = slot.poll.take() {
-                poll.close();
-            }
+            slot.watch_no_more();
         });
-    }
-}
-
-fn message_of(jobs: Batch) -> Message {
-    Message {
-        jobs: Some(jobs),
-        ..Message::default()
     }
 }
 
@@ -150,6 +171,8 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
 
 struct PolledSocket {
     socket: IdleSocket,
+    // awake until it is told that what ended is recorded
+    spin: Option<Rc<Spin>>,
     wait: Weak<IdleWait>,
 }
 
@@ -160,9 +183,10 @@ impl Polled for PolledSocket {
 
     fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
         let wait = self.wait.upgrade();
-        let usable = self.socket.ready(|jobs| {
+        self.spin.iter().for_each(|spin| spin.end());
+        let usable = self.socket.ready(|message| {
             if let Some(wait) = &wait {
-                wait.run(env, jobs);
+                wait.tell(env, message);
             }
         });
         if !usable {
@@ -175,5 +199,6 @@ impl Polled for PolledSocket {
 impl Drop for PolledSocket {
     fn drop(&mut self) {
         self.socket.close();
+        self.spin.iter().for_each(|spin| spin.close());
     }
 }

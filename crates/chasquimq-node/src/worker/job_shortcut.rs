@@ -18,6 +18,8 @@ pub trait JobShortcut: Send + Sync {
     fn received(&self);
     /// Watches a socket instead of the one before. False when that cannot be.
     fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool;
+    /// Ends went to the server by the socket that is watched: it is about to answer.
+    fn recording(&self);
     /// Watches no more, and runs nothing more.
     fn close(&self);
 }

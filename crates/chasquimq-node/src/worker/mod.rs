@@ -145,8 +145,11 @@ impl NativeWorker {
         text: String,
         others: Option<NativeOthers>,
     ) {
-        self.worker
-            .finish(to_flush(flush, now as u64, (&handles, &lengths), text, others));
+        let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
+        let by_socket = self.worker.finish(flush);
+        if let Some(shortcut) = self.shortcut.as_ref().filter(|_| by_socket) {
+            shortcut.recording();
+        }
     }
 
     /// The facade's clock.

@@ -13,6 +13,7 @@ const OWN: &str = "s";
 const BEHIND_WAIT: &str = "w";
 
 /// What a step asks for.
+#[derive(Debug)]
 pub(super) struct Asked {
     slot: &'static str,
     number: i64,

@@ -10,31 +10,37 @@ const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 /// What two readings of one clock differ by at most, when a message lies between them.
 const SAME_CLOCK_US: i64 = 2_000;
 
-#[derive(Debug)]
+/// What it says of itself.
+#[derive(Debug, Default)]
 pub(super) struct Caller {
-    // its clock minus the server's, or less: a step is carried out at a time nobody knows yet
-    offset_us: i64,
-    // a step was answered so late, or by a clock so different, that the offset is to be measured again
-    doubtful: bool,
-    // of the latest step
-    last_now_ms: u64,
     // its clock is not the system's
     foreign: bool,
     // it is said to be another one, even where it agrees
     fake: bool,
 }
 
-impl Caller {
-    pub(super) fn new() -> Self {
+/// How far its clock is ahead of the server's, as answers to steps tell it.
+#[derive(Debug)]
+pub(super) struct Offset {
+    // or less: a step is carried out at a time nobody knows yet
+    us: i64,
+    // a step was answered so late, or by a clock so different, that it is to be measured again
+    doubtful: bool,
+    // of the latest step
+    last_now_ms: u64,
+}
+
+impl Default for Offset {
+    fn default() -> Self {
         Self {
-            offset_us: UNKNOWN_OFFSET_US,
+            us: UNKNOWN_OFFSET_US,
             doubtful: false,
             last_now_ms: 0,
-            foreign: false,
-            fake: false,
         }
     }
+}
 
+impl Caller {
     /// Its clock is said to be a fake one, or not.
     pub(super) fn fakes(&mut self, fake: bool) {
         self.fake = fake;
@@ -50,18 +56,25 @@ impl Caller {
         self.foreign
     }
 
-    /// Whether a step of the loop's own is to measure the offset again.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.doubtful
-    }
-
     /// The offset that a step is sent with, us.
-    pub(super) fn offset_us(&self) -> i64 {
+    pub(super) fn offset_us(&self, measured: &Offset) -> i64 {
         if self.foreign {
             UNKNOWN_OFFSET_US
         } else {
-            self.offset_us
+            measured.us
         }
+    }
+}
+
+impl Offset {
+    /// In us.
+    pub(super) fn us(&self) -> i64 {
+        self.us
+    }
+
+    /// Whether a step of the loop's own is to measure it again.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful
     }
 
     /// The date of what ended at `now_ms`: no job ends before it started, and what is fetched starts at a time that is known only roughly.
@@ -76,14 +89,14 @@ impl Caller {
 
     /// A step that was sent at `sent_us` is answered, with the server's clock.
     pub(super) fn measure(&mut self, server_us: i64, sent_us: i64) {
-        self.offset_us = offset_us(server_us, sent_us);
+        self.us = offset_us(server_us, sent_us);
         self.doubtful = false;
     }
 
     /// A step that was sent at a time that is not known is answered, perhaps a while ago. Gives how long ago, as it seems.
     pub(super) fn measure_late(&mut self, server_us: i64) -> Duration {
         let late_us;
-        (self.offset_us, late_us) = offset_and_delay_us(server_us, self.offset_us);
+        (self.us, late_us) = offset_and_delay_us(server_us, self.us);
         self.doubtful |= late_us > 0;
         Duration::from_micros(late_us as u64)
     }
@@ -141,26 +154,29 @@ mod tests {
 
     #[test]
     fn an_answer_to_a_wait_that_is_read_late_makes_the_offset_doubtful() {
-        let mut caller = Caller::new();
+        let mut offset = Offset::default();
         let now_us = system_now_us();
-        caller.measure(now_us, now_us);
-        assert!(caller.measure_late(now_us - 1_000).is_zero());
-        assert!(!caller.is_doubtful());
-        assert!(caller.measure_late(now_us - 50_000) >= Duration::from_millis(50));
-        assert_eq!((caller.is_doubtful(), caller.offset_us()), (true, 0));
-        caller.measure(now_us, now_us);
-        assert!(!caller.is_doubtful());
+        offset.measure(now_us, now_us);
+        assert!(offset.measure_late(now_us - 1_000).is_zero());
+        assert!(!offset.is_doubtful());
+        assert!(offset.measure_late(now_us - 50_000) >= Duration::from_millis(50));
+        assert_eq!((offset.is_doubtful(), offset.us()), (true, 0));
+        offset.measure(now_us, now_us);
+        assert!(!offset.is_doubtful());
     }
 
     #[test]
     fn a_clock_of_its_own_is_not_guessed() {
-        let mut caller = Caller::new();
+        let (mut caller, mut offset) = (Caller::default(), Offset::default());
         let now_us = system_now_us();
-        caller.measure(now_us, now_us);
+        offset.measure(now_us, now_us);
         caller.says(1000);
-        assert_eq!((caller.is_foreign(), caller.offset_us()), (true, UNKNOWN_OFFSET_US));
+        assert_eq!(
+            (caller.is_foreign(), caller.offset_us(&offset)),
+            (true, UNKNOWN_OFFSET_US)
+        );
         caller.says(now_us as u64 / 1000);
-        assert_eq!((caller.is_foreign(), caller.offset_us()), (false, 0));
+        assert_eq!((caller.is_foreign(), caller.offset_us(&offset)), (false, 0));
         // one that stands still agrees with the system's at first
         caller.fakes(true);
         caller.says(now_us as u64 / 1000);

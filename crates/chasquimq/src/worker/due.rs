@@ -35,8 +35,8 @@ pub(super) struct Due {
     left_until: Option<Instant>,
 }
 
-impl Due {
-    pub(super) fn new() -> Self {
+impl Default for Due {
+    fn default() -> Self {
         Self {
             next: None,
             due_ms: -1,
@@ -44,7 +44,9 @@ impl Due {
             left_until: None,
         }
     }
+}
 
+impl Due {
     /// When to look next, if a job is known to be due then.
     pub(super) fn next(&self) -> Option<Instant> {
         self.next
@@ -65,7 +67,7 @@ impl Due {
 
     /// A step took all that there was room for.
     pub(super) fn is_full(&mut self) {
-        *self = Self::new();
+        *self = Self::default();
     }
 
     /// A step had room for more.
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_look_is_when_the_job_is_due_and_no_later_than_bullmqs() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 300, at));
         assert_eq!(due.next(), Some(at + ms(300)));
         due.has_room(found(0, 60_000, at));
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn it_rings_once() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 300, at));
         assert!(!due.rings(at + ms(299)));
         assert!(due.rings(at + ms(300)));
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn jobs_that_are_due_soon_after_others_come_in_batches() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(1, 1, at));
         assert_eq!(due.next(), Some(at + INTERVAL));
         assert!(due.is_left(at + ms(4)));
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_worker_without_room_leaves_nothing_for_later() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(1, 1, at));
         due.is_full();
         assert_eq!((due.next(), due.is_left(at)), (None, false));
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_came_too_late_steps_back() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 10, at));
         assert!(due.rings(at + ms(10)));
         // somebody took that one
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_finds_the_job_still_to_come_does_not() {
-        let (mut due, at) = (Due::new(), Instant::now());
+        let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 10, at));
         assert!(due.rings(at + ms(10)));
         due.has_room(Found {

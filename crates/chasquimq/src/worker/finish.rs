@@ -6,6 +6,7 @@ use super::{
     failed::{pack_claims, AttemptEnd, Failed},
     flush::{Completed, Ending, Flush, Outcome},
     in_flight::{Group, InFlight},
+    options::WorkerOptions,
     outcomes::{Failure, FailureState, Outcomes, Sent},
     place::Place,
 };
@@ -21,6 +22,17 @@ pub(super) struct Defaults {
     pub(super) remove_on_fail: Keep,
     pub(super) max_started_attempts: Option<u32>,
     pub(super) metrics_minutes: u32,
+}
+
+impl Defaults {
+    pub(super) fn of(options: &WorkerOptions) -> Self {
+        Self {
+            remove_on_complete: options.remove_on_complete,
+            remove_on_fail: options.remove_on_fail,
+            max_started_attempts: options.max_started_attempts,
+            metrics_minutes: options.metrics_minutes,
+        }
+    }
 }
 
 /// Packs flushes, and lets go of the jobs in them.

@@ -1,20 +1,29 @@
-//! The short way of an idle worker's wait: it is written, with the step behind it, to a socket that somebody's event loop watches.
+//! Where an idle worker waits: its wait is written, with the step behind it, to a socket that somebody's event loop watches.
 //! That event loop reads the answer, takes the jobs in and runs them at once; the worker's loop hears of it meanwhile. An addition and
-//! its handler are two thread changes less apart.
+//! its handler are two thread changes less apart. What has completed by then is recorded by the same way (`short_way`), and the worker's loop
+//! hears of nothing.
 //!
-//! What the worker holds (nothing, but handles to give out) is the socket's while a step lies behind its wait. Whoever ends the wait does so
-//! under the socket's lock, so one side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that
-//! finds an answer which an event loop too busy to read has left there.
+//! What the worker knows is the socket's while a step lies behind its wait. Whoever ends the wait does so under the socket's lock, so one
+//! side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that finds an answer which an event loop too
+//! busy to read has left there.
 
 use std::{
     os::fd::RawFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::{batch::Batch, fetch::Answer, in_flight::InFlight};
+use super::{
+    fetch::Answer,
+    flush::Flush,
+    message::Message,
+    short_way::{SentStep, ShortWay},
+    standing::Standing,
+    wait::{Behind, GRACE},
+};
 use crate::{
     error::Result,
     redis::{connection::Connection, direct::DirectSocket},
@@ -39,22 +48,37 @@ struct State {
     socket: DirectSocket,
     usable: bool,
     answers: Vec<Result<Value>>,
-    // there while a wait is under way
-    in_flight: Option<InFlight>,
-    end: Option<(End, InFlight)>,
+    under_way: Option<UnderWay>,
+    end: Option<End>,
+    // the worker's, while something is under way or has ended
+    standing: Standing,
+    short_way: Option<ShortWay>,
+    // when an answer should be there
+    over: Instant,
     // jobs are left to the worker's loop
     held_back: bool,
 }
 
-/// How a wait on a socket ended.
+/// What was sent and is not answered.
+#[derive(Debug)]
+enum UnderWay {
+    Wait(Behind),
+    Record(Box<SentStep>),
+}
+
+/// How what was under way on a socket ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The step behind it was carried out: its reply.
-    Stepped(Value),
+    /// The step behind a wait was carried out: its reply.
+    Stepped(Behind, Value),
     /// It was carried out, and what it took was taken in.
-    Taken(Box<Result<Answer>>),
+    Taken(Behind, Box<Result<Answer>>),
     /// Not known whether it was carried out.
-    Lost,
+    Lost(Behind),
+    /// A step that records ends: its reply, unless that is lost.
+    Recorded(Box<SentStep>, Option<Value>),
+    /// Such a step was told of; what follows is for the loop.
+    Told,
 }
 
 impl IdleSocket {
@@ -68,8 +92,11 @@ impl IdleSocket {
                     socket,
                     usable: true,
                     answers: Vec::new(),
-                    in_flight: None,
+                    under_way: None,
                     end: None,
+                    standing: Standing::default(),
+                    short_way: None,
+                    over: Instant::now(),
                     held_back: false,
                 }),
                 ended: Notify::new(),
@@ -87,14 +114,24 @@ impl IdleSocket {
         self.state().usable
     }
 
-    /// Sends a wait and the step behind it.
-    pub(super) fn begin(&self, commands: &[u8], in_flight: InFlight) {
+    /// Sends a wait and the step behind it. `short_way`: how to go on without the worker's loop, where that can be.
+    pub(super) fn begin(
+        &self,
+        commands: &[u8],
+        behind: Behind,
+        over: Instant,
+        standing: Standing,
+        short_way: Option<ShortWay>,
+    ) {
         let mut state = self.state();
-        state.in_flight = Some(in_flight);
-        // a socket that does not take some hundred bytes at once is not one to wait on
-        if !state.usable || !matches!(state.socket.send(commands), Ok(true)) {
-            state.lose();
-        }
+        state.standing = standing;
+        state.short_way = short_way;
+        state.send(commands, UnderWay::Wait(behind), over);
+    }
+
+    /// When the answer to what is under way should be there.
+    pub(super) fn over(&self) -> Instant {
+        self.state().over
     }
 
     /// Keeps jobs from running before something is told that the worker's loop is about to learn.
@@ -108,25 +145,26 @@ impl IdleSocket {
     }
 
     /// The end of the wait, if the event loop saw it.
-    pub(super) fn end(&self) -> Option<(End, InFlight)> {
-        self.state().end.take()
+    pub(super) fn end(&self) -> Option<(End, Standing)> {
+        self.state().take_end()
     }
 
     /// The end of the wait, if it is there to be seen.
-    pub(super) fn look(&self) -> Option<(End, InFlight)> {
+    pub(super) fn look(&self) -> Option<(End, Standing)> {
         let mut state = self.state();
         state.read();
-        state.end.take()
+        state.take_end()
     }
 
     /// Ends the wait under way.
-    pub(super) fn break_off(&self) -> (End, InFlight) {
+    pub(super) fn break_off(&self) -> (End, Standing) {
         let mut state = self.state();
         state.read();
         if state.end.is_none() {
             state.lose();
         }
-        state.end.take().unwrap_or((End::Lost, InFlight::default()))
+        let end = state.end.take().unwrap_or(End::Told);
+        (end, state.give_back())
     }
 
     // ---- the event loop's side
@@ -136,18 +174,35 @@ impl IdleSocket {
         self.shared.fd
     }
 
-    /// To be called when the socket can be read; `run` is given jobs that are active now. False: watch it no more.
-    pub fn ready(&self, run: impl FnOnce(Batch)) -> bool {
-        let (jobs, usable) = {
+    /// To be called when the socket can be read; `tell` is given jobs that are active now, or what is recorded. False: watch it no more.
+    pub fn ready(&self, tell: impl FnOnce(Message)) -> bool {
+        let message = {
             let mut state = self.state();
             state.read();
-            (state.take_in(), state.usable)
+            state.go_on()
         };
-        if let Some(jobs) = jobs {
-            run(jobs);
+        if let Some(message) = message {
+            // what runs now may have ended when this is over
+            tell(message);
         }
-        self.shared.ended.notify_one();
+        let (has_ended, usable) = {
+            let state = self.state();
+            (state.end.is_some(), state.usable)
+        };
+        if has_ended || !usable {
+            self.shared.ended.notify_one();
+        }
         usable
+    }
+
+    /// Records how jobs ended that [`IdleSocket::ready`] gave. Gives it back where that is for the worker's loop.
+    pub(super) fn finish(&self, flush: Flush) -> std::result::Result<(), Flush> {
+        let mut state = self.state();
+        state.finish(flush)?;
+        if state.end.is_some() {
+            self.shared.ended.notify_one();
+        }
+        Ok(())
     }
 
     /// Makes the socket of no use any more.
@@ -158,49 +213,117 @@ impl IdleSocket {
 }
 
 impl State {
+    fn send(&mut self, commands: &[u8], under_way: UnderWay, over: Instant) {
+        (self.under_way, self.over) = (Some(under_way), over);
+        // a socket that does not take some hundred bytes at once is not one to wait on
+        if !self.usable || !matches!(self.socket.send(commands), Ok(true)) {
+            self.lose();
+        }
+    }
+
     fn read(&mut self) {
         if !self.usable {
             return;
         }
         let alive = self.socket.receive(&mut self.answers).is_ok();
-        if self.answers.len() >= 2 {
-            if let Some(in_flight) = self.in_flight.take() {
-                let end = match self.answers.swap_remove(1) {
-                    Ok(reply) => End::Stepped(reply),
-                    // not known to the server yet, or refused: the loop steps itself
-                    Err(_) => End::Lost,
-                };
-                // what refuses may lead to a server that is no master any more
-                if self.answers.drain(..).any(|wait| wait.is_err()) {
-                    self.lose();
-                }
-                self.end = Some((end, in_flight));
+        let awaited = match self.under_way {
+            Some(UnderWay::Wait(_)) => 2,
+            Some(UnderWay::Record(_)) => 1,
+            None => usize::MAX,
+        };
+        if self.answers.len() >= awaited {
+            let reply = self.answers.swap_remove(awaited - 1).ok();
+            let is_refused = reply.is_none() || self.answers.drain(..).any(|wait| wait.is_err());
+            self.end = self.under_way.take().map(|sent| match (sent, reply) {
+                (UnderWay::Wait(behind), Some(reply)) => End::Stepped(behind, reply),
+                // not known to the server yet, or refused: the loop steps itself
+                (UnderWay::Wait(behind), None) => End::Lost(behind),
+                (UnderWay::Record(step), reply) => End::Recorded(step, reply),
+            });
+            // what refuses may lead to a server that is no master any more
+            if is_refused {
+                self.lose();
             }
         }
-        if !alive || (self.in_flight.is_none() && !self.answers.is_empty()) {
+        if !alive || (self.under_way.is_none() && !self.answers.is_empty()) {
             self.lose();
         }
     }
 
-    /// Takes jobs in that need nothing more before they run.
-    fn take_in(&mut self) -> Option<Batch> {
-        let (end, in_flight) = self.end.as_mut()?;
-        let End::Stepped(reply) = end else { return None };
-        if self.held_back || !Answer::has_jobs(reply) {
+    /// Does what follows an end without the worker's loop, where nothing more is needed. Gives what is to be told.
+    fn go_on(&mut self) -> Option<Message> {
+        if self.held_back {
             return None;
         }
-        let mut answer = Answer::read(std::mem::replace(reply, Value::Nil), in_flight);
-        let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
-        *end = End::Taken(Box::new(answer));
-        jobs
+        match self.end.take()? {
+            End::Stepped(behind, reply) if Answer::has_jobs(&reply) => {
+                let mut answer = Answer::read(reply, &mut self.standing.in_flight);
+                let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
+                self.standing.pace.delivered_to_idle();
+                self.end = Some(End::Taken(behind, Box::new(answer)));
+                jobs.map(|jobs| Message {
+                    jobs: Some(jobs),
+                    ..Message::default()
+                })
+            }
+            End::Recorded(step, Some(reply)) => self.recorded(step, reply),
+            end => {
+                self.end = Some(end);
+                None
+            }
+        }
+    }
+
+    fn recorded(&mut self, mut step: Box<SentStep>, mut reply: Value) -> Option<Message> {
+        let told = self
+            .short_way
+            .as_ref()
+            .and_then(|way| way.recorded(&mut self.standing, &mut step, &mut reply));
+        if told.is_none() {
+            self.end = Some(End::Recorded(step, Some(reply)));
+            return None;
+        }
+        let wait = self.short_way.as_ref().filter(|_| self.usable);
+        match wait.and_then(|way| Some((way.time, way.wait(&mut self.standing)?))) {
+            Some((time, (behind, commands))) => {
+                self.send(&commands, UnderWay::Wait(behind), Instant::now() + time + GRACE);
+            }
+            None => self.end = Some(End::Told),
+        }
+        told
+    }
+
+    fn finish(&mut self, flush: Flush) -> std::result::Result<(), Flush> {
+        let (Some(End::Taken(behind, answer)), Some(way), true, false) =
+            (&self.end, &self.short_way, self.usable, self.held_back)
+        else {
+            return Err(flush);
+        };
+        let Ok(answer) = &**answer else { return Err(flush) };
+        let (step, commands) = way.record(&mut self.standing, answer, behind.want, flush)?;
+        self.end = None;
+        self.send(&commands, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
+        Ok(())
+    }
+
+    fn take_end(&mut self) -> Option<(End, Standing)> {
+        let end = self.end.take()?;
+        Some((end, self.give_back()))
+    }
+
+    fn give_back(&mut self) -> Standing {
+        self.short_way = None;
+        std::mem::take(&mut self.standing)
     }
 
     // the descriptor stays as long as somebody watches it
     fn lose(&mut self) {
         self.usable = false;
         self.socket.shutdown();
-        if let Some(in_flight) = self.in_flight.take() {
-            self.end = Some((End::Lost, in_flight));
+        match self.under_way.take() {
+            Some(UnderWay::Wait(behind)) => self.end = Some(End::Lost(behind)),
+            Some(UnderWay::Record(step)) => self.end = Some(End::Recorded(step, None)),
+            None => {}
         }
     }
 }

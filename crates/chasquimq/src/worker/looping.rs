@@ -16,14 +16,13 @@ use tokio::sync::mpsc;
 
 use super::{
     caller::Caller,
-    due::Due,
     flush::Flush,
     idle_socket::IdleSocket,
-    in_flight::InFlight,
     message::{Command, Message, Sink},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
-    pace::{Pace, SHARE},
+    pace::SHARE,
+    standing::Standing,
     wait::{Pending, Waiter},
 };
 use crate::{clock::system_now_ms, error::Error, keys::Keys, redis::connection::Connection};
@@ -36,8 +35,8 @@ pub(super) struct Loop {
     options: WorkerOptions,
     sink: Sink,
     commands: mpsc::UnboundedReceiver<Command>,
-    in_flight: InFlight,
-    pace: Pace,
+    // a socket's while a step lies behind its wait
+    standing: Standing,
     flushes: Vec<Flush>,
     /// When the first of them came.
     ended_since: Option<Instant>,
@@ -45,20 +44,13 @@ pub(super) struct Loop {
     recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
-    step_number: i64,
-    // steps sent behind a wait are counted apart: they may be carried out after later ones
-    wait_number: i64,
     caller: Caller,
     fetching: bool,
-    // the last fetch found less than it wanted: the marker tells when there is more
-    hungry: bool,
     look_again: bool,
-    due: Due,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
     // the wait under way is for the marker of limits that are lifted
     awaits_lift: bool,
-    drained: bool,
     asked_back: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
@@ -91,22 +83,16 @@ impl Loop {
             options,
             sink,
             commands,
-            in_flight: InFlight::default(),
-            pace: Pace::new(),
+            standing: Standing::default(),
             flushes: Vec::new(),
             ended_since: None,
             recorded: Default::default(),
             refused: Arc::default(),
-            step_number: 0,
-            wait_number: 0,
-            caller: Caller::new(),
+            caller: Caller::default(),
             fetching: false,
-            hungry: false,
             look_again: false,
-            due: Due::new(),
             limited_until: None,
             awaits_lift: false,
-            drained: false,
             asked_back: false,
             next_renewal: None,
             next_scan: None,
@@ -146,7 +132,7 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            (woken, behind) = self.waiter.woken(&mut self.in_flight), if self.waiter.pending != Pending::Nothing => {
+            (woken, behind) = self.waiter.woken(&mut self.standing), if self.waiter.pending != Pending::Nothing => {
                 self.wake(woken, behind).await;
             }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
@@ -180,7 +166,7 @@ impl Loop {
         }
         if !self.closing.is_empty() && self.flushes.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
-            let held = self.in_flight.handles();
+            let held = self.standing.in_flight.handles();
             if !held.is_empty() {
                 self.flushes.push(Flush::returning(held, system_now_ms()));
                 self.step().await;
@@ -210,8 +196,8 @@ impl Loop {
             || self.options.limiter.is_some()
             || !self.closing.is_empty()
             || !self.pausing.is_empty();
-        let is_busy = self.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
-        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.pace.shares(ended) {
+        let is_busy = self.standing.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
+        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.standing.pace.shares(ended) {
             return None;
         }
         Some(self.ended_since? + SHARE)
@@ -230,7 +216,7 @@ impl Loop {
             }
             Command::Pause { done } => {
                 self.fetching = false;
-                self.hungry = false;
+                self.standing.hungry = false;
                 self.next_scan = None;
                 self.pausing.extend(done);
             }
@@ -267,18 +253,22 @@ impl Loop {
             }
             Command::Close { done } => {
                 self.fetching = false;
-                self.hungry = false;
+                self.standing.hungry = false;
                 self.closing.push(done);
             }
         }
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let surplus = (self.has_surplus() && !self.asked_back).then(|| self.pace.patience_ends());
+        let surplus = (self.has_surplus() && !self.asked_back).then(|| self.standing.pace.patience_ends());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        let due = self.due.next().filter(|_| self.fetching && self.hungry && !steps);
-        let renewal = self.next_renewal.filter(|_| self.in_flight.jobs() > 0);
+        let due = self
+            .standing
+            .due
+            .next()
+            .filter(|_| self.fetching && self.standing.hungry && !steps);
+        let renewal = self.next_renewal.filter(|_| self.standing.in_flight.jobs() > 0);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
         [surplus, due, renewal, rested, shared, self.next_scan]
@@ -288,17 +278,17 @@ impl Loop {
     }
 
     fn has_surplus(&self) -> bool {
-        self.in_flight.jobs() > self.options.concurrency
+        self.standing.in_flight.jobs() > self.options.concurrency
     }
 
     /// A timer rang: find out which.
     async fn ring(&mut self) {
         let now = Instant::now();
-        self.look_again |= self.due.rings(now);
+        self.look_again |= self.standing.due.rings(now);
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }
-        if self.has_surplus() && !self.asked_back && self.pace.patience_ends() <= now {
+        if self.has_surplus() && !self.asked_back && self.standing.pace.patience_ends() <= now {
             self.ask_back();
         }
         if self.next_renewal.is_some_and(|at| at <= now) {
@@ -316,7 +306,7 @@ impl Loop {
     /// A rate limit may let jobs start again. Looking in vain once more is told once more, as BullMQ does.
     fn end_rest(&mut self) {
         if self.limited_until.take().is_some() {
-            self.drained = false;
+            self.standing.drained = false;
             self.look_again = true;
         }
     }

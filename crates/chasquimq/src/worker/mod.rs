@@ -3,7 +3,8 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings. `manual`
+//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! `short_way` lets it record what that came to. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
 mod asked;
@@ -27,6 +28,8 @@ mod outcomes;
 mod pace;
 mod place;
 mod portion;
+mod short_way;
+mod standing;
 mod wait;
 
 use std::{
@@ -161,9 +164,16 @@ impl Worker {
         self.command(Command::Limiter(limiter));
     }
 
-    /// Reports how jobs ended.
-    pub fn finish(&self, flush: Flush) {
+    /// Reports how jobs ended. True: they went to the server by the socket in use ([`Worker::use_socket`]), which is told when they are recorded.
+    pub fn finish(&self, flush: Flush) -> bool {
+        let socket = self.socket.lock().ok().and_then(|socket| socket.clone());
+        let left = match socket {
+            Some(socket) => socket.finish(flush).err(),
+            None => Some(flush),
+        };
+        let Some(flush) = left else { return true };
         self.command(Command::Finish(flush));
+        false
     }
 
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and

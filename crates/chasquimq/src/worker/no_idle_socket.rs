@@ -1,10 +1,16 @@
 //! This system has no sockets that an event loop of somebody else's could watch: see `idle_socket`.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Instant};
 
 use redis::Value;
 
-use super::{fetch::Answer, in_flight::InFlight};
+use super::{
+    fetch::Answer,
+    flush::Flush,
+    short_way::{SentStep, ShortWay},
+    standing::Standing,
+    wait::Behind,
+};
 use crate::{error::Result, redis::connection::Connection};
 
 /// There are none.
@@ -14,9 +20,11 @@ pub struct IdleSocket(Infallible);
 #[derive(Debug)]
 #[expect(dead_code, reason = "it has no end where it has no beginning")]
 pub(super) enum End {
-    Stepped(Value),
-    Taken(Result<Answer>),
-    Lost,
+    Stepped(Behind, Value),
+    Taken(Behind, Box<Result<Answer>>),
+    Lost(Behind),
+    Recorded(Box<SentStep>, Option<Value>),
+    Told,
 }
 
 impl IdleSocket {
@@ -28,7 +36,18 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn begin(&self, _commands: &[u8], _holdings: InFlight) {
+    pub(super) fn begin(
+        &self,
+        _commands: &[u8],
+        _behind: Behind,
+        _over: Instant,
+        _standing: Standing,
+        _short_way: Option<ShortWay>,
+    ) {
+        match self.0 {}
+    }
+
+    pub(super) fn over(&self) -> Instant {
         match self.0 {}
     }
 
@@ -40,15 +59,19 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn end(&self) -> Option<(End, InFlight)> {
+    pub(super) fn end(&self) -> Option<(End, Standing)> {
         match self.0 {}
     }
 
-    pub(super) fn look(&self) -> Option<(End, InFlight)> {
+    pub(super) fn look(&self) -> Option<(End, Standing)> {
         match self.0 {}
     }
 
-    pub(super) fn break_off(&self) -> (End, InFlight) {
+    pub(super) fn break_off(&self) -> (End, Standing) {
+        match self.0 {}
+    }
+
+    pub(super) fn finish(&self, _flush: Flush) -> std::result::Result<(), Flush> {
         match self.0 {}
     }
 

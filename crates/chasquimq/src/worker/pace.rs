@@ -34,8 +34,8 @@ pub(super) struct Pace {
     busy: Duration,
 }
 
-impl Pace {
-    pub(super) fn new() -> Self {
+impl Default for Pace {
+    fn default() -> Self {
         Self {
             seen: 0,
             per_ms: 0.0,
@@ -44,7 +44,9 @@ impl Pace {
             busy: Duration::ZERO,
         }
     }
+}
 
+impl Pace {
     /// Jobs were handed over to somebody who had none.
     pub(super) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
@@ -79,7 +81,7 @@ impl Pace {
     pub(super) fn forget(&mut self) {
         *self = Self {
             since: self.since,
-            ..Self::new()
+            ..Self::default()
         };
     }
 
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_new_worker_takes_its_free_slots_only() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         assert_eq!(pace.ask(0, 10), (10, 0));
         pace.ended(49);
         assert_eq!(pace.ask(4, 10), (6, 0));
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_pace_that_changes_is_noticed_however_short_the_batches_are() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         // a first job that was slow
         pace.since -= Duration::from_millis(1000);
         pace.ended(60);

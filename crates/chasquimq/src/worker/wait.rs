@@ -19,7 +19,8 @@ use tokio::sync::{mpsc, Notify};
 use super::{
     fetch::Answer,
     idle_socket::{End, IdleSocket},
-    in_flight::InFlight,
+    short_way::{SentStep, ShortWay},
+    standing::Standing,
 };
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
 
@@ -50,6 +51,10 @@ pub(super) enum Woken {
     Read(Box<Result<Answer>>),
     /// It is not known whether the step behind the wait was carried out.
     Lost,
+    /// What the wait brought has ended meanwhile, and this step records it: its reply, unless that is lost.
+    Recorded(Box<SentStep>, Option<Value>),
+    /// That is recorded and told.
+    Told,
 }
 
 /// A step behind a wait.
@@ -88,7 +93,6 @@ pub(super) struct Waiter {
 
 /// When to look after a wait that an event loop watches.
 struct Watch {
-    over: Instant,
     look: Instant,
     every: Duration,
 }
@@ -153,29 +157,38 @@ impl Waiter {
         }
     }
 
-    /// Waits for the marker, with a step behind. Call it only when nothing is pending and nothing is held; what is held afterwards is
-    /// known when the wait is over. `lease`: jobs that were taken must be known of within this.
+    /// Waits for the marker, with a step behind. Call it only when nothing is pending and nothing is held; what the worker knows afterwards
+    /// is known when the wait is over. `lease`: jobs that were taken must be known of within this.
     pub(super) fn wait_and_step(
         &mut self,
-        time: Duration,
         behind: Behind,
         step: Cmd,
         lease: Option<Duration>,
-        in_flight: &mut InFlight,
+        standing: &mut Standing,
+        mut short_way: ShortWay,
     ) {
-        let time = self.begin(time);
+        let time = self.begin(short_way.time);
         match self.socket.as_ref().filter(|socket| socket.is_usable()) {
             Some(socket) => {
                 let now = Instant::now();
-                let (over, every) = (now + time + GRACE, lease.unwrap_or(time).min(time) + GRACE / 100);
+                let every = lease.unwrap_or(time).min(time) + GRACE / 100;
                 self.by_socket = Some(Watch {
-                    over,
                     look: now + every,
                     every,
                 });
-                let mut commands = marker_wait(&self.marker, time).get_packed_command();
+                short_way.wait = marker_wait(&self.marker, time).get_packed_command();
+                let mut commands = short_way.wait.clone();
                 step.write_packed_command(&mut commands);
-                socket.begin(&commands, std::mem::take(in_flight));
+                // a wait that was shortened is the loop's to repeat
+                let is_whole = time == short_way.time;
+                let standing = std::mem::take(standing);
+                socket.begin(
+                    &commands,
+                    behind,
+                    now + time + GRACE,
+                    standing,
+                    is_whole.then_some(short_way),
+                );
                 self.pending = Pending::Step(behind);
             }
             None => {
@@ -195,25 +208,46 @@ impl Waiter {
     }
 
     /// The end of the wait under way, and the step behind it.
-    pub(super) async fn woken(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
-        let woken = match (&self.socket, &mut self.by_socket) {
+    pub(super) async fn woken(&mut self, standing: &mut Standing) -> (Woken, Option<Behind>) {
+        match (&self.socket, &mut self.by_socket) {
             (Some(socket), Some(watch)) => {
                 let end = watch.end(socket).await;
-                read(end, in_flight)
+                self.ends = socket.over() - GRACE;
+                self.over_by_socket(end, standing)
             }
-            _ => self.woken.recv().await.unwrap_or(Woken::Marker(false)),
-        };
-        (self.noted(woken), self.over())
+            _ => {
+                let woken = self.woken.recv().await.unwrap_or(Woken::Marker(false));
+                (self.noted(woken), self.over())
+            }
+        }
     }
 
     /// Breaks the wait off.
-    pub(super) async fn break_off(&mut self, in_flight: &mut InFlight) -> (Woken, Option<Behind>) {
+    pub(super) async fn break_off(&mut self, standing: &mut Standing) -> (Woken, Option<Behind>) {
         if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
-            let woken = read(socket.break_off(), in_flight);
-            return (self.noted(woken), self.over());
+            let end = socket.break_off();
+            self.ends = socket.over() - GRACE;
+            return self.over_by_socket(end, standing);
         }
         self.cancel.notify_one();
-        self.woken(in_flight).await
+        self.woken(standing).await
+    }
+
+    /// A socket's wait ended; what the worker knows is its loop's again.
+    fn over_by_socket(&mut self, (end, known): (End, Standing), standing: &mut Standing) -> (Woken, Option<Behind>) {
+        *standing = known;
+        self.over();
+        let (woken, behind) = match end {
+            End::Stepped(behind, reply) => {
+                let read = Answer::read(reply, &mut standing.in_flight);
+                (Woken::Read(Box::new(read)), Some(behind))
+            }
+            End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),
+            End::Lost(behind) => (Woken::Lost, Some(behind)),
+            End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
+            End::Told => (Woken::Told, None),
+        };
+        (self.noted(woken), behind)
     }
 
     /// A wait begins; gives how long it is to last.
@@ -246,34 +280,24 @@ impl Waiter {
 
 impl Watch {
     /// The end of a socket's wait. It may be asked for again when this was not waited for.
-    async fn end(&mut self, socket: &IdleSocket) -> (End, InFlight) {
+    async fn end(&mut self, socket: &IdleSocket) -> (End, Standing) {
         loop {
             if let Some(end) = socket.end() {
                 return end;
             }
             tokio::select! {
                 () = socket.ended() => {}
-                () = tokio::time::sleep_until(self.look.min(self.over).into()) => {
+                () = tokio::time::sleep_until(self.look.min(socket.over()).into()) => {
                     let now = Instant::now();
                     self.look = now + self.every;
                     // an event loop may be too busy to read, and a server may be gone without a word
-                    let end = if now < self.over { socket.look() } else { Some(socket.break_off()) };
+                    let end = if now < socket.over() { socket.look() } else { Some(socket.break_off()) };
                     if let Some(end) = end {
                         return end;
                     }
                 }
             }
         }
-    }
-}
-
-/// The end of a socket's wait; what is held is the worker's again.
-fn read((end, held): (End, InFlight), in_flight: &mut InFlight) -> Woken {
-    *in_flight = held;
-    match end {
-        End::Stepped(reply) => Woken::Read(Box::new(Answer::read(reply, in_flight))),
-        End::Taken(answer) => Woken::Read(answer),
-        End::Lost => Woken::Lost,
     }
 }
 

@@ -21,3 +21,5 @@ mod idle_socket;
 mod leases;
 mod reconnect;
 mod retries;
+#[cfg(unix)]
+mod short_way;

@@ -279,11 +279,7 @@ async fn watch(idle: chasquimq::worker::IdleSocket, messages: mpsc::UnboundedSen
     let mut usable = true;
     while usable {
         socket.readable().await.expect("readiness").clear_ready();
-        usable = idle.ready(|jobs| {
-            let message = Message {
-                jobs: Some(jobs),
-                ..Message::default()
-            };
+        usable = idle.ready(|message| {
             seen.lock().expect("seen").by_socket += 1;
             // for a runner that is gone it is for nobody
             let _ = messages.send(message);

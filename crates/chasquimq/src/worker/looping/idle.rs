@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use redis::Value;
+
 use super::Loop;
 use crate::{
     clock::system_now_ms,
@@ -13,6 +15,7 @@ use crate::{
         idle_socket::IdleSocket,
         message::Message,
         outcomes::Outcomes,
+        short_way::{SentStep, ShortWay},
         wait::{Behind, Pending, Woken},
     },
 };
@@ -21,8 +24,6 @@ use crate::{
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 /// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
-/// For a step's time: the moment at which it is carried out.
-const CARRIED_OUT: i64 = -1;
 
 impl Loop {
     pub(super) fn wait_if_hungry(&mut self) {
@@ -37,10 +38,14 @@ impl Loop {
             }
             return;
         }
-        if !self.hungry {
+        if !self.standing.hungry {
             return;
         }
-        let until_due = self.due.next().map(|due| due.saturating_duration_since(Instant::now()));
+        let until_due = self
+            .standing
+            .due
+            .next()
+            .map(|due| due.saturating_duration_since(Instant::now()));
         let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
         if let Some(socket) = self.next_socket.take() {
             self.waiter.use_socket(Some(socket));
@@ -51,22 +56,18 @@ impl Loop {
             return;
         }
         // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if self.in_flight.jobs() > 0 || time < self.options.drain_delay {
+        if self.standing.in_flight.jobs() > 0 || time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
         self.ask_for_socket();
-        self.wait_number += 1;
-        let asked = Asked::behind_wait(self.wait_number, CARRIED_OUT, self.room(0));
-        let behind = Behind {
-            number: self.wait_number,
-            want: asked.want,
-        };
+        let (behind, asked) = self.standing.ask_behind_wait(self.room(0));
         let packed = self.pack(&asked, &Outcomes::none(0));
         let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         let lease = self.options.lock_renew_time.map(|time| time / 2);
+        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         self.waiter
-            .wait_and_step(time, behind, step, lease, &mut self.in_flight);
+            .wait_and_step(behind, step, lease, &mut self.standing, short_way);
     }
 
     fn ask_for_socket(&mut self) {
@@ -92,7 +93,7 @@ impl Loop {
     }
 
     pub(super) async fn break_off(&mut self) {
-        let (woken, behind) = self.waiter.break_off(&mut self.in_flight).await;
+        let (woken, behind) = self.waiter.break_off(&mut self.standing).await;
         self.wake(woken, behind).await;
     }
 
@@ -106,14 +107,16 @@ impl Loop {
                 Ok(())
             }
             Woken::Stepped(reply) => {
-                let read = Answer::read(reply, &mut self.in_flight);
+                let read = Answer::read(reply, &mut self.standing.in_flight);
                 self.absorb_late(read, want).await
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,
             Woken::Lost => self.send_again(number).await,
+            Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
+            Woken::Told => Ok(()),
         };
         // the next step behind a wait needs the clock's offset, which a step of its own tells
-        self.look_again |= self.caller.is_doubtful() && self.fetching;
+        self.look_again |= self.standing.offset.is_doubtful() && self.fetching;
         if let Err(error) = absorbed {
             self.report(error);
         }
@@ -131,6 +134,15 @@ impl Loop {
         let asked = Asked::behind_wait(number, system_now_ms() as i64, room);
         let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
         self.absorb(reply, &asked, Outcomes::none(0)).await
+    }
+
+    /// Takes in the answer to a step that recorded ends by the short way; a lost one is asked for by sending the step again.
+    async fn absorb_recorded(&mut self, SentStep { asked, outcomes }: SentStep, reply: Option<Value>) -> Result<()> {
+        let reply = match reply {
+            Some(reply) => reply,
+            None => self.send_step(&asked, &outcomes).await?,
+        };
+        self.absorb(reply, &asked, outcomes).await
     }
 
     /// A wait without a step ended, by its marker or its time.

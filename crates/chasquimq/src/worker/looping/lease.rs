@@ -68,7 +68,7 @@ impl Loop {
             self.break_off().await;
         }
         let mut held: HashMap<String, Vec<i64>> = HashMap::new();
-        for (id, claim) in self.in_flight.ids() {
+        for (id, claim) in self.standing.in_flight.ids() {
             held.entry(id).or_default().push(claim as i64);
         }
         let search = Search {

@@ -7,10 +7,7 @@ use std::{
 
 use redis::Value;
 
-use super::{
-    steps::{MOST_WANTED, REFUSED_PAUSE},
-    Loop,
-};
+use super::{steps::REFUSED_PAUSE, Loop};
 use crate::{
     error::{Error, Result},
     job::large::{self, Large},
@@ -23,29 +20,30 @@ use crate::{
         flush::Flush,
         message::Message,
         outcomes::{Outcomes, Rejected},
+        standing::MOST_WANTED,
     },
 };
 
 impl Loop {
     /// Takes in the answer to a step.
     pub(super) async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
-        let answer = Answer::read(reply, &mut self.in_flight)?;
-        self.caller.measure(answer.server_us, asked.sent_us);
+        let answer = Answer::read(reply, &mut self.standing.in_flight)?;
+        self.standing.offset.measure(answer.server_us, asked.sent_us);
         self.settle(answer, Instant::now(), asked.want, outcomes).await
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
     pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
         let answer = answer?;
-        let late = self.caller.measure_late(answer.server_us);
+        let late = self.standing.offset.measure_late(answer.server_us);
         let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
         self.settle(answer, carried_out, want, Outcomes::none(0)).await
     }
 
     async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
-        self.caller.stepped(now_ms);
-        let rejected = outcomes.rejected(answer.rejected, &mut self.in_flight)?;
+        self.standing.offset.stepped(now_ms);
+        let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight)?;
         // what is held on to has its place still: the step took less (`lua/lib/turn`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
         let mut want = (want - kept as i64).max(want.min(0));
@@ -78,15 +76,12 @@ impl Loop {
             },
         );
         if answer.was_idle && taken > 0 {
-            self.pace.delivered_to_idle();
+            self.standing.pace.delivered_to_idle();
         }
         // the step itself renewed the lease
         self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
         let found_all = taken > 0 && limited_ms == 0;
-        let drained = want > 0 && !found_all && !self.drained;
-        if want > 0 {
-            self.drained = !found_all;
-        }
+        let drained = self.standing.is_drained(want, found_all);
         if let Some(batch) = jobs.take_if(|_| !self.fetching) {
             // nobody is to run them any more
             let handles = batch.base..batch.base + batch.jobs.len() as u32;
@@ -106,12 +101,7 @@ impl Loop {
             return;
         }
         self.look_again |= found.taken >= MOST_WANTED && self.room(0).0 > 0;
-        self.hungry = want > 0 && found.taken < want;
-        if self.hungry {
-            self.due.has_room(found);
-        } else {
-            self.due.is_full();
-        }
+        self.standing.has_fetched(want, found);
     }
 
     /// Tells what a step brought, and what is recorded: of a flush, when all of it is.
@@ -122,6 +112,7 @@ impl Loop {
             true => Default::default(),
             false => std::mem::take(&mut self.recorded),
         };
+        self.standing.flushed = outcomes.flushed.unwrap_or(0).max(self.standing.flushed);
         let message = Message {
             jobs,
             flushed: outcomes.flushed.filter(|number| *number > 0),
@@ -138,7 +129,7 @@ impl Loop {
 
     pub(super) fn ask_back(&mut self) {
         self.asked_back = true;
-        self.pace.forget();
+        self.standing.pace.forget();
         (self.sink)(Message {
             give_back: true,
             ..Message::default()

@@ -26,8 +26,6 @@ use crate::{
     },
 };
 
-/// Jobs that a step takes to start now; a worker that wants more takes another step.
-pub(super) const MOST_WANTED: i64 = 1000;
 /// Pause before what the server refused is tried again.
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,21 +49,16 @@ impl Loop {
     /// Packs what ended.
     fn gather(&mut self) -> Outcomes {
         for flush in &mut self.flushes {
-            flush.now_ms = self.caller.date(flush.now_ms);
+            flush.now_ms = self.standing.offset.date(flush.now_ms);
         }
         let (flushes, is_part) = portion::cut(&mut self.flushes);
         if flushes.is_empty() {
             return Outcomes::none(system_now_ms());
         }
-        let defaults = Defaults {
-            remove_on_complete: self.options.remove_on_complete,
-            remove_on_fail: self.options.remove_on_fail,
-            max_started_attempts: self.options.max_started_attempts,
-            metrics_minutes: self.options.metrics_minutes,
-        };
+        let defaults = Defaults::of(&self.options);
         Outcomes {
             is_part,
-            ..finish::pack(flushes, system_now_ms(), &mut self.in_flight, &defaults)
+            ..finish::pack(flushes, system_now_ms(), &mut self.standing.in_flight, &defaults)
         }
     }
 
@@ -120,29 +113,24 @@ impl Loop {
             return None;
         }
         let (brought, now_ms) = Answer::plainly_brings(reply)?;
-        self.caller.stepped(now_ms);
+        self.standing.offset.stepped(now_ms);
         Some(brought)
     }
 
     /// What the next step asks for, `coming` jobs being about to be held.
     fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> Asked {
         self.look_again = false;
-        self.pace.ended(outcomes.jobs);
+        self.standing.pace.ended(outcomes.jobs);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
-        self.step_number += 1;
-        let leaves_due = self.due.is_left(Instant::now()) && !self.caller.is_foreign();
-        Asked::new(self.step_number, outcomes.now_ms as i64, room, leaves_due)
+        self.standing.ask(outcomes.now_ms, room, self.caller.is_foreign())
     }
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
     pub(super) fn room(&self, coming: u32) -> (i64, i64) {
-        let held = self.in_flight.jobs() + coming;
-        let (want, surplus) = self.pace.ask(held, self.options.concurrency);
         match self.fetching {
             true if self.is_limited() => (0, 0),
-            true if i64::from(want) > MOST_WANTED => (MOST_WANTED, 0),
-            true => (i64::from(want), i64::from(surplus)),
+            true => self.standing.room(coming, self.options.concurrency),
             false => (-1, 0),
         }
     }
@@ -169,7 +157,7 @@ impl Loop {
     }
 
     pub(super) fn pack(&self, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
-        asked.pack(&self.options, self.caller.offset_us(), outcomes)
+        asked.pack(&self.options, self.caller.offset_us(&self.standing.offset), outcomes)
     }
 }
 

@@ -1,0 +1,167 @@
+//! The short way of an idle worker's jobs: when all that a wait brought has completed before the worker's loop hears of it, the event loop
+//! that ran it records that itself, and waits again. Two thread changes less lie between the end of a handler and `completed`.
+//!
+//! It takes the plain case only. Whatever else there is to do is left to the loop, which goes on from what was sent and answered so far
+//! (`End`), so each of these steps is numbered like the loop's own.
+
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use super::{
+    asked::{step_args, Asked},
+    caller::Caller,
+    due::Found,
+    fetch::Answer,
+    finish::{self, Defaults},
+    flush::{Completed, Flush},
+    message::Message,
+    options::WorkerOptions,
+    outcomes::Outcomes,
+    pace::ENDS_A_STEP,
+    standing::Standing,
+    wait::Behind,
+};
+use crate::{
+    clock::system_now_ms,
+    redis::{
+        connection::Connection,
+        library::{Arg, STEP},
+    },
+};
+
+/// Bytes of results that take this way: what is longer is cut into steps first (`portion`).
+const MOST_BYTES: usize = 16 * 1024;
+
+/// What it takes to record ends and to wait.
+#[derive(Debug)]
+pub(super) struct ShortWay {
+    // for what its server knows: nothing is sent by it
+    connection: Connection,
+    base: String,
+    options: WorkerOptions,
+    /// The wait, as it is sent.
+    pub(super) wait: Vec<u8>,
+    /// How long it lasts.
+    pub(super) time: Duration,
+}
+
+/// A step that was sent.
+#[derive(Debug)]
+pub(super) struct SentStep {
+    pub(super) asked: Asked,
+    pub(super) outcomes: Outcomes,
+}
+
+impl ShortWay {
+    pub(super) fn new(connection: &Connection, base: &str, options: &WorkerOptions) -> Self {
+        Self {
+            connection: connection.clone(),
+            base: base.to_owned(),
+            options: options.clone(),
+            wait: Vec::new(),
+            time: options.drain_delay,
+        }
+    }
+
+    /// Packs the step that records these ends of all that is held; `answer` brought it. Gives them back where that is for the loop.
+    pub(super) fn record(
+        &self,
+        standing: &mut Standing,
+        answer: &Answer,
+        want: i64,
+        flush: Flush,
+    ) -> Result<(SentStep, Vec<u8>), Flush> {
+        let mut said = Caller::default();
+        said.says(flush.now_ms);
+        // ends that the loop has still to hear of are none of these
+        let is_all =
+            flush.completed.len() == standing.in_flight.jobs() as usize && flush.number == standing.flushed + 1;
+        if !is_plain(answer) || !is_all || !goes_together(&flush) || said.is_foreign() {
+            return Err(flush);
+        }
+        let late = standing.offset.measure_late(answer.server_us);
+        if standing.offset.is_doubtful() {
+            return Err(flush);
+        }
+        standing.offset.stepped(answer.now_ms);
+        let now = Instant::now();
+        standing.has_fetched(
+            want,
+            Found {
+                taken: answer.taken,
+                due_ms: answer.due_ms,
+                now_ms: answer.now_ms,
+                carried_out: now.checked_sub(late).unwrap_or(now),
+            },
+        );
+        standing.is_drained(want, true);
+        let flush = Flush {
+            now_ms: standing.offset.date(flush.now_ms),
+            ..flush
+        };
+        let defaults = Defaults::of(&self.options);
+        let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
+        standing.pace.ended(outcomes.jobs);
+        let room = standing.room(0, self.options.concurrency);
+        let asked = standing.ask(outcomes.now_ms, room, false);
+        let packed = self.packed(standing, &asked, &outcomes);
+        Ok((SentStep { asked, outcomes }, packed))
+    }
+
+    /// Takes in the reply to the step that recorded ends, if that is all it did. Gives what is to be told.
+    pub(super) fn recorded(&self, standing: &mut Standing, step: &mut SentStep, reply: &mut Value) -> Option<Message> {
+        let Some((0, _)) = Answer::plainly_brings(reply) else {
+            return None;
+        };
+        let answer = Answer::read(std::mem::replace(reply, Value::Nil), &mut standing.in_flight).ok()?;
+        standing.offset.measure(answer.server_us, step.asked.sent_us);
+        standing.offset.stepped(answer.now_ms);
+        let want = step.asked.want;
+        standing.has_fetched(
+            want,
+            Found {
+                taken: 0,
+                due_ms: answer.due_ms,
+                now_ms: answer.now_ms,
+                carried_out: Instant::now(),
+            },
+        );
+        standing.flushed = step.outcomes.flushed.unwrap_or(standing.flushed);
+        Some(Message {
+            flushed: step.outcomes.flushed,
+            finished_on: step.outcomes.now_ms,
+            drained: standing.is_drained(want, false),
+            ..Message::default()
+        })
+    }
+
+    /// Packs a wait and the step behind it, unless something is due before it ends.
+    pub(super) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
+        let is_due = standing.due.next().is_some_and(|due| due < Instant::now() + self.time);
+        if is_due || !standing.hungry {
+            return None;
+        }
+        let (behind, asked) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));
+        let step = self.packed(standing, &asked, &Outcomes::none(0));
+        Some((behind, [self.wait.as_slice(), &step].concat()))
+    }
+
+    fn packed(&self, standing: &Standing, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
+        let packed = asked.pack(&self.options, standing.offset.us(), outcomes);
+        let args: Vec<Arg<'_>> = step_args(&packed, outcomes);
+        STEP.packed(&self.connection, &self.base, &args)
+    }
+}
+
+/// Whether an answer brought jobs that need nothing else, and nothing that is to be told.
+fn is_plain(answer: &Answer) -> bool {
+    answer.rejected.is_empty() && answer.unreadable.is_empty() && !answer.gated && answer.limited_ms == 0
+}
+
+/// Whether ends are recorded as they are, in one step.
+fn goes_together(flush: &Flush) -> bool {
+    let is_plain = flush.others.is_empty() && flush.changed.is_empty();
+    let is_small = flush.completed.len() <= ENDS_A_STEP && flush.text.len() <= MOST_BYTES;
+    is_plain && is_small && !flush.completed.iter().any(Completed::is_large)
+}

@@ -1,0 +1,84 @@
+//! What a worker knows from one step to the next. Whoever takes its steps has it: the worker's loop, or the socket on which an idle worker
+//! waits.
+
+use std::time::Instant;
+
+use super::{
+    asked::Asked,
+    caller::Offset,
+    due::{Due, Found},
+    in_flight::InFlight,
+    pace::Pace,
+    wait::Behind,
+};
+
+/// Jobs that a step takes to start now; a worker that wants more takes another step.
+pub(super) const MOST_WANTED: i64 = 1000;
+/// For a step's time: the moment at which it is carried out.
+const CARRIED_OUT: i64 = -1;
+
+/// What it holds, and what its steps go by.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    pub(super) in_flight: InFlight,
+    pub(super) pace: Pace,
+    pub(super) due: Due,
+    pub(super) offset: Offset,
+    /// The last fetch found less than it wanted: the marker tells when there is more.
+    pub(super) hungry: bool,
+    pub(super) drained: bool,
+    /// The last flush that is recorded.
+    pub(super) flushed: u32,
+    step_number: i64,
+    // steps sent behind a wait are counted apart: they may be carried out after later ones
+    wait_number: i64,
+}
+
+impl Standing {
+    /// Jobs to take now, and as surplus, `coming` jobs being about to be held.
+    pub(super) fn room(&self, coming: u32, concurrency: u32) -> (i64, i64) {
+        let held = self.in_flight.jobs() + coming;
+        let (want, surplus) = self.pace.ask(held, concurrency);
+        match i64::from(want) {
+            want if want > MOST_WANTED => (MOST_WANTED, 0),
+            want => (want, i64::from(surplus)),
+        }
+    }
+
+    /// What the next step asks for. `looks_for_due`: it does not matter how lately that was done.
+    pub(super) fn ask(&mut self, now_ms: u64, room: (i64, i64), looks_for_due: bool) -> Asked {
+        self.step_number += 1;
+        let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
+        Asked::new(self.step_number, now_ms as i64, room, leaves_due)
+    }
+
+    /// The same of a step behind a wait.
+    pub(super) fn ask_behind_wait(&mut self, room: (i64, i64)) -> (Behind, Asked) {
+        self.wait_number += 1;
+        let asked = Asked::behind_wait(self.wait_number, CARRIED_OUT, room);
+        let behind = Behind {
+            number: self.wait_number,
+            want: asked.want,
+        };
+        (behind, asked)
+    }
+
+    /// A step that wanted so many jobs found this much.
+    pub(super) fn has_fetched(&mut self, want: i64, found: Found) {
+        self.hungry = want > 0 && found.taken < want;
+        if self.hungry {
+            self.due.has_room(found);
+        } else {
+            self.due.is_full();
+        }
+    }
+
+    /// Whether it is to be told that nothing is left: when a step finds less than it wanted for the first time.
+    pub(super) fn is_drained(&mut self, want: i64, found_all: bool) -> bool {
+        let is_news = want > 0 && !found_all && !self.drained;
+        if want > 0 {
+            self.drained = !found_all;
+        }
+        is_news
+    }
+}
