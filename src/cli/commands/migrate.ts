@@ -44,9 +44,10 @@ interface Task {
 export const migrate: Command = {
   name: 'migrate',
   summary: "move BullMQ's queues here, or back",
-  help: `Moves queues that BullMQ 5 or 6 wrote, on the same server, into ChasquiMQ's queues of the same names. Each job moves
-in one step, with its id and all that is known of it: whoever is stopped or killed meanwhile, it is in exactly one of
-the two. Workers of both may run. Active jobs stay with BullMQ's workers: run the command again, or --follow.
+  help: `Moves queues that BullMQ 5 or 6 wrote into ChasquiMQ's queues of the same names, on the same server or in the same
+Cluster (--cluster). Each job moves in one step, with its id and all that is known of it: whoever is stopped or killed
+meanwhile, it is in exactly one of the two, and the next run goes on. Workers of both may run. Active jobs stay with
+BullMQ's workers: run the command again, or --follow.
 
 Usage: chasquimq migrate <queue...> [options]
        chasquimq migrate --all [options]
