@@ -211,16 +211,16 @@ async function told(task: Task, accounts: readonly QueueAccount[], seconds: numb
       const here = (await queue.getJobCounts()) as Record<string, number>;
       const { places, counts, schedulers } = surveys[i];
       const there = Object.fromEntries(places.map((place, at) => [place, counts[at] ?? 0]));
-      const account = accounts[i];
-      if (mode !== 'back') return { account, here, left: there, schedulers };
-      return { account, here, left: here, schedulers: await queue.getJobSchedulersCount() };
+      const [account, schedulersHere] = [accounts[i], await queue.getJobSchedulersCount()];
+      if (mode !== 'back') return { account, here, left: there, schedulers, schedulersHere };
+      return { account, here, left: here, schedulers: schedulersHere, schedulersHere };
     }),
   );
   const code = exitCode(mode, outcomes);
   if (isJson) {
-    const result = outcomes.map(({ account, left, here, schedulers }) => ({
+    const result = outcomes.map(({ account, left, here, schedulers, schedulersHere }) => ({
       ...account.toJSON(),
-      ...{ left, here, schedulersLeft: schedulers },
+      ...{ left, here, schedulersLeft: schedulers, schedulersHere },
     }));
     io.stdout.write(`${JSON.stringify({ mode, done: code === 0, seconds, queues: result }, undefined, 2)}\n`);
   } else {

@@ -74,6 +74,8 @@ local function consider(queue, id, score)
   local restoring = queue.restoring
   local found = Find.locate(queue, id)
   if not found then return 'missing' end
+  local scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
+  if scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. scheduler.id) == 1 then return 'scheduler' end
   local key = restoring.source .. id
   if redis.call('EXISTS', key, key .. ':logs') > 0 then return 'exists' end
   local fields = found.record and Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_fields(queue, found)
@@ -82,9 +84,8 @@ local function consider(queue, id, score)
   if not body or not is_sound(body, fields) or not has_room(restoring, job) then return 'unreadable' end
   local why = fields.ch and parent_stays(queue, id, found.state)
   if why then return why end
-  job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
-  if job.scheduler and not job.scheduler.fields then return 'unreadable' end
-  if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
+  if scheduler and not scheduler.fields then return 'unreadable' end
+  job.scheduler = scheduler
   restoring.bytes = restoring.bytes + #body[4] + (fields.ld or 0) + (fields.lr or 0) + #(fields.rv or '')
   restoring.jobs[#restoring.jobs + 1] = job
   return nil
