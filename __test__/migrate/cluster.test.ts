@@ -29,12 +29,6 @@ describe('moving in a Cluster', { timeout: LIMIT_MS }, () => {
     return new source.Queue(name, { connection: { nodes: cluster.startupNodes }, prefix, skipMetasUpdate: true });
   }
 
-  async function moveAll(own: source.Queue): Promise<Mover> {
-    const mover = new Mover([own]);
-    await mover.move();
-    return mover;
-  }
-
   it.each([
     ['{app}', 'mail'],
     ['bull', '{mail}'],
@@ -59,31 +53,46 @@ describe('moving in a Cluster', { timeout: LIMIT_MS }, () => {
     await Promise.all([own.close(), queue.close()]);
   });
 
-  it('has each job in one of the two when the master of both dies meanwhile', async () => {
-    const [name, key] = ['{failing}', 'bull:{failing}:wait'];
+  it.each([
+    [
+      'the master of both dies',
+      'dying',
+      async (key: string): Promise<void> => {
+        await cluster.kill(key);
+        await cluster.mend();
+      },
+    ],
+    ['the slot of both goes to another master', 'going', (key: string): Promise<void> => cluster.migrate(key)],
+  ])('has each job in one of the two while %s', async (_, tag, happens) => {
+    const [name, key] = [`{${tag}}`, `bull:{${tag}}:wait`];
     const queue = new TheirQueue(name, { connection: client });
     const jobs = Array.from({ length: 5_000 }, (_, i) => ({
       name: 'n',
       data: { i },
-      opts: { delay: i % 2 && 90_000 },
+      opts: { delay: (i % 2) * 90_000 },
     }));
-    const ids = (await queue.addBulk(jobs)).map(({ id }) => id);
+    const all = (await queue.addBulk(jobs)).map(({ id }) => id).sort();
     await cluster.heard(key);
     const own = target(name, 'bull');
     own.on('error', () => {}); // its server is killed
-    let isMoving = (): void => {};
-    const begun = new Promise<void>((resolve) => (isMoving = resolve));
-    const moving = new Mover([own], { onStep: isMoving }).move();
+    const idsIn = async (...queues: readonly (TheirQueue | source.Queue)[]): Promise<unknown[]> =>
+      (await Promise.all(queues.map((each) => each.getJobs(['waiting', 'delayed'])))).flat().map(({ id }) => id);
+
+    const stop = new AbortController();
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    const mover = new Mover([own], { signal: stop.signal, onStep: () => begin() });
+    const moving = (async () => {
+      while (!stop.signal.aborted) await mover.move();
+    })();
     await begun;
-    await Promise.all([cluster.kill(key), moving.catch(() => undefined)]);
-    const both = [queue, own] as const;
-    const found = async (): Promise<unknown[]> =>
-      (await Promise.all(both.map((each) => each.getJobs(['waiting', 'delayed'])))).flat().map(({ id }) => id);
-    expect((await found()).sort()).toEqual([...ids].sort());
-    const { accounts } = await moveAll(own);
-    expect(accounts[0]?.stays).toEqual(new Map());
-    expect((await own.getJobs(['waiting', 'delayed'])).map(({ id }) => id).sort()).toEqual([...ids].sort());
-    await cluster.mend();
+    await happens(key).finally(() => stop.abort());
+    await moving;
+    expect((await idsIn(queue, own)).sort()).toEqual(all);
+    const next = new Mover([own]);
+    await next.move();
+    expect([await jobsOf(queue), next.accounts[0]?.stays]).toEqual([{}, new Map()]);
+    expect((await idsIn(own)).sort()).toEqual(all);
     await Promise.all([own.close(), queue.close()]);
   });
 
@@ -113,6 +122,9 @@ describe('moving in a Cluster', { timeout: LIMIT_MS }, () => {
     expect([back.code, back.stderr]).toEqual([0, '']);
     expect(back.stdout).toContain('{orders}: 1 jobs moved back');
     expect((await queue.getWaiting()).map((job) => job.id)).toEqual([id]);
+
+    const counted = await migrate('--all', '--dry-run');
+    expect(counted.stdout).toContain('{orders}: 1 jobs would move');
 
     const refused = await migrate('orders', '--yes');
     expect([refused.code, refused.stdout]).toEqual([1, '']);
