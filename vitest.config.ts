@@ -24,13 +24,18 @@ const STANDALONE_ONLY = {
   'it compares with BullMQ, which takes a cluster in another form': ['swap'],
 };
 
-function topology(name: string) {
+/** BullMQ's queues move in a Cluster as on one server. */
+const MOVES = ['back', 'flows', 'kill', 'kill.steps', 'schedulers', 'states', 'working'].map(
+  (file) => `__test__/migrate/${file}.test.ts`,
+);
+
+function topology(name: string, more: readonly string[] = []) {
   const leftOut = Object.values(STANDALONE_ONLY).flat();
   return {
     extends: true as const,
     test: {
       name,
-      include: ['__test__/life/*.test.ts'],
+      include: ['__test__/life/*.test.ts', ...more],
       exclude: leftOut.map((file) => `__test__/life/${file}.test.ts`),
       globalSetup: ['__test__/support/topology.ts'],
       setupFiles: ['__test__/support/topology.setup.ts'],
@@ -51,7 +56,7 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'standalone', include: ['__test__/**/*.test.ts'] } },
       topology('sentinel'),
-      topology('cluster'),
+      topology('cluster', MOVES),
     ],
   },
 });

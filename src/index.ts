@@ -1,4 +1,8 @@
-/** ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`. */
+/**
+ * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`.
+ *
+ * @module chasquimq
+ */
 export type {
   Backend,
   BackendClient,

@@ -88,7 +88,7 @@ describe('inspect', () => {
     await Promise.all([one.add('job', 1), two.pause()]);
     await Promise.all(['x', 'y'].map((name) => stage.queue({ prefix: tagged }, name).add('job', 1)));
     await stage.queue({ prefix: colon }, 'x').add('job', 1);
-    await stage.queue({ prefix: stage.queueName }, 'z').add('job', 1);
+    await Promise.all(['z', '{z}'].map((name) => stage.queue({ prefix: stage.queueName }, name).add('job', 1)));
 
     const named = async (...args: string[]): Promise<string[]> => {
       const { stdout } = await cli(['inspect', '--json', '--sample', '0s', ...args]);
@@ -97,7 +97,7 @@ describe('inspect', () => {
     expect(await named()).toEqual(expect.arrayContaining([one.name, two.name]));
     expect(await named('--prefix', tagged)).toEqual([stage.name('x'), stage.name('y')]);
     expect(await named('--prefix', colon)).toEqual([stage.name('x')]);
-    expect(await named('--prefix', stage.queueName)).toEqual([stage.name('z')]);
+    expect(await named('--prefix', stage.queueName)).toEqual([stage.name('z'), stage.name('{z}')]);
     const { stdout } = await cli(['inspect', '--sample', '0s', one.name, two.name, one.name]);
     const [head, ...lines] = stdout.trim().split('\n');
     expect(head).toMatch(/^QUEUE +WAITING +PRIORITY +DELAYED/);

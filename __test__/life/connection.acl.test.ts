@@ -60,10 +60,12 @@ describe('connection.acl', { timeout: 60_000 }, () => {
   });
 
   it.each([
-    ['bull', '~{bull:*}:*'],
-    ['{app}', '~{app}:*:chasqui:*'],
-  ])('a user with the prefix %s and that rule lacks nothing', async (prefix, keys) => {
-    const rule = documentedRule().map((part) => (part.startsWith('~') ? keys : part));
+    ['bull', '', '~{bull:*}:*'],
+    ['bull', '{tag}', '~bull:*:chasqui:*'],
+    ['{app}', '', '~{app}:*:chasqui:*'],
+  ])('a user with the prefix %s, names with %j and that rule lacks nothing', async (prefix, tag, keys) => {
+    stage.queueName += tag;
+    const rule = [...documentedRule().filter((part) => !part.startsWith('~')), keys];
     await admin.acl('SETUSER', 'jobs', 'reset', ...rule);
     await admin.call('ACL', 'LOG', 'RESET');
     const connection: ConnectionOptions = { ...own.connection, username: 'jobs', password: 'secret', db: 1 };

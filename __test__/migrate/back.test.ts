@@ -1,10 +1,7 @@
 // Everything returns to BullMQ 6: what came from there, and what was added here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
-import * as source from '../../src/index.js';
 import { Returner } from '../../src/migrate/returner.js';
-import type { Library } from '../support/libraries.js';
-import { connection } from '../support/redis.js';
 import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench } from './bench.js';
 
@@ -93,8 +90,7 @@ describe('moving back to BullMQ 6', () => {
   });
 
   it('gives flows back, whose jobs then finish there', async () => {
-    const { FlowProducer } = source as unknown as Library;
-    const flows = new FlowProducer({ connection });
+    const flows = bench.ownFlows();
     const child = (name: string, suffix = ''): object => ({
       name,
       queueName: bench.name + suffix,
@@ -110,7 +106,6 @@ describe('moving back to BullMQ 6', () => {
       opts: { jobId: 'framed' },
       children: Array.from({ length: 20 }, (_, i) => ({ name: 'in-frame', queueName: `${bench.name}-b`, data: { i } })),
     });
-    await flows.close();
     const target = bench.target();
     const worker = bench.ownWorker(async (job) => job.name);
     await until('those of one queue to complete', async () => (await target.getCompletedCount()) === 2);

@@ -1,14 +1,29 @@
 import { randomUUID } from 'node:crypto';
+import { Cluster } from 'ioredis';
 import { afterEach, beforeEach } from 'vitest';
-import type { FlowProducer, Job, JobState, Processor, Queue, QueueOptions, Worker, WorkerOptions } from 'bullmq';
+import type {
+  ConnectionOptions,
+  FlowProducer,
+  Job,
+  JobState,
+  Processor,
+  Queue,
+  QueueOptions,
+  Worker,
+  WorkerOptions,
+} from 'bullmq';
 import * as source from '../../src/index.js';
 import { Mover, type MoveOptions, type TargetQueue } from '../../src/migrate/mover.js';
 import type { Library } from '../support/libraries.js';
-import { connection, redisClient, unlinkContaining } from '../support/redis.js';
+import { connection, keysContaining, redisClient, unlinkContaining } from '../support/redis.js';
 import { MAJORS, type Major } from './majors.js';
 
 /** ChasquiMQ, held to BullMQ's types. */
 const ours = source as unknown as Library;
+
+/** BullMQ takes a client of a cluster, and works there on queues whose names have a hash tag. */
+const cluster = connection.nodes && new Cluster(connection.nodes, { redisOptions: { maxRetriesPerRequest: null } });
+const theirConnection = (cluster ?? connection) as ConnectionOptions;
 
 interface Closable {
   close(): Promise<unknown>;
@@ -23,12 +38,19 @@ export class Bench {
   constructor(readonly theirs: Library) {}
 
   begin(): void {
-    this.name = `move-${randomUUID()}`;
+    const name = `move-${randomUUID()}`;
+    this.name = cluster ? `{${name}}` : name;
   }
 
   async end(): Promise<void> {
     await Promise.all(this.open.splice(0).map((each) => each.close()));
     await unlinkContaining(this.redis, this.name);
+  }
+
+  /** What the keys of ours start with. */
+  base(suffix = ''): string {
+    const name = `bull:${this.name}${suffix}`;
+    return cluster ? `${name}:chasqui:` : `{${name}}:`;
   }
 
   private keep<T extends Closable>(it: T): T {
@@ -38,7 +60,7 @@ export class Bench {
 
   /** A queue of BullMQ's; `suffix` tells those of one test apart. */
   queue(suffix = '', options: Partial<QueueOptions> = {}): Queue {
-    return this.keep(new this.theirs.Queue(this.name + suffix, { connection, ...options }));
+    return this.keep(new this.theirs.Queue(this.name + suffix, { connection: theirConnection, ...options }));
   }
 
   /** Ours of the same name. */
@@ -47,7 +69,8 @@ export class Bench {
   }
 
   worker(processor: Processor, options: Partial<WorkerOptions> = {}, suffix = ''): Worker {
-    return this.keep(new this.theirs.Worker(this.name + suffix, processor, { connection, ...options }));
+    const all = { connection: theirConnection, ...options };
+    return this.keep(new this.theirs.Worker(this.name + suffix, processor, all));
   }
 
   ownWorker(processor: Processor, options: Partial<WorkerOptions> = {}, suffix = ''): Worker {
@@ -55,7 +78,7 @@ export class Bench {
   }
 
   flows(): FlowProducer {
-    return this.keep(new this.theirs.FlowProducer({ connection }));
+    return this.keep(new this.theirs.FlowProducer({ connection: theirConnection }));
   }
 
   ownFlows(): FlowProducer {
@@ -86,7 +109,8 @@ export class Bench {
   async jobKeys(suffix = ''): Promise<string[]> {
     const start = `bull:${this.name}${suffix}:`;
     const own = new Set(['meta', 'id', 'events', 'marker', 'pc', 'stalled-check', 'limiter'].map((key) => start + key));
-    return (await this.redis.keys(`${start}*`)).filter((key) => !own.has(key));
+    const isTheirs = (key: string): boolean => key.startsWith(start) && !key.startsWith(this.base(suffix));
+    return (await keysContaining(this.redis, start)).filter((key) => isTheirs(key) && !own.has(key));
   }
 }
 

@@ -1,5 +1,6 @@
 // `npx chasquimq migrate`, as it was built.
 import { describe, expect, it } from 'vitest';
+import type { Queue } from 'bullmq';
 import { cli, ended, startCli } from '../support/cli.js';
 import { closedPort } from '../support/redis.js';
 import { until } from '../support/waiting.js';
@@ -123,6 +124,29 @@ describe('chasquimq migrate', () => {
     const { code, stdout } = await cli(['migrate', bench.name, '--yes']);
     expect(code).toBe(1);
     expect(stdout).toContain('1 jobs stay: they have ids that jobs here have already (same)');
+  });
+
+  it('says that a job scheduler runs on both sides, whichever way it would move', async () => {
+    const upsert = (queue: Queue): Promise<unknown> => queue.upsertJobScheduler('tick', { pattern: '0 3 * * *' });
+    await upsert(bench.queue());
+    expect((await cli(['migrate', bench.name, '--yes'])).code).toBe(0);
+    // a program that runs BullMQ still starts again
+    await upsert(bench.queue());
+    for (const [way, side] of [
+      [[], 'here'],
+      [['--back'], 'in BullMQ'],
+    ] as const) {
+      const { code, stdout } = await cli(['migrate', bench.name, '--yes', ...way]);
+      expect(code).toBe(1);
+      const stays = `1 jobs stay: they belong to a job scheduler that is ${side}, too, and runs on both: remove one of the two`;
+      expect(stdout).toContain(stays);
+      expect(stdout).not.toContain('job schedulers stay');
+    }
+    const verified = await cli(['migrate', bench.name, '--verify']);
+    expect(verified.stdout).toMatch(/job schedulers +1 +1\n/);
+    expect(verified.stdout).not.toContain('job schedulers stay');
+    await bench.queue().removeJobScheduler('tick');
+    expect((await cli(['migrate', bench.name, '--yes'])).code).toBe(0);
   });
 
   it('refuses what it does not understand with 2', async () => {

@@ -101,7 +101,7 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const target = bench.target();
     expect(await target.getDeduplicationJobId('timed')).toBe('x');
     expect((await target.add('a', {}, { deduplication: { id: 'untimed' } })).id).toBe('y');
-    const left = await bench.redis.pttl(`{bull:${bench.name}}:de:timed`);
+    const left = await bench.redis.pttl(`${bench.base()}de:timed`);
     expect(left).toBeGreaterThan(500_000);
     expect(left).toBeLessThanOrEqual(600_000);
   });

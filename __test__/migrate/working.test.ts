@@ -73,7 +73,7 @@ describe.each(MAJORS)('moving queues of $name while they work', (major) => {
   /** What neither library keeps for jobs that have ended, and what ours keeps for any. */
   async function keysLeft(): Promise<string[]> {
     const theirs = /:(de:.*|dn:.*|moved-parents|[^:]*:(lock|dependencies|unsuccessful))$/;
-    const own = /\}:(jobs|vitals|(children|spans):.*)$/;
+    const own = /(\}|:chasqui):(jobs|vitals|(children|spans):.*)$/;
     const keys = await keysContaining(bench.redis, bench.name);
     return keys.filter((key) => theirs.test(key) || own.test(key));
   }

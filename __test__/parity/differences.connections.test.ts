@@ -37,12 +37,14 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     ]);
   });
 
-  it('keys-of-its-own', async () => {
+  it.each(['', '{tag}'])('keys-of-its-own: names with %j', async (tag) => {
+    stage.queueName += tag;
+    const name = `bull:${stage.queueName}`;
     await stage.queue().add('job', {});
     const redis = redisClient();
     const keys = await keysContaining(redis, stage.queueName);
     await redis.quit();
-    const base = of({ bullmq: `bull:${stage.queueName}:`, chasquimq: `{bull:${stage.queueName}}:` });
+    const base = of({ bullmq: `${name}:`, chasquimq: tag ? `${name}:chasqui:` : `{${name}}:` });
     expect([keys.length > 0, keys.filter((key) => !key.startsWith(base))]).toEqual([true, []]);
   });
 

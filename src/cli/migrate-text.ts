@@ -1,5 +1,5 @@
 /** How `migrate` tells people what it is about to do, and what it did. */
-import { PLACES, REASONS, type QueueAccount } from '../migrate/account.js';
+import { PLACES, reasonOf, type QueueAccount } from '../migrate/account.js';
 import type { Survey } from '../migrate/mover.js';
 import { count, plain, table } from './text.js';
 
@@ -15,6 +15,8 @@ export interface Outcome {
   readonly here: Readonly<Record<string, number>>;
   /** Job schedulers that are still on the other side. */
   readonly schedulers: number;
+  /** Job schedulers that are here. */
+  readonly schedulersHere: number;
 }
 
 /** Ids that are shown of those that stay. */
@@ -45,24 +47,17 @@ export function listedHere(names: readonly string[], counts: readonly Readonly<R
   return table(['QUEUE', '>JOBS', '>ACTIVE'], rows);
 }
 
-export function linesOf({ account, left, here, schedulers }: Outcome, mode: Mode, seconds: number): string[] {
+export function linesOf(outcome: Outcome, mode: Mode, seconds: number): string[] {
+  const { account } = outcome;
   const lines = [`${account.name}: ${headline(account, mode, seconds)}`];
-  if (mode === 'verify')
-    lines.push(...table(['', 'BULLMQ', 'HERE'], sideBySide(left, here)).map((line) => `  ${line}`));
+  if (mode === 'verify') lines.push(...table(['', 'BULLMQ', 'HERE'], sideBySide(outcome)).map((line) => `  ${line}`));
   else if (account.total > 0) {
     const parts = [...account.moved].map(([place, jobs]) => `${count(jobs)} ${place}`);
     if (account.schedulers > 0) parts.push(`with ${count(account.schedulers)} job schedulers`);
     lines.push(`  ${parts.join(', ')}`);
   }
   lines.push(...linesOfSettings(account, mode), ...linesOfContents(account));
-  if ((left.active ?? 0) > 0)
-    lines.push(`  ${count(left.active ?? 0)} jobs stay: ${mode === 'back' ? 'active here' : REASONS.active}`);
-  if (schedulers > 0 && mode !== 'dry-run') {
-    lines.push(`  ${count(schedulers)} job schedulers stay: they have no job that waits for its time`);
-  }
-  for (const [reason, ids] of account.stays) {
-    lines.push(`  ${count(ids.length)} jobs stay: they ${REASONS[reason] ?? reason} (${someOf(ids)})`);
-  }
+  lines.push(...linesOfWhatStays(outcome, mode));
   if (account.openChildren > 0) {
     lines.push(
       `  parents that were moved wait for ${count(account.openChildren)} children that are BullMQ's still: run it again when they have ended`,
@@ -70,6 +65,22 @@ export function linesOf({ account, left, here, schedulers }: Outcome, mode: Mode
   }
   if (!account.mayScan) {
     lines.push('  this user may not SCAN: deduplication ids whose jobs are gone, but whose time is not over, stay');
+  }
+  return lines;
+}
+
+function linesOfWhatStays({ account, left, schedulers }: Outcome, mode: Mode): string[] {
+  const [lines, isBack] = [[] as string[], mode === 'back'];
+  const { active = 0 } = left;
+  if (active > 0) lines.push(`  ${count(active)} jobs stay: ${isBack ? 'active here' : "run by BullMQ's workers now"}`);
+  // the others are named by their jobs
+  const withoutJob = schedulers - (account.stays.get('scheduler')?.length ?? 0);
+  if (withoutJob > 0 && mode !== 'dry-run' && mode !== 'verify') {
+    lines.push(`  ${count(withoutJob)} job schedulers stay: they have no job that waits for its time`);
+  }
+  for (const [reason, ids] of account.stays) {
+    const why = reasonOf(reason, isBack ? 'in BullMQ' : 'here');
+    lines.push(`  ${count(ids.length)} jobs stay: they ${why} (${someOf(ids)})`);
   }
   return lines;
 }
@@ -107,18 +118,19 @@ function headline({ total, stays }: QueueAccount, mode: Mode, seconds: number): 
   return `${count(total)} jobs moved${where} in ${seconds.toFixed(1)} s`;
 }
 
-function sideBySide(there: Readonly<Record<string, number>>, here: Readonly<Record<string, number>>): string[][] {
+function sideBySide({ left: there, here, schedulers, schedulersHere }: Outcome): string[][] {
   const names: readonly (readonly [string, readonly string[]])[] = [
     ['waiting', ['wait', 'paused']],
     ...['active', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed'].map(
       (name) => [name, [name]] as const,
     ),
   ];
-  return names.map(([name, places]) => [
+  const rows = names.map(([name, places]) => [
     name,
     count(places.reduce((jobs, place) => jobs + (there[place] ?? 0), 0)),
     count(here[name] ?? 0),
   ]);
+  return [...rows, ['job schedulers', count(schedulers), count(schedulersHere)]];
 }
 
 export function sum(counts: Readonly<Record<string, number>>): number {

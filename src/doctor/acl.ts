@@ -11,7 +11,8 @@ const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +
 
 /** The parts behind `ACL SETUSER <name>` for the queues of a prefix. */
 export function aclRule(prefix: string, { cluster = false } = {}): string[] {
-  const isTagged = /\{[^}]+\}/.test(prefix);
-  const keys = isTagged ? `~${prefix}:*:chasqui:*` : `~{${prefix}:*}:*`;
-  return ['on', '>secret', keys, ...COMMANDS.split(/\s+/), ...(cluster ? ['+cluster|slots'] : [])];
+  // the second: those whose names, or whose prefix, bring a hash tag
+  const keys = /\{[^}]+\}/.test(prefix) ? [] : [`~{${prefix}:*}:*`];
+  keys.push(`~${prefix}:*:chasqui:*`);
+  return ['on', '>secret', ...keys, ...COMMANDS.split(/\s+/), ...(cluster ? ['+cluster|slots'] : [])];
 }

@@ -6,18 +6,22 @@ export const PLACES = ['waiting-children', 'prioritized', 'wait', 'paused', 'del
 /** One of BullMQ's lists or sets of jobs. */
 export type Place = (typeof PLACES)[number];
 
-/** Why a job stays, as people read it. */
-export const REASONS: Readonly<Record<string, string>> = {
-  active: "run by BullMQ's workers now",
+/** Why a job stays, as people read it; `{side}` is the one to which it would move. */
+const REASONS: Readonly<Record<string, string>> = {
   parent: 'wait for a parent that stays with BullMQ: it is active, or of a queue that is not moved',
   children: 'have children that have not moved',
   unsettled: 'have children of which they were not told yet',
-  exists: 'have ids that jobs here have already',
-  scheduler: 'belong to a job scheduler whose id is taken here',
+  exists: 'have ids that jobs {side} have already',
+  scheduler: 'belong to a job scheduler that is {side}, too, and runs on both: remove one of the two',
   next: 'own a deduplication id, and the job that is added when they have ended has a parent',
   missing: 'are ids in a list without a job',
   unreadable: 'cannot be read',
 };
+
+/** @param side where jobs would move */
+export function reasonOf(reason: string, side: 'here' | 'in BullMQ'): string {
+  return (REASONS[reason] ?? reason).replace('{side}', side);
+}
 
 /** Where a queue stands. */
 export class QueueAccount {

@@ -8,9 +8,11 @@ import type { FlowProducerOptions } from '../options/queue.js';
 import type { NodeOpts } from '../flow/flow-tree.js';
 import type { DatabaseType, RedisClient } from './types.js';
 
-/** A job of a flow with its children. */
+/** A job of a flow with its children. Source: BullMQ 5.81 `JobNode`. */
 export interface JobNode {
+  /** The job. */
   job: Job;
+  /** The jobs that it waits for. */
   children?: JobNode[];
 }
 
@@ -41,6 +43,7 @@ export class FlowProducer extends BaseFlowProducer {
     return this.server.version as string;
   }
 
+  /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
     return this.server.type;
   }

@@ -1,6 +1,8 @@
 /**
  * `chasquimq/v5`: for programs that were written for BullMQ 5. The classes of `chasquimq`, with what BullMQ 6 has dropped; where a name
  * stands below, it is the one that counts.
+ *
+ * @module chasquimq/v5
  */
 export * from '../index.js';
 export { FlowProducer, type JobNode } from './flow-producer.js';

@@ -35,7 +35,10 @@ export class Job<
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
-  /** @deprecated Use deduplicationId. */
+  /**
+   * The id by which it deduplicates.
+   * @deprecated Use deduplicationId.
+   */
   get debounceId(): string | undefined {
     return this.deduplicationId;
   }

@@ -73,6 +73,7 @@ export class Queue<
     return this.server.version as string;
   }
 
+  /** Which server it is; `redis` until there is a connection. */
   get databaseType(): DatabaseType {
     return this.server.type;
   }
@@ -147,7 +148,11 @@ export class Queue<
     return Promise.resolve((this.repeating ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
-  /** @deprecated Use getJobSchedulers. */
+  /**
+   * What repeats, by the next run, the last one first unless `asc`; job schedulers are among it.
+   * @param start rank of the first, and `end` of the last; negative ones count from the end
+   * @deprecated Use getJobSchedulers.
+   */
   async getRepeatableJobs(start?: number, end?: number, asc?: boolean): Promise<RepeatableJob[]> {
     return (await this.repeat).getRepeatableJobs(start, end, asc);
   }
@@ -165,6 +170,7 @@ export class Queue<
   }
 
   /**
+   * Removes what repeats, and its next job if that is delayed.
    * @param key as `getRepeatableJobs` tells it
    * @returns whether there was one
    * @deprecated Use removeJobScheduler.
@@ -225,8 +231,6 @@ export class Queue<
 // BullMQ 5 has none: tools tell the majors apart by it, and then ask for `client` and for jobs that are paused.
 Object.defineProperty(Queue.prototype, 'getBackend', { value: undefined, configurable: true, writable: true });
 
-type Jobs<J> = Promise<J[]>;
-
 /** Methods that hand out jobs: these are of the class above. */
 
 /* eslint-disable @typescript-eslint/no-unused-vars -- an interface that is merged has the parameters of its class */
@@ -246,13 +250,13 @@ export interface Queue<
     jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
   ): Promise<Job<DataType, ResultType, NameType>>;
   getJob(jobId: string): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType> | undefined>;
-  getWaiting(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getWaitingChildren(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getActive(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getDelayed(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getPrioritized(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getCompleted(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
-  getFailed(start?: number, end?: number): Jobs<JobBase<DataTypeOrJob, DataType, ResultType, NameType>>;
+  getWaiting(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getWaitingChildren(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getActive(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getDelayed(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getPrioritized(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getCompleted(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getFailed(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   on<U extends keyof QueueListener<JobBase<DataType, DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, DataType, ResultType, NameType>>[U],

@@ -39,7 +39,7 @@ export class Repeat extends JobScheduler {
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's: the types of jobs are the caller's matter */
   /**
    * Makes a scheduler of `opts.repeat`, or changes it, with its next job.
-   * @param options.override false makes what follows the job `opts.jobId` instead, which a worker does by itself
+   * @param __namedParameters `override`: false makes what follows the job `opts.jobId` instead, which a worker does by itself
    * @returns the next job; undefined when there is none, because of `limit` or `endDate`, and nothing was stored
    * @throws (rejects) as `queue.upsertJobScheduler`
    */
@@ -100,6 +100,7 @@ export class Repeat extends JobScheduler {
     return found.map(toRepeatableJob);
   }
 
+  /** How many there are; job schedulers are among them. */
   async getRepeatableCount(): Promise<number> {
     return this.commands.native.countSchedulers();
   }
@@ -115,7 +116,11 @@ export class Repeat extends JobScheduler {
     return missing && !repeat.key ? this.removeRepeatableByKey(keyText(name, given)) : missing;
   }
 
-  /** @returns 0, or 1 when there is none */
+  /**
+   * Removes what repeats, and its next job if that is delayed.
+   * @param repeatJobKey as `getRepeatableJobs` tells it
+   * @returns 0, or 1 when there is none
+   */
   removeRepeatableByKey(repeatJobKey: string): Promise<number> {
     return this.removeJobScheduler(repeatJobKey);
   }

@@ -7,7 +7,9 @@ import type { QueueEventsListener as BaseQueueEventsListener } from '../events/q
 import type { JobState } from '../types/job-state.js';
 
 /* eslint-disable @typescript-eslint/ban-ts-comment -- ioredis is an optional peer: without it, these types are `any` */
-/** @ts-ignore */
+/** A client of the ioredis that the program has installed. Source: BullMQ 5.81 `RedisClient`. */
+/*! stays in the declarations
+ * @ts-ignore */
 export type RedisClient = import('ioredis').Redis | import('ioredis').Cluster;
 /* eslint-enable @typescript-eslint/ban-ts-comment */
 
@@ -30,7 +32,10 @@ export type JobsOptions = BaseJobOptions &
   CompressableJobOptions & {
     /** Adds the job again and again: makes a job scheduler. */
     repeat?: RepeatOptions;
-    /** @deprecated Use `deduplication`. */
+    /**
+     * The same as `deduplication`.
+     * @deprecated Use `deduplication`.
+     */
     debounce?: DeduplicationOptions;
   };
 
@@ -49,8 +54,9 @@ export interface RepeatableJob {
   key: string;
   /** Name of its jobs. */
   name: string;
+  /** Not told, as in BullMQ 5.81: the `jobId` is part of the key. */
   id?: string | null;
-  /** Epoch milliseconds. */
+  /** When it ends, epoch milliseconds. */
   endDate: number | null;
   /** IANA time zone of `pattern`. */
   tz: string | null;
@@ -62,8 +68,11 @@ export interface RepeatableJob {
   next?: number;
 }
 
-/** The data of `debounced`. */
+/** Events of a `QueueEvents`, with what is told beside `deduplicated`. */
 export interface QueueEventsListener extends BaseQueueEventsListener {
-  /** @deprecated Use `deduplicated`. */
+  /**
+   * A job was not added: one with its deduplication id is there.
+   * @deprecated Use `deduplicated`.
+   */
   debounced: (args: { jobId: string; debounceId: string }, id: string) => void;
 }

@@ -53,6 +53,7 @@ export class Worker<
     return this.server.version as string;
   }
 
+  /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
     return this.server.type;
   }

@@ -16,55 +16,38 @@ local Events = require('events')
 local Memo = require('memo')
 local State = require('state')
 
-return function(keys, args)
-  local base = keys[1]
-  local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
-  local place, skip, most, sources, tries = args[6], tonumber(args[7]), tonumber(args[8]), Bull.read_texts(args[9]), args[10] == '1'
-  local MAX_BYTES = 1048576
-  local PLACES = { 'wait', 'paused', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed' }
+local MAX_BYTES = 1048576
+local PLACES = { 'wait', 'paused', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed' }
 
-  Bull.require_word(PLACES, place)
-  local queue, known = Memo.open(base, client, slot, number)
-  if known then return known end
+local function is_list(place) return place == 'wait' or place == 'paused' end
 
+-- Ends the call, which has written nothing yet, where it could not be carried out as a whole.
+local function require_all(queue, source)
+  local base = queue.base
   Allowed.require_commands(queue, { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'RPUSH' })
   Allowed.require_commands({ base = source }, { 'LTRIM', 'LREM', 'ZREM', 'SREM', 'SADD' })
   Allowed.require_each({ 'UNLINK', 'DEL' }, source .. 'log')
   Allowed.require_each({ 'RENAME', 'SUNIONSTORE' }, source .. 'log', base .. 'log')
   State.check_kinds(queue)
   Bull.require_kinds(source)
-  queue.is_safe = true
+end
 
-  local from, is_list = source .. place, place == 'wait' or place == 'paused'
-
-  -- The next ids, and their scores.
-  local function next_ids()
-    if not is_list then
-      local found, ids, scores = redis.call('ZRANGE', from, skip, skip + most - 1, 'WITHSCORES'), {}, {}
-      for i = 1, #found, 2 do ids[#ids + 1], scores[#scores + 1] = found[i], found[i + 1] end
-      return ids, scores
-    end
-    local found, ids = redis.call('LRANGE', from, -(skip + most), -(skip + 1)), {}
+-- The next ids of a list or set, and their scores.
+local function next_ids(from, place, skip, most)
+  local ids, scores = {}, {}
+  if is_list(place) then
+    local found = redis.call('LRANGE', from, -(skip + most), -(skip + 1))
     for i = #found, 1, -1 do ids[#ids + 1] = found[i] end
-    return ids, {}
+  else
+    local found = redis.call('ZRANGE', from, skip, skip + most - 1, 'WITHSCORES')
+    for i = 1, #found, 2 do ids[#ids + 1], scores[#scores + 1] = found[i], found[i + 1] end
   end
+  return ids, scores
+end
 
-  -- Takes the jobs that were moved out of where they were found.
-  local function leave(looked, stays)
-    local moved = {}
-    for _, job in ipairs(queue.adoption.jobs) do moved[#moved + 1] = job.id end
-    if not is_list then
-      for at = 1, #moved, 1000 do redis.call('ZREM', from, unpack(moved, at, math.min(at + 999, #moved))) end
-    elseif skip == 0 and #stays == 0 then
-      redis.call('LTRIM', from, 0, -(looked + 1))
-    else
-      for _, id in ipairs(moved) do redis.call('LREM', from, -1, id) end
-    end
-  end
-
-  Adopt.start(queue, source, sources, tries)
+-- Notes the jobs that come. Gives how many were looked at, and {id, why, ...} of those that stay.
+local function look_at(queue, place, ids, scores)
   local stays, looked, seen = {}, 0, {}
-  local ids, scores = next_ids()
   for i, id in ipairs(ids) do
     if queue.adoption.bytes > MAX_BYTES then break end
     looked = i
@@ -76,12 +59,45 @@ return function(keys, args)
       stays[#stays + 1] = why
     end
   end
-  local schedulers = 0
-  for _, job in ipairs(queue.adoption.jobs) do schedulers = schedulers + (job.scheduler and 1 or 0) end
-  local reply = { looked, #queue.adoption.jobs, schedulers, stays, #stays / 2 }
-  if tries or #queue.adoption.jobs == 0 then return reply end
+  return looked, stays
+end
+
+-- Takes the jobs that were moved out of where they were found. heads: jobs at the end of the list, all of which were moved; 0 where others
+-- stand among them.
+local function leave(queue, from, place, heads)
+  local moved = {}
+  for _, job in ipairs(queue.adoption.jobs) do moved[#moved + 1] = job.id end
+  if not is_list(place) then
+    for at = 1, #moved, 1000 do redis.call('ZREM', from, unpack(moved, at, math.min(at + 999, #moved))) end
+  elseif heads > 0 then
+    redis.call('LTRIM', from, 0, -(heads + 1))
+  else
+    for _, id in ipairs(moved) do redis.call('LREM', from, -1, id) end
+  end
+end
+
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local place, skip, most, sources, tries = args[6], tonumber(args[7]), tonumber(args[8]), Bull.read_texts(args[9]), args[10] == '1'
+
+  Bull.require_word(PLACES, place)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
+
+  require_all(queue, source)
+  queue.is_safe = true
+  Adopt.start(queue, source, sources, tries)
+  local from = source .. place
+  local ids, scores = next_ids(from, place, skip, most)
+  local looked, stays = look_at(queue, place, ids, scores)
+  local jobs, schedulers = queue.adoption.jobs, 0
+  for _, job in ipairs(jobs) do schedulers = schedulers + (job.scheduler and 1 or 0) end
+  local reply = { looked, #jobs, schedulers, stays, #stays / 2 }
+  if tries or #jobs == 0 then return reply end
+
   Adopt.write(queue, place)
-  leave(looked, stays)
+  leave(queue, from, place, skip == 0 and #stays == 0 and looked or 0)
   Events.flush_events(queue, now_ms)
   Memo.remember(base, client, slot, number, reply)
   return reply

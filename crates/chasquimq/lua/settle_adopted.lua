@@ -12,93 +12,95 @@ local Bull = require('bull')
 local Events = require('events')
 local Find = require('find')
 local Line = require('line')
+local Names = require('names')
 local Parents = require('parents')
 local State = require('state')
 local Stored = require('stored')
 local Visit = require('visit')
 
+local PAGE = 20
+
+-- A child by its key, where it is ours: its state fields; nil where it is not.
+local function own_fields(settling, key)
+  local of, id = Bull.split_key(key, settling.source, settling.sources)
+  if not of then return nil end
+  return Visit.in_queue(settling.queue, Names.base_of(of:sub(1, -2)), function(queue)
+    if not Find.locate(queue, id) then return nil end
+    return Stored.fields(redis.call('HGET', queue.base .. 'vitals', id))
+  end)
+end
+
+-- Whether a child that failed starts its parent at once.
+local function starts_parent(settling, key)
+  local raw = redis.pcall('HGET', key, 'parent')
+  if type(raw) == 'string' then return (Bull.parent_of(raw) or {})[3] == 'c' end
+  local fields = own_fields(settling, key)
+  return fields ~= nil and fields.pa ~= nil and fields.pa[3] == 'c'
+end
+
+-- Tells of what BullMQ noted beside a parent.
+local function note(settling, of, list, key, found)
+  if found.err then return end
+  settling.read[#settling.read + 1] = key
+  for i = 1, #found, 2 do
+    Line.append(of.keys, found[i])
+    Line.append(of[list], found[i], found[i + 1])
+    if list == 'ignored' and starts_parent(settling, found[i]) then of.starts = true end
+    settling.told = settling.told + 1
+  end
+end
+
+-- Whether a child of ours is still waited for: unlike one that failed as BullMQ's, of which its parent is to know nothing.
+local function is_awaited(settling, key)
+  local fields = own_fields(settling, key)
+  return fields ~= nil and not (fields.fo and fields.pa and fields.pa[3] == 'r')
+end
+
+-- Children that went without a word: removed, or failed with the parent's leave. None of BullMQ's is left.
+local function note_gone(settling, of, id)
+  local known = {}
+  for _, key in ipairs(of.keys) do known[key] = true end
+  for _, key in ipairs(redis.call('SMEMBERS', settling.queue.base .. 'children:' .. id)) do
+    if not known[key] and not is_awaited(settling, key) then
+      Line.append(of.keys, key)
+      settling.told = settling.told + 1
+    end
+  end
+end
+
+local function settle(settling, id)
+  local key, of = settling.source .. id, Parents.news_of(settling.queue, { settling.queue.base, id })
+  local function note_all(list, beside, command, ...)
+    note(settling, of, list, key .. beside, redis.pcall(command, key .. beside, ...))
+  end
+  note_all('processed', ':processed', 'HGETALL')
+  note_all('ignored', ':failed', 'HGETALL')
+  note_all('faults', ':unsuccessful', 'ZRANGE', 0, -1, 'WITHSCORES')
+  local pending = redis.pcall('SCARD', key .. ':dependencies')
+  if type(pending) == 'number' and pending > 0 then
+    settling.open = settling.open + pending
+    return
+  end
+  note_gone(settling, of, id)
+  settling.settled[#settling.settled + 1] = id
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, source, cursor, sources = tonumber(args[1]), args[2], args[3], Bull.read_texts(args[4])
-  local PAGE = 20
 
   Allowed.require_commands({ base = source }, { 'SREM' })
   Allowed.require_each({ 'UNLINK' }, source .. 'log')
   Bull.require_kinds(source)
   local queue = State.open(base)
-  local told, open = 0, 0
-  -- goes when the parents were told of it
-  local read, settled = {}, {}
-
-  -- A child by its key, where it is ours: its state fields; nil where it is not.
-  local function own_fields(key)
-    local of, id = Bull.split_key(key, source, sources)
-    if not of then return nil end
-    return Visit.in_queue(queue, Bull.base_of(of:sub(1, -2)), function(queue)
-      if not Find.locate(queue, id) then return nil end
-      return Stored.fields(redis.call('HGET', queue.base .. 'vitals', id))
-    end)
-  end
-
-  -- Whether a child that failed starts its parent at once.
-  local function starts_parent(key)
-    local raw = redis.pcall('HGET', key, 'parent')
-    if type(raw) == 'string' then return (Bull.parent_of(raw) or {})[3] == 'c' end
-    local fields = own_fields(key)
-    return fields ~= nil and fields.pa ~= nil and fields.pa[3] == 'c'
-  end
-
-  -- Tells of what BullMQ noted beside a parent.
-  local function note(of, list, key, command, ...)
-    local found = redis.pcall(command, key, ...)
-    if found.err then return end
-    read[#read + 1] = key
-    for i = 1, #found, 2 do
-      Line.append(of.keys, found[i])
-      Line.append(of[list], found[i], found[i + 1])
-      if list == 'ignored' and starts_parent(found[i]) then of.starts = true end
-      told = told + 1
-    end
-  end
-
-  -- Whether a child of ours is still waited for: unlike one that failed as BullMQ's, of which its parent is to know nothing.
-  local function is_awaited(key)
-    local fields = own_fields(key)
-    return fields ~= nil and not (fields.fo and fields.pa and fields.pa[3] == 'r')
-  end
-
-  -- Children that went without a word: removed, or failed with the parent's leave. None of BullMQ's is left.
-  local function note_gone(of, id)
-    local known = {}
-    for _, key in ipairs(of.keys) do known[key] = true end
-    for _, key in ipairs(redis.call('SMEMBERS', base .. 'children:' .. id)) do
-      if not known[key] and not is_awaited(key) then
-        Line.append(of.keys, key)
-        told = told + 1
-      end
-    end
-  end
-
-  local function settle(id)
-    local key, of = source .. id, Parents.news_of(queue, { base, id })
-    note(of, 'processed', key .. ':processed', 'HGETALL')
-    note(of, 'ignored', key .. ':failed', 'HGETALL')
-    note(of, 'faults', key .. ':unsuccessful', 'ZRANGE', 0, -1, 'WITHSCORES')
-    local pending = redis.pcall('SCARD', key .. ':dependencies')
-    if type(pending) == 'number' and pending > 0 then
-      open = open + pending
-      return
-    end
-    note_gone(of, id)
-    settled[#settled + 1] = id
-  end
-
+  -- read: keys of BullMQ's, which go when the parents were told of what is in them; settled: parents of whose children none is BullMQ's
+  local settling = { queue = queue, source = source, sources = sources, told = 0, open = 0, read = {}, settled = {} }
   local page = redis.call('SSCAN', source .. 'moved-parents', cursor, 'COUNT', PAGE)
-  for _, id in ipairs(page[2]) do settle(id) end
+  for _, id in ipairs(page[2]) do settle(settling, id) end
   Parents.settle_parents(queue, now_ms)
-  if #read > 0 then redis.call('UNLINK', unpack(read)) end
-  if #settled > 0 then redis.call('SREM', source .. 'moved-parents', unpack(settled)) end
+  if #settling.read > 0 then redis.call('UNLINK', unpack(settling.read)) end
+  if #settling.settled > 0 then redis.call('SREM', source .. 'moved-parents', unpack(settling.settled)) end
   Visit.flush_visited(queue, now_ms)
   Events.flush_events(queue, now_ms)
-  return { page[1], told, open }
+  return { page[1], settling.told, settling.open }
 end

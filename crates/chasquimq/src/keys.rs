@@ -1,6 +1,6 @@
 //! Names of a queue's keys. Every physical key is made here or, from the base, in a script.
 
-// keeps the keys of a prefix with a tag apart from BullMQ's
+// keeps the keys of a name with a tag apart from BullMQ's
 const TAGGED: &str = ":chasqui:";
 
 /// What users see of the queue whose keys start with this.
@@ -21,19 +21,21 @@ pub struct Keys {
 impl Keys {
     /// Keys of the queue `name` under `prefix`.
     ///
-    /// Without a hash tag of the user's the base is `{prefix:name}:`, which no BullMQ key starts with. A prefix that brings its own
-    /// `{tag}` keeps it, and a marker keeps the keys apart from BullMQ's.
+    /// Without a hash tag of the user's the base is `{prefix:name}:`, which no BullMQ key starts with. A prefix or a name that brings its
+    /// own `{tag}` keeps it, and a marker keeps the keys apart from BullMQ's: in a cluster both lie in one slot, so that jobs move between
+    /// them in one step. Without a tag BullMQ's keys of a queue lie in many slots, and it cannot work there.
     pub fn new(prefix: &str, name: &str) -> Self {
         let qualified_name = format!("{prefix}:{name}");
-        let tagged = prefix
-            .find('{')
-            .is_some_and(|open| prefix[open..].find('}').is_some_and(|close| close > 1));
-        let base = if tagged {
-            format!("{qualified_name}{TAGGED}")
-        } else {
-            format!("{{{qualified_name}}}:")
+        let base = match hash_tag(&qualified_name) {
+            Some(_) => format!("{qualified_name}{TAGGED}"),
+            None => format!("{{{qualified_name}}}:"),
         };
         Self { qualified_name, base }
+    }
+
+    /// Whether the user's names bring a hash tag.
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.base.ends_with(TAGGED)
     }
 
     /// Keys of the queue that users see as `<prefix>:<queue>`.
@@ -63,15 +65,9 @@ impl Keys {
         format!("{}memo:{client}:{slot}", self.base)
     }
 
-    /// What stands before the queue's name in each of its keys, and what behind it: they find the other queues of the prefix.
-    pub(crate) fn around_name(&self) -> (&str, &str) {
-        let (prefix, name) = self
-            .qualified_name
-            .rsplit_once(':')
-            .unwrap_or(("", &self.qualified_name));
-        let brace = usize::from(!self.base.starts_with(&self.qualified_name));
-        let (before, rest) = self.base.split_at(brace + prefix.len() + 1);
-        (before, &rest[name.len()..])
+    /// What stands before the queue's name in what users see.
+    pub(crate) fn prefix(&self) -> &str {
+        self.qualified_name.rsplit_once(':').map_or("", |(prefix, _)| prefix)
     }
 
     /// The physical key with this suffix.
@@ -80,12 +76,17 @@ impl Keys {
     }
 }
 
+/// What stands between the first brace of a key and the next that closes.
+fn hash_tag(key: &str) -> Option<&str> {
+    let (_, rest) = key.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    Some(tag).filter(|tag| !tag.is_empty())
+}
+
 /// The cluster slot of a key: CRC-16 (XMODEM) of its hash tag, if it has one.
 pub(crate) fn slot_of(key: &str) -> u16 {
-    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
-    let hashed = tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key);
     let mut crc = 0_u16;
-    for byte in hashed.bytes() {
+    for byte in hash_tag(key).unwrap_or(key).bytes() {
         crc ^= u16::from(byte) << 8;
         for _ in 0..8 {
             crc = crc << 1 ^ if crc & 0x8000 == 0 { 0 } else { 0x1021 };
@@ -140,20 +141,35 @@ mod tests {
     #[test]
     fn a_tag_of_the_user_stays_and_gets_a_marker() {
         assert_eq!(Keys::new("{app}", "mail").key("log"), "{app}:mail:chasqui:log");
+        assert_eq!(Keys::new("bull", "{mail}").key("log"), "bull:{mail}:chasqui:log");
         assert_eq!(Keys::new("{}", "mail").key("log"), "{{}:mail}:log");
+        assert_eq!(Keys::new("bull", "{}{mail}").key("log"), "{bull:{}{mail}}:log");
+    }
+
+    /// All names that may or may not bring a tag.
+    fn all_keys() -> impl Iterator<Item = Keys> {
+        let prefixes = ["bull", "{app}", "a:b", "{}", "a{b}:c", "a{b", "b}c"];
+        let names = ["mail", "{mail}", "{a}{b}", "{}", "}{", "c}d", "{{x}}", "a{}b"];
+        prefixes
+            .into_iter()
+            .flat_map(move |prefix| names.map(|name| Keys::new(prefix, name)))
     }
 
     #[test]
-    fn what_stands_around_a_name_is_that_of_all_queues_of_a_prefix() {
-        assert_eq!(Keys::new("bull", "mail").around_name(), ("{bull:", "}:"));
-        assert_eq!(Keys::new("a:b", "b").around_name(), ("{a:b:", "}:"));
-        assert_eq!(Keys::new("{app}", "app").around_name(), ("{app}:", ":chasqui:"));
+    fn a_queue_lies_where_bullmq_has_it_wherever_bullmq_has_it_in_one_slot() {
+        for keys in all_keys() {
+            let slots = ["meta", "wait", "7:logs"].map(|key| slot_of(&format!("{}:{key}", keys.qualified_name)));
+            let is_one = slots.iter().all(|slot| *slot == slots[0]);
+            assert_eq!(is_one, keys.is_tagged(), "{keys:?}");
+            let own = ["state", "log", "jobs"].map(|key| slot_of(&keys.key(key)));
+            assert!(own.iter().all(|slot| *slot == slot_of(&keys.base)), "{keys:?}");
+            assert!(!is_one || own[0] == slots[0], "{keys:?}");
+        }
     }
 
     #[test]
     fn a_base_tells_the_name_users_see() {
-        for prefix in ["bull", "{app}", "a:b", "{}", "a{b}:c"] {
-            let keys = Keys::new(prefix, "mail");
+        for keys in all_keys() {
             assert_eq!(qualified_name(&keys.base), keys.qualified_name);
             assert_eq!(Keys::of_qualified(&keys.qualified_name).base, keys.base);
         }

@@ -44,9 +44,10 @@ interface Task {
 export const migrate: Command = {
   name: 'migrate',
   summary: "move BullMQ's queues here, or back",
-  help: `Moves queues that BullMQ 5 or 6 wrote, on the same server, into ChasquiMQ's queues of the same names. Each job moves
-in one step, with its id and all that is known of it: whoever is stopped or killed meanwhile, it is in exactly one of
-the two. Workers of both may run. Active jobs stay with BullMQ's workers: run the command again, or --follow.
+  help: `Moves queues that BullMQ 5 or 6 wrote into ChasquiMQ's queues of the same names, on the same server or in the same
+Cluster (--cluster). Each job moves in one step, with its id and all that is known of it: whoever is stopped or killed
+meanwhile, it is in exactly one of the two, and the next run goes on. Workers of both may run. Active jobs stay with
+BullMQ's workers: run the command again, or --follow.
 
 Usage: chasquimq migrate <queue...> [options]
        chasquimq migrate --all [options]
@@ -210,16 +211,16 @@ async function told(task: Task, accounts: readonly QueueAccount[], seconds: numb
       const here = (await queue.getJobCounts()) as Record<string, number>;
       const { places, counts, schedulers } = surveys[i];
       const there = Object.fromEntries(places.map((place, at) => [place, counts[at] ?? 0]));
-      const account = accounts[i];
-      if (mode !== 'back') return { account, here, left: there, schedulers };
-      return { account, here, left: here, schedulers: await queue.getJobSchedulersCount() };
+      const [account, schedulersHere] = [accounts[i], await queue.getJobSchedulersCount()];
+      if (mode !== 'back') return { account, here, left: there, schedulers, schedulersHere };
+      return { account, here, left: here, schedulers: schedulersHere, schedulersHere };
     }),
   );
   const code = exitCode(mode, outcomes);
   if (isJson) {
-    const result = outcomes.map(({ account, left, here, schedulers }) => ({
+    const result = outcomes.map(({ account, left, here, schedulers, schedulersHere }) => ({
       ...account.toJSON(),
-      ...{ left, here, schedulersLeft: schedulers },
+      ...{ left, here, schedulersLeft: schedulers, schedulersHere },
     }));
     io.stdout.write(`${JSON.stringify({ mode, done: code === 0, seconds, queues: result }, undefined, 2)}\n`);
   } else {

@@ -7,8 +7,8 @@ export const connections: readonly Difference[] = [
     title: 'Keys in Redis',
     bullmq: '`<prefix>:<queue>:*`, with a hash a job.',
     chasquimq:
-      '`{<prefix>:<queue>}:*`, by default `{bull:<queue>}:*`; a prefix with a hash tag of its own keeps it: `{app}:<queue>:chasqui:*`. Jobs of a BullMQ queue are not seen, and programs that read its keys or its event stream with raw commands find nothing.',
-    why: 'Many jobs lie in one entry, and a queue lies on one hash slot.',
+      '`{<prefix>:<queue>}:*`, by default `{bull:<queue>}:*`; a prefix or a name with a hash tag of its own keeps it: `{app}:<queue>:chasqui:*`, `bull:{mail}:chasqui:*`. Jobs of a BullMQ queue are not seen, and programs that read its keys or its event stream with raw commands find nothing.',
+    why: "Many jobs lie in one entry, and a queue lies on one hash slot, BullMQ's where BullMQ can work in a cluster.",
     impact: 'breaking',
     test: '__test__/parity/differences.connections.test.ts',
   },

@@ -9,6 +9,8 @@
 --   dn:<id>            hash of a job that is added when that one has ended
 --   moved-parents      ours: set of the parents that were moved while BullMQ's workers may still end children of theirs. BullMQ notes what
 --                      becomes of those beside a parent that is gone, and starts nothing: settle_adopted tells it to the parent.
+local Names = require('names')
+
 local FIELDS = { 'name', 'data', 'opts', 'timestamp', 'delay', 'priority', 'processedOn', 'finishedOn', 'atm', 'attemptsMade', 'ats', 'stc',
   'progress', 'returnvalue', 'failedReason', 'stacktrace', 'parentKey', 'parent', 'rjk', 'deid', 'pb', 'defa' }
 local NEXT_FIELDS = { 'name', 'data', 'opts', 'jid', 'pk' }
@@ -111,14 +113,6 @@ local function read_next(source, deduplication) return read_fields(source .. 'dn
 
 local function read_scheduler(source, id) return read_fields(source .. 'repeat:' .. id, SCHEDULER_FIELDS) or {} end
 
--- What the keys of our queue of this name, <prefix>:<queue>, start with (src/keys.rs).
-local function base_of(name)
-  local prefix = name:match('^(.*):[^:]*$') or ''
-  local open = prefix:find('{', 1, true)
-  local close = open and prefix:find('}', open, true)
-  return close and close - open > 1 and name .. ':chasqui:' or '{' .. name .. '}:'
-end
-
 local LETTERS = { { 'fpof', 'f' }, { 'cpof', 'c' }, { 'idof', 'i' }, { 'rdof', 'r' } }
 
 -- A child's parent as our state fields hold it (lib/parents), by the JSON text that BullMQ stores, and its key; nil when it cannot be read.
@@ -131,7 +125,7 @@ local function parent_of(text)
     if policy == '' and parent[letter[1]] == true then policy = letter[2] end
   end
   local id = type(parent.id) == 'number' and string.format('%d', parent.id) or parent.id
-  return { base_of(parent.queueKey), id, policy }, parent.queueKey .. ':' .. id
+  return { Names.base_of(parent.queueKey), id, policy }, parent.queueKey .. ':' .. id
 end
 
 -- The source and the id in the key of a job, of one of these queues or of another with the prefix of this one.
@@ -158,7 +152,6 @@ return {
   owner_of = owner_of,
   read_next = read_next,
   read_scheduler = read_scheduler,
-  base_of = base_of,
   parent_of = parent_of,
   split_key = split_key,
 }

@@ -10,6 +10,7 @@
 local Delayed = require('delayed')
 local Events = require('events')
 local Line = require('line')
+local Names = require('names')
 local Priority = require('priority')
 local Records = require('records')
 local Spans = require('spans')
@@ -23,7 +24,7 @@ local ERROR_PENDING_CHILDREN, ERROR_FAILED_CHILDREN = -4, -9
 local function child_key(queue, of, id)
   local start = queue.call.key_starts[of]
   if not start then
-    start = of:sub(-9) == ':chasqui:' and of:sub(1, -9) or of:sub(2, -3) .. ':'
+    start = Names.name_of(of) .. ':'
     queue.call.key_starts[of] = start
   end
   return start .. id

@@ -5,20 +5,12 @@ local Find = require('find')
 local Frame = require('frame')
 local Locate = require('locate')
 local Lock = require('lock')
+local Names = require('names')
 local Parents = require('parents')
 local Records = require('records')
 local Spans = require('spans')
 local Stored = require('stored')
 local Visit = require('visit')
-
--- The base of the queue that users see by this name (src/keys.rs).
-local function base_of(name)
-  local prefix = name:match('^(.*):[^:]*$') or ''
-  local open = prefix:find('{', 1, true)
-  local close = open and prefix:find('}', open, true)
-  if close and close > open + 1 then return name .. ':chasqui:' end
-  return '{' .. name .. '}:'
-end
 
 -- What waits for a located job, as its state fields say; nil when nothing does.
 local function parent_of(queue, job)
@@ -44,7 +36,7 @@ end
 local function find_child(queue, key, parent_base, parent)
   for _, pattern in ipairs({ '^(.*):([^:]*)$', '^(.*):([^:]*:[^:]*:[^:]*)$' }) do
     local name, id = key:match(pattern)
-    local of = name and base_of(name)
+    local of = name and Names.base_of(name)
     local job = of and locate_child(queue, of, id, parent_base, parent)
     if job then return of, id, job end
   end

@@ -6,6 +6,7 @@ local Bull = require('bull')
 local Find = require('find')
 local Line = require('line')
 local Locate = require('locate')
+local Names = require('names')
 local Parents = require('parents')
 local Priority = require('priority')
 local Spans = require('spans')
@@ -21,14 +22,12 @@ local function start(queue, source, sources)
   queue.restoring = State.with_lists({ source = source, sources = sources, line = Bull.line_of(source), bytes = 0 })
 end
 
-local function name_of(base) return base:sub(-9) == ':chasqui:' and base:sub(1, -10) or base:sub(2, -3) end
-
 -- Whether a parent of ours waits for a child that is ours still.
 local function has_own_children(queue, id)
   if redis.call('EXISTS', queue.base .. 'spans:' .. id) == 1 then return true end
   for _, key in ipairs(redis.call('SMEMBERS', queue.base .. 'children:' .. id)) do
     local of, child = Bull.split_key(key, queue.restoring.source, queue.restoring.sources)
-    local is_ours = of and Visit.in_queue(queue, Bull.base_of(of:sub(1, -2)), function(queue) return Find.locate(queue, child) ~= nil end)
+    local is_ours = of and Visit.in_queue(queue, Names.base_of(of:sub(1, -2)), function(queue) return Find.locate(queue, child) ~= nil end)
     if is_ours then return true end
   end
   return false
@@ -66,7 +65,7 @@ local function has_room(restoring, job)
   local source, fields = restoring.source, job.fields
   if fields.di and fields.nx and not Bull.is_kind(source .. 'dn:' .. fields.di, 'hash') then return false end
   if not fields.pa then return true end
-  local of = name_of(fields.pa[1]) .. ':'
+  local of = Names.name_of(fields.pa[1]) .. ':'
   return Bull.is_kind(of .. fields.pa[2] .. ':dependencies', 'set') and Bull.is_kind(of .. 'moved-parents', 'set')
 end
 
@@ -75,6 +74,8 @@ local function consider(queue, id, score)
   local restoring = queue.restoring
   local found = Find.locate(queue, id)
   if not found then return 'missing' end
+  local scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
+  if scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. scheduler.id) == 1 then return 'scheduler' end
   local key = restoring.source .. id
   if redis.call('EXISTS', key, key .. ':logs') > 0 then return 'exists' end
   local fields = found.record and Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) or Locate.frame_fields(queue, found)
@@ -83,9 +84,8 @@ local function consider(queue, id, score)
   if not body or not is_sound(body, fields) or not has_room(restoring, job) then return 'unreadable' end
   local why = fields.ch and parent_stays(queue, id, found.state)
   if why then return why end
-  job.scheduler = (found.state == 'waiting' or found.state == 'prioritized' or found.state == 'delayed') and scheduler_of(queue, id) or nil
-  if job.scheduler and not job.scheduler.fields then return 'unreadable' end
-  if job.scheduler and redis.call('EXISTS', restoring.source .. 'repeat:' .. job.scheduler.id) == 1 then return 'scheduler' end
+  if scheduler and not scheduler.fields then return 'unreadable' end
+  job.scheduler = scheduler
   restoring.bytes = restoring.bytes + #body[4] + (fields.ld or 0) + (fields.lr or 0) + #(fields.rv or '')
   restoring.jobs[#restoring.jobs + 1] = job
   return nil
@@ -112,7 +112,7 @@ local function leave_parent(queue, job)
   end
   local key = Parents.child_key(queue, queue.base, id)
   if redis.call('SISMEMBER', pa[1] .. 'children:' .. pa[2], key) == 0 then return end
-  local source = name_of(pa[1]) .. ':'
+  local source = Names.name_of(pa[1]) .. ':'
   redis.call('SADD', source .. pa[2] .. ':dependencies', key)
   redis.call('SADD', source .. 'moved-parents', pa[2])
 end
@@ -185,7 +185,7 @@ local function add_fields(queue, args, job)
   local traces = job.record and redis.call('HGET', queue.base .. 'traces', id)
   if traces then Line.append(args, 'stacktrace', traces) end
   if fields.pa then
-    local parent = { id = fields.pa[2], queueKey = name_of(fields.pa[1]) }
+    local parent = { id = fields.pa[2], queueKey = Names.name_of(fields.pa[1]) }
     if MARKS[fields.pa[3]] then parent[MARKS[fields.pa[3]]] = true end
     Line.append(args, 'parentKey', parent.queueKey .. ':' .. parent.id, 'parent', cjson.encode(parent))
   end

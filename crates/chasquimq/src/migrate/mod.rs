@@ -1,7 +1,16 @@
-//! Moving a queue of BullMQ's, on the same server, into ours of the same name. Each job moves in one step, so that it is at any moment in
-//! exactly one of the two, whoever is killed. What BullMQ's keys of a queue start with is its source (`lua/lib/bull.lua`).
+//! Moving a queue of BullMQ's, on the same server or in the same cluster, into ours of the same name. What BullMQ's keys of a queue start
+//! with is its source (`lua/lib/bull.lua`). The caller makes the steps: settings first, then parents that wait for children, then the rest,
+//! place by place.
 //!
-//! The caller makes the steps: settings first, then parents that wait for children, then the rest, place by place.
+//! A step is one call, which the server carries out as a whole or not at all: in a cluster both queues lie in one slot
+//! ([`Keys::new`](crate::keys::Keys::new)). So each job is in exactly one of the two at any moment, whoever is killed:
+//!
+//! - before the server has the call: all of its jobs are where they were;
+//! - while the server works: nobody sees the keys in between, and a server that ends there has done nothing;
+//! - behind it, though nobody reads the reply: they are on the other side. A caller that lives on sends the call again, under its number, and
+//!   is told what was done (`lua/lib/memo.lua`);
+//! - between two calls: some are on one side, some on the other, and the next run goes on. A parent whose children are on the side that it
+//!   left stays in that side's `moved-parents`, until it was told of all of them.
 
 mod source;
 mod survey;
@@ -12,7 +21,6 @@ pub use self::{source::SourceJob, survey::Survey};
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
-    keys::slot_of,
     queue::Queue,
     redis::{
         library::{args, Arg, Script, ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED},
@@ -82,17 +90,15 @@ impl Queue {
         format!("{}:", self.keys().qualified_name)
     }
 
-    /// Whether a step can reach both queues.
+    /// Whether a step can reach both queues: in a cluster, where BullMQ's lies in one slot. Anywhere else BullMQ cannot have run a job.
     /// # Errors
-    /// [`Error::Invalid`] where BullMQ's keys are in another slot of the cluster.
+    /// [`Error::Invalid`] where the queue's name brings no hash tag.
     pub fn require_one_slot(&self) -> Result<()> {
-        let source = self.source();
-        let is_apart = slot_of(&format!("{source}wait")) != slot_of(&self.keys().base);
-        if self.connection().is_of_cluster() && is_apart {
+        if self.connection().is_of_cluster() && !self.keys().is_tagged() {
             return Err(Error::Invalid(format!(
-                "the keys of {source} and {} are in different slots of the cluster, and a job can only move in one step within a slot: \
-                 use a prefix with a hash tag in BullMQ, or let its queues run dry",
-                self.keys().base
+                "BullMQ's keys of {} are in different slots of the cluster, where BullMQ itself can neither add nor run a job: give the \
+                 name and the prefix as BullMQ's programs have them, of which one has a hash tag, such as {{bull}}",
+                self.keys().qualified_name
             )));
         }
         Ok(())

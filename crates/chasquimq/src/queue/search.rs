@@ -7,11 +7,14 @@ use redis::cmd;
 use super::Queue;
 use crate::{
     error::Result,
+    keys::{qualified_name, Keys},
     redis::{connection::Connection, reply::Reply},
 };
 
 /// Keys the server looks at in one step.
 const STEP: usize = 1000;
+/// What each queue of ours has, as its base is followed by it.
+const STATE: &str = "state";
 
 impl Queue {
     /// Names of the queues with this one's prefix, in order: all that ever had a job or a setting and were not obliterated. Walks all keys
@@ -19,35 +22,28 @@ impl Queue {
     /// # Errors
     /// As [`Queue::counts`]; a user may not be allowed to `SCAN`.
     pub async fn names(&self) -> Result<Vec<String>> {
-        let (before, after) = self.keys().around_name();
-        self.names_between(before, &format!("{after}state")).await
+        let prefix = self.keys().prefix();
+        // a name with a hash tag stands in its keys otherwise than one without
+        let pattern = format!("*{}:*:{STATE}", escaped(prefix));
+        self.names_in_keys(&pattern, |key| name_in(key, prefix)).await
     }
 
     /// The same of BullMQ's queues: all that have settings.
     /// # Errors
     /// As [`Queue::names`].
     pub async fn source_names(&self) -> Result<Vec<String>> {
-        let prefix = self
-            .keys()
-            .qualified_name
-            .rsplit_once(':')
-            .map_or("", |(prefix, _)| prefix);
-        self.names_between(&format!("{prefix}:"), ":meta").await
+        let prefix = self.keys().prefix();
+        let pattern = format!("{}:*:meta", escaped(prefix));
+        self.names_in_keys(&pattern, |key| source_name_in(key, prefix)).await
     }
 
-    async fn names_between(&self, before: &str, after: &str) -> Result<Vec<String>> {
+    async fn names_in_keys(&self, pattern: &str, name_in: impl Fn(&str) -> Option<&str>) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
-        let pattern = format!("{}*{}", escaped(before), escaped(after));
         for server in self.connection().masters().await? {
             let mut cursor = "0".to_owned();
             loop {
-                let (next, keys) = scan(&server, &cursor, &pattern).await?;
-                let found = keys.iter().filter_map(|key| {
-                    let name = key.strip_prefix(before)?.strip_suffix(after)?;
-                    // with a colon it is of a prefix that begins like ours
-                    (!name.is_empty() && !name.contains(':')).then(|| name.to_owned())
-                });
-                names.extend(found);
+                let (next, keys) = scan(&server, &cursor, pattern).await?;
+                names.extend(keys.iter().filter_map(|key| name_in(key).map(str::to_owned)));
                 cursor = next;
                 if cursor == "0" {
                     break;
@@ -56,6 +52,20 @@ impl Queue {
         }
         Ok(names.into_iter().collect())
     }
+}
+
+/// The queue of this prefix whose state a key holds.
+fn name_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
+    let base = key.strip_suffix(STATE)?;
+    let (of, name) = qualified_name(base).rsplit_once(':')?;
+    (of == prefix && !name.is_empty() && Keys::new(of, name).base == base).then_some(name)
+}
+
+/// The queue of BullMQ's of this prefix whose settings a key holds.
+fn source_name_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
+    let name = key.strip_prefix(prefix)?.strip_prefix(':')?.strip_suffix(":meta")?;
+    // with a colon it is of a prefix that begins like ours, or a key of ours
+    (!name.is_empty() && !name.contains(':')).then_some(name)
 }
 
 async fn scan(server: &Connection, cursor: &str, pattern: &str) -> Result<(String, Vec<String>)> {
@@ -80,6 +90,31 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_found_in_the_keys_of_its_prefix_alone() {
+        for prefix in ["bull", "{app}", "a:b", "{}"] {
+            for name in ["mail", "{mail}", "{}", "a}b"] {
+                let key = Keys::new(prefix, name).key(STATE);
+                assert_eq!(name_in(&key, prefix), Some(name), "{key}");
+                assert_eq!(name_in(&key, "b"), None, "{key}");
+                assert_eq!(source_name_in(&format!("{prefix}:{name}:meta"), prefix), Some(name));
+                assert_eq!(
+                    source_name_in(&Keys::new(prefix, name).key("meta"), prefix),
+                    None,
+                    "{key}"
+                );
+            }
+        }
+        for key in [
+            "bull:mail:state",
+            "{bull:}:state",
+            "{bull:{mail}}:state",
+            "bull:mail:chasqui:state",
+        ] {
+            assert_eq!(name_in(key, "bull"), None, "{key}");
+        }
+    }
 
     #[test]
     fn a_prefix_is_no_pattern() {

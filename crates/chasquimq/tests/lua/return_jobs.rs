@@ -10,7 +10,12 @@ use crate::given::{
 
 /// Moves up to `most` jobs of a state, behind `skip`.
 fn give(queue: &mut TestQueue, state: &str, skip: u64, most: u64) -> String {
-    let (number, source, sources) = (queue.next_number(), queue.source(), queue.sources());
+    let number = queue.next_number();
+    give_numbered(queue, state, skip, most, number)
+}
+
+fn give_numbered(queue: &mut TestQueue, state: &str, skip: u64, most: u64, number: u64) -> String {
+    let (source, sources) = (queue.source(), queue.sources());
     let mut call = queue.call(&chasquimq::redis::library::RETURN_JOBS);
     call.arg(5000).arg("c").arg(0).arg(number).arg(source).arg(state);
     call.arg(skip).arg(most).arg(sources);
@@ -34,6 +39,17 @@ fn jobs_in_line_go_in_the_order_in_which_they_would_have_run() {
     );
     assert_eq!(queue.ids("waiting"), [""; 0]);
     queue.events_are("");
+    queue.left_at_source();
+}
+
+#[test]
+fn a_step_that_is_sent_again_moves_nothing_more() {
+    let mut queue = TestQueue::with(Plan::new().record("a").record("b"));
+    let first = give_numbered(&mut queue, "waiting", 0, 1, 7);
+    assert_eq!(first, "[1 1 0 [] 0]");
+    assert_eq!(give_numbered(&mut queue, "waiting", 0, 1, 7), first);
+    assert_eq!(queue.ids("waiting"), ["b"]);
+    assert_eq!(texts(queue.at_source("LRANGE", "wait", &["0", "-1"])), ["a"]);
     queue.left_at_source();
 }
 
