@@ -151,7 +151,9 @@ export class Handlers {
         Object.assign(job.opts, { [action.name]: decode(action.value) });
         return;
       case 'call':
-        note(`${action.method} ${shown(await call(job, action.method, action.args.map(decode), token))}`);
+        note(
+          `${action.method} ${shown(withoutNumbers(await call(job, action.method, action.args.map(decode), token)))}`,
+        );
         return;
       default:
         throw new Error(`a handler cannot ${action.do}`);
@@ -208,6 +210,13 @@ class Move extends Error {
 const labelOf = (action: Action): string => (action.do === 'call' ? action.method : action.do);
 
 type Method = (...args: unknown[]) => Promise<unknown>;
+
+/** Values by child: which number a child has depends on which handler was the first to add one. */
+function withoutNumbers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const children = Object.entries(value).map(([key, of]) => [key.replace(/:\d+$/, ':<id>'), of]);
+  return children.sort((one, other) => (String(one) < String(other) ? -1 : 1));
+}
 
 /** Calls a method of the job; `$token` among the arguments is its token. */
 export async function call(job: Job, method: string, args: readonly unknown[], token = ''): Promise<unknown> {
