@@ -1,7 +1,7 @@
 //! The caller's clock, as far as a worker's loop knows it: what is due, kept or recorded goes by that clock, and the loop sees it only
 //! when it is told the time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
 
@@ -9,11 +9,14 @@ use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
 const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 /// What two readings of one clock differ by at most, when a message lies between them.
 const SAME_CLOCK_US: i64 = 2_000;
+/// For how long two clocks are taken to keep the offset that was measured.
+const MEASURED_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Caller {
     // its clock minus the server's, or less: a step is carried out at a time nobody knows yet
     offset_us: i64,
+    measured: Option<Instant>,
     // a step was answered so late, or by a clock so different, that the offset is to be measured again
     doubtful: bool,
     // of the latest step
@@ -28,6 +31,7 @@ impl Caller {
     pub(super) fn new() -> Self {
         Self {
             offset_us: UNKNOWN_OFFSET_US,
+            measured: None,
             doubtful: false,
             last_now_ms: 0,
             foreign: false,
@@ -50,9 +54,9 @@ impl Caller {
         self.foreign
     }
 
-    /// Whether a step of the loop's own is to measure the offset again.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.doubtful
+    /// Whether the offset is to be measured again, before what it dates is sent.
+    pub(super) fn is_doubtful(&self, now: Instant) -> bool {
+        self.doubtful || self.measured.is_none_or(|at| now >= at + MEASURED_FOR)
     }
 
     /// The offset that a step is sent with, us.
@@ -74,9 +78,10 @@ impl Caller {
         self.last_now_ms = now_ms;
     }
 
-    /// A step that was sent at `sent_us` is answered, with the server's clock.
+    /// What was sent at `sent_us` is answered, with the server's clock.
     pub(super) fn measure(&mut self, server_us: i64, sent_us: i64) {
         self.offset_us = offset_us(server_us, sent_us);
+        self.measured = Some(Instant::now());
         self.doubtful = false;
     }
 
@@ -145,11 +150,21 @@ mod tests {
         let now_us = system_now_us();
         caller.measure(now_us, now_us);
         assert!(caller.measure_late(now_us - 1_000).is_zero());
-        assert!(!caller.is_doubtful());
+        assert!(!caller.is_doubtful(Instant::now()));
         assert!(caller.measure_late(now_us - 50_000) >= Duration::from_millis(50));
-        assert_eq!((caller.is_doubtful(), caller.offset_us()), (true, 0));
+        assert_eq!((caller.is_doubtful(Instant::now()), caller.offset_us()), (true, 0));
         caller.measure(now_us, now_us);
-        assert!(!caller.is_doubtful());
+        assert!(!caller.is_doubtful(Instant::now()));
+    }
+
+    #[test]
+    fn an_offset_that_was_measured_long_ago_is_doubtful() {
+        let mut caller = Caller::new();
+        assert!(caller.is_doubtful(Instant::now()));
+        let now_us = system_now_us();
+        caller.measure(now_us, now_us);
+        assert!(!caller.is_doubtful(Instant::now()));
+        assert!(caller.is_doubtful(Instant::now() + MEASURED_FOR));
     }
 
     #[test]

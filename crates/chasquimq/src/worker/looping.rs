@@ -188,7 +188,7 @@ impl Loop {
             self.release().await;
             return false;
         }
-        self.wait_if_hungry();
+        self.wait_if_hungry().await;
         true
     }
 

@@ -4,9 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::Loop;
 use crate::{
-    clock::system_now_ms,
+    clock::{system_now_ms, system_now_us},
     error::Result,
-    redis::library::{Arg, STEP},
+    redis::{
+        library::{Arg, STEP},
+        reply::Reply,
+    },
     worker::{
         asked::Asked,
         fetch::Answer,
@@ -25,7 +28,7 @@ const LATE: Duration = Duration::from_millis(150);
 const CARRIED_OUT: i64 = -1;
 
 impl Loop {
-    pub(super) fn wait_if_hungry(&mut self) {
+    pub(super) async fn wait_if_hungry(&mut self) {
         if !self.fetching || self.waiter.pending != Pending::Nothing || self.look_again {
             return;
         }
@@ -40,6 +43,10 @@ impl Loop {
         if !self.hungry {
             return;
         }
+        let steps = self.in_flight.jobs() == 0 && !self.caller.is_foreign();
+        if steps && self.caller.is_doubtful(Instant::now()) {
+            self.measure_clock().await;
+        }
         let until_due = self.due.next().map(|due| due.saturating_duration_since(Instant::now()));
         let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
         if let Some(socket) = self.next_socket.take() {
@@ -51,7 +58,7 @@ impl Loop {
             return;
         }
         // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if self.in_flight.jobs() > 0 || time < self.options.drain_delay {
+        if !steps || time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
@@ -67,6 +74,21 @@ impl Loop {
         let lease = self.options.lock_renew_time.map(|time| time / 2);
         self.waiter
             .wait_and_step(time, behind, step, lease, &mut self.in_flight);
+    }
+
+    /// Measures how far the clocks are apart: a step behind a wait is carried out at a time that nobody can send.
+    async fn measure_clock(&mut self) {
+        let sent_us = system_now_us();
+        match self.server_us().await {
+            Ok(server_us) => self.caller.measure(server_us, sent_us),
+            Err(error) => self.report(error),
+        }
+    }
+
+    async fn server_us(&self) -> Result<i64> {
+        let answer = self.connection.send(&redis::cmd("TIME")).await?;
+        let mut answer = Reply::new("the server's clock", answer)?;
+        Ok(answer.int()? * 1_000_000 + answer.int()?)
     }
 
     fn ask_for_socket(&mut self) {
@@ -112,8 +134,6 @@ impl Loop {
             Woken::Read(read) => self.absorb_late(*read, want).await,
             Woken::Lost => self.send_again(number).await,
         };
-        // the next step behind a wait needs the clock's offset, which a step of its own tells
-        self.look_again |= self.caller.is_doubtful() && self.fetching;
         if let Err(error) = absorbed {
             self.report(error);
         }
