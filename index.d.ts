@@ -216,7 +216,7 @@ export interface EventsMessage {
   events?: string
   /** Reading failed. */
   error?: NativeError
-  /** An open connection broke. */
+  /** It is not open any more, or still not. */
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string
@@ -849,7 +849,7 @@ export interface QueueMessage {
   added?: Array<NativeAdded>
   /** Connecting failed. */
   error?: NativeError
-  /** An open connection broke. */
+  /** It is not open any more, or still not. */
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string
@@ -884,7 +884,7 @@ export interface WorkerMessage {
   error?: NativeError
   /** Connecting failed. */
   connectionError?: NativeError
-  /** An open connection broke. */
+  /** It is not open any more, or still not. */
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string

@@ -13,7 +13,7 @@ const STANDALONE_ONLY = {
       'server.memory',
       'server.restart',
     ],
-    ...['server.sentinel', 'server.unfit', 'steps.bounded', 'steps.shared', 'threads', 'watchdog'],
+    ...['server.sentinel', 'server.unfit', 'steps.bounded', 'steps.shared', 'threads', 'watchdog', 'worker.idle'],
   ],
   'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
   'there is no server in it': ['no-addon', 'schedulers.times'],

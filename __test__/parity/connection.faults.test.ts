@@ -130,6 +130,46 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
       stage.keep(proxy);
     });
 
+    describe.each([
+      ['a queue', () => stage.queue({ connection: through() })],
+      ['a flow producer', () => stage.flowProducer({ connection: through() })],
+      ['a worker', () => stage.worker(async () => undefined, { connection: through() })],
+      ['QueueEvents', () => stage.events({ connection: through() })],
+    ])('%s that does nothing', (_, make) => {
+      async function open(): Promise<EventLog> {
+        // closed last: what is told of a connection that comes and goes is no matter of these tests
+        stage.keep({ close: async () => void stage.takeErrors() });
+        const idle = make();
+        await idle.waitUntilReady();
+        return new EventLog(idle, ['ioredis:close', 'error']);
+      }
+      async function back(before: number): Promise<void> {
+        await until('the way back', () => proxy.accepted > before, RECONNECT_MS);
+      }
+
+      it('tells it at once and once, and comes back by itself', async () => {
+        const log = await open();
+        const before = proxy.accepted;
+        proxy.cut();
+        await log.get('ioredis:close');
+        await back(before);
+        expect(log.all('ioredis:close')).toHaveLength(1);
+      });
+
+      it('tells that it cannot come back, and comes back when it can', async () => {
+        const log = await open();
+        const before = proxy.accepted;
+        await proxy.close();
+        await log.get('ioredis:close');
+        const isRefused = () =>
+          log.all<[Error & { code?: string }]>('error').some(([{ code }]) => code === 'ECONNREFUSED');
+        await until('a try in vain', isRefused, RECONNECT_MS);
+        await log.get('ioredis:close', 2);
+        await proxy.open();
+        await back(before);
+      });
+    });
+
     it('a queue goes on by itself', async () => {
       const queue = stage.queue({ connection: through() });
       await queue.add('before', {});

@@ -165,29 +165,6 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     stage.takeErrors();
   });
 
-  it('lost-when-idle', async () => {
-    stage.keep({ close: async () => void stage.takeErrors() });
-    const proxy = stage.keep(new Proxy());
-    await proxy.open();
-    const queue = stage.queue({ connection: { host: '127.0.0.1', port: proxy.port, enableOfflineQueue: false } });
-    await queue.waitUntilReady();
-    await queue.getJobCounts();
-    // nothing tells that nothing is under way any more
-    await sleep(300);
-    const log = new EventLog(queue, ['ioredis:close']);
-    await proxy.close();
-    if (name === 'bullmq') await log.get('ioredis:close');
-    // nor that nothing will be told
-    else await sleep(200);
-    expect(log.names.length > 0).toBe(of({ bullmq: true, chasquimq: false }));
-    const next = queue.getJobCounts();
-    expect(await soon(next, 300)).toBe(of({ bullmq: 'rejected', chasquimq: 'waits' }));
-    await proxy.open();
-    await next.catch(() => undefined);
-    // a client of BullMQ's that is not back cannot be closed
-    await until('the connection', () => queue.getJobCounts().then(Boolean, () => false));
-  });
-
   it.each(['worker', 'events'] as const)('close-without-a-server: %s', async (kind) => {
     const proxy = new Proxy();
     proxy.port = await closedPort();

@@ -7,12 +7,15 @@ export class Proxy {
   readonly #sockets = new Set<Socket>();
   #listener: Server | undefined;
   port = 0;
+  /** How many connections were accepted so far. */
+  accepted = 0;
   /** Where new connections lead to. */
   upstream: { host: string; port: number } = server;
 
   /** Accepts connections, on the port of the last time if there was one. */
   async open(): Promise<void> {
     const listener = createServer((client) => {
+      this.accepted++;
       const upstream = connect(this.upstream.port, this.upstream.host);
       for (const socket of [client, upstream]) {
         this.#sockets.add(socket);

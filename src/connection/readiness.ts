@@ -84,7 +84,7 @@ export class Readiness {
     this.onSurrender(error);
   }
 
-  /** The open connection broke: the engine connects again. */
+  /** It is not open any more, or still not: the engine connects again. */
   lost(): void {
     this.isUp = false;
     this.isDown = true;

@@ -25,11 +25,11 @@ impl From<&Error> for NativeError {
     }
 }
 
-/// What happened to a connection: connecting failed, an open one broke, or the server's eviction policy deletes jobs.
+/// What happened to a connection: connecting failed, it closed, or the server's eviction policy deletes jobs.
 pub fn to_parts(event: ConnectionEvent) -> (Option<NativeError>, Option<bool>, Option<String>) {
     match event {
         ConnectionEvent::Failed(error) => (Some(NativeError::from(&error)), None, None),
-        ConnectionEvent::Lost => (None, Some(true), None),
+        ConnectionEvent::Closed => (None, Some(true), None),
         ConnectionEvent::Evicts(policy) => (None, None, Some(policy)),
     }
 }

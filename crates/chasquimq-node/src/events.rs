@@ -47,7 +47,7 @@ pub struct EventsMessage {
     pub events: Option<String>,
     /// Reading failed.
     pub error: Option<NativeError>,
-    /// An open connection broke.
+    /// It is not open any more, or still not.
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,

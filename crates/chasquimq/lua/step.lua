@@ -8,12 +8,14 @@
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
 --         (lib/finish), keeps (lib/finish)), then the large results (lib/finish)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us, limited_ms (no job starts here for
---         so long), claim (of what was taken)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records (give_records)
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor
+--         delayed: no clock was read), limited_ms (no job starts here for so long), claim (of what was taken)}; taken, in the order of the
+--         line: first, n, blob of a frame | -n, columns of n records (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
 -- FLAGS   allow-oom
+local Delayed = require('delayed')
 local Frame = require('frame')
 local Limit = require('limit')
 local Line = require('line')
@@ -51,6 +53,23 @@ local function replay(queue, known, owner, claim, server_us)
     known[6] > 0 and math.max(Limit.window_left(queue), 1) or 0, claim }
 end
 
+-- The server's clock, and the caller's, in us and ms.
+local function read_clocks(offset_us)
+  local time = redis.call('TIME')
+  local server_us = time[1] * 1000000 + time[2]
+  return server_us, math.floor((server_us + offset_us) / 1000)
+end
+
+-- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
+-- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one.)
+local function reply_to_idle(queue, offset_us, claim)
+  if not queue.raw or Line.has_work(queue) then return nil end
+  local due_ms = Delayed.next_due(queue)
+  if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
+  local server_us, now_ms = read_clocks(offset_us)
+  if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
+end
+
 return function(keys, args)
   local base = keys[1]
   local asked = args[1]
@@ -62,12 +81,14 @@ return function(keys, args)
   -- what is taken is this worker's by this number, which is no other step's (lib/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
 
-  local time = redis.call('TIME')
-  local server_us = time[1] * 1000000 + time[2]
-  local carried_out_ms = math.floor((server_us + offset_us) / 1000)
-  if now_ms < 0 then now_ms = carried_out_ms end
-
   local queue, known = Memo.open(base, owner, slot, number)
+  if now_ms < 0 and not known then
+    local idle = reply_to_idle(queue, offset_us, claim)
+    if idle then return idle end
+  end
+
+  local server_us, carried_out_ms = read_clocks(offset_us)
+  if now_ms < 0 then now_ms = carried_out_ms end
 
   redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
 

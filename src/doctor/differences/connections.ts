@@ -103,17 +103,6 @@ export const connections: readonly Difference[] = [
     detect: [{ option: 'runRetryDelay' }, { option: 'retryStrategy' }],
   },
   {
-    id: 'lost-when-idle',
-    title: '`ioredis:close` and `enableOfflineQueue: false` of a queue that does nothing',
-    bullmq: 'A connection that breaks is told at once; from then on calls reject.',
-    chasquimq:
-      'A `Queue` that has nothing under way learns of it by its next call. That call waits and is sent again; from then on calls reject.',
-    why: 'Nobody waits for an answer, and the call is carried out.',
-    impact: 'check',
-    test: '__test__/parity/differences.connections.test.ts',
-    detect: [{ option: 'enableOfflineQueue' }, { event: 'ioredis:close' }],
-  },
-  {
     id: 'close-without-a-server',
     title: '`close()`',
     bullmq: 'Of a worker or QueueEvents may wait for a server that was never reachable.',

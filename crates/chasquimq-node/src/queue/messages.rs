@@ -17,7 +17,7 @@ pub struct QueueMessage {
     pub added: Option<Vec<NativeAdded>>,
     /// Connecting failed.
     pub error: Option<NativeError>,
-    /// An open connection broke.
+    /// It is not open any more, or still not.
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,

@@ -40,7 +40,7 @@ pub struct WorkerMessage {
     pub error: Option<NativeError>,
     /// Connecting failed.
     pub connection_error: Option<NativeError>,
-    /// An open connection broke.
+    /// It is not open any more, or still not.
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,

@@ -33,13 +33,20 @@ local function frame_fields(queue, job)
     fo = Keep.ended_on(redis.call('ZSCORE', queue.base .. 'completed', State.whole(job.run_start))), pa = pa }
 end
 
+-- Notes what became of a job of a waiting frame. With the last of its jobs the frame leaves the line.
 local function mark_hole(queue, job, char)
-  local raw = redis.call('HGET', queue.base .. 'holes', State.whole(job.first))
-  if not raw then
-    queue.holes = queue.holes + 1
-    raw = string.rep('1', job.n)
+  local field = State.whole(job.first)
+  local raw = redis.call('HGET', queue.base .. 'holes', field)
+  local chars = Frame.replace_chars(raw or string.rep('1', job.n), job.offset, char)
+  if chars:find('[1r]') then
+    if not raw then queue.holes = queue.holes + 1 end
+    redis.call('HSET', queue.base .. 'holes', field, chars)
+    return
   end
-  redis.call('HSET', queue.base .. 'holes', State.whole(job.first), Frame.replace_chars(raw, job.offset, char))
+  redis.call('XDEL', queue.base .. 'log', State.entry_id(job.first, job.n))
+  if not raw then return end
+  redis.call('HDEL', queue.base .. 'holes', field)
+  queue.holes = queue.holes - 1
 end
 
 -- Takes one job out of its completed run; the run's other jobs stay. Gives the score that they have.

@@ -37,7 +37,7 @@ pub struct Connection {
 }
 
 struct Shared {
-    session: Session,
+    session: Arc<Session>,
     needs_scripts: AtomicBool,
     // in a cluster: connections to where the keys of other queues are
     others: Mutex<HashMap<u16, Connection>>,
@@ -308,8 +308,10 @@ mod tests {
             ..ConnectOptions::default()
         };
         let noted = tries.clone();
-        let connection = Connection::new(options, move |_| {
-            noted.lock().expect("tries").push(began.elapsed().as_millis());
+        let connection = Connection::new(options, move |event| {
+            if matches!(event, ConnectionEvent::Failed(_)) {
+                noted.lock().expect("tries").push(began.elapsed().as_millis());
+            }
         });
         let caller = connection.clone();
         let call = tokio::spawn(async move { caller.send(&redis::cmd("PING")).await });

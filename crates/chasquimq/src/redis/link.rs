@@ -134,6 +134,14 @@ impl Link {
         self.driver.task.abort();
     }
 
+    /// Ends with the connection, which it does not keep open.
+    pub fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut alive = self.alive.clone();
+        async move {
+            let _ = alive.changed().await;
+        }
+    }
+
     /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
     async fn while_alive<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let mut alive = self.alive.clone();
@@ -159,6 +167,17 @@ mod tests {
     use tokio::io::{duplex, AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_noticed_when_nothing_is_under_way() {
+        let (stream, server) = duplex(64);
+        let link = Link::over(stream, Arc::default()).await.expect("a link");
+        let ended = link.ended();
+        drop(server);
+        tokio::time::timeout(Duration::from_secs(10), ended)
+            .await
+            .expect("its end");
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_call_made_in_the_moment_in_which_the_connection_breaks_is_answered() {

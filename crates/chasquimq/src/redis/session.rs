@@ -6,7 +6,7 @@ use std::{
     pin::pin,
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
-        Arc, Mutex,
+        Arc, Mutex, Weak,
     },
     time::Duration,
 };
@@ -36,8 +36,8 @@ const NO_EVICTION: &str = "noeviction";
 pub enum ConnectionEvent {
     /// Connecting failed; the connection retries.
     Failed(Error),
-    /// An open connection broke.
-    Lost,
+    /// It is not open any more, or still not: it broke, or connecting failed.
+    Closed,
     /// The server's eviction policy, which deletes jobs when memory is full. Sent once.
     Evicts(String),
 }
@@ -48,6 +48,8 @@ pub(super) type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 pub(super) struct Session {
     pub(super) options: Arc<ConnectOptions>,
     pub(super) listener: Listener,
+    // for what must not keep it alive
+    own: Weak<Session>,
     finder: Finder,
     current: Mutex<Current>,
     // one task connects at a time while the others wait
@@ -67,10 +69,11 @@ struct Current {
 
 impl Session {
     /// A session without a link.
-    pub(super) fn new(options: ConnectOptions, listener: Listener) -> Self {
-        Self {
+    pub(super) fn new(options: ConnectOptions, listener: Listener) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
             options: Arc::new(options),
             listener,
+            own: own.clone(),
             finder: Finder::default(),
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::new(()),
@@ -78,7 +81,7 @@ impl Session {
             warned_of_eviction: AtomicBool::new(false),
             run_id: Mutex::default(),
             servers: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Connects once.
@@ -92,9 +95,14 @@ impl Session {
         }
         let result = self.until_closed(Box::pin(self.connect())).await?;
         if let Err(error) = &result {
-            (self.listener)(ConnectionEvent::Failed(error.clone()));
+            self.tell_failure(error);
         }
         result
+    }
+
+    fn tell_failure(&self, error: &Error) {
+        (self.listener)(ConnectionEvent::Failed(error.clone()));
+        (self.listener)(ConnectionEvent::Closed);
     }
 
     /// The link, if there is one, and its generation.
@@ -122,7 +130,7 @@ impl Session {
             }
             if let Err(error) = self.until_closed(Box::pin(self.connect())).await? {
                 let is_unfit = matches!(error, Error::ServerTooOld(_));
-                (self.listener)(ConnectionEvent::Failed(error.clone()));
+                self.tell_failure(&error);
                 if is_unfit {
                     return Err(error);
                 }
@@ -179,10 +187,22 @@ impl Session {
         }
         if let Ok(mut current) = self.current.lock() {
             self.note_server(field(&info, "run_id:").unwrap_or_default(), current.generation > 0);
-            current.link = Some(link);
             current.generation += 1;
+            self.watch(&link, current.generation);
+            current.link = Some(link);
         }
         Ok(())
+    }
+
+    /// Has it told that the link of this generation broke, though no call is under way.
+    fn watch(&self, link: &Link, generation: u64) {
+        let (own, ended) = (self.own.clone(), link.ended());
+        tokio::spawn(async move {
+            ended.await;
+            if let Some(session) = own.upgrade() {
+                session.lose(generation);
+            }
+        });
     }
 
     fn note_server(&self, run_id: &str, had_another: bool) {
@@ -243,7 +263,7 @@ impl Session {
         }
         lost.cut();
         if self.options.slot().is_none() && !self.is_closed() {
-            (self.listener)(ConnectionEvent::Lost);
+            (self.listener)(ConnectionEvent::Closed);
             (self.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
         }
     }
@@ -260,7 +280,7 @@ impl Session {
         if let Some(link) = self.take(generation) {
             link.cut();
             if !self.is_closed() {
-                (self.listener)(ConnectionEvent::Lost);
+                (self.listener)(ConnectionEvent::Closed);
             }
         }
     }

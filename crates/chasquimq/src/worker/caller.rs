@@ -1,7 +1,7 @@
 //! The caller's clock, as far as a worker's loop knows it: what is due, kept or recorded goes by that clock, and the loop sees it only
 //! when it is told the time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
 
@@ -9,6 +9,8 @@ use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
 const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 /// What two readings of one clock differ by at most, when a message lies between them.
 const SAME_CLOCK_US: i64 = 2_000;
+/// For how long two clocks are taken to keep the offset that was measured.
+const MEASURED_FOR: Duration = Duration::from_secs(30);
 
 /// What it says of itself.
 #[derive(Debug, Default)]
@@ -24,6 +26,7 @@ pub(super) struct Caller {
 pub(super) struct Offset {
     // or less: a step is carried out at a time nobody knows yet
     us: i64,
+    measured: Option<Instant>,
     // a step was answered so late, or by a clock so different, that it is to be measured again
     doubtful: bool,
     // of the latest step
@@ -34,6 +37,7 @@ impl Default for Offset {
     fn default() -> Self {
         Self {
             us: UNKNOWN_OFFSET_US,
+            measured: None,
             doubtful: false,
             last_now_ms: 0,
         }
@@ -72,9 +76,9 @@ impl Offset {
         self.us
     }
 
-    /// Whether a step of the loop's own is to measure it again.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.doubtful
+    /// Whether it is to be measured again, before what it dates is sent.
+    pub(super) fn is_doubtful(&self, now: Instant) -> bool {
+        self.doubtful || self.measured.is_none_or(|at| now >= at + MEASURED_FOR)
     }
 
     /// The date of what ended at `now_ms`: no job ends before it started, and what is fetched starts at a time that is known only roughly.
@@ -87,9 +91,10 @@ impl Offset {
         self.last_now_ms = now_ms;
     }
 
-    /// A step that was sent at `sent_us` is answered, with the server's clock.
+    /// What was sent at `sent_us` is answered, with the server's clock.
     pub(super) fn measure(&mut self, server_us: i64, sent_us: i64) {
         self.us = offset_us(server_us, sent_us);
+        self.measured = Some(Instant::now());
         self.doubtful = false;
     }
 
@@ -158,11 +163,21 @@ mod tests {
         let now_us = system_now_us();
         offset.measure(now_us, now_us);
         assert!(offset.measure_late(now_us - 1_000).is_zero());
-        assert!(!offset.is_doubtful());
+        assert!(!offset.is_doubtful(Instant::now()));
         assert!(offset.measure_late(now_us - 50_000) >= Duration::from_millis(50));
-        assert_eq!((offset.is_doubtful(), offset.us()), (true, 0));
+        assert_eq!((offset.is_doubtful(Instant::now()), offset.us()), (true, 0));
         offset.measure(now_us, now_us);
-        assert!(!offset.is_doubtful());
+        assert!(!offset.is_doubtful(Instant::now()));
+    }
+
+    #[test]
+    fn an_offset_that_was_measured_long_ago_is_doubtful() {
+        let mut offset = Offset::default();
+        assert!(offset.is_doubtful(Instant::now()));
+        let now_us = system_now_us();
+        offset.measure(now_us, now_us);
+        assert!(!offset.is_doubtful(Instant::now()));
+        assert!(offset.is_doubtful(Instant::now() + MEASURED_FOR));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) struct Answer {
     pub(super) due_ms: i64,
     /// Whether the queue lets nobody take jobs now.
     pub(super) gated: bool,
-    /// When what it took started: when it was carried out, epoch ms of the caller's clock.
+    /// When what it took started: when it was carried out, epoch ms of the caller's clock; 0 = there was nothing to take, and no clock was read.
     pub(super) now_ms: u64,
     /// The same, in microseconds of the server's clock.
     pub(super) server_us: i64,

@@ -174,7 +174,7 @@ impl Loop {
             self.release().await;
             return false;
         }
-        self.wait_if_hungry();
+        self.wait_if_hungry().await;
         true
     }
 

@@ -55,7 +55,7 @@ pub use pace::ENDS_A_STEP;
 use crate::{
     error::{Error, Result},
     keys::Keys,
-    redis::{connection::Connection, options::ConnectOptions},
+    redis::{connection::Connection, options::ConnectOptions, session::ConnectionEvent},
 };
 
 /// How long a graceful close waits for a server that is out of reach.
@@ -100,14 +100,20 @@ impl Worker {
             client_name: Some(keys.worker_client(&options.name)),
             ..connect.clone()
         };
-        // one of them is seen as the worker, and says what the server is like
+        // one of them is seen as the worker, and says what the server is like, and that it is gone
+        let tell = listen.clone();
+        let listen_to_others = move |event| {
+            if !matches!(event, ConnectionEvent::Closed) {
+                tell(event);
+            }
+        };
         let others = ConnectOptions {
             skip_version_check: true,
             ..connect
         };
-        let connection = Connection::new(named, listen.clone());
-        let waiting = Connection::new(others.clone(), listen.clone());
-        let manual = manual::ManualWaiter::new(Connection::new(others, listen), connection.clone(), &keys);
+        let connection = Connection::new(named, listen);
+        let waiting = Connection::new(others.clone(), listen_to_others.clone());
+        let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let work = looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received);

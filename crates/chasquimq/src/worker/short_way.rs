@@ -81,7 +81,7 @@ impl ShortWay {
             return Err(flush);
         }
         let late = standing.offset.measure_late(answer.server_us);
-        if standing.offset.is_doubtful() {
+        if !late.is_zero() {
             return Err(flush);
         }
         standing.offset.stepped(answer.now_ms);
@@ -92,7 +92,7 @@ impl ShortWay {
                 taken: answer.taken,
                 due_ms: answer.due_ms,
                 now_ms: answer.now_ms,
-                carried_out: now.checked_sub(late).unwrap_or(now),
+                carried_out: now,
             },
         );
         standing.is_drained(want, true);
@@ -136,10 +136,11 @@ impl ShortWay {
         })
     }
 
-    /// Packs a wait and the step behind it, unless something is due before it ends.
+    /// Packs a wait and the step behind it, unless something is due before it ends, or the clocks are to be measured.
     pub(super) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
-        let is_due = standing.due.next().is_some_and(|due| due < Instant::now() + self.time);
-        if is_due || !standing.hungry {
+        let now = Instant::now();
+        let is_due = standing.due.next().is_some_and(|due| due < now + self.time);
+        if is_due || !standing.hungry || standing.offset.is_doubtful(now) {
             return None;
         }
         let (behind, asked) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));

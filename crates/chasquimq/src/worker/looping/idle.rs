@@ -6,9 +6,12 @@ use redis::Value;
 
 use super::Loop;
 use crate::{
-    clock::system_now_ms,
+    clock::{system_now_ms, system_now_us},
     error::Result,
-    redis::library::{Arg, STEP},
+    redis::{
+        library::{Arg, STEP},
+        reply::Reply,
+    },
     worker::{
         asked::Asked,
         fetch::Answer,
@@ -26,7 +29,7 @@ const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(150);
 
 impl Loop {
-    pub(super) fn wait_if_hungry(&mut self) {
+    pub(super) async fn wait_if_hungry(&mut self) {
         if !self.fetching || self.waiter.pending != Pending::Nothing || self.look_again {
             return;
         }
@@ -40,6 +43,10 @@ impl Loop {
         }
         if !self.standing.hungry {
             return;
+        }
+        let steps = self.standing.in_flight.jobs() == 0 && !self.caller.is_foreign();
+        if steps && self.standing.offset.is_doubtful(Instant::now()) {
+            self.measure_clock().await;
         }
         let until_due = self
             .standing
@@ -56,7 +63,7 @@ impl Loop {
             return;
         }
         // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if self.standing.in_flight.jobs() > 0 || time < self.options.drain_delay {
+        if !steps || time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
@@ -68,6 +75,21 @@ impl Loop {
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         self.waiter
             .wait_and_step(behind, step, lease, &mut self.standing, short_way);
+    }
+
+    /// Measures how far the clocks are apart: a step behind a wait is carried out at a time that nobody can send.
+    async fn measure_clock(&mut self) {
+        let sent_us = system_now_us();
+        match self.server_us().await {
+            Ok(server_us) => self.standing.offset.measure(server_us, sent_us),
+            Err(error) => self.report(error),
+        }
+    }
+
+    async fn server_us(&self) -> Result<i64> {
+        let answer = self.connection.send(&redis::cmd("TIME")).await?;
+        let mut answer = Reply::new("the server's clock", answer)?;
+        Ok(answer.int()? * 1_000_000 + answer.int()?)
     }
 
     fn ask_for_socket(&mut self) {
@@ -115,8 +137,6 @@ impl Loop {
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
             Woken::Told => Ok(()),
         };
-        // the next step behind a wait needs the clock's offset, which a step of its own tells
-        self.look_again |= self.standing.offset.is_doubtful() && self.fetching;
         if let Err(error) = absorbed {
             self.report(error);
         }

@@ -35,14 +35,19 @@ impl Loop {
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
     pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
         let answer = answer?;
-        let late = self.standing.offset.measure_late(answer.server_us);
+        let late = match answer.server_us {
+            0 => Duration::ZERO,
+            server_us => self.standing.offset.measure_late(server_us),
+        };
         let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
         self.settle(answer, carried_out, want, Outcomes::none(0)).await
     }
 
     async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
-        self.standing.offset.stepped(now_ms);
+        if now_ms > 0 {
+            self.standing.offset.stepped(now_ms);
+        }
         let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight)?;
         // what is held on to has its place still: the step took less (`lua/lib/turn`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();

@@ -66,7 +66,7 @@ impl Drive {
         }
         self.ids.extend(ids.iter().cloned());
         self.model.last_number += jobs;
-        self.model.wait_last(ids);
+        self.model.tail_frame(ids);
         plan.frame(jobs)
     }
 

@@ -1,7 +1,6 @@
 //! What is done to many jobs of a state at once, in the queue and in the model.
 
-use chasquimq::msgpack::Packer;
-use redis::Value;
+use chasquimq::{msgpack::Packer, redis::library::CLEAN_JOBS};
 
 use super::{drive::Drive, state::Job};
 use crate::given::queue::run;
@@ -21,10 +20,6 @@ pub fn by_age(before_ms: i64) -> Vec<u8> {
 fn is_older(job: &Job, before_ms: i64) -> bool {
     let time = job.fields.finished_on.or(job.fields.processed_on).unwrap_or(7);
     before_ms < 0 || time as i64 <= before_ms
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    redis::from_redis_value(value.clone()).expect("texts")
 }
 
 impl Drive {
@@ -57,36 +52,44 @@ impl Drive {
         let mut expected: Vec<String> = candidates.into_iter().take(room).collect();
         expected.retain(|id| is_older(&self.model.jobs[id], before_ms));
 
-        self.add_number += 1;
-        let cursor = match state {
-            "active" => self.queue.abandoned(),
-            _ => Vec::new(),
-        };
-        let mut call = self.queue.call(&chasquimq::redis::library::CLEAN_JOBS);
-        call.arg(self.model.now_ms)
-            .arg("bulk")
-            .arg("b")
-            .arg(self.add_number)
-            .arg(state);
-        call.arg(by_age(before_ms)).arg(room).arg(cursor).arg(0);
-        let Value::Array(reply) = self.queue.carry_out_value(&call) else {
-            panic!("no array")
-        };
-        let mut removed = texts(&reply[0]);
+        let mut removed = self.clean_in_steps(state, before_ms, room);
         if before_ms < 0 || is_ended {
             removed.sort();
             expected.sort();
         }
         self.same(&format!("{removed:?}"), &format!("{expected:?}"));
-        self.same(
-            &format!("{:?}", reply[3]),
-            &format!("{:?}", Value::BulkString(Vec::new())),
-        );
         for id in &expected {
             self.model.remove(id);
         }
-        // again: the same answer, and nothing changes
-        assert_eq!(self.queue.carry_out_value(&call), Value::Array(reply));
+    }
+
+    /// Gives the ids of those that went.
+    fn clean_in_steps(&mut self, state: &str, before_ms: i64, mut room: usize) -> Vec<String> {
+        let mut cursor = match state {
+            "active" => self.queue.abandoned(),
+            _ => Vec::new(),
+        };
+        let (mut removed, mut untold) = (Vec::new(), 0);
+        loop {
+            self.add_number += 1;
+            let mut call = self.queue.call(&CLEAN_JOBS);
+            call.arg(self.model.now_ms)
+                .arg("bulk")
+                .arg("b")
+                .arg(self.add_number)
+                .arg(state);
+            call.arg(by_age(before_ms)).arg(room).arg(&cursor).arg(untold);
+            let reply = self.queue.carry_out_value(&call);
+            // again: the same answer, and nothing changes
+            assert_eq!(self.queue.carry_out_value(&call), reply);
+            let (ids, _, looked, next, left): (Vec<String>, u64, usize, Vec<u8>, i64) =
+                redis::from_redis_value(reply).expect("a step");
+            removed.extend(ids);
+            if next.is_empty() {
+                return removed;
+            }
+            (cursor, room, untold) = (next, room - looked, left);
+        }
     }
 
     /// Puts finished jobs back in line. Which of those that ended at once come first is the queue's affair.

@@ -80,13 +80,20 @@ pub const NOBODY: &str = "-";
 /// A retention rule: count, age in seconds, limit.
 pub type Keep = (i64, i64, u64);
 
+/// Ids that were put in line together, and stay together.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub ids: Vec<String>,
+    /// Jobs that the frame had in which they lie; 0: they lie in none.
+    pub frame: usize,
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub now_ms: u64,
     pub jobs: BTreeMap<String, Job>,
     pub front: VecDeque<String>,
-    /// Ids that were put in line together stay together.
-    pub log: VecDeque<Vec<String>>,
+    pub log: VecDeque<Group>,
     /// Priority, place and id of those with a priority, in their order.
     pub prioritized: BTreeSet<(i64, i64, String)>,
     pub last_place: i64,
@@ -110,7 +117,8 @@ pub struct Model {
 
 impl Model {
     pub fn line(&self) -> Vec<String> {
-        self.front.iter().chain(self.log.iter().flatten()).cloned().collect()
+        let log = self.log.iter().flat_map(|group| &group.ids);
+        self.front.iter().chain(log).cloned().collect()
     }
 
     /// Ids of all that could start.
@@ -199,8 +207,14 @@ impl Model {
             self.job(id).state = State::Waiting;
         }
         if !ids.is_empty() {
-            self.log.push_back(ids);
+            self.log.push_back(Group { ids, frame: 0 });
         }
+    }
+
+    /// The same for the jobs of a frame.
+    pub fn tail_frame(&mut self, ids: Vec<String>) {
+        let frame = ids.len();
+        self.log.push_back(Group { ids, frame });
     }
 
     /// Puts jobs at the head of the line, those with a priority where they say.
@@ -268,8 +282,9 @@ impl Model {
     pub fn take_out(&mut self, id: &str) {
         self.front.retain(|other| other != id);
         for group in &mut self.log {
-            group.retain(|other| other != id);
+            group.ids.retain(|other| other != id);
         }
+        self.log.retain(|group| !group.ids.is_empty());
         self.delayed.retain(|(_, other)| other != id);
         self.prioritized.retain(|(_, _, other)| other != id);
     }
@@ -285,8 +300,8 @@ impl Model {
         self.wait_last(ids);
     }
 
-    /// Jobs that a fetch takes: `want`, and up to `most` in all unless the next one stalled before. A group that does not fit is
-    /// broken, and its rest heads the line.
+    /// Jobs that a fetch takes: `want`, and up to `most` in all unless the next one stalled before, or lies in a frame that does not
+    /// fit. Any other group that does not fit is broken, and its rest heads the line.
     pub fn fetch(&mut self, owner: &str, want: usize, most: usize) -> Vec<String> {
         let mut taken = Vec::new();
         while taken.len() < most {
@@ -297,9 +312,14 @@ impl Model {
             taken.extend(self.front.pop_front());
         }
         while self.front.is_empty() && taken.len() < most {
+            let room = most - taken.len();
             let Some(mut group) = self.log.pop_front() else { break };
-            let rest = group.split_off(group.len().min(most - taken.len()));
-            taken.append(&mut group);
+            if group.frame > room && taken.len() >= want {
+                self.log.push_front(group);
+                break;
+            }
+            let rest = group.ids.split_off(group.ids.len().min(room));
+            taken.append(&mut group.ids);
             self.front.extend(rest);
         }
         while taken.len() < most && self.line().is_empty() {
@@ -374,11 +394,11 @@ impl Model {
                 fields.attempts_made = *attempts_made;
                 fields.failed_reason = (!reason.is_empty()).then(|| reason.clone());
                 fields.stacktrace = Some("[\"trace\"]".to_owned());
-                fields.deferred_failure = None;
                 fields.delay_ms = None;
                 match *to {
                     "failed" => {
                         job.state = State::Failed;
+                        fields.deferred_failure = None;
                         fields.finished_on = Some(now_ms);
                         None
                     }

@@ -81,6 +81,60 @@ fn a_late_copy_behind_a_wait_wakes_somebody_else() {
 }
 
 #[test]
+fn one_that_waited_in_vain_leaves_nothing() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    run!(queue, REMOVE_JOB, 1001, "1", 0);
+    let keys = queue.show();
+    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(3).want(1));
+    assert_eq!(queue.carry_out(&wait), "[[] [] -1 0 0 0 0 0 7]");
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn one_that_waited_in_vain_hears_when_the_next_job_is_due() {
+    const DUE_MS: u64 = 4_000_000_000_000;
+    let mut queue = TestQueue::with(Plan::new().delayed("later", DUE_MS));
+    let keys = queue.show();
+    let wait = queue.step_call(&Step::by("w").behind_wait(-500_000_000).number(3).want(1));
+    let Value::Array(parts) = queue.carry_out_value(&wait) else {
+        panic!("a reply")
+    };
+    let [due_ms, now_ms, server_us] =
+        [2, 5, 6].map(|i| redis::from_redis_value::<i64>(parts[i].clone()).expect("a number"));
+    assert_eq!(due_ms, DUE_MS as i64);
+    assert_eq!(now_ms, (server_us - 500_000_000).div_euclid(1000));
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn one_whose_answer_was_lost_takes_nothing_behind_its_copy() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    queue.step(Step::by("v").want(1));
+    let step = || Step::by("w").behind_wait(0).number(1).want(1);
+    let (wait, copy) = (queue.step_call(&step()), queue.step_call(&step().at(1001)));
+    // it found nothing, and nobody heard
+    queue.carry_out_value(&wait);
+    queue.add(1001, Plan::new().frame(1).frame(1));
+    queue.carry_out_value(&copy);
+    queue.key_is("state", "cursor=2-1 id=3 waiting=1 active=2");
+    let keys = queue.show();
+    queue.carry_out_value(&wait);
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn a_queue_without_a_state_gets_one() {
+    let mut queue = TestQueue::fresh();
+    // by a whole step, which the next one need not be
+    for keys in ["lease:w: set", ""] {
+        let wait = queue.step_call(&Step::by("w").behind_wait(0).want(1));
+        queue.carry_out_value(&wait);
+        queue.keys_are(keys);
+        queue.end_lease("w");
+    }
+}
+
+#[test]
 fn jobs_that_became_records_meanwhile_are_still_brought() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(1).record("x"));
     let call = queue.step_call(&Step::by("w").want(4));

@@ -107,14 +107,3 @@ fn a_removed_job_of_a_frame_takes_no_room() {
          wake: set",
     );
 }
-
-#[test]
-fn a_frame_without_jobs_is_passed_over() {
-    let mut queue = TestQueue::with(Plan::new().frame(2).frame(1));
-    for id in ["1", "2"] {
-        run!(queue, REMOVE_JOB, 1001, id, 0);
-    }
-    queue.key_is("state", "id=3 waiting=1 holes=1");
-    assert_eq!(queue.step(Step::by("w").want(1)), "[[] [3 1 <7 {} a 1>] -1 0 0]");
-    queue.key_is("log", "3-1");
-}

@@ -1,0 +1,77 @@
+// What an idle worker asks of the server: a wait after the other, and behind each a look for what nobody told of.
+import * as bullmq from 'bullmq';
+import { describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import type { Library } from '../support/libraries.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { until } from '../support/waiting.js';
+
+type Calls = Record<string, number>;
+
+const ROUNDS = 10;
+const DRAIN_DELAY_S = 0.1;
+/** What the worker does now and then, not in each round: it reads the server's clock, and looks for jobs of workers that are gone. */
+const NOW_AND_THEN = 2;
+
+describe('idle workers', () => {
+  const own = useOwnServer();
+
+  /** Calls by command, those that functions and scripts make among them, but for those that only this test makes. */
+  async function callsSoFar(): Promise<Calls> {
+    const stats = await own.redis.info('commandstats');
+    const calls = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)];
+    return Object.fromEntries(
+      calls.map(([, name, count]) => [name, Number(count)]).filter(([name]) => name !== 'info'),
+    );
+  }
+
+  async function waits(): Promise<number> {
+    return (await callsSoFar()).bzpopmin ?? 0;
+  }
+
+  async function callsOfRounds(): Promise<Calls> {
+    // by then the worker has all connections that it wants, and has looked for what others left
+    const first = (await waits()) + 3;
+    await until('the worker to be idle', async () => (await waits()) >= first);
+    const before = await callsSoFar();
+    await until('waits in vain', async () => (await waits()) >= (before.bzpopmin ?? 0) + ROUNDS);
+    const after = Object.entries(await callsSoFar());
+    const made = after.map(([command, count]) => [command, count - (before[command] ?? 0)] as const);
+    return Object.fromEntries(made.filter(([, count]) => count > 0));
+  }
+
+  /** What a worker sends that waits so many times in vain. */
+  async function callsOfIdle(lib: Library, delay?: number): Promise<Calls> {
+    const { connection } = own;
+    const queue = new lib.Queue('idle', { connection });
+    if (delay) await queue.add('later', {}, { delay });
+    const worker = new lib.Worker('idle', async () => undefined, { connection, drainDelay: DRAIN_DELAY_S });
+    try {
+      await worker.waitUntilReady();
+      return await callsOfRounds();
+    } finally {
+      await worker.close();
+      await queue.obliterate();
+      await queue.close();
+    }
+  }
+
+  function total(calls: Calls): number {
+    return Object.values(calls).reduce((sum, count) => sum + count, 0);
+  }
+
+  it.each([
+    ['on an empty queue', undefined, 4],
+    ['beside a job that is delayed for long', 3_600_000, 5],
+  ])('%s send no more than a wait and a look that changes nothing', async (_, delay, most) => {
+    const calls = await callsOfIdle(chasquimq, delay);
+    // the rounds at both ends are counted in part
+    expect(total(calls)).toBeLessThanOrEqual(most * (calls.bzpopmin + 1) + NOW_AND_THEN);
+    expect(Object.keys(calls)).not.toContain('set');
+  });
+
+  it("send less than BullMQ's", async () => {
+    const [theirs, ours] = [await callsOfIdle(bullmq), await callsOfIdle(chasquimq)];
+    expect(total(ours) / ours.bzpopmin).toBeLessThan(total(theirs) / theirs.bzpopmin);
+  });
+});
