@@ -156,11 +156,15 @@ local function add_numbered(queue, n, names, kind)
   local number, fields, ids = queue.id, {}, {}
   -- Redis writes numbers as texts more cheaply than Lua; references are packed as texts
   local refers = kind.large or (kind.dues == 0 and kind.priorities == 0)
+  local batch, stride = queue.batch, kind.large and 2 or 1
+  local args, at = batch.args, batch.at + 1
   for i = 1, n do
     local id = refers and State.whole(number + i) or number + i
-    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, take_blob(queue)
-    if kind.large then add_large_data(queue, id, take_blob(queue)) end
+    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, args[at]
+    if kind.large then add_large_data(queue, id, args[at + 1]) end
+    at = at + stride
   end
+  batch.at = at - 1
   queue.id = number + n
   Line.call_in_chunks('HSET', queue.base .. 'jobs', fields)
   enter(queue, number + 1, ids, names, kind)

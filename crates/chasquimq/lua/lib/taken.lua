@@ -50,13 +50,16 @@ end
 local function fields_taken(queue, ids, fields, step)
   local fetched = queue.fetched
   local set, texts, starts, again = fetched.active_set, {}, {}, false
-  local s = #set
+  local s, last_raw, known = #set, nil, nil
   for at, id in ipairs(ids) do
     local raw, started = fields[at], 1
     if raw then
-      local ok, known = pcall(cmsgpack.unpack, raw)
-      -- the worker fails a job that it cannot read (lib/stored)
-      if not ok or type(known) ~= 'table' then known = { df = '' } end
+      -- those of jobs that failed alike are equal
+      if raw ~= last_raw then
+        local ok, read = pcall(cmsgpack.unpack, raw)
+        -- the worker fails a job that it cannot read (lib/stored)
+        last_raw, known = raw, ok and type(read) == 'table' and read or { df = '' }
+      end
       started = (tonumber(known.as) or 0) + 1
       if known.df then fetched.doomed = fetched.doomed + 1 end
       fetched.bytes = fetched.bytes + (tonumber(known.ld) or 0)
