@@ -1,6 +1,6 @@
 -- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
 -- children of parents that exist, all at once, once however often it is sent.
--- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals large traces prioritized delayed
+-- KEYS    base (also, of this and of the other queues: state meta log front takes frames apart:<first> holes runs jobs vitals large traces prioritized delayed
 --         delays active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
 --         de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras, named_by, frames), then a

@@ -14,7 +14,7 @@ use std::{
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::{batch::Batch, fetch::Answer, in_flight::InFlight};
+use super::{apart::has_stubs, batch::Batch, fetch::Answer, in_flight::InFlight};
 use crate::{
     error::Result,
     redis::{connection::Connection, direct::DirectSocket},
@@ -186,7 +186,7 @@ impl State {
     fn take_in(&mut self) -> Option<Batch> {
         let (end, in_flight) = self.end.as_mut()?;
         let End::Stepped(reply) = end else { return None };
-        if self.held_back || !Answer::has_jobs(reply) {
+        if self.held_back || !Answer::has_jobs(reply) || has_stubs(reply) {
             return None;
         }
         let mut answer = Answer::read(std::mem::replace(reply, Value::Nil), in_flight);

@@ -6,6 +6,7 @@
 //! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings. `manual`
 //! is for jobs that no loop runs.
 
+mod apart;
 mod asked;
 mod batch;
 mod caller;

@@ -17,6 +17,7 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
+    apart::has_stubs,
     fetch::Answer,
     idle_socket::{End, IdleSocket},
     in_flight::InFlight,
@@ -271,6 +272,8 @@ impl Watch {
 fn read((end, held): (End, InFlight), in_flight: &mut InFlight) -> Woken {
     *in_flight = held;
     match end {
+        // frames that lie apart are read first
+        End::Stepped(reply) if has_stubs(&reply) => Woken::Stepped(reply),
         End::Stepped(reply) => Woken::Read(Box::new(Answer::read(reply, in_flight))),
         End::Taken(answer) => Woken::Read(answer),
         End::Lost => Woken::Lost,
