@@ -1,16 +1,22 @@
-// Pins that data and return values of megabytes are what they were, whatever becomes of the job.
+// Pins that data and return values of many kilobytes, and of megabytes, are what they were, whatever becomes of the job.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-/** About half a megabyte of JSON that no other mark gives. */
-const large = (mark: unknown) => ({ mark, text: 'ñ\u{1f680}\\"\n\0'.repeat(60_000), end: [mark] });
+/** Repetitions of a text that make about a megabyte of JSON, and 30 kilobytes. */
+const sizes = [
+  { size: 'large', times: 60_000 },
+  { size: 'long', times: 2_000 },
+];
+const cases = libraries.flatMap((library) => sizes.map((size) => ({ ...library, ...size })));
 const LONG_MS = 30_000;
 
-describe.each(libraries)('$name: payload.large', ({ lib }) => {
+describe.each(cases)('$name: payload.$size', ({ lib, times }) => {
   const stage = useStage(lib);
+  /** JSON that no other mark gives. */
+  const large = (mark: unknown) => ({ mark, text: 'ñ\u{1f680}\\"\n\0'.repeat(times), end: [mark] });
 
   const kinds: [string, JobsOptions][] = [
     ['plain', {}],

@@ -1,4 +1,5 @@
 import type { CheckedOptions } from './job-options.js';
+import { doubled } from '../native/typed-array.js';
 import type { NativeFlows } from '../native/types.js';
 import type { ParentOptions } from '../options/job.js';
 
@@ -11,17 +12,18 @@ export type EncodedParent = number | ParentOptions | undefined;
 /** Writes jobs in the layout of `NativeFlows`, each behind its parent. */
 export class FlowEncoder {
   private text = '';
-  private readonly layout: number[] = [];
+  private count = 0;
+  private layout = new Int32Array(16 * STRIDE);
   private readonly queues: string[] = [];
   private readonly queueIndexes = new Map<string, number>();
   private readonly parents: string[] = [];
   private readonly opts: string[] = [];
   private readonly optsIndexes = new Map<string, number>();
-
-  /** Number of jobs written. */
-  get size(): number {
-    return this.layout.length / STRIDE;
-  }
+  // those of the job that was written last: the next one is often like it
+  private lastQueue: object | undefined = undefined;
+  private lastQueueIndex = 0;
+  private lastOpts: string | undefined = undefined;
+  private lastOptsIndex = 0;
 
   /**
    * Adds a job.
@@ -39,36 +41,38 @@ export class FlowEncoder {
     data: string,
     { text }: CheckedOptions,
   ): number {
-    const index = this.size;
-    const idText = id ?? '';
-    this.layout.push(
-      this.queueIndex(queue),
-      this.parentNumber(parent),
-      idText.length,
-      name.length,
-      data.length,
-      indexIn(this.opts, this.optsIndexes, text),
-      isGiven ? 1 : 0,
-    );
-    this.text += idText;
+    const at = STRIDE * this.count;
+    if (at === this.layout.length) this.layout = doubled(this.layout);
+    const { layout } = this;
+    layout[at] = this.queueIndex(queue);
+    layout[at + 1] = this.parentNumber(parent);
+    layout[at + 2] = id === undefined ? 0 : id.length;
+    layout[at + 3] = name.length;
+    layout[at + 4] = data.length;
+    layout[at + 5] = this.optsIndex(text);
+    layout[at + 6] = isGiven ? 1 : 0;
+    if (id !== undefined) this.text += id;
     this.text += name;
     this.text += data;
-    return index;
+    return this.count++;
   }
 
   take(): NativeFlows {
     const { queues, parents, text, layout, opts } = this;
-    return { queues, parents, text, layout: Int32Array.from(layout), opts };
+    return { queues, parents, text, layout: layout.slice(0, STRIDE * this.count), opts };
   }
 
-  private queueIndex({ prefix, name }: { prefix: string; name: string }): number {
+  private queueIndex(queue: { prefix: string; name: string }): number {
+    if (queue === this.lastQueue) return this.lastQueueIndex;
+    const { prefix, name } = queue;
     const key = `${prefix}:${name}`;
     let index = this.queueIndexes.get(key);
     if (index === undefined) {
       index = this.queues.push(prefix, name) / 2 - 1;
       this.queueIndexes.set(key, index);
     }
-    return index;
+    this.lastQueue = queue;
+    return (this.lastQueueIndex = index);
   }
 
   private parentNumber(parent: EncodedParent): number {
@@ -76,13 +80,15 @@ export class FlowEncoder {
     if (typeof parent === 'number') return parent + 1;
     return -this.parents.push(String(parent.queue), String(parent.id)) / 2;
   }
-}
 
-function indexIn(list: string[], indexes: Map<string, number>, text: string): number {
-  let index = indexes.get(text);
-  if (index === undefined) {
-    index = list.push(text) - 1;
-    indexes.set(text, index);
+  private optsIndex(text: string): number {
+    if (text === this.lastOpts) return this.lastOptsIndex;
+    let index = this.optsIndexes.get(text);
+    if (index === undefined) {
+      index = this.opts.push(text) - 1;
+      this.optsIndexes.set(text, index);
+    }
+    this.lastOpts = text;
+    return (this.lastOptsIndex = index);
   }
-  return index;
 }

@@ -10,6 +10,9 @@ export const PRIORITY_LIMIT = 2 ** 21 - 1;
 /** Option text of a job without options. */
 export const NO_OPTIONS = '{}';
 
+/** The options of a job that is given none: one object for all, which is known at once. */
+export const NOTHING: JobsOptions = Object.freeze({});
+
 /** Of these, a job takes at most one; the order is that of BullMQ's error text. */
 const FAILURE_OPTIONS = [
   'removeDependencyOnFailure',
@@ -51,6 +54,8 @@ export interface CheckedOptions {
   readonly text: string;
 }
 
+const CHECKED_NOTHING: CheckedOptions = { opts: normaliseOptions(undefined), text: NO_OPTIONS };
+
 /** Enough for the priorities, say, of a program's jobs; options that are never seen again must not fill the memory. */
 const MOST_KNOWN = 64;
 
@@ -65,6 +70,7 @@ export class OptionsChecker {
    * that is not finite
    */
   check(name: string, data: string, given: JobsOptions, parent = given.parent): CheckedOptions {
+    if (given === NOTHING) return CHECKED_NOTHING;
     if (isDelayAlone(given)) return delayAlone(given.delay);
     const key = keyOf(given);
     const known = key === undefined ? undefined : this.known.get(key);

@@ -6,6 +6,7 @@ import { readConnection, targetOf, type Connection } from '../connection/read-co
 import { emitError } from '../errors/emit-error.js';
 import { errorFromNative } from '../native/native-error.js';
 import { FlowEncoder, type EncodedParent } from '../add/flow-encoder.js';
+import { NOTHING } from '../add/job-options.js';
 import { childId } from '../job/child-id.js';
 import { FlowQueue } from './flow-queue.js';
 import { readTree, type JobNode, type NodeOpts } from './flow-tree.js';
@@ -43,6 +44,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   /** @internal */
   protected readonly commands: Commands;
   private readonly queues = new Map<string, FlowQueue>();
+  private lastQueue: FlowQueue | undefined = undefined;
   private shownBackend: Backend | undefined;
 
   /**
@@ -144,6 +146,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {
+    // most jobs lie in the queue of the one before
+    if (this.lastQueue?.name === queueName && this.lastQueue.prefix === prefix) return this.lastQueue;
     if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
     const key = `${prefix}:${queueName}`;
     let queue = this.queues.get(key);
@@ -151,7 +155,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
       queue = new FlowQueue(this, prefix, String(queueName), () => this.commandsOf(prefix, queueName));
       this.queues.set(key, queue);
     }
-    return queue;
+    return (this.lastQueue = queue);
   }
 
   private commandsOf(prefix: string, name: string): Commands {
@@ -299,18 +303,8 @@ class Encoding {
     mayBeRefused: boolean,
   ): JobNode {
     const queue = this.queueOf(node);
-    const { parent: _, ...given } = {
-      ...this.queuesOptions?.[node.queueName]?.defaultJobOptions,
-      ...node.opts,
-    } as JobsOptions;
-    if (parent && given.deduplication?.keepLastIfActive) {
-      throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
-    }
-    // none, as in BullMQ; `add` refuses it
-    if (given.jobId === null) given.jobId = undefined;
+    const given = this.givenTo(node, parent, span);
     const isGiven = Boolean(node.opts?.jobId);
-    const telemetry = telemetryOf(given, span?.metadata);
-    if (telemetry) given.telemetry = telemetry;
     const { options } = this.commands.producer;
     const { name } = node;
     const made = checkedJob(this.JobClass, queue, options, name, node.data, given, parent, id, this.now);
@@ -320,6 +314,25 @@ class Encoding {
     const tree: JobNode = { job };
     if (node.children?.length) this.parents.push({ node, queue, index, tree, span, mayBeRefused });
     return tree;
+  }
+
+  /** The options of a job, with the defaults of its queue. */
+  private givenTo(
+    node: FlowJob | FlowJobNode,
+    parent: ParentOptions | undefined,
+    span: NodeSpan | undefined,
+  ): JobsOptions {
+    const defaults = this.queuesOptions?.[node.queueName]?.defaultJobOptions;
+    if (!node.opts && !defaults && !span) return NOTHING;
+    const { parent: _, ...given } = { ...defaults, ...node.opts } as JobsOptions;
+    if (parent && given.deduplication?.keepLastIfActive) {
+      throw new Error('keepLastIfActive deduplication cannot be used on flow nodes with a parent');
+    }
+    // none, as in BullMQ; `add` refuses it
+    if (given.jobId === null) given.jobId = undefined;
+    const telemetry = telemetryOf(given, span?.metadata);
+    if (telemetry) given.telemetry = telemetry;
+    return given;
   }
 }
 

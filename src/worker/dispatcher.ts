@@ -41,6 +41,7 @@ export class Dispatcher {
   left = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
+  areLong = false;
   private accepting = true;
   stopped = false;
 
@@ -71,6 +72,7 @@ export class Dispatcher {
     const batch = new FetchedBatch(fetched, this.options.tokenPrefix);
     this.batches.push(batch);
     this.left += fetched.count;
+    this.areLong = batch.areLong;
     if (!this.accepting) {
       this.giveBack();
       return;

@@ -17,6 +17,9 @@ const FIRST_SIBLINGS = -2;
 /** Jobs that became active together, as the engine sends them. */
 export type Fetched = Omit<NativeBatch, 'layout'> & { layout: ArrayLike<number> };
 
+/** Characters of names and data a job from which on jobs are long. */
+const LONG_TEXT = 4096;
+
 const NO_EXTRAS: NativeBatch['extras'] = [];
 const NO_SIBLINGS: NativeBatch['siblings'] = [];
 
@@ -58,6 +61,11 @@ export class FetchedBatch {
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;
     this.text = batch.text;
+  }
+
+  /** Whether its jobs have long texts. */
+  get areLong(): boolean {
+    return this.batch.text.length >= LONG_TEXT * this.batch.count;
   }
 
   /** The claim of these jobs. */

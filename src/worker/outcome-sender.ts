@@ -32,6 +32,8 @@ interface JobsAtHand {
   readonly running: number;
   /** Fetched, and not started. */
   readonly left: number;
+  /** Those that came last have long texts. */
+  readonly areLong: boolean;
   readonly stopped: boolean;
 }
 
@@ -85,10 +87,19 @@ export class OutcomeSender {
       nextTick(flushSender, this);
     } else if (
       this.sent.length === 0 &&
-      (this.gathering.size >= Math.max(EARLY_FLUSH, this.jobs.left) || clock() - this.flushDueSince > LONGEST_TICK_MS)
+      (this.gathering.size >= Math.max(this.fewestEarly, this.jobs.left) ||
+        clock() - this.flushDueSince > LONGEST_TICK_MS)
     ) {
       this.flush();
     }
+  }
+
+  /**
+   * Of long jobs fewer are worth a call, while there are others to run: what comes in their place takes the engine and the server as long as those
+   * take here.
+   */
+  private get fewestEarly(): number {
+    return this.jobs.areLong && this.jobs.left >= FEW ? FEW : EARLY_FLUSH;
   }
 
   /** Sends the outcomes that have gathered, unless they have to wait for answers. */

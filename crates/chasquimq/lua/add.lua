@@ -93,7 +93,13 @@ local function flush_references(queue)
   batch.references = nil
 end
 
-local function append_all(list, more)
+-- The first ones become the list.
+local function append_all(batch, name, more)
+  local list = rawget(batch, name)
+  if not list then
+    batch[name] = more
+    return
+  end
   local n = #list
   for i = 1, #more do list[n + i] = more[i] end
 end
@@ -111,8 +117,9 @@ end
 local function rank(queue, ids, priorities)
   local ranked, place = queue.batch.ranked, queue.place
   local at = #ranked
-  for i, id in ipairs(ids) do
-    ranked[at + 1], ranked[at + 2] = priorities[i] * Priority.PRIORITY_STEP + place + i, id
+  local step = Priority.PRIORITY_STEP
+  for i = 1, #ids do
+    ranked[at + 1], ranked[at + 2] = priorities[i] * step + place + i, ids[i]
     at = at + 2
   end
   queue.place = place + #ids
@@ -125,8 +132,8 @@ local function enter(queue, which, ids, names, kind)
   if kind.priorities ~= 0 then Priority.expect_priorities(queue) end
   if kind.dues ~= 0 then
     Events.emit(queue, 2 * #ids, { 'B', which, #ids, names, 'delayed', kind.dues })
-    append_all(batch.delayed, ids)
-    append_all(batch.dues, kind.dues)
+    append_all(batch, 'delayed', ids)
+    append_all(batch, 'dues', kind.dues)
     return
   end
   Events.emit(queue, 2 * #ids, { 'B', which, #ids, names, 'waiting' })
@@ -142,7 +149,7 @@ local function enter(queue, which, ids, names, kind)
     flush_references(queue)
     for _, id in ipairs(ids) do Line.append_references(queue, { id }, queue.id) end
   else
-    append_all(batch.references, ids)
+    append_all(batch, 'references', ids)
     batch.reference_number = queue.id
   end
 end
@@ -156,11 +163,15 @@ local function add_numbered(queue, n, names, kind)
   local number, fields, ids = queue.id, {}, {}
   -- Redis writes numbers as texts more cheaply than Lua; references are packed as texts
   local refers = kind.large or (kind.dues == 0 and kind.priorities == 0)
+  local batch, stride = queue.batch, kind.large and 2 or 1
+  local args, at = batch.args, batch.at + 1
   for i = 1, n do
     local id = refers and State.whole(number + i) or number + i
-    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, take_blob(queue)
-    if kind.large then add_large_data(queue, id, take_blob(queue)) end
+    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, args[at]
+    if kind.large then add_large_data(queue, id, args[at + 1]) end
+    at = at + stride
   end
+  batch.at = at - 1
   queue.id = number + n
   Line.call_in_chunks('HSET', queue.base .. 'jobs', fields)
   enter(queue, number + 1, ids, names, kind)

@@ -1,6 +1,6 @@
 -- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
 -- children of parents that exist, all at once, once however often it is sent.
--- KEYS    base (also, of this and of the other queues: state meta log front takes frames holes runs jobs vitals large traces prioritized delayed
+-- KEYS    base (also, of this and of the other queues: state meta log front takes frames apart:<first> holes runs jobs vitals large traces prioritized delayed
 --         delays active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
 --         de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras, named_by, frames), then a
@@ -41,6 +41,8 @@ local Visit = require('visit')
 -- event_dues; framed: a frame was added.
 local FIRST_BODY = 5
 local NO_EXTRA = { 0, 0, 0, 0, '', 0, 0, 0 }
+-- State fields of a parent that is nobody's child, packed: {ch = 1}.
+local ROOT_FIELDS = '\129\162ch\1'
 local COMMANDS = { 'SET', 'XADD', 'ZADD', 'HSET', 'SADD', 'LPUSH', 'RPUSH', 'LPOP', 'XTRIM' }
 
 local function read_tree(plan, args)
@@ -224,12 +226,15 @@ end
 
 local function park(queue, i, id, extra, family)
   local batch = queue.batch
-  local pa = family and { family.of, family.id, extra[5] }
-  Line.append(batch.fields, id, cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa }))
-  Line.append(batch.parents, id)
+  local pa, fields, parked = family and { family.of, family.id, extra[5] }, batch.fields, batch.parked
+  local n, is_root = #fields, not pa and extra[6] <= 0
+  fields[n + 1] = id
+  fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa })
+  batch.parents[#batch.parents + 1] = id
   -- its timestamp, behind the head of the body's array
   local _, timestamp = cmsgpack.unpack_one(queue.call.tree.args[FIRST_BODY + i], 1)
-  Line.append(batch.parked, timestamp, id)
+  n = #parked
+  parked[n + 1], parked[n + 2] = timestamp, id
   note_added(queue, 'waiting-children', i, id)
   -- once it starts it is asked for its priority
   if extra[4] ~= 0 then Priority.expect_priorities(queue) end

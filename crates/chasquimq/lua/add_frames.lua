@@ -1,39 +1,62 @@
 -- add_frames: new -> waiting, for frames of plain jobs, once however often it is sent. What `add` does, without what it does not need:
 -- most adds are frames, and a call costs more than they do.
--- KEYS    base (also: state log front jobs events trims wake memo:<client>:<slot>; where there is a maximum length: prioritized delayed
---         waiting-children)
--- ARGV    now_ms (epoch ms), client, slot, number, then three a frame: n (jobs), names (MessagePack: one text, or one a job), blob
---         (lib/frame)
+-- KEYS    base (also: state log front jobs events trims wake memo:<client>:<slot> apart:<first> stash:<client>:<slot>:<number>:<place>; where
+--         there is a maximum length: prioritized delayed waiting-children)
+-- ARGV    now_ms (epoch ms), client, slot, number, then three a frame: n (jobs; negative: it lies apart), names (MessagePack: one text, or one a
+--         job), blob, or stub of one that lies apart (lib/frame)
 -- RETURNS {first, {}} | {-12, n, length, max_length} (lib/length)
 -- ERRORS  -12 full      EVENTS added, waiting      COST O(frames)
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
+local Frame = require('frame')
 local Length = require('length')
 local Memo = require('memo')
 local State = require('state')
 local Strays = require('strays')
 local Trims = require('trims')
 
+local FIRST_FRAME, LONG_MS = 5, '4000000000000'
+
+-- What the producer has put there becomes what a stub stands for. stash: what the names of what it has put there begin with. A key that this
+-- user's commands cannot make last lasts for longer than a server does.
+local function settle_apart(queue, first, stash, args)
+  local place = 0
+  for at = FIRST_FRAME, #args, 3 do
+    local n = tonumber(args[at])
+    if n < 0 then
+      place = place + 1
+      local key = Frame.key_apart(queue, first)
+      redis.call('RENAME', stash .. place, key)
+      local lasts = redis.pcall('PERSIST', key)
+      if type(lasts) ~= 'number' then redis.call('PEXPIRE', key, LONG_MS) end
+    end
+    first = first + math.abs(n)
+  end
+  queue.apart = queue.apart + place
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
-  local FIRST_FRAME = 5
 
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
   if queue.max_length > 0 then
     local n = 0
-    for at = FIRST_FRAME, #args, 3 do n = n + tonumber(args[at]) end
+    for at = FIRST_FRAME, #args, 3 do n = n + math.abs(tonumber(args[at])) end
     local full = Length.refuse_beyond(queue, n)
     if full then return full end
   end
 
-  local first, groups = queue.id + 1, ''
+  local first, groups, are_apart = queue.id + 1, '', false
   for at = FIRST_FRAME, #args, 3 do
     local n = tonumber(args[at])
-    groups = groups .. '\148\161A' .. cmsgpack.pack(queue.id + 1) .. cmsgpack.pack(n) .. args[at + 1]
+    if n < 0 then n, are_apart = -n, true end
+    groups = groups .. '\148\161A' .. cmsgpack.pack(queue.id + 1, n) .. args[at + 1]
     queue.id, queue.waiting = queue.id + n, queue.waiting + n
   end
+
+  if are_apart then settle_apart(queue, first, base .. 'stash:' .. client .. ':' .. slot .. ':' .. State.whole(number) .. ':', args) end
 
   Trims.place_events(queue, 2 * (queue.id - first + 1), now_ms)
 
@@ -45,6 +68,7 @@ return function(keys, args)
   local next_first = first
   for at = FIRST_FRAME, #args, 3 do
     local n = tonumber(args[at])
+    if n < 0 then n = -n end
     local id = State.entry_id(next_first, n)
     local written = redis.pcall('XADD', base .. 'log', id, 'f', args[at + 2])
     if type(written) == 'table' then

@@ -1,5 +1,5 @@
 -- amend_job: any state -> the same state. Replaces a job's data or its progress.
--- KEYS    base (also: state meta jobs vitals large active log takes frames runs holes completed failed delayed prioritized
+-- KEYS    base (also: state meta jobs vitals large active log takes frames apart:<first> runs holes completed failed delayed prioritized
 --         waiting-children events trims)
 -- ARGV    now_ms (epoch ms), id, what (data | large: data that is to lie apart | progress), value (JSON text)
 -- RETURNS 0 | -1

@@ -1,5 +1,5 @@
 -- change_priority: waiting | prioritized -> waiting | prioritized, by the job's new priority; any other state -> the same state.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes gone completed failed delayed prioritized
+-- KEYS    base (also: state meta jobs vitals active log front takes frames apart:<first> runs holes gone completed failed delayed prioritized
 --         waiting-children)
 -- ARGV    id, priority (0 = none), lifo (1 = before all others without a priority, or of this one)
 -- RETURNS 0 | -1

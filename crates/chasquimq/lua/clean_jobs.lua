@@ -1,5 +1,5 @@
 -- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone.
--- KEYS    base (also: state meta log front takes frames holes gone jobs vitals traces active delayed prioritized completed failed runs
+-- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, slot, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
@@ -93,6 +93,7 @@ return function(keys, args)
   local cleared = queue.cleared
   local done, walk = walk_on(queue, cursor == '' and start_walk(queue, state) or cmsgpack.unpack(cursor), state, filter, room)
   Line.call_in_chunks('XDEL', base .. 'log', cleared.entries)
+  for i = 1, queue.apart > 0 and #cleared.entries or 0 do Frame.drop_apart(queue, cleared.entries[i]:match('^(%d+)%-%d%d?$')) end
   if #cleared.records > 0 then Records.drop_records(queue, cleared.records) end
   Clear.order_left(queue, state == 'wait')
   Parents.settle_removed(queue, now_ms)

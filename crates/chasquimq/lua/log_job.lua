@@ -1,5 +1,5 @@
 -- log_job: any state -> the same state. Adds rows to the logs of jobs.
--- KEYS    base (also: state jobs vitals active log takes frames runs holes completed failed delayed prioritized
+-- KEYS    base (also: state jobs vitals active log takes frames apart:<first> runs holes completed failed delayed prioritized
 --         waiting-children logged logs:<id>)
 -- ARGV    then id, row, keep (newest rows kept; 0 = all), ... three a row
 -- RETURNS {rows of that job now stored | -1, ...}, one a row

@@ -1,5 +1,5 @@
 -- move_active: active -> delayed | front of waiting | front of its priority, by the one who holds the job. Attempts are not counted.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed delays prioritized
+-- KEYS    base (also: state meta jobs vitals active log front takes frames apart:<first> runs holes completed failed delayed delays prioritized
 --         waiting-children events trims wake limiter lease:<owner>)
 -- ARGV    now_ms (epoch ms), id, token (0 = anyone), due_ms (0 = to the front)
 -- RETURNS 0, to the front: ms that the window of the rate limit still lasts | -1 | -2 | -3 | -6

@@ -1,5 +1,5 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
--- KEYS    base (also: state memo:last-event meta log front takes frames holes gone jobs vitals traces large active delayed delays prioritized waiting-children
+-- KEYS    base (also: state memo:last-event meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
 --         ignored:<id> faults:<id> spans:<id> returned:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
@@ -39,15 +39,17 @@ local function release_records(queue, cursor, count)
   for i = 1, #page[2], 2 do ids[#ids + 1] = page[2][i] end
   for from = 1, #ids, 1000 do Records.release_keys(queue, ids, from, math.min(from + 999, #ids)) end
   if page[1] ~= '0' then return page[1] end
-  return queue.flows == 1 and IN_LOG .. '0-0' or nil
+  return (queue.flows == 1 or queue.apart > 0) and IN_LOG .. '0-0' or nil
 end
 
--- Lets go of the children in some frames behind this log entry; gives the cursor of the next ones.
+-- Lets go of the children in some frames behind this log entry, and of frames that lie apart; gives the cursor of the next ones.
 local function release_frames(queue, after, count)
   local entries = redis.call('XRANGE', queue.base .. 'log', '(' .. after, '+', 'COUNT', math.ceil(count / 64))
   for _, entry in ipairs(entries) do
     local first, n = entry[1]:match('^(%d+)-(%d+)$')
-    local header = entry[2][1] == 'f' and #n < 3 and Frame.header_of(entry[2][2])
+    local is_frame = entry[2][1] == 'f' and #n < 3
+    local header = is_frame and Frame.header_of(entry[2][2])
+    if is_frame and Frame.bytes_apart(queue, entry[2][2]) then redis.call('UNLINK', Frame.key_apart(queue, first)) end
     for i = 0, header and tonumber(n) - 1 or -1 do
       local pa = Frame.parent_in(header, tonumber(first), i)
       if pa then Line.append(queue.call.left_parents, { queue.base, pa, Frame.id_in(header[1], first + i) }) end

@@ -1,5 +1,5 @@
 -- park_job: active -> waiting-children, by the one who holds the job, while it waits for children.
--- KEYS    base (also: state meta jobs vitals active log front takes frames runs holes completed failed delayed prioritized waiting-children
+-- KEYS    base (also: state meta jobs vitals active log front takes frames apart:<first> runs holes completed failed delayed prioritized waiting-children
 --         events trims wake lease:<owner> children:<id> spans:<id> faults:<id> returned:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, id, token (0 = anyone), child (its key: the one to wait for; '' = any)
 -- RETURNS 0 | 1 it waits for no child, or not for that one | -1 | -2 | -3 | -6 | -9

@@ -1,6 +1,6 @@
 -- recover_stalled: active -> front of waiting, for jobs that find_lost found, if they still are where they were; a bounded step a call. The last
 -- of them go first, so that in the end all head the line in their order.
--- KEYS    base (also: state meta jobs vitals traces active log front takes frames events trims wake lease:<owner>)
+-- KEYS    base (also: state meta jobs vitals traces active log front takes frames apart:<first> events trims wake lease:<owner>)
 -- ARGV    now_ms (epoch ms), max_stalled, owner ('' = those of whoever has no lease), items (MessagePack: {id, claim} of a record,
 --         {first, offset (-1 = the whole frame), claim} of a frame, in the order in which they are to wait), is_last (1: none come after these)
 -- RETURNS {left (items, from the first, that are for another call), {id, ...} of the jobs brought back}
@@ -42,8 +42,8 @@ local function frame_of(queue, first)
     if raw then
       local _, take = Held.held_take(first, raw)
       local n, blob = Held.held_frame(queue, first, take)
-      recovery.bytes = recovery.bytes + #blob
-      frames[first] = { take = take, n = n, body_of = Frame.frame_bodies(blob), header = Frame.header_in(take),
+      recovery.bytes = recovery.bytes + (Frame.bytes_apart(queue, blob) or #blob)
+      frames[first] = { take = take, n = n, body_of = Frame.frame_bodies(queue, first, blob), header = Frame.header_in(take),
         chars = take[2] == '' and string.rep('1', n) or take[2] }
     end
   end

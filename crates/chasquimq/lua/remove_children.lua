@@ -1,6 +1,6 @@
 -- remove_children: what a job waits for -> gone, and what that waits for, but for what somebody holds and what has failed or completed. Of a great
 -- family nothing goes here: src/queue/removal.rs removes it in steps.
--- KEYS    base (also, and of the queues of its children: state meta jobs vitals traces active log front takes frames runs holes gone
+-- KEYS    base (also, and of the queues of its children: state meta jobs vitals traces active log front takes frames apart:<first> runs holes gone
 --         completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner> logs:<id> de:<id>
 --         children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), id

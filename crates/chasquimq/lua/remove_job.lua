@@ -1,6 +1,6 @@
 -- remove_job: any state but active -> gone, with the job's children where that is wanted: all of them, or none when somebody holds one
 -- that is waited for. Of a great family nothing goes here: src/queue/removal.rs removes it in steps.
--- KEYS    base (also, and of the queues of its children and of its parent: state meta jobs vitals traces active log front takes frames runs
+-- KEYS    base (also, and of the queues of its children and of its parent: state meta jobs vitals traces active log front takes frames apart:<first> runs
 --         holes gone completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner> logs:<id>
 --         de:<id> children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> schedulers)
 -- ARGV    now_ms (epoch ms), id, with_children (1|0)

@@ -1,7 +1,7 @@
 -- remove_kin: any state but active -> gone, for children that are named with their parents: a step of the removal of a great family, which
 -- removes parents before their children (src/queue/removal.rs). What others see between two steps: those that are left, as jobs without a
 -- parent, or as what a parent that stays still waits for. A worker may take them meanwhile, and then they stay.
--- KEYS    base (also, and of the queues of the children and of their parents: state meta jobs vitals traces active log front takes frames
+-- KEYS    base (also, and of the queues of the children and of their parents: state meta jobs vitals traces active log front takes frames apart:<first>
 --         runs holes gone completed failed delayed delays prioritized waiting-children events trims wake logged parents lease:<owner>
 --         logs:<id> de:<id> children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), ended (1: also what has failed or completed), kin (MessagePack array, three values a child: base of the queue

@@ -1,5 +1,5 @@
 -- retry_job: failed | completed -> waiting | prioritized.
--- KEYS    base (also: state meta jobs vitals large active log front takes frames runs holes completed failed delayed prioritized
+-- KEYS    base (also: state meta jobs vitals large active log front takes frames apart:<first> runs holes completed failed delayed prioritized
 --         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the line), reset_made (1|0), reset_started (1|0)
 -- RETURNS 0 | -1 | -3

@@ -1,5 +1,5 @@
 -- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
--- KEYS    base (also: state meta log takes frames jobs vitals large completed failed runs events trims wake memo:<client>:<slot>;
+-- KEYS    base (also: state meta log takes frames apart:<first> jobs vitals large completed failed runs events trims wake memo:<client>:<slot>;
 --         of parents: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), client, slot, number, state (failed | completed), filter (MessagePack, lib/pick), count (most jobs to move),
 --         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
@@ -40,7 +40,7 @@ local function move_run(queue, member, run, finished_on)
   local retrying = queue.retrying
   local start, taken = tonumber(member), math.min(run[1], retrying.count - #retrying.ids)
   local blob = Frame.frame_blob(queue, run[2], run[3])
-  local body_of, header = Frame.frame_bodies(blob), Frame.header_of(blob)
+  local body_of, header = Frame.frame_bodies(queue, run[2], blob), Frame.header_of(blob)
   for job = start, start + taken - 1 do
     local id = Frame.id_in(run[7], job)
     Line.append(retrying.jobs_set, id, body_of(job - run[2]))

@@ -1,6 +1,6 @@
 -- return_jobs: a job of ours, in any state but active -> the same state in BullMQ. Moves the next jobs of a state, each in one step: it is here
 -- before the call, and there after it. What adopt_jobs does, the other way round; children go before their parents.
--- KEYS    base (also: state log front takes frames holes gone jobs vitals traces large active prioritized delayed completed runs failed
+-- KEYS    base (also: state log front takes frames apart:<first> holes gone jobs vitals traces large active prioritized delayed completed runs failed
 --         waiting-children logged logs:<id> parents children:<id> spans:<id> processed:<id> ignored:<id> faults:<id> returned:<id> de:<id>
 --         schedulers scheduler meta events trims memo:<client>:<slot>; of BullMQ: wait paused marker pc repeat and more, lib/bull)
 -- ARGV    now_ms (epoch ms), client, slot, number, source (lib/bull), state, skip (jobs, of the completed runs and records, that the caller
@@ -82,7 +82,7 @@ local function take_frame(queue, taking, first, what)
   for at = first, first + n - 1 do of_frame[#of_frame + 1] = Frame.id_in(ids, at) end
   if not take_all(taking, of_frame) then return end
   redis.call('HDEL', queue.base .. 'takes', State.whole(first))
-  redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
+  Frame.drop_frame(queue, first, n)
 end
 
 -- Takes what heads the line as a worker does, which costs the same however long the line is. What another program wrote may bring others

@@ -1,5 +1,5 @@
 -- upsert_scheduler: makes a scheduler, or changes it, and makes its next iteration; once however often it is sent.
--- KEYS    base (also: state meta log front jobs vitals traces active logged takes frames runs holes gone prioritized delayed delays
+-- KEYS    base (also: state meta log front jobs vitals traces active logged takes frames apart:<first> runs holes gone prioritized delayed delays
 --         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
 --         0 = none; offset_ms -1 = none), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,

@@ -44,6 +44,8 @@ struct State {
     queue: String,
     socket: DirectSocket,
     waiting: VecDeque<(u32, Call)>,
+    // what was stored for the first of them, as far as that is answered
+    stored: usize,
 }
 
 impl AddSocket {
@@ -55,6 +57,7 @@ impl AddSocket {
                 queue,
                 socket,
                 waiting: VecDeque::new(),
+                stored: 0,
             }),
             spin: Spin::open(env),
             owner,
@@ -139,6 +142,16 @@ impl State {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
         for reply in replies {
+            // where something could not be stored, the call says why
+            if self
+                .waiting
+                .front()
+                .is_some_and(|(_, call)| self.stored < call.stashes())
+            {
+                self.stored += 1;
+                continue;
+            }
+            self.stored = 0;
             let Some((request, call)) = self.waiting.pop_front() else {
                 return false;
             };

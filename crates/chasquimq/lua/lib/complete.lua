@@ -11,10 +11,10 @@ local Successor = require('successor')
 -- large_bytes: of a result that lies apart (returnvalue is nil then).
 local function completed_fields(queue, id, active, returnvalue, step, large_bytes)
   local finishing = queue.finishing
-  local fields = finishing.fields[id]
-  local origin, alike = returnvalue == '' and (finishing.fresh[id] or not fields and ''), finishing.plain_fields[active] or {}
+  local origin = returnvalue == '' and (finishing.equal[id] or not finishing.fields[id] and '')
+  local alike = finishing.plain_fields[active] or {}
   if origin and alike[origin] then return alike[origin] end
-  local known = fields or {}
+  local known = Leave.own_fields(queue, id)
   known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], step.now_ms
   known.rv = returnvalue ~= '' and returnvalue or nil
   known.lr = large_bytes

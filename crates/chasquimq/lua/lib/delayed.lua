@@ -32,13 +32,14 @@ local function delay_jobs(queue, ids, dues)
     seq, floor = 0, latest
   end
   local next_seq, args, top, earliest = {}, {}, seq, math.huge
-  for i, due_ms in ipairs(dues) do
+  for i = 1, #dues do
+    local due_ms = dues[i]
     local own = next_seq[due_ms] or (due_ms > floor and seq or seq_behind(queue, due_ms))
     next_seq[due_ms] = own + 1
     if own >= top and due_ms > floor then top = own + 1 end
     if due_ms > latest then latest = due_ms end
     if due_ms < earliest then earliest = due_ms end
-    args[2 * i - 1], args[2 * i] = due_ms * 4096 + math.min(own, MAX_SEQ), ids[i]
+    args[2 * i - 1], args[2 * i] = due_ms * 4096 + (own < MAX_SEQ and own or MAX_SEQ), ids[i]
   end
   Line.call_in_chunks('ZADD', queue.base .. 'delayed', args)
   redis.call('SET', queue.base .. 'delays', struct.pack('<ddd', top, floor, latest))

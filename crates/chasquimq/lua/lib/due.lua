@@ -11,8 +11,23 @@ local State = require('state')
 -- Fewer due jobs than this are not worth the shorter way; more than that do not leave at once.
 local MANY_DUE, PROMOTE_LIMIT = 16, 1000
 
-local function due_jobs(queue, now_ms)
-  return redis.call('ZRANGEBYSCORE', queue.base .. 'delayed', '-inf', State.whole(now_ms * 4096 + 4095), 'LIMIT', 0, PROMOTE_LIMIT)
+local function last_due(now_ms) return State.whole(now_ms * 4096 + 4095) end
+
+local function due_jobs(queue, now_ms, from, count)
+  return redis.call('ZRANGEBYSCORE', queue.base .. 'delayed', '-inf', last_due(now_ms), 'LIMIT', from, count)
+end
+
+-- Due jobs for a fetch of up to `room`, and whether there are very many: then these are no more than it takes.
+local function due_for(queue, room, now_ms)
+  local most = math.min(math.max(room, MANY_DUE), PROMOTE_LIMIT)
+  local ids = due_jobs(queue, now_ms, 0, most)
+  if #ids < most or most == PROMOTE_LIMIT then return ids, false end
+  if redis.call('ZCOUNT', queue.base .. 'delayed', '-inf', last_due(now_ms)) >= PROMOTE_LIMIT then
+    for i = #ids, room + 1, -1 do ids[i] = nil end
+    return ids, true
+  end
+  for _, id in ipairs(due_jobs(queue, now_ms, most, PROMOTE_LIMIT - most)) do ids[#ids + 1] = id end
+  return ids, false
 end
 
 local function leave_delayed(queue, ids)
@@ -24,7 +39,7 @@ end
 
 -- delayed -> waiting | prioritized, for every job that is due.
 local function promote(queue, now_ms)
-  local ids = due_jobs(queue, now_ms)
+  local ids = due_jobs(queue, now_ms, 0, PROMOTE_LIMIT)
   leave_delayed(queue, ids)
   Priority.enter_line(queue, ids)
 end
@@ -36,15 +51,15 @@ local function promote_for(queue, room, now_ms)
   queue.later_ms = due_ms and due_ms > now_ms and due_ms
   queue.none_delayed = not due_ms
   if not due_ms or queue.later_ms then return end
-  local ids = due_jobs(queue, now_ms)
-  if #ids < MANY_DUE or queue.waiting > 0 or queue.place > 0 or room == 0 then
+  if queue.waiting > 0 or queue.place > 0 or room == 0 then
+    promote(queue, now_ms)
+    return
+  end
+  local ids, more = due_for(queue, room, now_ms)
+  if #ids < MANY_DUE and not more then
     leave_delayed(queue, ids)
     Priority.enter_line(queue, ids)
     return
-  end
-  local more = #ids == PROMOTE_LIMIT and room < PROMOTE_LIMIT
-  if more then
-    for i = #ids, room + 1, -1 do ids[i] = nil end
   end
   Allowed.require_commands(queue, { 'HMGET', 'HSET', 'LPOP', 'SET' })
   leave_delayed(queue, ids)

@@ -21,6 +21,18 @@ local function failed_fields(fields, active, outcome, step)
   return cmsgpack.pack(fields)
 end
 
+-- The same, packed, of a record. Those of records that were taken together are equal where they were before. alike: what they became in this
+-- outcome, by what they were.
+local function fail_record(queue, id, active, outcome, step, alike)
+  local finishing = queue.finishing
+  local raw = finishing.equal[id] or (not finishing.fields[id] and '')
+  local known = raw and alike[raw]
+  if known and known.active == active then return known.packed end
+  local packed = failed_fields(Leave.own_fields(queue, id), active, outcome, step)
+  if raw then alike[raw] = { active = active, packed = packed } end
+  return packed
+end
+
 -- A job has failed for good.
 local function settle_failed(queue, id, outcome, step)
   local finishing = queue.finishing
@@ -56,7 +68,7 @@ local function fail_jobs(queue, outcome, step)
   local finishing = queue.finishing
   local first, _, offsets, claims, ids, bodies, to = unpack(outcome, 2, 8)
   local keep, reason, traces = outcome[9], outcome[13], outcome[14]
-  local again, fresh, fresh_parent = {}, nil, nil
+  local again, alike, fresh, fresh_parent = {}, {}, nil, nil
   for i, id in ipairs(ids) do
     local claim, active, why, packed = Leave.claim_at(claims, i), nil, nil, nil
     if first > 0 and Leave.leave_take(queue, outcome, offsets[i], 1, step, '0') then
@@ -76,7 +88,7 @@ local function fail_jobs(queue, outcome, step)
         if fields.di then Successor.pass_key_on(queue, id, fields, step) end
         if fields.pa then Parents.tell_failure(queue, fields.pa, id, reason, step.keeps[keep][1] == 0) end
       end
-      packed = active and failed_fields(fields, active, outcome, step)
+      packed = active and fail_record(queue, id, active, outcome, step, alike)
     end
     if packed then
       local n = #finishing.fields_set

@@ -33,7 +33,8 @@ local function without_stale(queue, ids)
 end
 
 local function has_stalled(fields_raw)
-  local ok, fields = pcall(cmsgpack.unpack, fields_raw or '\128')
+  if not fields_raw then return false end
+  local ok, fields = pcall(cmsgpack.unpack, fields_raw)
   return ok and type(fields) == 'table' and (tonumber(fields.st) or 0) > 0
 end
 
@@ -51,7 +52,7 @@ local function break_frame(queue, first, n, blob, room, step)
     redis.call('HDEL', queue.base .. 'holes', State.whole(first))
     queue.holes = queue.holes - 1
   end
-  local body_of, header = Frame.frame_bodies(blob), Frame.header_of(blob)
+  local body_of, header = Frame.frame_bodies(queue, first, blob), Frame.header_of(blob)
   local set, ids, bodies, rest, fields_set = {}, {}, {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'
@@ -82,7 +83,7 @@ local function break_frame(queue, first, n, blob, room, step)
     Taken.add_records(queue, ids, bodies, fields, step)
   end
   push_rest(queue, rest)
-  redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
+  Frame.drop_frame(queue, first, n)
 end
 
 -- The line is empty. What is taken beyond the jobs that start now is bounded as in take_entry.
@@ -166,7 +167,7 @@ local function take_entry(queue, entry, want, most, step)
       ids[#ids + 1], ids[#ids + 2] = ms, header and { seq, header[1] } or seq
       set[#set + 1], set[#set + 2] = State.whole(ms), cmsgpack.pack({ step.now_ms, '', step.owner, step.worker_name, step.claim, header })
       fetched.taken = fetched.taken + seq
-      fetched.bytes = fetched.bytes + #blob
+      fetched.bytes = fetched.bytes + (Frame.bytes_apart(queue, blob) or #blob)
       queue.waiting = queue.waiting - seq
     end
   elseif field == 'r' and seq > Line.REFERENCE_SEQ then

@@ -4,11 +4,47 @@
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
 -- A frame of children begins with one value more, its parent header: {ids, base of their parents' queue, policy (lib/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
+-- A long frame of plain jobs lies apart, in a key of its own, and in the log stands a stub of it: timestamp, options, bytes of the frame. Its
+-- producer writes the key, and a worker reads it, by plain commands; scripts do so only where one of its jobs goes another way.
+-- Why apart: Lua looks at each byte of a text, and copies it, which costs ten times what it takes to store and to read it.
+--   apart:<first>  the frame
+--   stash:<client>:<slot>:<number>:<place>  what it is until it is added, for a while (add_frames)
 --   takes  first -> {processed_on, chars, owner, worker_name, claim, parent header}; chars: 1 active, k kept in a run, 0 gone; '' = all active;
 --          claim: below; parent header: of children only
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
 local State = require('state')
+
+-- A stub has no more bytes; longer options are never apart (src/add/batch.rs).
+local MOST_STUB = 2048
+
+-- Bytes of a frame that lies apart; nil when this is no stub of one.
+local function bytes_apart(queue, blob)
+  if queue.apart == 0 or #blob > MOST_STUB then return nil end
+  local ok, _, _, _, bytes = pcall(cmsgpack.unpack_limit, blob, 3, 0)
+  return ok and type(bytes) == 'number' and bytes or nil
+end
+
+local function key_apart(queue, first)
+  return queue.base .. 'apart:' .. State.whole(first)
+end
+
+-- The frame of which this stands in the log.
+local function whole_blob(queue, first, blob)
+  if not bytes_apart(queue, blob) then return blob end
+  local found = redis.pcall('GET', key_apart(queue, first))
+  return type(found) == 'string' and found or ''
+end
+
+-- A frame has left the log; first: nil when it was no frame.
+local function drop_apart(queue, first)
+  if first and queue.apart > 0 then queue.apart = queue.apart - redis.call('UNLINK', key_apart(queue, first)) end
+end
+
+local function drop_frame(queue, first, n)
+  redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
+  drop_apart(queue, first)
+end
 
 -- Each taking of jobs, by one step of one worker, is a claim: a number that the worker never gives twice. What ends or moves a job names
 -- the claim under which it was run, so that it does nothing to a job that has left since, and was taken again or replaced by another
@@ -37,7 +73,7 @@ local function store_take(queue, first, n, take)
   redis.call('HDEL', queue.base .. 'takes', State.whole(first))
   local _, kept = chars:gsub('k', '')
   if kept == 0 then
-    redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
+    drop_frame(queue, first, n)
   elseif kept < n then
     redis.call('HSET', queue.base .. 'frames', State.whole(first), kept)
   end
@@ -75,8 +111,9 @@ local function parent_in(header, first, offset)
 end
 
 -- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
--- cannot be read the body has fewer values, and cannot be read either.
-local function frame_bodies(blob)
+-- cannot be read the body has fewer values, and cannot be read either. blob: what stands in the log.
+local function frame_bodies(queue, first, blob)
+  blob = whole_blob(queue, first, blob)
   local parts = { pcall(cmsgpack.unpack, blob) }
   if not parts[1] then
     local n, at = 1, 0
@@ -123,7 +160,7 @@ local function forget_kept(queue, first, n, number, count)
     redis.call('HSET', queue.base .. 'frames', State.whole(first), kept)
   else
     redis.call('HDEL', queue.base .. 'frames', State.whole(first))
-    redis.call('XDEL', queue.base .. 'log', State.entry_id(first, n))
+    drop_frame(queue, first, n)
   end
 end
 
@@ -144,6 +181,10 @@ return {
   is_claim = is_claim,
   read_take = read_take,
   store_take = store_take,
+  bytes_apart = bytes_apart,
+  key_apart = key_apart,
+  drop_apart = drop_apart,
+  drop_frame = drop_frame,
   frame_blob = frame_blob,
   id_in = id_in,
   parent_in = parent_in,

@@ -74,19 +74,23 @@ local PARTS, PARTED_UNTIL_MS = 1024, 2 ^ 43
 -- Members of one score rank by their names, which says nothing of when their jobs ended. In `list` ({score, member, ...}) each that its name would
 -- put before the one that ended before it gets a later part of the millisecond. by_count: what the set holds already comes before them.
 local function rank_ends(queue, set, list, now_ms, by_count)
-  local last, part, from = list[2], 0, 4
+  local last, part, from, score = list[2], 0, 4, nil
   -- else nothing has ended in this millisecond before this call
   if by_count and queue.event_ms >= now_ms then
     local newest = redis.call('ZREVRANGE', queue.base .. set, 0, 0, 'WITHSCORES')
-    local score = tonumber(newest[2])
-    if score and math.floor(score) == now_ms then last, part, from = newest[1], (score - now_ms) * PARTS, 2 end
+    local at = tonumber(newest[2])
+    if at and math.floor(at) == now_ms then last, part, from = newest[1], (at - now_ms) * PARTS, 2 end
   end
   if now_ms >= PARTED_UNTIL_MS then return end
   for i = from, #list, 2 do
     local member = list[i]
     -- a run that is shortened gets a longer name only when its numbers do
-    if #member ~= #last or member <= last then part = math.min(part + 1, PARTS - 1) end
-    if part > 0 then list[i - 1] = now_ms + part / PARTS end
+    if #member ~= #last or member <= last then part, score = math.min(part + 1, PARTS - 1), nil end
+    if part > 0 then
+      -- written once for all members that share it
+      score = score or string.format('%.17g', now_ms + part / PARTS)
+      list[i - 1] = score
+    end
     last = member
   end
 end

@@ -38,6 +38,31 @@ local function are_alike(active, fields)
   return true
 end
 
+-- Notes a record's state fields. Those of jobs that failed alike, and of siblings at their first try, are equal, and read once.
+local function note_fields(queue, id, raw)
+  local finishing = queue.finishing
+  if raw:sub(1, 4) == FRESH_CHILD then
+    finishing.parents_in[raw] = finishing.parents_in[raw] or Stored.fields(raw).pa
+    finishing.fields[id], finishing.equal[id] = { pa = finishing.parents_in[raw] }, raw
+    return
+  end
+  local fields = finishing.known_fields[raw] or Stored.fields(raw)
+  finishing.fields[id] = fields
+  -- what else these say is looked after job by job
+  if fields.di or fields.ch or fields.nx then return end
+  finishing.known_fields[raw], finishing.equal[id] = fields, raw
+end
+
+-- A record's state fields, to be changed.
+local function own_fields(queue, id)
+  local finishing = queue.finishing
+  local fields = finishing.fields[id] or {}
+  if not finishing.equal[id] then return fields end
+  local own = {}
+  for field, value in pairs(fields) do own[field] = value end
+  return own
+end
+
 -- Reads what the outcomes are about in three calls, however many there are.
 local function load(queue, outcomes)
   local finishing = queue.finishing
@@ -73,13 +98,7 @@ local function load(queue, outcomes)
     end
     for i = 1, #active do
       finishing.active[ids[from + i - 1]] = active[i] and unpack_active(queue, active[i])
-      local id, raw = ids[from + i - 1], fields[i]
-      if raw and raw:sub(1, 4) == FRESH_CHILD then
-        finishing.parents_in[raw] = finishing.parents_in[raw] or Stored.fields(raw).pa
-        finishing.fields[id], finishing.fresh[id] = { pa = finishing.parents_in[raw] }, raw
-      else
-        finishing.fields[id] = raw and Stored.fields(raw)
-      end
+      if fields[i] then note_fields(queue, ids[from + i - 1], fields[i]) end
     end
   end
 end
@@ -173,6 +192,7 @@ return {
   load = load,
   leave_take = leave_take,
   load_record = load_record,
+  own_fields = own_fields,
   leave_active = leave_active,
   parent_at = parent_at,
   take_out = take_out,

@@ -9,8 +9,8 @@ local Stored = require('stored')
 -- reading of the queue: what gives the bodies of the frame that was read last, as jobs of one frame are often read one behind the other.
 local function frame_body(queue, job)
   local reading = queue.reading
-  if not reading or reading.blob ~= job.blob or job.offset < reading.offset then
-    reading = { blob = job.blob, body_of = Frame.frame_bodies(job.blob) }
+  if not reading or reading.first ~= job.first or reading.blob ~= job.blob or job.offset < reading.offset then
+    reading = { first = job.first, blob = job.blob, body_of = Frame.frame_bodies(queue, job.first, job.blob) }
     queue.reading = reading
   end
   reading.offset = job.offset
@@ -43,7 +43,7 @@ local function mark_hole(queue, job, char)
     redis.call('HSET', queue.base .. 'holes', field, chars)
     return
   end
-  redis.call('XDEL', queue.base .. 'log', State.entry_id(job.first, job.n))
+  Frame.drop_frame(queue, job.first, job.n)
   if not raw then return end
   redis.call('HDEL', queue.base .. 'holes', field)
   queue.holes = queue.holes - 1

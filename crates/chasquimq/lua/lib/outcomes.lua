@@ -10,8 +10,8 @@ local State = require('state')
 
 -- Of a queue: finishing, what a step's outcomes come to. Of what is equal for many jobs it keeps one: unpacked_entries, as records that were
 -- taken together have equal active entries; parents_in, the parents in state fields that hold nothing else; last_parent, what waits for the job at
--- this place of a taken frame; plain_fields, of records that were taken together, returned nothing, and had none before or are siblings at
--- their first try.
+-- this place of a taken frame; equal, by id, the text of state fields that other records may have as well, and known_fields, what it says
+-- (not to be changed: Leave.own_fields); plain_fields, what they become where records were taken together and returned nothing.
 local function start(queue)
   queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false })
   queue.call.by_turn = true

@@ -1,11 +1,11 @@
 -- state: a queue, as what runs in the server sees it: a table with its counters, which are read once and written once a call, and what the
 -- call has gathered of it. Every function takes the queue that it works on; a call that reaches several opens each of them (lib/visit).
---   state  string of seventeen doubles: id (last job number), cursor_ms and cursor_seq (last log entry that left the line), waiting, active and
+--   state  string of eighteen doubles: id (last job number), cursor_ms and cursor_seq (last log entry that left the line), waiting, active and
 --          completed (numbers of jobs), references (number of reference entries ever), event_ms and event_seq (last event), event_fresh
 --          (events since the log was last marked, lib/trims), holes (waiting frames with a touched job), gone (stale references in the
 --          line), max_events (cap of the event log, in events), place (lib/priority), flows (1: a job of this queue has had a parent or
---          children), max_length (lib/length; 0 = none), unlimited (1: its settings limit no starts, lib/limit; 0: they may). A state that
---          was written before there was one of these has fewer: the rest is 0
+--          children), max_length (lib/length; 0 = none), unlimited (1: its settings limit no starts, lib/limit; 0: they may), apart
+--          (frames in the log that lie apart, lib/frame). A state that was written before there was one of these has fewer: the rest is 0
 --   memo:last-event  two doubles: event_ms and event_seq of a queue that was obliterated, kept a while: who listens waits for what comes behind it
 -- Also of a queue: base; raw (the state as it is stored); call, what all queues of a call share: home (the queue that it was sent to), queues
 -- (the others, by base), and what lib/parents and lib/records note; is_safe: the call has seen to it that it is not refused half-way.
@@ -20,7 +20,7 @@ local WITH_LISTS = {
   end,
 }
 
-local FORMAT, BYTES = '<ddddddddddddddddd', 136
+local FORMAT, BYTES = '<dddddddddddddddddd', 144
 
 local KINDS = { state = 'string', meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash', gone = 'hash',
   jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset', ['waiting-children'] = 'zset',
@@ -50,7 +50,7 @@ end
 local function open(base, call, read)
   local queue = { base = base, call = call or false, raw = false, event_groups = {}, event_count = 0, id = 0, cursor_ms = 0, cursor_seq = 0,
     waiting = 0, active = 0, completed = 0, references = 0, event_ms = 0, event_seq = 0, event_fresh = 0, holes = 0, gone = 0,
-    max_events = 10000, place = 0, flows = 0, max_length = 0, unlimited = 0 }
+    max_events = 10000, place = 0, flows = 0, max_length = 0, unlimited = 0, apart = 0 }
   if not call then queue.call = with_lists({ home = queue, by_turn = false }) end
   local raw = read
   if raw == nil then raw = redis.call('GET', base .. 'state') end
@@ -63,7 +63,7 @@ local function open(base, call, read)
   if #raw < BYTES then raw = raw .. string.rep('\0', BYTES - #raw) end
   queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references, queue.event_ms,
     queue.event_seq, queue.event_fresh, queue.holes, queue.gone, queue.max_events, queue.place, queue.flows,
-    queue.max_length, queue.unlimited =
+    queue.max_length, queue.unlimited, queue.apart =
     struct.unpack(FORMAT, raw)
   queue.raw = raw
   return queue
@@ -72,7 +72,7 @@ end
 local function save_state(queue)
   local raw = struct.pack(FORMAT, queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references,
     queue.event_ms, queue.event_seq, queue.event_fresh, queue.holes, queue.gone, queue.max_events, queue.place, queue.flows,
-    queue.max_length, queue.unlimited)
+    queue.max_length, queue.unlimited, queue.apart)
   if raw == queue.raw then return end
   redis.call('SET', queue.base .. 'state', raw)
   queue.raw = raw

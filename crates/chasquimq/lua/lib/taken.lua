@@ -9,6 +9,10 @@ local MOST_BYTES = 1024 * 1024
 local MOST_RECORDS = 1000
 -- Records of unknown size that are read at once: 2 MiB, if all are as large as they may be; and when the first one is small.
 local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096
+-- A small hash is a list to the server, which is walked for each of its fields, unless a value is longer than 64 bytes. So the active entries of a
+-- step that takes more records than this at once have a value more, which nobody reads.
+-- Why: of 300 delayed jobs that are taken and end together each costs 51,000 instructions of the server's, 89,000 without.
+local FEW_RECORDS, NO_LIST = 32, '                        '
 
 -- fetched, what is taken. items: first, n, blob of a frame, or -n, columns of n records (give_records); ids: first, n of a frame ({n, ids}
 -- of one of children, lib/frame), or 0, ids of records; taken (jobs), records (of them, those with a record), doomed (of them, those that
@@ -16,14 +20,14 @@ local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096
 -- active_entries: of records taken in one step, which differ in their count of starts only.
 local function start(queue)
   queue.promoted, queue.later_ms, queue.none_delayed = false, false, false
-  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false })
+  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false, many = false })
 end
 
 local function active_entry(queue, started, step)
   local fetched = queue.fetched
   local entry = fetched.active_entries[started]
   if not entry then
-    entry = cmsgpack.pack({ step.now_ms, started, step.owner, step.worker_name, step.claim })
+    entry = cmsgpack.pack({ step.now_ms, started, step.owner, step.worker_name, step.claim, fetched.many and NO_LIST or nil })
     fetched.active_entries[started] = entry
   end
   return entry
@@ -50,13 +54,16 @@ end
 local function fields_taken(queue, ids, fields, step)
   local fetched = queue.fetched
   local set, texts, starts, again = fetched.active_set, {}, {}, false
-  local s = #set
+  local s, last_raw, known = #set, nil, nil
   for at, id in ipairs(ids) do
     local raw, started = fields[at], 1
     if raw then
-      local ok, known = pcall(cmsgpack.unpack, raw)
-      -- the worker fails a job that it cannot read (lib/stored)
-      if not ok or type(known) ~= 'table' then known = { df = '' } end
+      -- those of jobs that failed alike are equal
+      if raw ~= last_raw then
+        local ok, read = pcall(cmsgpack.unpack, raw)
+        -- the worker fails a job that it cannot read (lib/stored)
+        last_raw, known = raw, ok and type(read) == 'table' and read or { df = '' }
+      end
       started = (tonumber(known.as) or 0) + 1
       if known.df then fetched.doomed = fetched.doomed + 1 end
       fetched.bytes = fetched.bytes + (tonumber(known.ld) or 0)
@@ -83,6 +90,8 @@ local function add_records(queue, ids, bodies, fields, step)
     if fields[at] then have_fields = true end
   end
   if n == 0 then return end
+  -- entries of one step are equal
+  if fetched.records == 0 then fetched.many = n > FEW_RECORDS end
   local texts, starts = 0, 0
   if have_fields then
     texts, starts = fields_taken(queue, ids, fields, step)

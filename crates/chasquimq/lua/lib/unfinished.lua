@@ -13,7 +13,7 @@ local function give_back(queue, outcome, step)
   local id, started = outcome[6], outcome[8]
   local active, why = Leave.take_out(queue, outcome, step)
   if not active then return why end
-  local fields = finishing.fields[id] or {}
+  local fields = Leave.own_fields(queue, id)
   if started == 1 then
     Stored.start(fields, active)
     finishing.met_limit = true

@@ -4,7 +4,7 @@ use crate::{
     clock::due_ms,
     job::{
         deduplication::Deduplication,
-        frame::{single_frame, FrameBuilder, MAX_BYTES},
+        frame::{single_frame, stub_of, FrameBuilder, MAX_BYTES},
         msgpack::Packer,
         options::JobOptions,
         record::body_of,
@@ -36,6 +36,8 @@ pub struct AddBatch {
     pub(super) now_ms: u64,
     pub(super) plan: Plan,
     pub(super) blobs: Vec<Vec<u8>>,
+    /// Frames that lie apart, by their place among the blobs, where stubs stand for them.
+    pub(super) apart: Vec<(usize, Vec<u8>)>,
 }
 
 /// What a batch holds.
@@ -64,7 +66,20 @@ impl AddBatch {
                 job.name,
                 job.data,
             )],
+            apart: Vec::new(),
         }
+        .with_long_frames_apart()
+    }
+
+    fn with_long_frames_apart(mut self) -> Self {
+        if let Plan::Frames(_) = self.plan {
+            for (place, blob) in self.blobs.iter_mut().enumerate() {
+                if let Some(stub) = stub_of(blob) {
+                    self.apart.push((place, std::mem::replace(blob, stub)));
+                }
+            }
+        }
+        self
     }
 
     /// Packs jobs: plain ones with the same options in frames, those with only a priority in runs, the others one by one. `now_ms` is the caller's clock.
@@ -87,7 +102,9 @@ impl AddBatch {
             now_ms,
             plan,
             blobs: builder.blobs,
+            apart: Vec::new(),
         }
+        .with_long_frames_apart()
     }
 }
 

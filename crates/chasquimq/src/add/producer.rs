@@ -11,13 +11,17 @@ use crate::{
     redis::{
         connection::Connection,
         exactly_once::{Calls, Ticket},
-        library::{Arg, Script, ADD, ADD_FRAMES},
+        library::{push_command, Arg, Script, ADD, ADD_FRAMES},
         reply::Reply,
     },
 };
 
 // the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
 const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
+// what was stored for a call that never came goes by itself
+const STASH_MS: &str = "600000";
+// how often what a call needs is stored again: a server that has taken another's place meanwhile has it not
+const STASHES: usize = 5;
 
 /// Ids of an added batch: job `i` has `first + i`, unless it is in `exceptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,20 +83,58 @@ impl Producer {
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
     /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Server`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
-        let args = self.args(call);
-        let reply = tokio::time::timeout(
-            CONFIRM_WITHIN,
-            call.script().run(&self.connection, &self.keys.base, &args),
-        )
-        .await;
+        let reply = tokio::time::timeout(CONFIRM_WITHIN, self.run(call)).await;
         let reply = reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??;
         read_added(reply, &self.keys.qualified_name)
     }
 
-    /// The call as one command for a connection of the caller's own. Any error it is answered with leads back to [`Producer::send`].
+    async fn run(&self, call: &Call) -> Result<Value> {
+        let args = self.args(call);
+        let mut tries = 0;
+        loop {
+            for (name, frame) in self.stashed(call) {
+                let mut set = redis::cmd("SET");
+                set.arg(name).arg(frame).arg("PX").arg(STASH_MS);
+                self.connection.send_write(&set).await?;
+            }
+            let reply = call.script().run(&self.connection, &self.keys.base, &args).await;
+            tries += 1;
+            let is_stash_lost = matches!(&reply, Err(Error::Server(message)) if message.contains("no such key"));
+            if !is_stash_lost || call.stashes() == 0 || tries == STASHES {
+                return reply;
+            }
+        }
+    }
+
+    /// Frames that lie apart, and the names under which they are stored until the call settles them.
+    fn stashed<'a>(&self, call: &'a Call) -> impl Iterator<Item = (String, &'a [u8])> {
+        let name = self.keys.key(&format!("stash:{}", self.calls.name_of(call.ticket)));
+        let frames = call.batch.apart.iter().enumerate();
+        frames.map(move |(at, (_, frame))| (format!("{name}:{}", at + 1), frame.as_slice()))
+    }
+
+    /// The call as commands for a connection of the caller's own: [`Call::stashes`] that are answered first, and itself. Any error it is
+    /// answered with leads back to [`Producer::send`].
     pub fn command(&self, call: &Call) -> Vec<u8> {
-        call.script()
-            .packed(&self.connection, &self.keys.base, &self.args(call))
+        let command = call
+            .script()
+            .packed(&self.connection, &self.keys.base, &self.args(call));
+        if call.stashes() == 0 {
+            return command;
+        }
+        let bytes: usize = self
+            .stashed(call)
+            .map(|(name, frame)| name.len() + frame.len() + 64)
+            .sum();
+        let mut commands = Vec::with_capacity(bytes + command.len());
+        for (name, frame) in self.stashed(call) {
+            push_command(
+                &mut commands,
+                &[b"SET", name.as_bytes(), frame, b"PX", STASH_MS.as_bytes()],
+            );
+        }
+        commands.extend_from_slice(&command);
+        commands
     }
 
     /// Lets the call's slot be used again, if its answer is certain.
@@ -107,8 +149,10 @@ impl Producer {
         let mut args = self.calls.args(batch.now_ms, call.ticket, 1 + 3 * batch.blobs.len());
         match &batch.plan {
             Plan::Frames(frames) => {
-                for ((jobs, names), blob) in frames.iter().zip(&batch.blobs) {
-                    args.push(Arg::Int(*jobs as i64));
+                let mut apart = batch.apart.iter().map(|(place, _)| *place).peekable();
+                for (place, ((jobs, names), blob)) in frames.iter().zip(&batch.blobs).enumerate() {
+                    let is_apart = apart.next_if_eq(&place).is_some();
+                    args.push(Arg::Int(*jobs as i64 * if is_apart { -1 } else { 1 }));
                     args.push(Arg::from(names.as_slice()));
                     args.push(Arg::from(blob.as_slice()));
                 }
@@ -136,6 +180,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// Frames that are stored by commands of their own before the call.
+    pub fn stashes(&self) -> usize {
+        self.batch.apart.len()
+    }
+
     fn script(&self) -> &'static Script {
         match self.batch.plan {
             Plan::Frames(_) => &ADD_FRAMES,

@@ -1,7 +1,7 @@
 //! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/lib/frame.lua`.
 
 use super::{
-    msgpack::{Packer, Reader},
+    msgpack::{Item, Packer, Reader},
     parent_header::ParentHeader,
     record::record_body,
 };
@@ -12,6 +12,10 @@ pub const MAX_JOBS: usize = 64;
 /// Bytes of names and data in a frame at most, unless one job alone is larger; and of data, or a result, that does not lie apart
 /// (`lua/lib/large.lua`).
 pub const MAX_BYTES: usize = 256 * 1024;
+/// Bytes of a frame that lies apart from the log, at least: fewer cost less where they are.
+const APART_BYTES: usize = 16 * 1024;
+/// Options of such a frame, at most.
+const STUB_OPTIONS: usize = 1024;
 
 /// A frame being filled.
 #[derive(Debug)]
@@ -86,6 +90,32 @@ pub fn single_frame(timestamp: u64, options: &str, name: &str, data: &str) -> Ve
     let mut packer = Packer::with_capacity(options.len() + name.len() + data.len() + 24);
     packer.int(timestamp as i64).str(options).str(name).str(data);
     packer.0
+}
+
+/// What stands in the log for a frame that is long enough to lie apart (`lua/lib/frame.lua`).
+pub fn stub_of(blob: &[u8]) -> Option<Vec<u8>> {
+    if blob.len() < APART_BYTES {
+        return None;
+    }
+    let frame = Frame::parse(blob).ok()?;
+    if frame.header.is_some() || frame.options.len() > STUB_OPTIONS {
+        return None;
+    }
+    let mut stub = Packer::with_capacity(frame.options.len() + 24);
+    stub.int(frame.timestamp as i64)
+        .str(frame.options)
+        .int(blob.len() as i64);
+    Some(stub.0)
+}
+
+/// Whether this stands for a frame that lies apart: bytes come where a frame has a name.
+pub fn is_stub(blob: &[u8]) -> bool {
+    let mut values = Reader::new(blob);
+    let mut next = || values.item().ok();
+    matches!(
+        [next(), next(), next()],
+        [Some(Item::Number(_)), Some(Item::Bytes(_)), Some(Item::Number(_))]
+    )
 }
 
 /// The id of the child of this number: a UUID, if `ids` is the front of one.
@@ -272,6 +302,25 @@ mod tests {
         builder.push("a", "1");
         builder.push("a", "2");
         assert_eq!(builder.finish().1, ["a"]);
+    }
+
+    #[test]
+    fn a_long_frame_has_a_stub() {
+        let frame = |options: &str, bytes| single_frame(7, options, "a", &"x".repeat(bytes));
+        let long = frame("{}", APART_BYTES);
+        let stub = stub_of(&long).expect("a stub");
+        assert!(is_stub(&stub) && !is_stub(&long));
+        let head = Frame::parse(&stub).expect("a head");
+        assert_eq!((head.timestamp, head.options), (7, "{}"));
+        assert!(stub_of(&frame("{}", 100)).is_none());
+        assert!(stub_of(&frame(&"o".repeat(2000), APART_BYTES)).is_none());
+        let header = ParentHeader {
+            ids: "",
+            base: "{q}:",
+            policy: Policy::Fail,
+            parents: Vec::new(),
+        };
+        assert!(stub_of(&header.pack(&long)).is_none());
     }
 
     #[test]

@@ -35,6 +35,8 @@ enum Stream {
 pub struct DirectSocket {
     stream: Stream,
     outbox: Vec<u8>,
+    // bytes of it that were sent
+    sent: usize,
     inbox: Vec<u8>,
 }
 
@@ -47,6 +49,7 @@ impl DirectSocket {
         let mut socket = Self {
             stream,
             outbox: Vec::new(),
+            sent: 0,
             inbox: Vec::new(),
         };
         socket
@@ -111,9 +114,14 @@ impl DirectSocket {
     /// # Errors
     /// As [`DirectSocket::send`].
     pub fn flush(&mut self) -> io::Result<bool> {
-        let sent = write_some(&mut self.stream, &self.outbox)?;
-        self.outbox.drain(..sent);
-        Ok(self.outbox.is_empty())
+        self.sent += write_some(&mut self.stream, &self.outbox[self.sent..])?;
+        if self.sent < self.outbox.len() {
+            return Ok(false);
+        }
+        self.outbox.clear();
+        self.outbox.shrink_to(READ_AT_MOST);
+        self.sent = 0;
+        Ok(true)
     }
 
     /// Reads what is there, and gives every whole reply.

@@ -55,6 +55,11 @@ impl Calls {
         }
     }
 
+    /// A name that no other call of any client has.
+    pub(crate) fn name_of(&self, ticket: Ticket) -> String {
+        format!("{}:{}:{}", self.client, ticket.slot, ticket.number)
+    }
+
     /// Lets a call's slot be used again. Not for one whose answer was lost for good: it may still come.
     pub(crate) fn end(&self, ticket: Ticket) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

@@ -223,6 +223,14 @@ async fn load(connection: &Connection) -> Result<bool> {
     }
 }
 
+/// Writes a command.
+pub(crate) fn push_command(packed: &mut Vec<u8>, parts: &[&[u8]]) {
+    push_line(packed, b'*', parts.len() as u64);
+    for part in parts {
+        push_bulk(packed, part);
+    }
+}
+
 fn push_bulk(packed: &mut Vec<u8>, bytes: &[u8]) {
     push_line(packed, b'$', bytes.len() as u64);
     packed.extend_from_slice(bytes);

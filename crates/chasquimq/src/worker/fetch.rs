@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     job::{
-        frame::{Frame, MAX_JOBS},
+        frame::{is_stub, Frame, MAX_JOBS},
         msgpack::{Item, Reader},
         options::JobOptions,
         Body, StateFields,
@@ -93,7 +93,9 @@ impl Answer {
                 {
                     (jobs + count.unsigned_abs() as u32, rest)
                 }
-                [Value::Int(_), Value::Int(count), Value::BulkString(_), rest @ ..] => (jobs + *count as u32, rest),
+                [Value::Int(_), Value::Int(count), Value::BulkString(blob), rest @ ..] if !is_stub(blob) => {
+                    (jobs + *count as u32, rest)
+                }
                 _ => return None,
             };
         }

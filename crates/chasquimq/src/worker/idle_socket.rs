@@ -17,6 +17,7 @@ use redis::Value;
 use tokio::sync::Notify;
 
 use super::{
+    apart::has_stubs,
     fetch::Answer,
     flush::Flush,
     message::Message,
@@ -256,7 +257,7 @@ impl State {
             return None;
         }
         match self.end.take()? {
-            End::Stepped(behind, reply) if Answer::has_jobs(&reply) => {
+            End::Stepped(behind, reply) if Answer::has_jobs(&reply) && !has_stubs(&reply) => {
                 let mut answer = Answer::read(reply, &mut self.standing.in_flight);
                 let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
                 self.standing.pace.delivered_to_idle();

@@ -7,6 +7,7 @@
 //! `short_way` lets it record what that came to. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
+mod apart;
 mod asked;
 mod batch;
 mod caller;

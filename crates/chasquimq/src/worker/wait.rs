@@ -17,6 +17,7 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
+    apart::has_stubs,
     fetch::Answer,
     idle_socket::{End, IdleSocket},
     short_way::{SentStep, ShortWay},
@@ -238,6 +239,8 @@ impl Waiter {
         *standing = known;
         self.over();
         let (woken, behind) = match end {
+            // frames that lie apart are read first
+            End::Stepped(behind, reply) if has_stubs(&reply) => (Woken::Stepped(reply), Some(behind)),
             End::Stepped(behind, reply) => {
                 let read = Answer::read(reply, &mut standing.in_flight);
                 (Woken::Read(Box::new(read)), Some(behind))

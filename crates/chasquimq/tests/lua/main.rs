@@ -12,6 +12,7 @@ mod adopt_dedup;
 mod adopt_jobs;
 mod adopt_queue;
 mod amend_job;
+mod apart;
 mod change_priority;
 mod clean_jobs;
 mod configure;

@@ -20,6 +20,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     families(snapshot, &frames, qualified_name, &mut wrong);
     schedulers(snapshot, &mut wrong);
     large(snapshot, &mut wrong);
+    wrong.unless_equal("apart", snapshot.state("apart"), snapshot.apart.len() as u64);
     settings(snapshot, &mut wrong);
     events(snapshot, &mut wrong);
     if wrong.0.is_empty() {

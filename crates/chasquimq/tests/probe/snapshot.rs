@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chasquimq::{
-    frame::{child_id, Frame},
+    frame::{child_id, is_stub, Frame},
     job::parent_header::ParentHeader,
 };
 use redis::Value;
@@ -17,7 +17,7 @@ pub const REFERENCE_SEQ: u64 = 1 << 40;
 pub const FIRST_PLACE: i64 = 1 << 24;
 
 /// Fields of the state string, in order (`lua/lib/state.lua`).
-pub const STATE_FIELDS: [&str; 17] = [
+pub const STATE_FIELDS: [&str; 18] = [
     "id",
     "cursor_ms",
     "cursor_seq",
@@ -35,6 +35,7 @@ pub const STATE_FIELDS: [&str; 17] = [
     "flows",
     "max_length",
     "unlimited",
+    "apart",
 ];
 
 const HASHES: [&str; 12] = [
@@ -92,7 +93,10 @@ pub struct Snapshot {
     pub hashes: BTreeMap<&'static str, Hash>,
     /// Members in their order, with their scores.
     pub sets: BTreeMap<&'static str, Vec<(String, f64)>>,
+    /// Frames that lie apart are whole here.
     pub log: Vec<Entry>,
+    /// First numbers of those.
+    pub apart: Vec<u64>,
     pub front: Vec<String>,
     /// Id and packed groups of each entry.
     pub events: Vec<((u64, u64), Vec<u8>)>,
@@ -172,6 +176,23 @@ pub fn keys_in_span(span: &str) -> Vec<String> {
     (first..first + count).map(|number| child_id(front, number)).collect()
 }
 
+/// Reads the frames that lie apart. Gives the first numbers of those.
+fn make_whole(connection: &mut redis::Connection, base: &str, log: &mut [Entry]) -> Vec<u64> {
+    let mut apart = Vec::new();
+    for entry in log {
+        if let Content::Frame(blob) = &mut entry.content {
+            if is_stub(blob) {
+                let key = format!("{base}apart:{}", entry.ms);
+                let frame: Option<Vec<u8>> = redis::cmd("GET").arg(key).query(connection).expect("an answer");
+                // one that is gone since the log was read, while a worker goes on
+                *blob = frame.unwrap_or_default();
+                apart.push(entry.ms);
+            }
+        }
+    }
+    apart
+}
+
 impl Snapshot {
     /// Reads all keys in one transaction.
     pub fn of(connection: &mut redis::Connection, base: &str) -> Self {
@@ -194,20 +215,24 @@ impl Snapshot {
         let replies: Vec<Value> = pipe.query(connection).expect("snapshot");
         let mut replies = replies.into_iter();
         let mut next = || replies.next().expect("reply");
+        let state = parse_state(next());
+        let mut log: Vec<Entry> = entries(next())
+            .into_iter()
+            .map(|((ms, seq), field, value)| Entry {
+                ms,
+                seq,
+                content: match field.as_str() {
+                    "f" => Content::Frame(value),
+                    "r" => Content::References(Tree::one(&value).items().iter().map(Tree::string).collect()),
+                    other => panic!("log field {other}"),
+                },
+            })
+            .collect();
+        let apart = make_whole(connection, base, &mut log);
         Self {
-            state: parse_state(next()),
-            log: entries(next())
-                .into_iter()
-                .map(|((ms, seq), field, value)| Entry {
-                    ms,
-                    seq,
-                    content: match field.as_str() {
-                        "f" => Content::Frame(value),
-                        "r" => Content::References(Tree::one(&value).items().iter().map(Tree::string).collect()),
-                        other => panic!("log field {other}"),
-                    },
-                })
-                .collect(),
+            state,
+            log,
+            apart,
             events: entries(next()).into_iter().map(|(id, _, value)| (id, value)).collect(),
             front: ids(next()),
             wake: next() == Value::Int(1),

@@ -129,7 +129,8 @@ impl Loop {
                 Ok(())
             }
             Woken::Stepped(reply) => {
-                let read = Answer::read(reply, &mut self.standing.in_flight);
+                let read = self.whole(reply).await;
+                let read = read.and_then(|reply| Answer::read(reply, &mut self.standing.in_flight));
                 self.absorb_late(read, want).await
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,

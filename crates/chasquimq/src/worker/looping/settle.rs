@@ -13,6 +13,7 @@ use crate::{
     job::large::{self, Large},
     redis::reply::Reply,
     worker::{
+        apart,
         asked::Asked,
         batch::{Batch, Extra},
         due::Found,
@@ -27,6 +28,7 @@ use crate::{
 impl Loop {
     /// Takes in the answer to a step.
     pub(super) async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
+        let reply = self.whole(reply).await?;
         let answer = Answer::read(reply, &mut self.standing.in_flight)?;
         self.standing.offset.measure(answer.server_us, asked.sent_us);
         self.settle(answer, Instant::now(), asked.want, outcomes).await
@@ -157,6 +159,18 @@ impl Loop {
             extra.fields.stacktrace = traces.opt_text()?;
         }
         Ok(())
+    }
+
+    /// An answer with the frames that lie apart. No job starts without them: they are asked for until they come.
+    pub(super) async fn whole(&self, mut reply: Value) -> Result<Value> {
+        loop {
+            match apart::read_frames(&self.connection, &self.keys, &mut reply).await {
+                Ok(()) => return Ok(reply),
+                Err(Error::Closed) => return Err(Error::Closed),
+                Err(error) => self.report(error),
+            }
+            tokio::time::sleep(REFUSED_PAUSE).await;
+        }
     }
 
     /// Data that lie apart (`lua/lib/large.lua`). No job starts without them: they are asked for until they come.

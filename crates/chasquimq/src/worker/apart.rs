@@ -1,0 +1,75 @@
+//! Frames that lie apart (`lua/lib/frame.lua`): a step brings stubs, and the frames themselves are read by a plain command.
+
+use redis::Value;
+
+use crate::{error::Result, job::frame::is_stub, keys::Keys, redis::connection::Connection};
+
+/// First numbers of the frames of which a step brings stubs, and where these stand among what it took.
+fn stubs_in(taken: &[Value]) -> Vec<(i64, usize)> {
+    let (mut stubs, mut at) = (Vec::new(), 0);
+    while let Some(Value::Int(first)) = taken.get(at) {
+        if *first < 0 {
+            // records
+            at += 2;
+            continue;
+        }
+        if matches!(taken.get(at + 2), Some(Value::BulkString(blob)) if is_stub(blob)) {
+            stubs.push((*first, at + 2));
+        }
+        at += 3;
+    }
+    stubs
+}
+
+/// Whether a step brings stubs of frames.
+pub(super) fn has_stubs(reply: &Value) -> bool {
+    match reply {
+        Value::Array(values) => matches!(values.get(1), Some(Value::Array(taken)) if !stubs_in(taken).is_empty()),
+        _ => false,
+    }
+}
+
+/// Puts frames in the places of their stubs. One that is not there, or is no text, cannot be read: its jobs are to fail.
+/// # Errors
+/// As [`Connection::send`].
+pub(super) async fn read_frames(connection: &Connection, keys: &Keys, reply: &mut Value) -> Result<()> {
+    let Value::Array(values) = reply else { return Ok(()) };
+    let Some(Value::Array(taken)) = values.get_mut(1) else {
+        return Ok(());
+    };
+    let stubs = stubs_in(taken);
+    if stubs.is_empty() {
+        return Ok(());
+    }
+    let mut command = redis::cmd("MGET");
+    for (first, _) in &stubs {
+        command.arg(keys.key(&format!("apart:{first}")));
+    }
+    if let Value::Array(frames) = connection.send(&command).await? {
+        for ((_, at), frame) in stubs.into_iter().zip(frames) {
+            if let Value::BulkString(_) = frame {
+                taken[at] = frame;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::frame::{single_frame, stub_of};
+
+    #[test]
+    fn stubs_stand_among_frames_and_records() {
+        let long = single_frame(7, "{}", "a", &"x".repeat(20_000));
+        let stub = stub_of(&long).expect("a stub");
+        let frame = |first, blob: &[u8]| vec![Value::Int(first), Value::Int(1), Value::BulkString(blob.to_vec())];
+        let records = vec![Value::Int(-2), Value::BulkString(stub.clone())];
+        let taken = [frame(1, &stub), records, frame(9, &long), frame(10, &stub)].concat();
+        assert_eq!(stubs_in(&taken), [(1, 2), (10, 10)]);
+        let reply = |taken| Value::Array(vec![Value::Array(Vec::new()), Value::Array(taken)]);
+        assert!(has_stubs(&reply(taken)));
+        assert!(!has_stubs(&reply(frame(9, &long))));
+    }
+}
