@@ -78,7 +78,6 @@ return function(keys, args)
     end
     next_first = next_first + n
   end
-  local reply = { first, {} }
-  Memo.remember(base, client, slot, number, reply)
-  return reply
+  Memo.remember_packed(Memo.key_of(base, client, slot), struct.pack('<d', number) .. '\146' .. cmsgpack.pack(first) .. '\144')
+  return { first, {} }
 end

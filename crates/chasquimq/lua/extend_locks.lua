@@ -20,7 +20,10 @@ return function(keys, args)
     local id, token = locks[i], locks[i + 1]
     local job = Find.locate(queue, id)
     if token ~= '0' and Lock.check_lock(queue, job, token) == 0 then
-      redis.call('PEXPIRE', base .. 'lease:' .. Lock.owner_of(job), duration_ms)
+      local lease = base .. 'lease:' .. Lock.owner_of(job)
+      redis.call('PEXPIRE', lease, duration_ms)
+      -- what a step left there (lib/lease) says nothing of this
+      redis.call('SET', lease, 1, 'XX', 'KEEPTTL')
     else
       failed[#failed + 1] = id
     end

@@ -7,7 +7,8 @@
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
---         (lib/finish), keeps (lib/finish)), then the large results (lib/finish)
+--         (lib/finish), keeps (lib/finish); or, of one plain job that completed, its claim, keep, place and results (lib/straight)), then the large
+--         results (lib/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor
 --         delayed: no clock was read), limited_ms (no job starts here for so long), claim (of what was taken)}; taken, in the order of the
 --         line: first, n, blob of a frame | -n, columns of n records (give_records)
@@ -17,15 +18,22 @@
 -- FLAGS   allow-oom
 local Delayed = require('delayed')
 local Frame = require('frame')
+local Lease = require('lease')
 local Limit = require('limit')
 local Line = require('line')
 local Memo = require('memo')
+local State = require('state')
+local Straight = require('straight')
 local Taken = require('taken')
 local Turn = require('turn')
 
+-- What is remembered: number, next_due_ms, gated, now_ms and limited_ms of the reply; behind them rejected, and what was taken (lib/taken).
+local REMEMBERED, KNOWN, KNOWN_BYTES, NONE = '<ddddd', '<dddd', 32, {}
+
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(queue, known, owner, claim, server_us)
-  local taken = {}
+  local taken, due_ms, gated, now_ms, limited_ms = {}, struct.unpack(KNOWN, known)
+  local rejected, known_ids = cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
   local function replay_record(id)
     local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
@@ -37,8 +45,8 @@ local function replay(queue, known, owner, claim, server_us)
     local take = Frame.load_take(queue, first)
     return take and take[3] == owner and Frame.is_claim(take[5], claim)
   end
-  for i = 1, #known[2], 2 do
-    local first, n, ids = known[2][i], known[2][i + 1], nil
+  for i = 1, #known_ids, 2 do
+    local first, n, ids = known_ids[i], known_ids[i + 1], nil
     if first > 0 and type(n) == 'table' then n, ids = n[1], n[2] end
     if first == 0 then
       for _, id in ipairs(n) do replay_record(id) end
@@ -49,22 +57,31 @@ local function replay(queue, known, owner, claim, server_us)
       for job = first, first + n - 1 do replay_record(Frame.id_in(ids, job)) end
     end
   end
-  return { known[1], taken, known[3], known[4], queue.waiting, known[5], server_us,
-    known[6] > 0 and math.max(Limit.window_left(queue), 1) or 0, claim }
+  return { rejected, taken, due_ms, gated, queue.waiting, now_ms, server_us,
+    limited_ms > 0 and math.max(Limit.window_left(queue), 1) or 0, claim }
 end
 
--- The server's clock, and the caller's, in us and ms.
+-- A plain job that completed, as an outcome, and its rule (lib/finish).
+local function outcome_of(step)
+  local place, rule = step.place, type(step.keep) == 'table' and step.keep or { step.keep, -1, 0 }
+  if type(place) == 'number' then return { 'c', place, 1, 0, step.ended, 1, 1, step.results }, rule end
+  return { 'r', 0, 0, 0, step.ended, { place }, 1, step.results }, rule
+end
+
+-- The server's clock, and the caller's, in us and ms; and the seconds of the server's, a text.
 local function read_clocks(offset_us)
   local time = redis.call('TIME')
   local server_us = time[1] * 1000000 + time[2]
-  return server_us, math.floor((server_us + offset_us) / 1000)
+  return server_us, math.floor((server_us + offset_us) / 1000), time[1]
 end
 
 -- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
 -- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one.)
-local function reply_to_idle(queue, offset_us, claim)
-  if not queue.raw or Line.has_work(queue) then return nil end
-  local due_ms = Delayed.next_due(queue)
+local function reply_to_idle(base, state, none_delayed, offset_us, claim)
+  if State.waiting_in(state) > 0 then return nil end
+  local queue = State.open(base, nil, state)
+  if Line.has_work(queue) then return nil end
+  local due_ms = not none_delayed and Delayed.next_due(queue)
   if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
   local server_us, now_ms = read_clocks(offset_us)
   if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
@@ -76,33 +93,50 @@ return function(keys, args)
   local large_results = #args > 1 and { unpack(args, 2) }
 
   local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
-    keeps = cmsgpack.unpack(asked)
+    keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (lib/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
 
-  local queue, known = Memo.open(base, owner, slot, number)
-  if now_ms < 0 and not known then
-    local idle = reply_to_idle(queue, offset_us, claim)
+  local memo, lease = Memo.key_of(base, owner, slot), Lease.key_of(base, owner)
+  local state, known, left, delays = Memo.read_beside(base, memo, number, lease, base .. 'delays')
+  if now_ms < 0 and state and not known then
+    local idle = reply_to_idle(base, state, not delays, offset_us, claim)
     if idle then return idle end
   end
 
-  local server_us, carried_out_ms = read_clocks(offset_us)
+  local server_us, carried_out_ms, seconds = read_clocks(offset_us)
   if now_ms < 0 then now_ms = carried_out_ms end
 
-  redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms)
+  Lease.renew(lease, left, lease_ms, seconds)
 
   if known then
+    local queue = State.open(base, nil, state)
     -- what woke this copy, behind a wait that was broken off, is for somebody else
     if slot == 'w' and Line.has_work(queue) then Line.wake(queue) end
     return replay(queue, known, owner, claim, server_us)
   end
 
-  local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim,
-    lease_ms = lease_ms, worker_name = worker_name, keeps = keeps, max_bytes = max_bytes, limiter_max = limiter_max, limiter_ms = limiter_ms,
-    leaves_due = leaves_due == 1, large_results = large_results }
-  local rejected, due, gated, limited_ms = Turn.turn(queue, outcomes, want, surplus, step)
+  local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
+    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus, place = place, ended = outcomes, results = results, keep = keeps }
+  local items, ids, due, waiting
+  local rejected, gated, limited_ms = NONE, 0, 0
+  if state and limiter_max == 0 and (place or #outcomes == 0) then
+    items, ids, due, waiting = Straight.turn(base, state, step)
+  end
+  if not items then
+    step.lease_ms, step.max_bytes, step.limiter_max, step.limiter_ms, step.large_results = lease_ms, max_bytes, limiter_max, limiter_ms, large_results
+    step.keeps = keeps
+    if place then
+      local outcome, rule = outcome_of(step)
+      outcomes, step.keeps = { outcome }, { rule }
+    end
+    local queue = State.open(base, nil, state)
+    rejected, due, gated, limited_ms = Turn.turn(queue, outcomes, want, surplus, step)
+    items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting
+  end
 
-  Memo.remember(base, owner, slot, number, { rejected, queue.fetched.ids, due or -1, gated, step.now_ms, limited_ms })
-  return { rejected, queue.fetched.items, due or -1, gated, queue.waiting, step.now_ms, server_us, limited_ms, claim }
+  Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
+    .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)
+  return { rejected, items, due or -1, gated, waiting, step.now_ms, server_us, limited_ms, claim }
 end

@@ -41,8 +41,10 @@ local function delay_jobs(queue, ids, dues)
     if due_ms < earliest then earliest = due_ms end
     args[2 * i - 1], args[2 * i] = due_ms * 4096 + (own < MAX_SEQ and own or MAX_SEQ), ids[i]
   end
-  Line.call_in_chunks('ZADD', queue.base .. 'delayed', args)
+  -- in this order: without it nobody looks for delayed jobs
   redis.call('SET', queue.base .. 'delays', struct.pack('<ddd', top, floor, latest))
+  Line.call_in_chunks('ZADD', queue.base .. 'delayed', args)
+  queue.none_delayed = false
   return not before or earliest < before
 end
 

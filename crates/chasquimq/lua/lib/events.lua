@@ -69,7 +69,8 @@ local function flush_events(queue, now_ms)
   end
   Trims.place_events(queue, queue.event_count, now_ms)
   State.save_state(queue)
-  Trims.write_events(queue, queue.event_count, table.concat(queue.event_groups), queue.large_values or NO_VALUES)
+  local groups = queue.event_groups
+  Trims.write_events(queue, queue.event_count, groups[2] and table.concat(groups) or groups[1], queue.large_values or NO_VALUES)
 end
 
 return {

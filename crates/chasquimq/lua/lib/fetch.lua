@@ -4,6 +4,7 @@
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local Events = require('events')
 local Frame = require('frame')
+local Hold = require('hold')
 local Line = require('line')
 local Priority = require('priority')
 local State = require('state')
@@ -165,7 +166,8 @@ local function take_entry(queue, entry, want, most, step)
       local items, ids, set = fetched.items, fetched.ids, fetched.takes_set
       items[#items + 1], items[#items + 2], items[#items + 3] = ms, seq, blob
       ids[#ids + 1], ids[#ids + 2] = ms, header and { seq, header[1] } or seq
-      set[#set + 1], set[#set + 2] = State.whole(ms), cmsgpack.pack({ step.now_ms, '', step.owner, step.worker_name, step.claim, header })
+      set[#set + 1] = State.whole(ms)
+      set[#set + 1] = header and cmsgpack.pack({ step.now_ms, '', step.owner, step.worker_name, step.claim, header }) or Hold.entry(step, Hold.FRAME)
       fetched.taken = fetched.taken + seq
       fetched.bytes = fetched.bytes + (Frame.bytes_apart(queue, blob) or #blob)
       queue.waiting = queue.waiting - seq

@@ -3,8 +3,15 @@
 -- by the server's clock. Workers that sleep until it ends wait for the marker in `open`: that a limit was lifted before.
 local State = require('state')
 
+-- A queue of which any job may start.
+local NO_LIMITS = { paused = false, concurrency = 1 / 0, max = false, duration_ms = 0 }
+
 -- The queue's settings, of which most have none. A worker's own limiter: starts a window (0 = no limit), ms of a window (0 = as the queue says).
 local function load_limits(queue, limiter_max, limiter_ms)
+  if queue.unlimited == 1 and limiter_max == 0 then
+    queue.limits = NO_LIMITS
+    return
+  end
   local paused, concurrency, max, duration_ms
   if queue.unlimited == 0 then
     local settings = redis.call('HMGET', queue.base .. 'meta', 'paused', 'concurrency', 'max', 'duration')
@@ -29,6 +36,7 @@ end
 
 -- Jobs that may become active beside those that are.
 local function free_places(queue)
+  if queue.limits == NO_LIMITS then return NO_LIMITS.concurrency end
   return math.max(math.ceil(queue.limits.concurrency - queue.active), 0)
 end
 
@@ -61,6 +69,7 @@ local function room_in_window(queue)
 end
 
 return {
+  NO_LIMITS = NO_LIMITS,
   load_limits = load_limits,
   settings_change = settings_change,
   free_places = free_places,

@@ -9,20 +9,39 @@ local function key_of(base, client, slot)
   return base .. 'memo:' .. client .. ':' .. slot
 end
 
+-- The answer as it was remembered, if the slot remembers it.
+local function answer_in(raw, number)
+  -- a lower number is an old copy that arrives late: it was answered, and nobody reads this answer
+  if not raw or #raw <= NUMBER_BYTES or struct.unpack('<d', raw) < number then return nil end
+  return raw:sub(NUMBER_BYTES + 1)
+end
+
 -- The queue, and what the call of this number was answered, if it was carried out before.
 local function open(base, client, slot, number)
   local read = redis.call('MGET', base .. 'state', key_of(base, client, slot))
-  local queue, raw = State.open(base, nil, read[1]), read[2]
-  if not raw or #raw <= NUMBER_BYTES then return queue, nil end
-  -- a lower number is an old copy that arrives late: it was answered, and nobody reads this answer
-  return queue, struct.unpack('<d', raw) >= number and cmsgpack.unpack(raw:sub(NUMBER_BYTES + 1)) or nil
+  local answer = answer_in(read[2], number)
+  return State.open(base, nil, read[1]), answer and cmsgpack.unpack(answer)
+end
+
+-- What is read at the start of a call that looks at two keys more: the queue's state, the answer as it was remembered, and what those keys hold.
+local function read_beside(base, slot_key, number, key, other)
+  local read = redis.call('MGET', base .. 'state', slot_key, key, other)
+  return read[1], answer_in(read[2], number), read[3], read[4]
+end
+
+-- packed: the number as a double, and the answer.
+local function remember_packed(slot_key, packed)
+  redis.call('SET', slot_key, packed, 'PX', MEMO_TTL_MS)
 end
 
 local function remember(base, client, slot, number, reply)
-  redis.call('SET', key_of(base, client, slot), struct.pack('<d', number) .. cmsgpack.pack(reply), 'PX', MEMO_TTL_MS)
+  remember_packed(key_of(base, client, slot), struct.pack('<d', number) .. cmsgpack.pack(reply))
 end
 
 return {
   open = open,
+  key_of = key_of,
+  read_beside = read_beside,
   remember = remember,
+  remember_packed = remember_packed,
 }

@@ -21,6 +21,9 @@ local WITH_LISTS = {
 }
 
 local FORMAT, BYTES = '<dddddddddddddddddd', 144
+-- The fourth of them.
+local WAITING_AT = 25
+local NEW = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10000, 0, 0, 0, 0, 0 }
 
 local KINDS = { state = 'string', meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash', gone = 'hash',
   jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset', ['waiting-children'] = 'zset',
@@ -45,27 +48,33 @@ local function with_lists(of)
   return setmetatable(of, WITH_LISTS)
 end
 
+-- A queue of this state; false: it has none.
+local function of_state(base, raw)
+  local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, gone, max_events, place,
+    flows, max_length, unlimited, apart = struct.unpack(FORMAT, raw or struct.pack(FORMAT, unpack(NEW)))
+  return { base = base, raw = raw, event_groups = {}, event_count = 0, id = id, cursor_ms = cursor_ms, cursor_seq = cursor_seq,
+    waiting = waiting, active = active, completed = completed, references = references, event_ms = event_ms, event_seq = event_seq,
+    event_fresh = event_fresh, holes = holes, gone = gone, max_events = max_events, place = place, flows = flows,
+    max_length = max_length, unlimited = unlimited, apart = apart }
+end
+
+-- The number of jobs that wait, by a state as it is stored.
+local function waiting_in(raw)
+  return struct.unpack('<d', raw, WAITING_AT)
+end
+
 -- call: that of the queue from which this one is reached; nil for the queue that the call was sent to. read: the state, if the caller
 -- has read it; false: there is none.
 local function open(base, call, read)
-  local queue = { base = base, call = call or false, raw = false, event_groups = {}, event_count = 0, id = 0, cursor_ms = 0, cursor_seq = 0,
-    waiting = 0, active = 0, completed = 0, references = 0, event_ms = 0, event_seq = 0, event_fresh = 0, holes = 0, gone = 0,
-    max_events = 10000, place = 0, flows = 0, max_length = 0, unlimited = 0, apart = 0 }
-  if not call then queue.call = with_lists({ home = queue, by_turn = false }) end
   local raw = read
   if raw == nil then raw = redis.call('GET', base .. 'state') end
-  if not raw then
-    check_kinds(queue)
-    local last = redis.call('GET', base .. 'memo:last-event')
-    if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end
-    return queue
-  end
-  if #raw < BYTES then raw = raw .. string.rep('\0', BYTES - #raw) end
-  queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references, queue.event_ms,
-    queue.event_seq, queue.event_fresh, queue.holes, queue.gone, queue.max_events, queue.place, queue.flows,
-    queue.max_length, queue.unlimited, queue.apart =
-    struct.unpack(FORMAT, raw)
-  queue.raw = raw
+  if raw and #raw < BYTES then raw = raw .. string.rep('\0', BYTES - #raw) end
+  local queue = of_state(base, raw)
+  queue.call = call or with_lists({ home = queue, by_turn = false })
+  if raw then return queue end
+  check_kinds(queue)
+  local last = redis.call('GET', base .. 'memo:last-event')
+  if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end
   return queue
 end
 
@@ -88,9 +97,12 @@ local function entry_id(ms, seq)
 end
 
 return {
+  FORMAT = FORMAT,
+  BYTES = BYTES,
   refuse_key = refuse_key,
   check_kinds = check_kinds,
   with_lists = with_lists,
+  waiting_in = waiting_in,
   open = open,
   save_state = save_state,
   whole = whole,

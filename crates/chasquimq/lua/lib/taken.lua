@@ -1,5 +1,6 @@
 -- taken: what a step takes of the jobs that wait, and how much at once: records are read in portions, as their size is not known before.
 local Events = require('events')
+local Hold = require('hold')
 local Line = require('line')
 local State = require('state')
 
@@ -19,16 +20,16 @@ local FEW_RECORDS, NO_LIST = 32, '                        '
 -- were taken only to fail), bytes; rest: what was broken heads the line now.
 -- active_entries: of records taken in one step, which differ in their count of starts only.
 local function start(queue)
-  queue.promoted, queue.later_ms, queue.none_delayed = false, false, false
+  queue.promoted, queue.later_ms = false, false
   queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false, many = false })
 end
 
 local function active_entry(queue, started, step)
-  local fetched = queue.fetched
-  local entry = fetched.active_entries[started]
+  local entries = queue.fetched.active_entries
+  local entry = entries[started]
   if not entry then
-    entry = cmsgpack.pack({ step.now_ms, started, step.owner, step.worker_name, step.claim, fetched.many and NO_LIST or nil })
-    fetched.active_entries[started] = entry
+    entry = Hold.entry(step, started == 1 and Hold.RECORD or cmsgpack.pack(started), queue.fetched.many and NO_LIST)
+    entries[started] = entry
   end
   return entry
 end

@@ -16,9 +16,14 @@ local function write_events(queue, count, groups, fields)
   redis.call('XADD', queue.base .. 'events', State.entry_id(queue.event_ms, queue.event_seq), 'e', groups, unpack(fields))
 end
 
--- Whether the log is to be marked, and perhaps trimmed, when so many events more are in it.
+-- Whether the log is to be marked, and perhaps trimmed, when there are so many events since the last mark.
+local function is_eighth(event_fresh, max_events)
+  return event_fresh * TRIM_MARKS >= max_events
+end
+
+-- The same, when so many more are in it.
 local function is_mark_due(queue, count)
-  return (queue.event_fresh + count) * TRIM_MARKS >= queue.max_events
+  return is_eighth(queue.event_fresh + count, queue.max_events)
 end
 
 -- Gives the next `count` events their place: queue.event_ms and queue.event_seq are those of the last of them.
@@ -38,6 +43,7 @@ local function place_events(queue, count, now_ms)
 end
 
 return {
+  is_eighth = is_eighth,
   is_mark_due = is_mark_due,
   write_events = write_events,
   place_events = place_events,

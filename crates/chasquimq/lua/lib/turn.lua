@@ -1,7 +1,7 @@
 -- turn: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
 -- step: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (lib/limit), leaves_due (true: delayed jobs stay
--- where they are), large_results (lib/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next
+-- where they are), large_results (lib/finish; false: none), none_delayed (true: the queue has no delayed jobs). want = -1: nothing is fetched. Gives the refusals, the time at which the next
 -- job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate
 -- limit lets this worker start no more (0 = it does).
 local Due = require('due')
@@ -12,10 +12,16 @@ local Limit = require('limit')
 local Line = require('line')
 local Taken = require('taken')
 
+local NONE = {}
+
 -- Takes what may start. Gives gated and limited_ms.
 local function fetch_within_limits(queue, want, surplus, step)
   local fetched = queue.fetched
   local limits = queue.limits
+  if limits == Limit.NO_LIMITS then
+    Fetch.fetch(queue, want, surplus, step)
+    return 0, 0
+  end
   local room = Limit.room_in_window(queue)
   if room == 0 then return 1, Limit.rest_of_window(queue) end
   if limits.paused or (want == 0 and limits.concurrency < math.huge) then return 1, 0 end
@@ -37,44 +43,61 @@ local function kept_places(rejected)
   return kept
 end
 
+-- Whether one of the outcomes is an end for good.
+local function has_end(outcomes)
+  for _, outcome in ipairs(outcomes) do
+    local kind = outcome[1]
+    if kind == 'r' or kind == 'c' or kind == 'l' or (kind == 'f' and outcome[8] == 'failed') then return true end
+  end
+  return false
+end
+
+-- Whether one of the outcomes is to be tried again at once.
+local function has_retry(outcomes)
+  for _, outcome in ipairs(outcomes) do
+    if outcome[1] == 'f' and outcome[8] == 'waiting' then return true end
+  end
+  return false
+end
+
+-- Takes up to `want` jobs that are in line, or due. Gives gated, limited_ms, and when the next job is due, if less was taken than wanted.
+local function fetch_due(queue, want, surplus, step)
+  if not (step.leaves_due or queue.none_delayed) then Due.promote_for(queue, want + surplus, step.now_ms) end
+  step.now_ms = step.starts_ms or step.now_ms
+  local gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
+  if queue.promoted then Due.enter(queue) end
+  local looks_on = queue.fetched.taken < want and limited_ms == 0 and not queue.none_delayed
+  return gated, limited_ms, looks_on and Due.next_ms(queue) or nil
+end
+
 local function turn(queue, outcomes, want, surplus, step)
   Taken.start(queue)
-  local fetched = queue.fetched
   Limit.load_limits(queue, step.limiter_max, step.limiter_ms)
-  local rejected, was_active, ends = {}, queue.active > 0, false
+  queue.none_delayed = step.none_delayed
+  local rejected, was_active, ends = NONE, queue.active > 0, false
   if #outcomes > 0 then
-    local promoted = false
-    for _, outcome in ipairs(outcomes) do
-      local failed = outcome[1] == 'f'
-      ends = ends or outcome[1] == 'c' or outcome[1] == 'r' or outcome[1] == 'l' or (failed and outcome[8] == 'failed')
-      -- jobs that are due stand before jobs that are tried again
-      if failed and outcome[8] == 'waiting' and not promoted then
-        promoted = true
-        Due.promote(queue, step.now_ms)
-      end
-    end
+    ends = has_end(outcomes)
+    -- jobs that are due stand before jobs that are tried again
+    if has_retry(outcomes) then Due.promote(queue, step.now_ms) end
     rejected = Finish.finish(queue, outcomes, step)
+    if #rejected > 0 and want > 0 then want = math.max(want - kept_places(rejected), 0) end
   end
-  step.owner = step.takes_as or step.owner
+  if step.takes_as then step.owner, step.packed_worker = step.takes_as, nil end
 
   -- a worker whose job met a rate limit rests until the window ends, whatever its own limit
   local finishing = queue.finishing
-  local limited_ms, due = finishing and finishing.met_limit and Limit.rest_of_window(queue) or 0, nil
-  local gated = limited_ms > 0 and 1 or 0
-  if want >= 0 and gated == 0 then
-    want = math.min(math.max(want - kept_places(rejected), 0), Limit.free_places(queue))
-    if not step.leaves_due then Due.promote_for(queue, want + surplus, step.now_ms) end
-    step.now_ms = step.starts_ms or step.now_ms
-    gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
-    Due.enter(queue)
-    if fetched.taken < want and limited_ms == 0 then due = Due.next_ms(queue) end
+  local gated, limited_ms, due = 0, finishing and finishing.met_limit and Limit.rest_of_window(queue) or 0, nil
+  if limited_ms > 0 then
+    gated = 1
+  elseif want >= 0 then
+    gated, limited_ms, due = fetch_due(queue, math.min(want, Limit.free_places(queue)), surplus, step)
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or Line.has_work(queue)
   if (is_work_left and not queue.limits.paused and Limit.free_places(queue) > 0) or (finishing and rawget(finishing, 'delayed') and not due) then
     Line.wake(queue)
   end
-  if ends and was_active and fetched.taken == 0 and gated == 0 and not due and queue.active == 0 and not is_work_left then
+  if ends and was_active and queue.fetched.taken == 0 and gated == 0 and not due and queue.active == 0 and not is_work_left then
     Events.emit(queue, 1, { 'E', 'drained' })
   end
   Events.flush_events(queue, step.now_ms)

@@ -68,6 +68,10 @@ impl Asked {
             .int(limiter.map_or(0, |limiter| limiter.max as i64))
             .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
             .int(i64::from(self.leaves_due));
+        if let Some(plain) = &outcomes.plain {
+            packed.0.extend_from_slice(plain);
+            return packed.0;
+        }
         packed.0.extend_from_slice(&outcomes.blob);
         packed.0.extend_from_slice(&outcomes.keeps);
         packed.0

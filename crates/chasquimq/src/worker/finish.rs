@@ -42,6 +42,7 @@ pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, in_flight: &mut InFlight, d
         defaults,
         items: Packer::default(),
         count: 0,
+        plain: None,
         failed: None,
         keeps: Vec::new(),
         changed: BTreeMap::new(),
@@ -67,6 +68,8 @@ struct Packing<'a> {
     // operations so far, and how many they are
     items: Packer,
     count: usize,
+    // the last of them, if it is one plain job that completed
+    plain: Option<Plain>,
     // failed attempts that end alike
     failed: Option<Failed>,
     keeps: Vec<Keep>,
@@ -75,29 +78,47 @@ struct Packing<'a> {
     out: Outcomes,
 }
 
+/// One plain job that completed (`lua/lib/straight.lua`): its claim, its place and its result.
+struct Plain {
+    claim: u64,
+    place: Packer,
+    results: Packer,
+}
+
 impl Packing<'_> {
     fn done(self) -> Outcomes {
+        let plain = self.packed_plain();
         let mut blob = Packer::with_capacity(self.items.0.len() + 5);
         blob.array(self.count);
         blob.0.extend_from_slice(&self.items.0);
         let mut keeps = Packer::default();
         keeps.array(self.keeps.len());
-        let metrics_minutes = self.defaults.metrics_minutes;
         for keep in &self.keeps {
-            keeps
-                .array(if metrics_minutes > 0 { 4 } else { 3 })
-                .int(keep.count)
-                .float(keep.age)
-                .int(i64::from(keep.limit));
-            if metrics_minutes > 0 {
-                keeps.int(i64::from(metrics_minutes));
-            }
+            pack_keep(&mut keeps, keep, self.defaults.metrics_minutes);
         }
         Outcomes {
             blob: blob.0,
             keeps: keeps.0,
+            plain,
             ..self.out
         }
+    }
+
+    /// What there is to say, if it is one plain job that completed.
+    fn packed_plain(&self) -> Option<Vec<u8>> {
+        let plain = self.plain.as_ref().filter(|_| self.count == 1)?;
+        let [keep] = self.keeps.as_slice() else { return None };
+        let metrics_minutes = self.defaults.metrics_minutes;
+        let mut packed = Packer::default();
+        packed.int(plain.claim as i64);
+        if keep.age < 0.0 && metrics_minutes == 0 {
+            packed.int(keep.count);
+        } else {
+            pack_keep(&mut packed, keep, metrics_minutes);
+        }
+        packed.0.extend_from_slice(&plain.place.0);
+        packed.0.extend_from_slice(&plain.results.0);
+        Some(packed.0)
     }
 
     /// Index of a retention rule, from 1 as Lua counts.
@@ -159,11 +180,16 @@ impl Packing<'_> {
             .int(claim as i64)
             .int(count as i64)
             .int(keep);
-        self.results(&completed[..count], text);
+        pack_results(&mut self.items, &completed[..count], text);
         if let Some(ids) = &ids {
             self.items.str(ids);
         }
         self.count += 1;
+        if n == 1 && ids.is_none() {
+            let mut place = Packer::default();
+            place.int(first as i64);
+            self.note_plain(claim, place, &completed[0], text);
+        }
         self.out.sent.push(Sent::Frame {
             first,
             offset,
@@ -205,9 +231,18 @@ impl Packing<'_> {
         self.items.array(count);
         self.items.0.extend_from_slice(&ids.0);
         self.items.int(keep);
-        self.results(&completed[..count], text);
+        pack_results(&mut self.items, &completed[..count], text);
         self.count += 1;
+        if let [claim] = claims[..] {
+            self.note_plain(claim, ids, &completed[0], text);
+        }
         count
+    }
+
+    fn note_plain(&mut self, claim: u64, place: Packer, job: &Completed, text: &str) {
+        let mut results = Packer::default();
+        pack_results(&mut results, std::slice::from_ref(job), text);
+        self.plain = Some(Plain { claim, place, results });
     }
 
     fn completed_alone(&mut self, job: &Completed, text: &str) {
@@ -227,19 +262,6 @@ impl Packing<'_> {
         self.out.large_results.push(job.result_in(text).into());
         self.items.int(keep).int(self.out.large_results.len() as i64);
         self.count += 1;
-    }
-
-    fn results(&mut self, jobs: &[Completed], text: &str) {
-        if jobs.iter().all(|job| job.result.is_none()) {
-            self.items.str("");
-            return;
-        }
-        let mut results = Packer::default();
-        results.array(jobs.len());
-        for job in jobs {
-            results.str(job.result_in(text));
-        }
-        self.items.bytes(&results.0);
     }
 
     fn other(&mut self, outcome: Outcome) {
@@ -328,6 +350,30 @@ impl Packing<'_> {
             self.count += 1;
         }
     }
+}
+
+fn pack_keep(packed: &mut Packer, keep: &Keep, metrics_minutes: u32) {
+    packed
+        .array(if metrics_minutes > 0 { 4 } else { 3 })
+        .int(keep.count)
+        .float(keep.age)
+        .int(i64::from(keep.limit));
+    if metrics_minutes > 0 {
+        packed.int(i64::from(metrics_minutes));
+    }
+}
+
+fn pack_results(packed: &mut Packer, jobs: &[Completed], text: &str) {
+    if jobs.iter().all(|job| job.result.is_none()) {
+        packed.str("");
+        return;
+    }
+    let mut results = Packer::default();
+    results.array(jobs.len());
+    for job in jobs {
+        results.str(job.result_in(text));
+    }
+    packed.bytes(&results.0);
 }
 
 /// Whether a job's result travels, and is stored, by itself. `changed`: options that handlers have changed.

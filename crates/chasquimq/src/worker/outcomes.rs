@@ -52,6 +52,8 @@ pub enum FailureState {
 pub(super) struct Outcomes {
     pub(super) blob: Vec<u8>,
     pub(super) keeps: Vec<u8>,
+    // instead of both, if this is one plain job that completed (`lua/lib/straight.lua`)
+    pub(super) plain: Option<Vec<u8>>,
     pub(super) now_ms: u64,
     pub(super) flushed: Option<u32>,
     // of a flush that is recorded by later steps

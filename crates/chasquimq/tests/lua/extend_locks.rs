@@ -53,3 +53,29 @@ fn jobs_that_a_token_does_not_hold_are_told() {
     assert_eq!(run!(queue, EXTEND_LOCKS, 3_600_000, locks(&[("1", "w")])), "[1]");
     queue.events_are("");
 }
+
+#[test]
+fn a_step_renews_a_lease_unless_one_did_so_a_moment_ago() {
+    let mut queue = active();
+    // what the worker's own renewal leaves there, or nothing
+    queue.command("SET", "lease:w", &["1", "PX", "20000"]);
+    queue.step(Step::by("w").want(0));
+    assert!(life(&mut queue, "w") > 50_000);
+    queue.end_lease("w");
+    queue.step(Step::by("w").want(0));
+    assert!(life(&mut queue, "w") > 50_000);
+    // until a second that is still to come
+    queue.command("SET", "lease:w", &["9000000000", "PX", "20000"]);
+    queue.step(Step::by("w").want(0));
+    assert!(life(&mut queue, "w") <= 20_000);
+}
+
+#[test]
+fn a_step_renews_a_lease_that_was_extended() {
+    let mut queue = active();
+    queue.command("SET", "lease:w", &["9000000000", "PX", "20000"]);
+    assert_eq!(run!(queue, EXTEND_LOCKS, 10_000, locks(&[("1", "w")])), "[]");
+    assert!(life(&mut queue, "w") <= 10_000);
+    queue.step(Step::by("w").want(0));
+    assert!(life(&mut queue, "w") > 50_000);
+}

@@ -372,8 +372,13 @@ impl TestQueue {
         assert_eq!(found, expected, "key {name}\n{all}");
     }
 
-    /// Compares the event groups since the last look, ` | ` between entries.
+    /// Compares the event groups since the last look.
     pub fn events_are(&mut self, expected: &str) {
+        assert_eq!(self.events(), expected);
+    }
+
+    /// The event groups since the last look, ` | ` between entries.
+    pub fn events(&mut self) -> String {
         let snapshot = self.probe.checked();
         let entries: Vec<String> = snapshot
             .events
@@ -384,8 +389,7 @@ impl TestQueue {
         if let Some((last, _)) = snapshot.events.last() {
             self.told = *last;
         }
-        let found = entries.join(" | ").replace(&self.probe.keys.qualified_name, "q");
-        assert_eq!(found, expected);
+        entries.join(" | ").replace(&self.probe.keys.qualified_name, "q")
     }
 
     /// The events since the last look, as a reader hears them.

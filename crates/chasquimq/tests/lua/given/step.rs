@@ -87,6 +87,14 @@ pub struct Step {
     metrics_minutes: i64,
     large_results: Vec<String>,
     claim: u64,
+    plain: Option<Plain>,
+}
+
+/// One plain job that completed (`lua/lib/straight.lua`): its claim, its place and its result, packed.
+struct Plain {
+    claim: u64,
+    place: Vec<u8>,
+    results: Vec<u8>,
 }
 
 impl Step {
@@ -109,6 +117,7 @@ impl Step {
             metrics_minutes: 0,
             large_results: Vec::new(),
             claim: 0,
+            plain: None,
         }
     }
 
@@ -216,7 +225,16 @@ impl Step {
     }
 
     fn completed(mut self, first: u64, n: u64, offset: u64, count: u64, results: &[u8]) -> Self {
-        let rule = self.rule();
+        let (rule, claim) = (self.rule(), self.claim);
+        if n == 1 {
+            let mut place = Packer::default();
+            place.int(first as i64);
+            self.plain = Some(Plain {
+                claim,
+                place: place.0,
+                results: results.to_vec(),
+            });
+        }
         self.outcome(8, "c", first, n, offset)
             .int(count as i64)
             .int(rule)
@@ -260,6 +278,15 @@ impl Step {
         };
         let ids = pack_texts(records.iter().map(|(id, _)| *id));
         let rule = self.rule();
+        if let ([claim], [(id, _)]) = (claims, records) {
+            let mut place = Packer::default();
+            place.str(id);
+            self.plain = Some(Plain {
+                claim: *claim,
+                place: place.0,
+                results: packed.clone(),
+            });
+        }
         let outcome = self.placed_at(8, "r", 0, 0, 0);
         match claims {
             [one] => drop(outcome.int(*one as i64)),
@@ -379,22 +406,43 @@ impl Step {
         outcomes.0.extend_from_slice(&self.outcomes.0);
         let mut keeps = Packer::default();
         keeps.array(self.keeps.len());
-        for (count, age, limit) in &self.keeps {
-            let minutes = self.metrics_minutes;
-            keeps
-                .array(if minutes > 0 { 4 } else { 3 })
-                .int(*count)
-                .float(*age)
-                .int(*limit as i64);
-            if minutes > 0 {
-                keeps.int(minutes);
-            }
+        for keep in &self.keeps {
+            self.pack_keep(&mut keeps, keep);
         }
         (outcomes.0, keeps.0)
     }
 
+    fn pack_keep(&self, packed: &mut Packer, (count, age, limit): &(i64, f64, u64)) {
+        let minutes = self.metrics_minutes;
+        packed
+            .array(if minutes > 0 { 4 } else { 3 })
+            .int(*count)
+            .float(*age)
+            .int(*limit as i64);
+        if minutes > 0 {
+            packed.int(minutes);
+        }
+    }
+
+    /// How the jobs ended, as a worker says it.
+    fn ends(&self) -> Vec<u8> {
+        let (Some(plain), 1, [keep]) = (&self.plain, self.count, &self.keeps[..]) else {
+            let (outcomes, keeps) = self.packed();
+            return [outcomes, keeps].concat();
+        };
+        let mut packed = Packer::default();
+        packed.int(plain.claim as i64);
+        if keep.1 < 0.0 && self.metrics_minutes == 0 {
+            packed.int(keep.0);
+        } else {
+            self.pack_keep(&mut packed, keep);
+        }
+        packed.0.extend_from_slice(&plain.place);
+        packed.bytes(&plain.results);
+        packed.0
+    }
+
     pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
-        let (outcomes, keeps) = self.packed();
         let mut packed = Packer::default();
         packed.int(0).int(self.now_ms).str(&self.owner).str(self.slot);
         packed.int(self.number.unwrap_or(next_number) as i64);
@@ -406,8 +454,7 @@ impl Step {
         packed.int(self.offset_us);
         packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
         packed.int(i64::from(self.leaves_due));
-        packed.0.extend_from_slice(&outcomes);
-        packed.0.extend_from_slice(&keeps);
+        packed.0.extend_from_slice(&self.ends());
         call.arg(packed.0).arg(&self.large_results);
     }
 }

@@ -16,3 +16,4 @@ mod metrics;
 mod priority;
 mod refused;
 mod retention;
+mod straight;

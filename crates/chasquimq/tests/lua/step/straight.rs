@@ -1,0 +1,180 @@
+//! One plain job ends, one starts, or both: what a step does by its straight path is what it does for any jobs.
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, show_reply, TestQueue},
+    step::Step,
+};
+
+/// How a step comes to its end: it says under which claim it holds the job, and goes straight, or it leaves that open.
+#[derive(Clone, Copy)]
+enum Way {
+    Straight,
+    Any,
+}
+
+/// A queue from which worker `w` has taken one job by its step of number 100.
+fn holding(plan: Plan, before: impl Fn(&mut TestQueue)) -> TestQueue {
+    let mut queue = TestQueue::with(plan);
+    // it learns that nothing limits the queue
+    queue.step(Step::by("v").want(0));
+    before(&mut queue);
+    queue.step(Step::by("w").named("bob").number(100).at(1001).want(1));
+    queue.skip_events();
+    queue
+}
+
+/// What became of the queue: the reply, the keys, what was told, and how often the server was asked.
+fn outcome_of(queue: &mut TestQueue, step: &Step) -> (String, String, String) {
+    let call = queue.step_call(step);
+    let Value::Array(parts) = queue.carry_out_value(&call) else {
+        panic!("a reply")
+    };
+    let reply = show_reply(&Value::Array(parts[..6].to_vec()));
+    (reply, queue.show(), queue.events())
+}
+
+/// Takes the step both ways, and compares all that can be seen; then sends it again.
+fn same_both_ways(plan: impl Fn() -> Plan, before: impl Fn(&mut TestQueue), step: impl Fn(Step) -> Step) -> TestQueue {
+    let [(mut straight, left), (_, right)] = [Way::Straight, Way::Any].map(|way| {
+        let mut queue = holding(plan(), &before);
+        let claim = match way {
+            Way::Straight => 200,
+            Way::Any => 0,
+        };
+        let step = step(Step::by("w").named("bob").of_claim(claim).number(101).at(1010));
+        let outcome = outcome_of(&mut queue, &step);
+        let keys = queue.show();
+        let again = outcome_of(&mut queue, &step);
+        assert_eq!((again.0, again.1, again.2), (outcome.0.clone(), keys, String::new()));
+        (queue, outcome)
+    });
+    assert_eq!(left, right);
+    straight.skip_events();
+    straight
+}
+
+fn nothing(_: &mut TestQueue) {}
+
+#[test]
+fn a_frame_of_one_completes_and_the_next_starts() {
+    let plan = || Plan::new().frame(1).frame(1).frame(1);
+    let mut queue = same_both_ways(plan, nothing, |step| step.done_with(1, 1, 0, &["5"]).want(1));
+    queue.key_is("takes", "2=[1010 '' w bob]");
+    queue.key_is("runs", "1=[1 1 1 1001 bob <[5]>]");
+    queue.key_is("wake", "set");
+}
+
+#[test]
+fn a_frame_of_one_is_removed_and_the_next_starts() {
+    let plan = || Plan::new().frame(1).frame(1);
+    same_both_ways(plan, nothing, |step| step.keep(0, -1.0, 1000).done(1, 1, 0, 1).want(1));
+}
+
+#[test]
+fn the_last_job_drains_the_queue() {
+    for want in [-1, 0, 1, 20] {
+        let frame = || Plan::new().frame(1);
+        same_both_ways(frame, nothing, |step| step.done(1, 1, 0, 1).want(want));
+        let record = || Plan::new().front("x");
+        same_both_ways(record, nothing, |step| step.done_record("x", "7").want(want));
+    }
+}
+
+#[test]
+fn a_record_completes_and_the_next_starts() {
+    let plan = || Plan::new().frame(4);
+    for result in ["", "{\"a\":1}"] {
+        let mut queue = same_both_ways(plan, nothing, |step| step.done_record("1", result).want(1));
+        queue.key_is("active", "2=[1010 1 w bob]");
+        same_both_ways(plan, nothing, |step| {
+            step.keep(0, -1.0, 1000).done_record("1", result).want(1)
+        });
+    }
+}
+
+#[test]
+fn a_surplus_is_looked_for_where_only_one_job_waits() {
+    let plan = || Plan::new().frame(1).frame(1);
+    same_both_ways(plan, nothing, |step| step.done(1, 1, 0, 1).want(1).surplus(30));
+    let more = || Plan::new().frame(1).frame(1).frame(1);
+    same_both_ways(more, nothing, |step| step.done(1, 1, 0, 1).want(1).surplus(30));
+    same_both_ways(plan, nothing, |step| step.done(1, 1, 0, 1).want(0).surplus(30));
+}
+
+#[test]
+fn retention_and_metrics_are_those_of_any_end() {
+    let plan = || Plan::new().frame(1).frame(1).frame(1).front("x").frame(1);
+    let finished = |queue: &mut TestQueue| {
+        for number in [1, 2, 3] {
+            queue.step(Step::by("v").number(10 * number).want(1));
+            let step = Step::by("v").number(10 * number + 5).at(1001);
+            match number {
+                1 => queue.step(step.done_record("x", "")),
+                _ => queue.step(step.done(number - 1, 1, 0, 1)),
+            };
+        }
+    };
+    for (count, age) in [(2, -1.0), (-1, 0.005), (1, 3600.0), (0, -1.0)] {
+        for minutes in [0, 10] {
+            same_both_ways(plan, finished, |step| {
+                step.keep(count, age, 1000).metrics(minutes).done(3, 1, 0, 1).want(1)
+            });
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_not_plain_ends_as_any_job() {
+    let plan = || Plan::new().frame(2).frame(1);
+    // it has state fields
+    let progress = |queue: &mut TestQueue| {
+        run!(queue, AMEND_JOB, 1001, "1", "progress", "1");
+    };
+    same_both_ways(plan, progress, |step| step.done_record("1", "").want(1));
+    same_both_ways(plan, progress, |step| {
+        step.keep(0, -1.0, 1).done_record("1", "").want(1)
+    });
+    // the next one has
+    let next = |queue: &mut TestQueue| {
+        run!(queue, AMEND_JOB, 1001, "2", "progress", "1");
+    };
+    same_both_ways(plan, next, |step| step.done_record("1", "").want(1));
+    same_both_ways(plan, next, |step| step.keep(0, -1.0, 1).done_record("1", "").want(1));
+}
+
+#[test]
+fn what_is_logged_goes_with_a_job() {
+    let plan = || Plan::new().front("x").front("y");
+    let log = |queue: &mut TestQueue| {
+        run!(queue, LOG_JOB, "y", "a row", 0);
+    };
+    let mut queue = same_both_ways(plan, log, |step| step.keep(0, -1.0, 1).done_record("y", "").want(1));
+    queue.key_is("logs:y", "(none)");
+}
+
+#[test]
+fn what_else_may_start_is_not_passed_over() {
+    let step = |step: Step| step.done(1, 1, 0, 1).want(1);
+    let one = || Plan::new().frame(1);
+    same_both_ways(|| one().delayed("later", 5000), nothing, step);
+    same_both_ways(|| one().delayed("due", 1005), nothing, step);
+    same_both_ways(|| one().prioritized("p", 3), nothing, step);
+    same_both_ways(|| one().record("x").frame(3), nothing, step);
+    same_both_ways(|| one().frame(3), nothing, step);
+    same_both_ways(|| one().delayed("later", 5000), nothing, |of| step(of).leaving_due());
+}
+
+#[test]
+fn an_outcome_of_another_claim_is_refused() {
+    let mut queue = holding(Plan::new().frame(1).frame(1), nothing);
+    let step = Step::by("w").named("bob").number(101).of_claim(198).at(1010);
+    assert_eq!(
+        queue.step(step.done(1, 1, 0, 1).want(1)),
+        "[[[1 0 -6 198]] [2 1 <7 {} a 1>] -1 0 0]"
+    );
+    let step = Step::by("v").named("bob").of_claim(200).at(1010);
+    assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -6 200]] [] -1 0 0]");
+}
