@@ -396,15 +396,18 @@ function abandoned(draft: Draft): void {
   const opts: Record<string, Plain> = { ...quick, ...(draft.once(2) && { maxStalledCount: draft.between(0, 2) }) };
   const concurrency = draft.oneOf(CONCURRENCY);
   const second = draft.worker({ queue, kind: 'function', concurrency, opts, strategy: strategy(draft) });
-  const plans = draft.times(n, (): JobPlan => {
-    const { key, opts: own, script = [] } = job(draft);
-    // a lock has another life there than a lease has here
+  // a lock has another life there than a lease has here
+  const withoutExtending = ({ script = [], ...plan }: JobPlan): JobPlan & { script: Action[][] } => {
     const runs = script.map((run) => run.filter((action) => action.do !== 'call' || action.method !== 'extendLock'));
-    return { key, opts: { ...accepted(own), delay: 0 }, script: [[{ do: 'hold', signal }], ...runs] };
+    return { ...plan, script: runs };
+  };
+  const plans = draft.times(n, (): JobPlan => {
+    const { key, opts: own, script } = withoutExtending(job(draft));
+    return { key, opts: { ...accepted(own), delay: 0 }, script: [[{ do: 'hold', signal }], ...script] };
   });
   draft.step({ do: 'start', worker: first }, { do: 'add', queue, how: 'one', jobs: plans });
   draft.step({ do: 'held', signal, times: n }, { do: 'stop', worker: first, force: true });
-  if (draft.once(2)) draft.step(addStep(draft, queue, [job(draft)]));
+  if (draft.once(2)) draft.step(addStep(draft, queue, [withoutExtending(job(draft))]));
   draft.step({ do: 'start', worker: second });
   draft.step(...(draft.once(2) ? [SETTLE, { do: 'signal', signal } as Step, SETTLE] : [SETTLE]));
 }

@@ -13,7 +13,8 @@ import type { RepeatStrategy } from '../types/repeat-strategy.js';
 export const defaultRepeatStrategy = (millis: number, opts: RepeatOptions, _name?: string): number | undefined => {
   const after = Math.max(millis, toMillis(opts.startDate) || 0);
   const cron = CronExpressionParser.parse(opts.pattern ?? '', { ...opts, currentDate: new Date(after) });
-  if (opts.immediately) return Date.now();
+  // the clock that BullMQ reads here, where somebody fakes one of the two
+  if (opts.immediately) return new Date().getTime();
   try {
     return cron.next().getTime();
   } catch {
