@@ -118,7 +118,9 @@ return function(keys, args)
   end
 
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
-    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus, place = place, ended = outcomes, results = results, keep = keeps }
+    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus,
+    -- of one plain job that completed
+    place = place, ended = outcomes, results = results, keep = keeps }
   local items, ids, due, waiting
   local rejected, gated, limited_ms = NONE, 0, 0
   if state and limiter_max == 0 and (place or #outcomes == 0) then

@@ -7,7 +7,7 @@ local Priority = require('priority')
 local State = require('state')
 
 -- Of a queue: promoted, due jobs that head the line without having entered it, if there are any: ids; at: of them, those that were taken; more:
--- others are due. later_ms: when the next delayed job is due, if none was; none_delayed: there is none.
+-- others are due. later_ms: when the next delayed job is due, if none was; none_delayed: there is none (lib/turn knows of some at once).
 -- Fewer due jobs than this are not worth the shorter way; more than that do not leave at once.
 local MANY_DUE, PROMOTE_LIMIT = 16, 1000
 
