@@ -20,6 +20,7 @@ local Frame = require('frame')
 local Limit = require('limit')
 local Line = require('line')
 local Memo = require('memo')
+local Priority = require('priority')
 local Taken = require('taken')
 local Turn = require('turn')
 
@@ -61,9 +62,10 @@ local function read_clocks(offset_us)
 end
 
 -- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
--- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one.)
+-- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one,
+-- and places that count on, of jobs with a priority most likely, are not looked at twice.)
 local function reply_to_idle(queue, offset_us, claim)
-  if not queue.raw or Line.has_work(queue) then return nil end
+  if not queue.raw or queue.place > Priority.FIRST_PLACE or Line.has_work(queue) then return nil end
   local due_ms = Delayed.next_due(queue)
   if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
   local server_us, now_ms = read_clocks(offset_us)
