@@ -76,6 +76,7 @@ describe('watch, where nobody looks', () => {
       child.kill('SIGINT');
       expect(await end).toEqual([0, null]);
       await queue.waitUntilReady();
+      await queue.close();
       stage.takeErrors();
     } finally {
       await own.close();

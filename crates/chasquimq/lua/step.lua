@@ -22,6 +22,7 @@ local Lease = require('lease')
 local Limit = require('limit')
 local Line = require('line')
 local Memo = require('memo')
+local Priority = require('priority')
 local State = require('state')
 local Straight = require('straight')
 local Taken = require('taken')
@@ -76,11 +77,12 @@ local function read_clocks(offset_us)
 end
 
 -- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
--- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one.)
+-- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one,
+-- and places that count on, of jobs with a priority most likely, are not looked at twice.)
 local function reply_to_idle(base, state, none_delayed, offset_us, claim)
   if State.waiting_in(state) > 0 then return nil end
   local queue = State.open(base, nil, state)
-  if Line.has_work(queue) then return nil end
+  if queue.place > Priority.FIRST_PLACE or Line.has_work(queue) then return nil end
   local due_ms = not none_delayed and Delayed.next_due(queue)
   if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
   local server_us, now_ms = read_clocks(offset_us)

@@ -5,7 +5,7 @@ use redis::Value;
 use crate::given::{
     plan::Plan,
     queue::{run, show_reply, TestQueue},
-    step::{at, Fail, Step},
+    step::{at, of, Fail, Step},
 };
 
 fn with_jobs() -> TestQueue {
@@ -104,6 +104,21 @@ fn one_that_waited_in_vain_hears_when_the_next_job_is_due() {
     assert_eq!(due_ms, DUE_MS as i64);
     assert_eq!(now_ms, (server_us - 500_000_000).div_euclid(1000));
     queue.keys_are(&keys);
+}
+
+#[test]
+fn one_that_waits_for_jobs_with_a_priority_finds_them() {
+    let mut queue = TestQueue::with(Plan::new().run(&[1]));
+    let wait = |queue: &mut TestQueue| {
+        let call = queue.step_call(&Step::by("w").behind_wait(0).want(1));
+        queue.carry_out(&call).contains("[] [] -1 0 0 0 0 0")
+    };
+    queue.step(Step::by("v").want(2));
+    assert!(wait(&mut queue));
+    // given back, it stands where the places begin
+    queue.step(Step::by("v").back(&of("1"), false));
+    assert!(!wait(&mut queue));
+    queue.key_is("state", "id=1 active=1");
 }
 
 #[test]
