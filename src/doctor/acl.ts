@@ -2,7 +2,7 @@
 
 const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +fcall +function|load
 +eval +evalsha
-+get +mget +set +incrby +del +unlink +exists +pexpire +pttl +type +rename
++get +mget +set +incrby +del +unlink +exists +persist +pexpire +pttl +type +rename
 +hget +hset +hsetnx +hdel +hexists +hgetall +hkeys +hlen +hmget +hincrby +hscan +hstrlen
 +llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush
 +sadd +scard +sismember +smembers +smismember +spop +srem +sscan

@@ -4,7 +4,7 @@ use crate::{
     clock::due_ms,
     job::{
         deduplication::Deduplication,
-        frame::{single_frame, stub_of, FrameBuilder, MAX_BYTES},
+        frame::{single_frame, stub_of, FrameBuilder, APART_BYTES, MAX_BYTES},
         msgpack::Packer,
         options::JobOptions,
         record::body_of,
@@ -57,7 +57,7 @@ impl AddBatch {
         }
         let mut names = Packer::with_capacity(job.name.len() + 5);
         names.str(job.name);
-        Self {
+        let mut batch = Self {
             now_ms,
             plan: Plan::Frames(vec![(1, names.0)]),
             blobs: vec![single_frame(
@@ -67,19 +67,21 @@ impl AddBatch {
                 job.data,
             )],
             apart: Vec::new(),
+        };
+        if batch.blobs[0].len() >= APART_BYTES {
+            batch.take_long_frames_apart();
         }
-        .with_long_frames_apart()
+        batch
     }
 
-    fn with_long_frames_apart(mut self) -> Self {
-        if let Plan::Frames(_) = self.plan {
-            for (place, blob) in self.blobs.iter_mut().enumerate() {
-                if let Some(stub) = stub_of(blob) {
-                    self.apart.push((place, std::mem::replace(blob, stub)));
-                }
+    /// Puts stubs in the places of frames that are long enough to lie apart.
+    #[inline(never)]
+    fn take_long_frames_apart(&mut self) {
+        for (place, blob) in self.blobs.iter_mut().enumerate() {
+            if let Some(stub) = stub_of(blob) {
+                self.apart.push((place, std::mem::replace(blob, stub)));
             }
         }
-        self
     }
 
     /// Packs jobs: plain ones with the same options in frames, those with only a priority in runs, the others one by one. `now_ms` is the caller's clock.
@@ -90,7 +92,8 @@ impl AddBatch {
         }
         builder.close_frame();
         builder.close_records();
-        let plan = if builder.frames.len() == builder.count {
+        let are_frames = builder.frames.len() == builder.count;
+        let plan = if are_frames {
             Plan::Frames(builder.frames)
         } else {
             let mut plan = Packer::with_capacity(builder.items.0.len() + 5);
@@ -98,13 +101,16 @@ impl AddBatch {
             plan.0.extend_from_slice(&builder.items.0);
             Plan::Items(plan.0)
         };
-        Self {
+        let mut batch = Self {
             now_ms,
             plan,
             blobs: builder.blobs,
             apart: Vec::new(),
+        };
+        if are_frames {
+            batch.take_long_frames_apart();
         }
-        .with_long_frames_apart()
+        batch
     }
 }
 

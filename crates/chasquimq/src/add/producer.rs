@@ -119,9 +119,14 @@ impl Producer {
         let command = call
             .script()
             .packed(&self.connection, &self.keys.base, &self.args(call));
-        if call.stashes() == 0 {
-            return command;
+        match call.stashes() {
+            0 => command,
+            _ => self.behind_stashes(call, &command),
         }
+    }
+
+    #[cold]
+    fn behind_stashes(&self, call: &Call, command: &[u8]) -> Vec<u8> {
         let bytes: usize = self
             .stashed(call)
             .map(|(name, frame)| name.len() + frame.len() + 64)
@@ -133,7 +138,7 @@ impl Producer {
                 &[b"SET", name.as_bytes(), frame, b"PX", STASH_MS.as_bytes()],
             );
         }
-        commands.extend_from_slice(&command);
+        commands.extend_from_slice(command);
         commands
     }
 
@@ -149,12 +154,15 @@ impl Producer {
         let mut args = self.calls.args(batch.now_ms, call.ticket, 1 + 3 * batch.blobs.len());
         match &batch.plan {
             Plan::Frames(frames) => {
-                let mut apart = batch.apart.iter().map(|(place, _)| *place).peekable();
-                for (place, ((jobs, names), blob)) in frames.iter().zip(&batch.blobs).enumerate() {
-                    let is_apart = apart.next_if_eq(&place).is_some();
-                    args.push(Arg::Int(*jobs as i64 * if is_apart { -1 } else { 1 }));
+                let first = args.len();
+                for ((jobs, names), blob) in frames.iter().zip(&batch.blobs) {
+                    args.push(Arg::Int(*jobs as i64));
                     args.push(Arg::from(names.as_slice()));
                     args.push(Arg::from(blob.as_slice()));
+                }
+                // which of them lie apart
+                for (place, _) in &batch.apart {
+                    args[first + 3 * place] = Arg::Int(-(frames[*place].0 as i64));
                 }
             }
             Plan::Items(items) => {

@@ -13,7 +13,7 @@ pub const MAX_JOBS: usize = 64;
 /// (`lua/lib/large.lua`).
 pub const MAX_BYTES: usize = 256 * 1024;
 /// Bytes of a frame that lies apart from the log, at least: fewer cost less where they are.
-const APART_BYTES: usize = 16 * 1024;
+pub(crate) const APART_BYTES: usize = 16 * 1024;
 /// Options of such a frame, at most.
 const STUB_OPTIONS: usize = 1024;
 
