@@ -184,9 +184,9 @@ impl Polled for PolledSocket {
     fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
         let wait = self.wait.upgrade();
         self.spin.iter().for_each(|spin| spin.end());
-        let usable = self.socket.ready(|message| {
+        let usable = self.socket.ready(|told| {
             if let Some(wait) = &wait {
-                wait.tell(env, message);
+                wait.tell(env, told.into());
             }
         });
         if !usable {

@@ -1,5 +1,7 @@
 //! What a step asks for, as `lua/step.lua` reads it.
 
+use std::time::Duration;
+
 use super::{options::WorkerOptions, outcomes::Outcomes};
 use crate::{clock::system_now_us, job::msgpack::Packer, redis::library::Arg};
 
@@ -11,6 +13,17 @@ const STEP_BYTES: usize = 160;
 const OWN: &str = "s";
 /// That of steps behind a wait, which are counted apart: they may be carried out after later ones.
 const BEHIND_WAIT: &str = "w";
+
+/// The server answers a wait within its time, and this; a connection that does not is dead.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+/// A step behind a wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Behind {
+    pub(super) number: i64,
+    /// Jobs it asks for.
+    pub(super) want: i64,
+}
 
 /// What a step asks for.
 #[derive(Debug)]

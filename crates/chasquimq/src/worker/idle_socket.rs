@@ -18,12 +18,11 @@ use tokio::sync::Notify;
 
 use super::{
     apart::has_stubs,
+    asked::{Behind, GRACE},
     fetch::Answer,
     flush::Flush,
-    message::Message,
-    short_way::{SentStep, ShortWay},
+    short_way::{SentStep, ShortWay, Told},
     standing::Standing,
-    wait::{Behind, GRACE},
 };
 use crate::{
     error::Result,
@@ -176,15 +175,15 @@ impl IdleSocket {
     }
 
     /// To be called when the socket can be read; `tell` is given jobs that are active now, or what is recorded. False: watch it no more.
-    pub fn ready(&self, tell: impl FnOnce(Message)) -> bool {
-        let message = {
+    pub fn ready(&self, tell: impl FnOnce(Told)) -> bool {
+        let told = {
             let mut state = self.state();
             state.read();
             state.go_on()
         };
-        if let Some(message) = message {
+        if let Some(told) = told {
             // what runs now may have ended when this is over
-            tell(message);
+            tell(told);
         }
         let (has_ended, usable) = {
             let state = self.state();
@@ -252,7 +251,7 @@ impl State {
     }
 
     /// Does what follows an end without the worker's loop, where nothing more is needed. Gives what is to be told.
-    fn go_on(&mut self) -> Option<Message> {
+    fn go_on(&mut self) -> Option<Told> {
         if self.held_back {
             return None;
         }
@@ -262,10 +261,7 @@ impl State {
                 let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
                 self.standing.pace.delivered_to_idle();
                 self.end = Some(End::Taken(behind, Box::new(answer)));
-                jobs.map(|jobs| Message {
-                    jobs: Some(jobs),
-                    ..Message::default()
-                })
+                jobs.map(Told::Jobs)
             }
             End::Recorded(step, Some(reply)) => self.recorded(step, reply),
             end => {
@@ -275,7 +271,7 @@ impl State {
         }
     }
 
-    fn recorded(&mut self, mut step: Box<SentStep>, mut reply: Value) -> Option<Message> {
+    fn recorded(&mut self, mut step: Box<SentStep>, mut reply: Value) -> Option<Told> {
         let told = self
             .short_way
             .as_ref()

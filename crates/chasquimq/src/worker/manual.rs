@@ -8,12 +8,13 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
+    asked::GRACE,
     finish::{self, Defaults},
     flush::{Completed, Ending, Flush, Outcome},
     in_flight::InFlight,
     options::RateLimit,
     outcomes::{Failure, FailureState, Outcomes},
-    wait::{GRACE, REFUSED_PAUSE},
+    wait::REFUSED_PAUSE,
 };
 use crate::{
     error::{Error, Result},

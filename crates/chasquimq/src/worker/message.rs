@@ -10,6 +10,7 @@ use super::{
     idle_socket::IdleSocket,
     options::RateLimit,
     outcomes::{Failure, Rejected},
+    short_way::Told,
 };
 use crate::{error::Error, redis::session::ConnectionEvent};
 
@@ -50,6 +51,27 @@ impl Message {
         Self {
             error: Some(error),
             ..Self::default()
+        }
+    }
+}
+
+impl From<Told> for Message {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Jobs(jobs) => Self {
+                jobs: Some(jobs),
+                ..Self::default()
+            },
+            Told::Recorded {
+                flushed,
+                finished_on,
+                drained,
+            } => Self {
+                flushed,
+                finished_on,
+                drained,
+                ..Self::default()
+            },
         }
     }
 }

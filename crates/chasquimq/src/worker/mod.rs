@@ -52,6 +52,7 @@ pub use message::{Message, Sink};
 pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
 pub use pace::ENDS_A_STEP;
+pub use short_way::Told;
 
 use crate::{
     error::{Error, Result},

@@ -5,11 +5,11 @@ use std::{convert::Infallible, time::Instant};
 use redis::Value;
 
 use super::{
+    asked::Behind,
     fetch::Answer,
     flush::Flush,
     short_way::{SentStep, ShortWay},
     standing::Standing,
-    wait::Behind,
 };
 use crate::{error::Result, redis::connection::Connection};
 

@@ -9,18 +9,17 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use super::{
-    asked::{step_args, Asked},
+    asked::{step_args, Asked, Behind},
+    batch::Batch,
     caller::Caller,
     due::Found,
     fetch::Answer,
     finish::{self, Defaults},
     flush::{Completed, Flush},
-    message::Message,
     options::WorkerOptions,
     outcomes::Outcomes,
     pace::ENDS_A_STEP,
     standing::Standing,
-    wait::Behind,
 };
 use crate::{
     clock::system_now_ms,
@@ -32,6 +31,22 @@ use crate::{
 
 /// Bytes of results that take this way: what is longer is cut into steps first (`portion`).
 const MOST_BYTES: usize = 16 * 1024;
+
+/// What is told by this way, of what [`super::Message`] tells.
+#[derive(Debug)]
+pub enum Told {
+    /// Jobs that are active now, to be run.
+    Jobs(Batch),
+    /// What ended is recorded.
+    Recorded {
+        /// Every flush up to this one.
+        flushed: Option<u32>,
+        /// `finishedOn` of what ended in it, epoch ms.
+        finished_on: u64,
+        /// Nothing was left to fetch.
+        drained: bool,
+    },
+}
 
 /// What it takes to record ends and to wait.
 #[derive(Debug)]
@@ -110,7 +125,7 @@ impl ShortWay {
     }
 
     /// Takes in the reply to the step that recorded ends, if that is all it did. Gives what is to be told.
-    pub(super) fn recorded(&self, standing: &mut Standing, step: &mut SentStep, reply: &mut Value) -> Option<Message> {
+    pub(super) fn recorded(&self, standing: &mut Standing, step: &mut SentStep, reply: &mut Value) -> Option<Told> {
         let Some((0, _)) = Answer::plainly_brings(reply) else {
             return None;
         };
@@ -128,11 +143,10 @@ impl ShortWay {
             },
         );
         standing.flushed = step.outcomes.flushed.unwrap_or(standing.flushed);
-        Some(Message {
+        Some(Told::Recorded {
             flushed: step.outcomes.flushed,
             finished_on: step.outcomes.now_ms,
             drained: standing.is_drained(want, false),
-            ..Message::default()
         })
     }
 

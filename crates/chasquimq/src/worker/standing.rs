@@ -4,12 +4,11 @@
 use std::time::Instant;
 
 use super::{
-    asked::Asked,
+    asked::{Asked, Behind},
     caller::Offset,
     due::{Due, Found},
     in_flight::InFlight,
     pace::Pace,
-    wait::Behind,
 };
 
 /// Jobs that a step takes to start now; a worker that wants more takes another step.

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, Notify};
 
 use super::{
     apart::has_stubs,
+    asked::{Behind, GRACE},
     fetch::Answer,
     idle_socket::{End, IdleSocket},
     short_way::{SentStep, ShortWay},
@@ -25,8 +26,6 @@ use super::{
 };
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
 
-// the server answers a wait within its time; a connection that does not is dead
-pub(super) const GRACE: Duration = Duration::from_secs(1);
 // a server that refuses is not asked without end
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 // a socket that cannot be opened, or breaks, is not asked for without end
@@ -56,14 +55,6 @@ pub(super) enum Woken {
     Recorded(Box<SentStep>, Option<Value>),
     /// That is recorded and told.
     Told,
-}
-
-/// A step behind a wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Behind {
-    pub(super) number: i64,
-    /// Jobs it asks for.
-    pub(super) want: i64,
 }
 
 /// What is being waited for.

@@ -279,10 +279,10 @@ async fn watch(idle: chasquimq::worker::IdleSocket, messages: mpsc::UnboundedSen
     let mut usable = true;
     while usable {
         socket.readable().await.expect("readiness").clear_ready();
-        usable = idle.ready(|message| {
+        usable = idle.ready(|told| {
             seen.lock().expect("seen").by_socket += 1;
             // for a runner that is gone it is for nobody
-            let _ = messages.send(message);
+            let _ = messages.send(told.into());
         });
     }
 }

@@ -183,7 +183,7 @@ async fn watch(socket: IdleSocket, end: Ending) {
     let mut usable = true;
     while usable {
         readable.readable().await.expect("readiness").clear_ready();
-        usable = socket.ready(|message| end.hear_socket(message));
+        usable = socket.ready(|told| end.hear_socket(told.into()));
     }
 }
 

@@ -13,13 +13,13 @@ use crate::{
         reply::Reply,
     },
     worker::{
-        asked::Asked,
+        asked::{Asked, Behind},
         fetch::Answer,
         idle_socket::IdleSocket,
         message::Message,
         outcomes::Outcomes,
         short_way::{SentStep, ShortWay},
-        wait::{Behind, Pending, Woken},
+        wait::{Pending, Woken},
     },
 };
 
