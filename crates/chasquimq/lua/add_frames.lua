@@ -16,36 +16,57 @@ local Trims = require('trims')
 
 local FIRST_FRAME, LONG_MS = 5, '4000000000000'
 
--- What the producer has put there becomes what a stub stands for. stash: what the names of what it has put there begin with. A key that this
--- user's commands cannot make last lasts for longer than a server does.
-local function settle_apart(queue, first, stash, args)
-  local place = 0
+-- First numbers of the frames that lie apart, of a batch that begins with `first`: the producer has put them at stash .. place.
+local function firsts_apart(first, args)
+  local firsts = {}
   for at = FIRST_FRAME, #args, 3 do
     local n = tonumber(args[at])
-    if n < 0 then
-      place = place + 1
-      local key = Frame.key_apart(queue, first)
-      redis.call('RENAME', stash .. place, key)
-      local lasts = redis.pcall('PERSIST', key)
-      if type(lasts) ~= 'number' then redis.call('PEXPIRE', key, LONG_MS) end
-    end
+    if n < 0 then firsts[#firsts + 1] = first end
     first = first + math.abs(n)
   end
-  queue.apart = queue.apart + place
+  return firsts
+end
+
+-- What the producer has put there becomes what a stub stands for, all or nothing. A key that this user's commands cannot make last lasts for
+-- longer than a server does.
+local function settle_apart(queue, first, stash, args)
+  local firsts = firsts_apart(first, args)
+  for place = 1, #firsts do
+    if redis.call('EXISTS', stash .. place) == 0 then error({ err = 'ERR no such key' }) end
+  end
+  for place, of in ipairs(firsts) do
+    local key = Frame.key_apart(queue, of)
+    redis.call('RENAME', stash .. place, key)
+    local lasts = redis.pcall('PERSIST', key)
+    if type(lasts) ~= 'number' then redis.call('PEXPIRE', key, LONG_MS) end
+  end
+  queue.apart = queue.apart + #firsts
+end
+
+-- Nothing is added, or was before: what the producer has put there need not wait for its end.
+local function drop_stash(stash, args)
+  for place = 1, #firsts_apart(0, args) do redis.pcall('UNLINK', stash .. place) end
 end
 
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
 
+  local stash = base .. 'stash:' .. client .. ':' .. slot .. ':' .. State.whole(number) .. ':'
   local queue, known = Memo.open(base, client, slot, number)
-  if known then return known end
+  if known then
+    drop_stash(stash, args)
+    return known
+  end
 
   if queue.max_length > 0 then
     local n = 0
     for at = FIRST_FRAME, #args, 3 do n = n + math.abs(tonumber(args[at])) end
     local full = Length.refuse_beyond(queue, n)
-    if full then return full end
+    if full then
+      drop_stash(stash, args)
+      return full
+    end
   end
 
   local first, groups, are_apart = queue.id + 1, '', false
@@ -56,7 +77,7 @@ return function(keys, args)
     queue.id, queue.waiting = queue.id + n, queue.waiting + n
   end
 
-  if are_apart then settle_apart(queue, first, base .. 'stash:' .. client .. ':' .. slot .. ':' .. State.whole(number) .. ':', args) end
+  if are_apart then settle_apart(queue, first, stash, args) end
 
   Trims.place_events(queue, 2 * (queue.id - first + 1), now_ms)
 

@@ -19,7 +19,7 @@ use crate::{
 // the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
 const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 // what was stored for a call that never came goes by itself
-const STASH_MS: &str = "600000";
+const STASH_MS: &str = "60000";
 // how often what a call needs is stored again: a server that has taken another's place meanwhile has it not
 const STASHES: usize = 5;
 

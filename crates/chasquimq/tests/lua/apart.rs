@@ -100,6 +100,51 @@ fn a_call_without_what_was_to_be_stored_adds_nothing() {
 }
 
 #[test]
+fn a_call_of_which_a_part_was_not_stored_adds_nothing() {
+    let mut queue = TestQueue::fresh();
+    let mut call = call(&mut queue, 4, true);
+    let (mut name, mut stub) = (Packer::default(), Packer::default());
+    name.str("a");
+    stub.int(TIMESTAMP as i64).str("{}").int(100);
+    // a second frame that lies apart
+    call.arg(-2).arg(name.0).arg(stub.0);
+    let refused = call.exec(&mut queue.probe.connection).expect_err("a refusal");
+    assert!(refused.to_string().contains("no such key"), "{refused}");
+    assert_eq!(queue.command("EXISTS", "apart:1", &[]), Value::Int(0));
+    assert_eq!(queue.command("EXISTS", "state", &[]), Value::Int(0));
+}
+
+#[test]
+fn what_was_stored_for_a_call_that_adds_nothing_goes() {
+    let mut queue = TestQueue::fresh();
+    let first = call(&mut queue, 4, true);
+    assert_eq!(queue.carry_out(&first), "[1 []]");
+    assert_eq!(stashes(&mut queue), 0);
+    // sent again, with what it needs
+    let stash = queue.probe.keys.key("stash:c:0:1:1");
+    let mut store = redis::cmd("SET");
+    store.arg(stash).arg("frame");
+    store.exec(&mut queue.probe.connection).expect("stored");
+    assert_eq!(stashes(&mut queue), 1);
+    assert_eq!(queue.carry_out(&first), "[1 []]");
+    assert_eq!(stashes(&mut queue), 0);
+    run!(queue, SET_LIMIT, "length", 5, "");
+    let refused = call(&mut queue, 4, true);
+    assert_eq!(queue.carry_out(&refused), "[-12 5 5 5]");
+    assert_eq!(stashes(&mut queue), 0);
+}
+
+/// Number of keys in which producers have put something.
+fn stashes(queue: &mut TestQueue) -> usize {
+    let pattern = queue.probe.keys.key("stash:*");
+    let keys: Vec<String> = redis::cmd("KEYS")
+        .arg(pattern)
+        .query(&mut queue.probe.connection)
+        .expect("keys");
+    keys.len()
+}
+
+#[test]
 fn it_is_taken_by_its_stub_and_goes_with_the_last_of_its_jobs() {
     let mut queue = added();
     assert_eq!(
