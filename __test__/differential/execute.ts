@@ -24,6 +24,8 @@ import { decode, messageOf, shown, UUID } from './values.js';
 
 const PROCESSOR = fileURLToPath(new URL('./processors/scripted.mjs', import.meta.url));
 const HELD_MS = 15_000;
+/** No program lasts as long: which scan finds a job that nobody runs is a wanted difference. */
+const LOCK_MS = 300_000;
 const CLOSE_MS = 12_000;
 const MARK_MS = 20_000;
 
@@ -183,6 +185,7 @@ class World {
       workerForkOptions: { execArgv: [] },
       workerThreadsOptions: { execArgv: [] },
       drainDelay: 1,
+      lockDuration: LOCK_MS,
       ...(strategy && {
         settings: { backoffStrategy: (made?: number) => strategy[Math.min(made ?? 1, strategy.length) - 1] },
       }),
