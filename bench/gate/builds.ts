@@ -51,7 +51,8 @@ async function buildIn(work: string, commit: string, say: (line: string) => void
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
-  execFileSync('tar', ['-x', '-C', work], { input: archive });
+  // the files are new: by the time of their commit cargo would take them for those of a later commit that it has built
+  execFileSync('tar', ['-x', '-m', '-C', work], { input: archive });
   if (!existsSync(join(work, '.ci', 'build.mjs')))
     throw new UsageError(`${commit.slice(0, 9)} has no .ci/build.mjs to build it with`);
   const locks = [ROOT, work].map((folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8'));
