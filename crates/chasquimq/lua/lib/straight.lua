@@ -6,6 +6,8 @@
 -- takes 420,000.
 -- step is that of lib/turn, with want, surplus, place (of the job that completed: the number of one that is a frame, or a record's id; nil: none did),
 -- ended (its claim), results (lib/finish), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of lib/finish.
+local Delayed = require('delayed')
+local Frame = require('frame')
 local Hold = require('hold')
 local Keep = require('keep')
 local Metrics = require('metrics')
@@ -16,8 +18,6 @@ local Trims = require('trims')
 
 -- Events of such a step at most: completed, active, drained.
 local MOST_EVENTS = 3
--- First byte of a frame of children (lib/frame).
-local PARENT_HEADER = 149
 -- How many jobs are kept by a rule that drops none.
 local ALL = -1
 
@@ -60,7 +60,7 @@ local function look_at_log(base, cursor_ms, cursor_seq)
   local entry = redis.call('XRANGE', base .. 'log', '(' .. State.entry_id(cursor_ms, cursor_seq), '+', 'COUNT', 1)[1]
   if not entry then return nil end
   local first, blob = entry[2][1] == 'f' and entry[1]:match('^(%d+)-1$'), entry[2][2]
-  if not first or blob:byte(1) == PARENT_HEADER then return false end
+  if not first or Frame.header_of(blob) then return false end
   return tonumber(first), blob
 end
 
@@ -138,11 +138,6 @@ local function take(base, step, bare, head, content)
   return { -1, '\148\145' .. id .. '\145' .. Packed.text(content) .. '\0\0' }, '\146\0\145' .. id, '\149\161X\166active\145' .. id .. '\164prev\167waiting'
 end
 
-local function next_due(base)
-  local score = redis.call('ZRANGE', base .. 'delayed', 0, 0, 'WITHSCORES')[2]
-  return score and math.floor(tonumber(score) / 4096)
-end
-
 -- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait.
 local function turn(base, raw, step)
   if #raw < State.BYTES then return nil end
@@ -159,7 +154,7 @@ local function turn(base, raw, step)
     if not started then return nil end
   end
   if want >= 0 and not (step.leaves_due or step.none_delayed) then
-    due = next_due(base)
+    due = Delayed.next_due({ base = base })
     if due and due <= step.now_ms then return nil end
   end
   if want > 0 and waiting > 0 then
@@ -183,7 +178,7 @@ local function turn(base, raw, step)
   if want <= (head and 1 or 0) then
     due = nil
   elseif step.leaves_due and not step.none_delayed then
-    due = next_due(base)
+    due = Delayed.next_due({ base = base })
   end
   if waiting > 0 then
     redis.call('ZADD', base .. 'wake', 0, '0')

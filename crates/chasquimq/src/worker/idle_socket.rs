@@ -271,11 +271,11 @@ impl State {
         }
     }
 
-    fn recorded(&mut self, mut step: Box<SentStep>, mut reply: Value) -> Option<Told> {
+    fn recorded(&mut self, step: Box<SentStep>, mut reply: Value) -> Option<Told> {
         let told = self
             .short_way
             .as_ref()
-            .and_then(|way| way.recorded(&mut self.standing, &mut step, &mut reply));
+            .and_then(|way| way.recorded(&mut self.standing, &step, &mut reply));
         if told.is_none() {
             self.end = Some(End::Recorded(step, Some(reply)));
             return None;

@@ -11,7 +11,6 @@ use redis::Value;
 use super::{
     asked::{step_args, Asked, Behind},
     batch::Batch,
-    caller::Caller,
     due::Found,
     fetch::Answer,
     finish::{self, Defaults},
@@ -22,7 +21,7 @@ use super::{
     standing::Standing,
 };
 use crate::{
-    clock::system_now_ms,
+    clock::{is_foreign, system_now_ms},
     redis::{
         connection::Connection,
         library::{Arg, STEP},
@@ -87,12 +86,10 @@ impl ShortWay {
         want: i64,
         flush: Flush,
     ) -> Result<(SentStep, Vec<u8>), Flush> {
-        let mut said = Caller::default();
-        said.says(flush.now_ms);
         // ends that the loop has still to hear of are none of these
         let is_all =
             flush.completed.len() == standing.in_flight.jobs() as usize && flush.number == standing.flushed + 1;
-        if !is_plain(answer) || !is_all || !goes_together(&flush) || said.is_foreign() {
+        if !is_plain(answer) || !is_all || !goes_together(&flush) || is_foreign(flush.now_ms) {
             return Err(flush);
         }
         let late = standing.offset.measure_late(answer.server_us);
@@ -125,7 +122,7 @@ impl ShortWay {
     }
 
     /// Takes in the reply to the step that recorded ends, if that is all it did. Gives what is to be told.
-    pub(super) fn recorded(&self, standing: &mut Standing, step: &mut SentStep, reply: &mut Value) -> Option<Told> {
+    pub(super) fn recorded(&self, standing: &mut Standing, step: &SentStep, reply: &mut Value) -> Option<Told> {
         let Some((0, _)) = Answer::plainly_brings(reply) else {
             return None;
         };
