@@ -56,6 +56,14 @@ interface Known {
   readonly id: string;
 }
 
+/** A job that was taken by hand. */
+interface Taken {
+  readonly job: Job;
+  readonly token: string;
+  readonly worker: number;
+  moved?: boolean;
+}
+
 interface Running {
   readonly plan: WorkerPlan;
   worker?: Worker;
@@ -76,7 +84,7 @@ class World {
   readonly #jobs = new Map<string, Known>();
   /** Names of jobs of schedulers, and whether their iterations follow each other closely. */
   readonly #scheduled = new Map<string, boolean>();
-  readonly #taken = new Map<string, { job: Job; token: string; worker: number }>();
+  readonly #taken = new Map<string, Taken>();
   readonly #answers: Record<string, string> = {};
   readonly #flowErrors: string[] = [];
   readonly #base;
@@ -298,7 +306,7 @@ class World {
         return signals.held;
       },
       get taken() {
-        return taken.size;
+        return [...taken.values()].filter(({ moved }) => !moved).length;
       },
       get heard() {
         return observer.heard + touched();
@@ -364,6 +372,8 @@ class World {
     const { job, token, worker } = taken;
     const answer = await call(job, method, args.map(decode), wrong ? 'a wrong token' : token);
     if (Array.isArray(answer) && /^moveTo(Completed|Failed)$/.test(method)) return this.#afterFetch(answer, as, worker);
+    // it is not active any more; what is asked of it next is answered all the same
+    taken.moved ||= method.startsWith('moveTo') && answer !== false;
     return shown(answer);
   }
 
