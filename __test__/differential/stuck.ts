@@ -83,8 +83,8 @@ function isChildOf(name: string, stuck: readonly string[], context: Context, wha
 }
 
 /**
- * BullMQ tells one error for each try, at most; here a job that goes on may have one in each further run, and in this one if its strategy gives no
- * number, which BullMQ does not get to ask.
+ * BullMQ tells one error for each try, at most; here a job that goes on may have errors in each further run (two where it has no options any more, as
+ * in BullMQ), and one in this run if its strategy gives no number, which BullMQ does not get to ask.
  */
 function areErrorsOf(theirs: string, ours: string, stuck: readonly string[], context: Context): boolean {
   const { program, bullmq, chasquimq } = context;
@@ -105,7 +105,7 @@ function areErrorsOf(theirs: string, ours: string, stuck: readonly string[], con
   }
   const runsIn = ({ jobs }: Observation) => stuck.reduce((sum, name) => sum + (jobs[name]?.runs.length ?? 0), 0);
   const [tries, all] = [runsIn(bullmq), runsIn(chasquimq)];
-  return more.length <= tries && more.every((line) => ERROR.test(line)) && less.length <= Math.max(all - tries, 0);
+  return more.length <= tries && more.every((line) => ERROR.test(line)) && less.length <= 2 * Math.max(all - tries, 0);
 }
 
 function isAboutQueues(path: string, stuck: readonly string[], queues: readonly unknown[], program: Program): boolean {

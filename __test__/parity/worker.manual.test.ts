@@ -95,6 +95,17 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       expect(due.name).toBe('due');
     });
 
+    it('leaves it to a retry, even one that is refused, to bring jobs into line that are due', async () => {
+      const queue = stage.queue();
+      const { id = '' } = await queue.add('late', {}, { attempts: 2 });
+      const worker = manualWorker();
+      const job = await taken(worker);
+      await job.moveToDelayed(Date.now() - 1_000, 't');
+      expect(await queue.getJobState(id)).toBe('delayed');
+      await expect(job.moveToFailed(new Error('again'), 't', false)).rejects.toThrow(/^Missing lock for job 1/);
+      expect(await queue.getJobState(id)).toBe('waiting');
+    });
+
     it('that waits is woken by a new job', async () => {
       const queue = stage.queue();
       const worker = manualWorker({ drainDelay: 30 });

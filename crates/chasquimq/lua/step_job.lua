@@ -11,6 +11,7 @@
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
 -- SOURCE  BullMQ 6.7 Worker#getNextJob, Job#moveToCompleted, #moveToFailed
 local Describe = require('describe')
+local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
 local Locate = require('locate')
@@ -46,7 +47,11 @@ return function(keys, args)
     local job = Find.locate(queue, type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])
     -- whoever asks is told of the children first
     local code = queue.flows == 1 and job and job.record and outcome[1] ~= 'f' and Parents.children_code(queue, job.id, now_ms) or Lock.check_lock(queue, job, token)
-    if code ~= 0 then return { code, 0, -1, 0 } end
+    if code ~= 0 then
+      Turn.promote_before_retry(queue, outcomes, now_ms)
+      Events.flush_events(queue, now_ms)
+      return { code, 0, -1, 0 }
+    end
     step.owner = Lock.owner_of(job)
     Locate.detach(queue, job)
     Lock.free_lock(queue, step.owner)

@@ -52,12 +52,14 @@ local function has_end(outcomes)
   return false
 end
 
--- Whether one of the outcomes is to be tried again at once.
-local function has_retry(outcomes)
+-- Where one of the outcomes is to be tried again at once, jobs that are due stand before it, even if it is refused.
+local function promote_before_retry(queue, outcomes, now_ms)
   for _, outcome in ipairs(outcomes) do
-    if outcome[1] == 'f' and outcome[8] == 'waiting' then return true end
+    if outcome[1] == 'f' and outcome[8] == 'waiting' then
+      Due.promote(queue, now_ms)
+      return
+    end
   end
-  return false
 end
 
 -- Takes up to `want` jobs that are in line, or due. Gives gated, limited_ms, and when the next job is due, if less was taken than wanted.
@@ -77,8 +79,7 @@ local function turn(queue, outcomes, want, surplus, step)
   local rejected, was_active, ends = NONE, queue.active > 0, false
   if #outcomes > 0 then
     ends = has_end(outcomes)
-    -- jobs that are due stand before jobs that are tried again
-    if has_retry(outcomes) then Due.promote(queue, step.now_ms) end
+    promote_before_retry(queue, outcomes, step.now_ms)
     rejected = Finish.finish(queue, outcomes, step)
     if #rejected > 0 and want > 0 then want = math.max(want - kept_places(rejected), 0) end
   end
@@ -105,5 +106,6 @@ local function turn(queue, outcomes, want, surplus, step)
 end
 
 return {
+  promote_before_retry = promote_before_retry,
   turn = turn,
 }
