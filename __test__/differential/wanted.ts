@@ -87,8 +87,8 @@ export const WANTED: readonly Wanted[] = [
   {
     id: 'thrown-without-message',
     reason: 'failedReason is empty here, and there the text `null`, or that of an earlier failure',
-    without: ([theirs, ours], { job, field }, { program }) => {
-      const plan = job === undefined ? undefined : planOf(job, program);
+    without: ([theirs, ours], { job = '', field }, { program, bullmq }) => {
+      const plan = planOf(job, program);
       if (!throws(plan, WITHOUT_MESSAGE)) return [theirs, ours];
       if (field === 'failedReason' && ours === 'undefined') {
         const told = (plan?.script ?? []).flat().flatMap((action) => {
@@ -96,7 +96,11 @@ export const WANTED: readonly Wanted[] = [
           const text = action.text ?? action.what;
           return [text, messageOf(thrown(action.what, text, Error))];
         });
-        return ['null', ...told].map(shown).includes(theirs) ? SAME : [theirs, ours];
+        // or of a call that was refused
+        const failures = (bullmq.jobs[job]?.workerEvents ?? []).flatMap(
+          (event) => /^failed made \d+ (.*) prev=/.exec(event)?.[1] ?? [],
+        );
+        return ['null', ...told, ...failures].map(shown).includes(theirs) ? SAME : [theirs, ours];
       }
       if (field !== 'events') return [theirs, ours];
       return [theirs.replaceAll('failedReason="null"', 'failedReason=""'), ours];
