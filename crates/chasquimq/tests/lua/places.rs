@@ -16,7 +16,6 @@ use crate::{
     probe::snapshot::Content,
 };
 
-const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const ROUNDS: u64 = 5;
 /// Most entries that one call passes over.
 const ENTRIES_A_CALL: usize = 1000;
@@ -189,6 +188,8 @@ struct Program {
     ids: u64,
     /// How often something other than frames is added, once in so many.
     mixed: u64,
+    /// None of that waits by references: its numbers are missing.
+    gaps: bool,
 }
 
 impl Program {
@@ -203,10 +204,11 @@ impl Program {
         for _ in 0..self.random.below(300) {
             plan = if self.random.once_in(self.mixed) {
                 let (id, due_ms, priority) = (self.id(), self.now_ms + self.random.below(3), 1 + self.ids as i64 % 3);
-                match self.random.below(7) {
+                match self.random.below(7).max(if self.gaps { 4 } else { 0 }) {
                     0 | 1 => plan.record(""),
                     2 => plan.record(&id),
-                    3 | 4 => plan.delayed("", due_ms),
+                    3 => plan.delayed("", due_ms),
+                    4 => plan.delayed("", 1_000_000),
                     5 => plan.prioritized("", priority),
                     _ => plan.front(""),
                 }
@@ -343,13 +345,22 @@ impl Program {
 
 #[test]
 fn pages_are_parts_of_the_line_whatever_happens_to_it() {
-    for (seed, mixed) in SEEDS.into_iter().zip([3, 50, 2000, 10_000]) {
+    let kinds = [
+        (3, false),
+        (50, false),
+        (50, true),
+        (200, true),
+        (2000, false),
+        (10_000, false),
+    ];
+    for (seed, (mixed, gaps)) in (1..).zip(kinds) {
         let mut program = Program {
             queue: TestQueue::fresh(),
             random: Random::seeded(seed),
             now_ms: 1000,
             ids: 0,
             mixed,
+            gaps,
         };
         let mut found = 0;
         add_singles(&mut program.queue, 4 * ENTRIES_A_CALL, &[FRAME]);
