@@ -248,7 +248,7 @@ impl Program {
             }
             let step = Step::by("w").at(now_ms);
             let offset = self.random.below(n);
-            let fail = Fail::to(*self.random.pick(&["waiting", "failed"]));
+            let fail = Fail::to(self.random.pick::<&str>(&["waiting", "failed"]));
             let call = match self.random.below(3) {
                 0 => self.queue.step_call(&step.fail(&at(first, n, offset), &fail)),
                 _ => self.queue.step_call(&step.done(first, n, 0, n)),
@@ -257,7 +257,7 @@ impl Program {
         }
         for id in snapshot.hash("active").keys() {
             let step = Step::by("w").at(now_ms);
-            let fail = Fail::to(*self.random.pick(&["waiting", "failed"]));
+            let fail = Fail::to(self.random.pick::<&str>(&["waiting", "failed"]));
             let call = match self.random.below(3) {
                 0 => self.queue.step_call(&step.fail(&of(id), &fail)),
                 1 => self.queue.step_call(&step.done_record(id, "1")),
