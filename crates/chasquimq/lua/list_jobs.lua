@@ -1,5 +1,5 @@
 -- list_jobs: no change. Gives jobs by state and rank, a bounded step a call; active ones are listed by list_active.
--- KEYS    base (also: state jobs vitals traces log runs holes gone completed failed delayed prioritized waiting-children front)
+-- KEYS    base (also: state jobs vitals traces log runs holes gone active completed failed delayed prioritized waiting-children front)
 -- ARGV    types (MessagePack array), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};

@@ -1,15 +1,19 @@
 -- ranks: walks a state's jobs by rank, as BullMQ ranks them, a bounded step at a time. Ascending: waiting in processing order, sets by
--- score. What lies nearer the other end is reached from there, and comes in reverse. Active jobs lie in no order (lib/held).
+-- score. What lies nearer the other end is reached from there, and comes in reverse; far from both, a walk may begin at its jobs
+-- (lib/places). Active jobs lie in no order (lib/held).
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
 -- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
 local Fitting = require('fitting')
 local Frame = require('frame')
 local Keep = require('keep')
+local Places = require('places')
 local State = require('state')
 local Stored = require('stored')
 
 local MOST_JOBS, MOST_ENTRIES, PAGE = 1000, 1000, 100
+-- So many jobs cost less to pass over than to count.
+local FAR = 640
 local OWN, RUNS = { 'jobs', 'vitals', 'traces' }, { 'runs' }
 
 -- Of a queue: listing, what a step has found: id, and for jobs of a frame body and state fields. What it has cost. Records are read at the end: hashes,
@@ -142,9 +146,20 @@ local function walk_references(queue, walk, ids)
   return true
 end
 
+-- A walk that enters the log far from its jobs begins where they lie, if that is known.
+local function jump(queue, walk)
+  if walk.ms or walk.skip < FAR then return end
+  local jobs = queue.waiting - redis.call('LLEN', queue.base .. 'front')
+  local rank = walk.back and jobs - 1 - walk.skip or walk.skip
+  local first, n, left, before = Places.find(queue, rank, jobs, walk.skip)
+  if not first then return end
+  walk.ms, walk.seq, walk.skip = walk.back and first + n or first, 0, walk.back and left - 1 - before or before
+end
+
 -- Entries of the log behind the cursor, in the direction of the walk. True when it is done.
 local function walk_log(queue, walk)
   local listing = queue.listing
+  jump(queue, walk)
   local after, count = '(' .. State.entry_id(queue.cursor_ms, queue.cursor_seq), 4
   while walk.take > 0 do
     if is_spent(queue) then return false end

@@ -33,9 +33,10 @@ pub struct JobRange {
 }
 
 impl Queue {
-    /// Jobs by state and rank, state by state, each once. A step for 1,000 jobs; besides, for ranks far from both ends of the waiting
-    /// line, a step for 1,000 entries (64 plain jobs each) on the way from the nearer end, and the same for completed jobs. Active jobs are
-    /// put in order by a step for 500 of all that are active, and read by another for 500.
+    /// Jobs by state and rank, state by state, each once. A step for 1,000 jobs; besides, for ranks far from both ends of the completed
+    /// jobs, a step for 1,000 entries (64 plain jobs each) on the way from the nearer end. The same for waiting jobs, but not where plain
+    /// jobs wait that were added without others among them: there a rank is found at once. Active jobs are put in order by a step
+    /// for 500 of all that are active, and read by another for 500.
     /// # Errors
     /// [`crate::Error::Malformed`] when what is stored is not a job.
     pub async fn jobs(&self, range: &JobRange) -> Result<Vec<Job>> {

@@ -37,6 +37,7 @@ mod next_iterations;
 mod obliterate;
 mod park_job;
 mod pause;
+mod places;
 mod promote_jobs;
 mod publish_event;
 mod read_dependencies;
