@@ -6,6 +6,7 @@
  */
 import { ownError, rejectedWith } from '../native/native-error.js';
 import { doubled } from '../native/typed-array.js';
+import { ANY_QUEUE, beginCall, endCall } from '../connection/calls-under-way.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeError, NativeQueue } from '../native/types.js';
 
@@ -45,14 +46,21 @@ export class Producer {
   mostPending = MOST_PENDING;
   /** Jobs sent and not answered. */
   private pending = 0;
-  private lastRequest = 0;
+  /** The highest number of a job that was answered. */
+  private newest = 0;
   private readonly sent = new Map<number, Batch>();
   /** The batch that `add` calls of this tick join, and what it holds so far. */
   private tick: TickBatch | undefined;
   private readonly tickEncoder = new Encoder();
 
-  /** @param native gives the connection; asked at each flush, because a worker opens it only when it is needed */
-  constructor(private readonly native: () => NativeQueue) {}
+  /**
+   * @param native gives the connection; asked at each flush, because a worker opens it only when it is needed
+   * @param queue qualified name of the queue
+   */
+  constructor(
+    private readonly native: () => NativeQueue,
+    private readonly queue = ANY_QUEUE,
+  ) {}
 
   /**
    * Adds one job with those of the same tick.
@@ -132,7 +140,7 @@ export class Producer {
   }
 
   private call(batch: Batch, give: (native: NativeQueue, request: number) => void): void {
-    const request = ++this.lastRequest;
+    const request = beginCall(this.queue, this.newest);
     this.sent.set(request, batch);
     this.pending += batch.jobs.length;
     try {
@@ -146,6 +154,7 @@ export class Producer {
   private answered(request: number, batch: Batch): void {
     this.sent.delete(request);
     this.pending -= batch.jobs.length;
+    endCall(this.queue, request, this.newest);
   }
 
   private tooMany(): Error {
@@ -156,6 +165,7 @@ export class Producer {
   settleAdded(request: number, first: number): void {
     const batch = this.sent.get(request);
     if (!batch) return;
+    this.newest = Math.max(this.newest, first + batch.jobs.length - 1);
     this.answered(request, batch);
     numberJobs(batch.jobs, first);
     batch.settle(undefined, undefined);
@@ -166,6 +176,7 @@ export class Producer {
     for (const answer of answers) {
       const batch = this.sent.get(answer.request);
       if (!batch) continue;
+      if (!answer.error) this.newest = Math.max(this.newest, answer.first + batch.jobs.length - 1);
       this.answered(answer.request, batch);
       if (answer.error) batch.settle(answer.error, undefined);
       else batch.settle(undefined, setIds(batch.jobs, answer));
@@ -179,10 +190,9 @@ export class Producer {
 
   /** Rejects every caller still waiting: the connection was closed under them. */
   abandon(error: Error): void {
-    const batches = [...this.sent.values()];
-    this.sent.clear();
-    this.pending = 0;
-    for (const batch of batches) batch.settle(error, undefined);
+    const batches = [...this.sent];
+    for (const [request, batch] of batches) this.answered(request, batch);
+    for (const [, batch] of batches) batch.settle(error, undefined);
   }
 }
 

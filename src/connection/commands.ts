@@ -1,4 +1,5 @@
 /** The connection of one `Queue`, or of a worker's jobs, for all commands outside the worker's loop. */
+import { ANY_QUEUE, startingJobs } from './calls-under-way.js';
 import type { Connection } from './read-connection.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { remade } from '../native/native-error.js';
@@ -45,12 +46,14 @@ class Silence {
 }
 
 export class Commands {
-  readonly producer = new Producer(() => this.usable());
+  readonly producer: Producer;
   /** Rows are added behind the jobs of the same tick. */
   readonly logRows = new LogRows(() => {
     this.producer.flush();
     return this.usable();
   });
+  /** Qualified name of the queue. */
+  private readonly queue: string;
   private readonly readiness: Readiness;
   private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
@@ -64,6 +67,8 @@ export class Commands {
     private readonly connection: Connection,
   ) {
     this.owners = [owner];
+    this.queue = `${target.prefix}:${target.name}`;
+    this.producer = new Producer(() => this.usable(), this.queue);
     this.readiness = new Readiness(
       () => this.open().ready(),
       connection.retryStrategy,
@@ -138,11 +143,23 @@ export class Commands {
     for (const owner of this.owners) owner.emit(event, ...args);
   }
 
+  /** A call that lets jobs of this queue start: workers of this thread start them when its caller has gone on. */
+  starting<T>(call: (native: NativeQueue) => Promise<T>): Promise<T> {
+    const { native } = this;
+    return startingJobs(this.queue, () => call(native));
+  }
+
+  /** As {@link starting}, for a call that may let parents in other queues start. */
+  startingParents<T>(call: (native: NativeQueue) => Promise<T>): Promise<T> {
+    const { native } = this;
+    return startingJobs(ANY_QUEUE, () => call(native));
+  }
+
   /** Adds flows, to any queues. A close waits for them, as for every add. */
   async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows> {
     this.addingFlows++;
     try {
-      return await this.native.addFlows(now, flows);
+      return await this.startingParents((native) => native.addFlows(now, flows));
     } finally {
       this.addingFlows--;
     }

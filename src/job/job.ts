@@ -514,7 +514,9 @@ export class Job<
    * @throws (rejects) Error when a worker holds the job
    */
   async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
-    const removed = await this.queue.commands.native.remove(this.knownId(), removeChildren);
+    const removed = await this.queue.commands.startingParents((native) =>
+      native.remove(this.knownId(), removeChildren),
+    );
     if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
     this.queue.emit('removed', this);
   }
@@ -522,13 +524,9 @@ export class Job<
   /** Puts a finished job back in line. */
   async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
     const { resetAttemptsMade = false, resetAttemptsStarted = false } = opts;
-    await this.queue.commands.native.retryJob(
-      this.knownId(),
-      state,
-      Boolean(this.opts.lifo),
-      resetAttemptsMade,
-      resetAttemptsStarted,
-      Date.now(),
+    const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
+    await this.queue.commands.starting((native) =>
+      native.retryJob(id, state, lifo, resetAttemptsMade, resetAttemptsStarted, Date.now()),
     );
     // As in BullMQ these become null, which their types do not say.
     const cleared = this as {
@@ -547,7 +545,7 @@ export class Job<
 
   /** Puts a delayed job in line now. */
   async promote(): Promise<void> {
-    await this.queue.commands.native.promote(this.knownId(), Date.now());
+    await this.queue.commands.starting((native) => native.promote(this.knownId(), Date.now()));
     this.delay = 0;
   }
 
@@ -560,7 +558,7 @@ export class Job<
     const isText = typeof delay === 'string' && (delay as string).trim() !== '';
     const ms = isText ? Number(delay) : delay;
     if (!Number.isFinite(ms)) throw new RangeError('delay must be a finite number of milliseconds');
-    await this.queue.commands.native.changeDelay(this.knownId(), ms, Date.now());
+    await this.queue.commands.starting((native) => native.changeDelay(this.knownId(), ms, Date.now()));
     this.delay = delay;
   }
 
@@ -750,8 +748,9 @@ export class Job<
    * @throws (rejects) Error with `code` -1 or -5 when the job or its parent is gone
    */
   async removeChildDependency(): Promise<boolean> {
-    const { native } = this.queue.commands;
-    const removed = await native.cutChild(this.knownId(), String(this.parentKey), Date.now());
+    const removed = await this.queue.commands.startingParents((native) =>
+      native.cutChild(this.knownId(), String(this.parentKey), Date.now()),
+    );
     if (removed) {
       this.parent = undefined;
       this.parentKey = undefined;
@@ -761,7 +760,7 @@ export class Job<
 
   /** Removes what the job waits for, directly or not, but for jobs that a worker holds and those that have failed. */
   async removeUnprocessedChildren(): Promise<void> {
-    await this.queue.commands.native.removePendingChildren(this.knownId(), Date.now());
+    await this.queue.commands.startingParents((native) => native.removePendingChildren(this.knownId(), Date.now()));
   }
 }
 

@@ -40,7 +40,7 @@ export class QueueAdministration<
   /** Lets workers take jobs again. */
   async resume(): Promise<void> {
     return traceInternal(this, 'resume', {}, async () => {
-      await this.commands.native.pause(false);
+      await this.commands.starting((native) => native.pause(false));
       this.emit('resumed');
     });
   }
@@ -56,12 +56,13 @@ export class QueueAdministration<
    * @throws (rejects) TypeError unless it is a number
    */
   async setGlobalConcurrency(concurrency: number): Promise<number> {
-    return this.commands.native.limitConcurrency(numberText('concurrency', concurrency));
+    const text = numberText('concurrency', concurrency);
+    return this.commands.starting((native) => native.limitConcurrency(text));
   }
 
   /** @returns 1 when there was a limit, else 0 */
   removeGlobalConcurrency(): Promise<number> {
-    return this.commands.native.limitConcurrency();
+    return this.commands.starting((native) => native.limitConcurrency());
   }
 
   /**
@@ -72,12 +73,13 @@ export class QueueAdministration<
    * @throws (rejects) TypeError unless both are numbers
    */
   async setGlobalRateLimit(max: number, duration: number): Promise<number> {
-    return this.commands.native.limitRate(numberText('max', max), numberText('duration', duration));
+    const [most, span] = [numberText('max', max), numberText('duration', duration)];
+    return this.commands.starting((native) => native.limitRate(most, span));
   }
 
   /** @returns 2 when there was a limit, else 0 */
   removeGlobalRateLimit(): Promise<number> {
-    return this.commands.native.limitRate();
+    return this.commands.starting((native) => native.limitRate());
   }
 
   /**
@@ -118,7 +120,7 @@ export class QueueAdministration<
    * @returns 1 when there was one, else 0
    */
   removeRateLimitKey(): Promise<number> {
-    return this.commands.native.hold();
+    return this.commands.starting((native) => native.hold());
   }
 
   /** Whether as many jobs are active as the global concurrency allows. */
@@ -135,7 +137,7 @@ export class QueueAdministration<
     const options = JSON.stringify({ removeChildren });
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: options };
     return traceInternal(this, 'remove', attributes, async () => {
-      const removed = await this.commands.native.remove(String(jobId), removeChildren);
+      const removed = await this.commands.startingParents((native) => native.remove(String(jobId), removeChildren));
       if (removed === 1) this.emit('removed', jobId);
       return removed;
     });
@@ -262,7 +264,8 @@ export class QueueAdministration<
     const { count = 1000, state = 'failed', timestamp = Date.now() } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
-      await this.commands.native.retryJobs(state, { before: timestamp }, 0, Number(count), false, Date.now());
+      const before = { before: timestamp };
+      await this.commands.starting((native) => native.retryJobs(state, before, 0, Number(count), false, Date.now()));
     };
     return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
   }
@@ -276,7 +279,7 @@ export class QueueAdministration<
     const { count = 500 } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     return traceInternal(this, 'promoteJobs', attributes, () =>
-      this.commands.native.promoteJobs(Number(count), Date.now()),
+      this.commands.starting((native) => native.promoteJobs(Number(count), Date.now())),
     );
   }
 
@@ -329,7 +332,8 @@ export class QueueAdministration<
     const pick = readFilter(opts, ['limit', 'resetAttempts'], now);
     const limit = readNumber('limit', opts.limit ?? Infinity);
     if (limit === 0) return 0;
-    return this.commands.native.retryJobs('failed', pick, limit, 1000, Boolean(opts.resetAttempts), now);
+    const reset = Boolean(opts.resetAttempts);
+    return this.commands.starting((native) => native.retryJobs('failed', pick, limit, 1000, reset, now));
   }
 
   /**

@@ -108,21 +108,19 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     const now = Date.now();
     const text = iterationText({ ...opts, telemetry: telemetryOf(opts, metadata) }, repeatOfJob);
     const stored = { startDate: toMillis(startDate), endDate: toMillis(endDate), tz, pattern, every, limit };
-    const [slot, delay] = await this.commands.native.upsertScheduler(
-      {
-        id,
-        name,
-        data: JSON.stringify(data) ?? EMPTY,
-        template: JSON.stringify(opts),
-        repeat: JSON.stringify(stored),
-        opts: text,
-        every: every || 0,
-        next,
-        ...(every && repeat.offset && { offset: repeat.offset }),
-        start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
-      },
-      now,
-    );
+    const upsert = {
+      id,
+      name,
+      data: JSON.stringify(data) ?? EMPTY,
+      template: JSON.stringify(opts),
+      repeat: JSON.stringify(stored),
+      opts: text,
+      every: every || 0,
+      next,
+      ...(every && repeat.offset && { offset: repeat.offset }),
+      start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
+    };
+    const [slot, delay] = await this.commands.starting((native) => native.upsertScheduler(upsert, now));
     return this.iteration<T, R, N>(scheduler, slot, text, now, delay);
   }
 

@@ -1,3 +1,4 @@
+/* eslint-disable max-lines -- a job's life in a worker, from its delivery to its events, is told in one place */
 /**
  * Runs the jobs a worker has fetched, up to `concurrency` at a time. The outcomes go to the engine by the `OutcomeSender`.
  *
@@ -7,6 +8,7 @@
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
+import { callersGone } from '../connection/calls-under-way.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
 import { rejectWith } from '../errors/reject-with.js';
@@ -42,6 +44,8 @@ export class Dispatcher {
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
   areLong = false;
+  /** Deliveries that wait for callers to go on: nothing starts meanwhile. */
+  private held = 0;
   private accepting = true;
   stopped = false;
 
@@ -78,6 +82,16 @@ export class Dispatcher {
       return;
     }
     if (fetched.extras.length > 0) this.follow(batch);
+    const callers = callersGone(this.options.owner.qualifiedName, (newest) => batch.mayBeYounger(newest));
+    if (callers) void this.startBehind(callers);
+    else this.startAll();
+  }
+
+  /** Starts jobs when the calls of this thread that may have let them start are answered. */
+  private async startBehind(callers: Promise<void>): Promise<void> {
+    this.held++;
+    await callers;
+    this.held--;
     this.startAll();
   }
 
@@ -140,7 +154,7 @@ export class Dispatcher {
   // ---- Running
 
   private startAll(): void {
-    while (this.running < this.concurrency && this.batches.length > 0) {
+    while (this.running < this.concurrency && this.batches.length > 0 && this.held === 0) {
       this.running++;
       const slot = this.freeSlots.pop() ?? this.newSlot();
       if (this.take(slot)) this.run(slot);
@@ -291,7 +305,7 @@ export class Dispatcher {
   private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
-    if (this.batches.length > 0 && this.running <= this.concurrency) {
+    if (this.batches.length > 0 && this.running <= this.concurrency && this.held === 0) {
       this.sender.flushSoon();
       return this.take(slot);
     }

@@ -96,6 +96,14 @@ export class FetchedBatch {
     return found;
   }
 
+  /** Whether one of them may have a number above this one. Jobs with fields beside the plain ones may have any id. */
+  mayBeYounger(number: number): boolean {
+    const { layout, extras, siblings, count } = this.batch;
+    if (extras.length > 0 || siblings.length > 0) return true;
+    for (let at = 0; at < STRIDE * count; at += STRIDE) if (layout[at] > number) return true;
+    return false;
+  }
+
   /** Number of jobs left. */
   get left(): number {
     return this.batch.count - this.taken;

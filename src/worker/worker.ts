@@ -1,5 +1,6 @@
 /* eslint-disable max-lines -- BullMQ's `Worker` is one class of some 30 methods, whose docs stand here */
 import type { Backend, BackendFactory } from '../connection/backend.js';
+import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './fake-clock.js';
 import { batchOfOne } from './fetched-batch.js';
@@ -42,6 +43,9 @@ import type { WorkerListener } from './worker-listener.js';
 // Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
 const { setImmediate } = globalThis;
 
+/** What async hooks call a worker's handlers and events. */
+const SCOPE = 'chasquimq.Worker';
+
 /**
  * Processes the jobs of a queue. The engine takes jobs and stores outcomes, on a thread of its own; the dispatcher runs
  * the processor.
@@ -76,6 +80,8 @@ export class Worker<
   protected running = false;
 
   private readonly follower = new Follower(this);
+  /** Handlers and listeners see the `AsyncLocalStorage` stores of whoever made this worker run. */
+  private scope = new AsyncResource(SCOPE);
   private readonly engine: NativeWorker;
   private readonly readiness: Readiness;
   private readonly dispatcher: Dispatcher;
@@ -136,8 +142,8 @@ export class Worker<
   private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
     return new native.NativeWorker(
       engineOptions(this.target, this.id, opts),
-      (message) => this.receive(message),
-      (...job) => this.dispatcher.deliver(batchOfOne(...job)),
+      (message) => this.scope.runInAsyncScope(() => this.receive(message)),
+      (...job) => this.scope.runInAsyncScope(() => this.dispatcher.deliver(batchOfOne(...job))),
     );
   }
 
@@ -241,6 +247,7 @@ export class Worker<
     if (this.running) throw new Error('Worker is already running.');
     if (this.paused || this.closing) return;
     this.running = true;
+    this.scope = new AsyncResource(SCOPE);
     const ended = new Promise<void>((resolve) => (this.endRun = resolve));
     if (this.opts.telemetry && !this.opts.skipStalledCheck) {
       const told = traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});

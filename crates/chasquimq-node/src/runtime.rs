@@ -1,8 +1,11 @@
 //! The engine's thread. One for the whole process, there while any object is open.
 
 use std::{
-    future::Future,
+    future::{poll_fn, Future},
+    panic::{catch_unwind, AssertUnwindSafe},
+    pin::{pin, Pin},
     sync::{Arc, Mutex, Weak},
+    task::Poll,
 };
 
 use chasquimq::Error;
@@ -10,6 +13,7 @@ use napi::{
     bindgen_prelude::{JsValue, Object, ToNapiValue},
     Env, Result,
 };
+use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 
 use crate::error::{js_error, panic_error};
 
@@ -18,7 +22,10 @@ static CURRENT: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
 /// A tokio runtime that ends with its last user.
 pub struct Runtime {
     tokio: Option<tokio::runtime::Runtime>,
+    calls: UnboundedSender<Call>,
 }
+
+type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Runtime {
     /// The process's runtime; started if nobody uses one.
@@ -34,7 +41,13 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(|error| napi::Error::from_reason(format!("the engine's thread does not start: {error}")))?;
-        let runtime = Arc::new(Self { tokio: Some(tokio) });
+        let (calls, given) = unbounded_channel();
+        // a task that has done much is kept from what it waits for, and what it begins would be overtaken
+        tokio.spawn(tokio::task::unconstrained(begin_in_order(given)));
+        let runtime = Arc::new(Self {
+            tokio: Some(tokio),
+            calls,
+        });
         *current = Arc::downgrade(&runtime);
         Ok(runtime)
     }
@@ -48,6 +61,7 @@ impl Runtime {
     }
 
     /// Runs an engine call and gives JavaScript a promise of its result. A panic rejects it.
+    /// Calls begin in the order in which they are given, so that their commands leave in it.
     pub fn promise<'env, T, F>(self: &Arc<Self>, env: &'env Env, work: F) -> Result<Object<'env>>
     where
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
@@ -56,17 +70,41 @@ impl Runtime {
         let (deferred, promise) = env.create_deferred::<T, _>()?;
         // the runtime stays until the promise is settled
         let runtime = self.clone();
-        self.handle().spawn(async move {
-            let done = tokio::spawn(work).await;
+        let call = async move {
+            let done = unless_it_panics(work).await;
             deferred.resolve(move |env| match done {
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(error)) => Err(js_error(&env, &error)),
-                Err(_) => Err(panic_error()),
+                Some(Ok(value)) => Ok(value),
+                Some(Err(error)) => Err(js_error(&env, &error)),
+                None => Err(panic_error()),
             });
             drop(runtime);
-        });
+        };
+        // taken by a task that ends with this runtime
+        let _ = self.calls.send(Box::pin(call));
         Ok(promise)
     }
+}
+
+/// Takes each call as far as it goes at once, then leaves it to itself. Tasks of their own would begin in any order.
+async fn begin_in_order(mut given: UnboundedReceiver<Call>) {
+    while let Some(mut call) = given.recv().await {
+        let begun = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
+        if begun.is_pending() {
+            tokio::spawn(call);
+        }
+    }
+}
+
+/// `None` for work that panics.
+async fn unless_it_panics<F: Future>(work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Some),
+            Err(_) => Poll::Ready(None),
+        },
+    )
+    .await
 }
 
 impl Drop for Runtime {

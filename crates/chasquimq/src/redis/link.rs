@@ -21,6 +21,9 @@ use super::{
     stream::{self, Stream},
 };
 
+/// Commands that may lie before a connection that is busy. Those beyond would be sent in the order in which their tasks happen to run.
+const MOST_UNSENT: usize = 1 << 20;
+
 /// An open connection that many tasks share. It closes with its last clone.
 #[derive(Clone)]
 pub(super) struct Link {
@@ -52,7 +55,9 @@ impl Link {
 
     async fn over(stream: impl Stream + 'static, server: Arc<ConnectOptions>) -> RedisResult<Self> {
         let login = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(MOST_UNSENT);
         let (commands, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
         let (living, alive) = watch::channel(());
         let task = tokio::spawn(async move {
