@@ -12,8 +12,14 @@ interface Calls {
   others: number;
   /** The highest number of a job that an add was answered with. */
   newest: number;
-  /** Who waits until all up to a number are answered. */
-  readonly waiting: { upTo: number; release: () => void }[];
+  waiting: Waiting[];
+}
+
+/** Somebody who waits until all calls up to a number are answered, or the adds of jobs up to a number. */
+interface Waiting {
+  readonly upTo: number;
+  readonly youngest: number;
+  readonly release: () => void;
 }
 
 /** For calls that may let jobs of any queue start. */
@@ -58,10 +64,14 @@ function forget(calls: Calls, call: number): void {
   calls.open.delete(call);
 }
 
-function wake(queue: string, { open, waiting }: Calls): void {
-  const oldest = open.keys().next().value ?? Infinity;
-  while (waiting.length > 0 && waiting[0].upTo < oldest) waiting.shift()?.release();
+function wake(queue: string, calls: Calls): void {
+  const { open, newest, waiting } = calls;
   if (open.size === 0) byQueue.delete(queue);
+  if (waiting.length === 0) return;
+  const oldest = open.keys().next().value ?? Infinity;
+  const isOver = ({ upTo, youngest }: Waiting): boolean => upTo < oldest || youngest <= newest;
+  calls.waiting = waiting.filter((other) => !isOver(other));
+  for (const other of waiting) if (isOver(other)) other.release();
 }
 
 /** Runs a call that lets jobs of a queue start. */
@@ -76,19 +86,21 @@ export async function startingJobs<T>(queue: string, call: () => Promise<T>): Pr
 
 /**
  * Resolves when the callers of what was sent before have gone on; undefined when there is nothing to wait for.
- * @param mayBeOf whether jobs may be those of adds without an answer, as numbers up to the given one have theirs
+ * @param youngest gives the highest number of the jobs that are to start, Infinity where they may be of any call
  */
-export function callersGone(queue: string, mayBeOf: (newest: number) => boolean): Promise<void> | undefined {
+export function callersGone(queue: string, youngest: () => number): Promise<void> | undefined {
   if (byQueue.size === 0) return undefined;
-  const own = byQueue.get(queue);
+  const [own, any] = [byQueue.get(queue), byQueue.get(ANY_QUEUE)];
   const waits: Promise<void>[] = [];
-  if (own && (own.others > 0 || mayBeOf(own.newest))) waits.push(answersOf(queue, own));
-  const any = byQueue.get(ANY_QUEUE);
-  if (any) waits.push(answersOf(ANY_QUEUE, any));
+  if (own) {
+    const upTo = own.others > 0 ? Infinity : youngest();
+    if (upTo > own.newest) waits.push(answersOf(queue, own, upTo));
+  }
+  if (any) waits.push(answersOf(ANY_QUEUE, any, Infinity));
   return waits.length > 0 ? Promise.all(waits).then(afterCallers) : undefined;
 }
 
-function answersOf(queue: string, calls: Calls): Promise<void> {
+function answersOf(queue: string, calls: Calls, youngest: number): Promise<void> {
   const upTo = lastCall;
   return new Promise((resolve) => {
     // behind a look at what has come: a handler may have kept the loop from it for long
@@ -97,7 +109,7 @@ function answersOf(queue: string, calls: Calls): Promise<void> {
       clearTimeout(timer);
       resolve();
     };
-    calls.waiting.push({ upTo, release });
+    calls.waiting.push({ upTo, youngest, release });
   });
 }
 

@@ -82,7 +82,7 @@ export class Dispatcher {
       return;
     }
     if (fetched.extras.length > 0) this.follow(batch);
-    const callers = callersGone(this.options.owner.qualifiedName, (newest) => batch.mayBeYounger(newest));
+    const callers = callersGone(this.options.owner.qualifiedName, () => batch.youngest);
     if (callers) void this.startBehind(callers);
     else this.startAll();
   }

@@ -96,12 +96,13 @@ export class FetchedBatch {
     return found;
   }
 
-  /** Whether one of them may have a number above this one. Jobs with fields beside the plain ones may have any id. */
-  mayBeYounger(number: number): boolean {
+  /** The highest number of its jobs. Infinity where some have fields beside the plain ones: these may have any id. */
+  get youngest(): number {
     const { layout, extras, siblings, count } = this.batch;
-    if (extras.length > 0 || siblings.length > 0) return true;
-    for (let at = 0; at < STRIDE * count; at += STRIDE) if (layout[at] > number) return true;
-    return false;
+    if (extras.length > 0 || siblings.length > 0) return Infinity;
+    let highest = 0;
+    for (let at = 0; at < STRIDE * count; at += STRIDE) if (layout[at] > highest) highest = layout[at];
+    return highest;
   }
 
   /** Number of jobs left. */

@@ -26,6 +26,7 @@ pub fn for_adds(
 /// None.
 pub fn for_jobs(
     _: Env,
+    _: String,
     _: &Function<'_, WorkerMessage, ()>,
     _: &Function<'_, OneJob, ()>,
 ) -> Result<Option<Arc<dyn JobShortcut>>> {

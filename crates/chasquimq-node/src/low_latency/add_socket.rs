@@ -1,7 +1,11 @@
 //! A socket for adds: written to on JavaScript's own thread, whose event loop polls it for the answers.
 
-use std::cell::RefCell;
-use std::{collections::VecDeque, os::fd::RawFd, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    os::fd::RawFd,
+    rc::{Rc, Weak},
+};
 
 use chasquimq::{
     add::{read_added, Call},
@@ -11,9 +15,14 @@ use chasquimq::{
 use napi::Env;
 
 use super::{
-    poll::{Events, PollHandle, Polled},
+    poll::{is_readable, Events, PollHandle, Polled},
     spin::Spin,
 };
+
+thread_local! {
+    /// Sockets of this thread.
+    static OPEN: RefCell<Vec<Weak<Calls>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Calls and what they were answered.
 pub type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
@@ -66,6 +75,10 @@ impl AddSocket {
             calls.spin.iter().for_each(Spin::close);
             return None;
         };
+        OPEN.with_borrow_mut(|open| {
+            open.retain(|calls| calls.strong_count() > 0);
+            open.push(Rc::downgrade(&calls));
+        });
         Some(Self { poll, calls })
     }
 
@@ -105,10 +118,20 @@ impl Polled for Calls {
     }
 
     fn ready(&self, env: Env, poll: &PollHandle, events: Events) {
+        let alive = !events.write || self.state.borrow_mut().flush(poll);
+        if events.read || !alive {
+            self.read(env, alive);
+        }
+    }
+}
+
+impl Calls {
+    /// Reads what came, if the socket is alive, and tells of it.
+    fn read(&self, env: Env, alive: bool) {
         let mut answers = Vec::new();
         let unanswered = {
             let mut state = self.state.borrow_mut();
-            let alive = state.exchange(poll, events, &mut answers);
+            let alive = alive && state.receive(&mut answers);
             if state.waiting.is_empty() {
                 self.spin.iter().for_each(Spin::end);
             }
@@ -121,24 +144,44 @@ impl Polled for Calls {
             self.owner.answered(env, answers);
         }
     }
+
+    fn has_calls_of(&self, queue: &str) -> bool {
+        let state = self.state.borrow();
+        !state.waiting.is_empty() && state.queue == queue
+    }
+}
+
+/// Reads what this thread's adds to a queue were answered, ahead of its turn. False when they were not answered yet. A server answers an add and
+/// the worker that waits for its job at the same time: who awaits the add is to go on before the job starts.
+pub fn read_answers(env: Env, queue: &str) -> bool {
+    let open: Vec<_> = OPEN.with_borrow(|open| open.iter().filter_map(Weak::upgrade).collect());
+    let mut answered = true;
+    for calls in open.iter().filter(|calls| calls.has_calls_of(queue)) {
+        if is_readable(calls.fd) {
+            calls.read(env, true);
+        } else {
+            answered = false;
+        }
+    }
+    answered
 }
 
 impl State {
-    /// Sends what is left and reads what came. False when the socket is of no use any more.
-    fn exchange(&mut self, poll: &PollHandle, events: Events, answers: &mut Answers) -> bool {
-        if events.write {
-            match self.socket.flush() {
-                Ok(true) => poll.poll_for(Events {
-                    read: true,
-                    write: false,
-                }),
-                Ok(false) => {}
-                Err(_) => return false,
-            }
+    /// Sends what is left. False when the socket is of no use any more.
+    fn flush(&mut self, poll: &PollHandle) -> bool {
+        match self.socket.flush() {
+            Ok(true) => poll.poll_for(Events {
+                read: true,
+                write: false,
+            }),
+            Ok(false) => {}
+            Err(_) => return false,
         }
-        if !events.read {
-            return true;
-        }
+        true
+    }
+
+    /// Reads what came. False when the socket is of no use any more.
+    fn receive(&mut self, answers: &mut Answers) -> bool {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
         for reply in replies {

@@ -2,12 +2,14 @@
 //! recorded by the same way. See the engine's `IdleSocket`.
 
 use std::{
+    cell::Cell,
     os::fd::RawFd,
     rc::Rc,
     sync::{
         atomic::{AtomicUsize, Ordering},
         Arc, Weak,
     },
+    time::{Duration, Instant},
 };
 
 use chasquimq::worker::{Batch, BatchJob, IdleSocket, Message};
@@ -17,6 +19,7 @@ use napi::{
 };
 
 use super::{
+    add_socket::read_answers,
     callbacks::Callbacks,
     js_cell::JsCell,
     poll::{Events, PollHandle, Polled},
@@ -31,8 +34,13 @@ use crate::{
     },
 };
 
+/// Answers that a server sends at the same time are there within it.
+const LONGEST_LEFT: Duration = Duration::from_micros(200);
+
 /// The wait of one worker, and the messages that its jobs must not overtake.
 pub struct IdleWait {
+    // as users see it
+    queue: String,
     slot: JsCell<Slot>,
     unread: AtomicUsize,
 }
@@ -46,9 +54,14 @@ struct Slot {
 }
 
 impl IdleWait {
-    /// `on_message` is what the sink calls, too.
-    pub fn new(on_message: &Function<'_, WorkerMessage, ()>, on_job: &Function<'_, OneJob, ()>) -> Result<Arc<Self>> {
+    /// `queue` is as users see it; `on_message` is what the sink calls, too.
+    pub fn new(
+        queue: String,
+        on_message: &Function<'_, WorkerMessage, ()>,
+        on_job: &Function<'_, OneJob, ()>,
+    ) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
+            queue,
             slot: JsCell::new(Slot {
                 poll: None,
                 spin: None,
@@ -120,6 +133,7 @@ impl JobShortcut for IdleWait {
             socket,
             spin: spin.clone(),
             wait: Arc::downgrade(&self),
+            left: Cell::new(None),
         });
         self.slot
             .with(|slot| {
@@ -174,6 +188,20 @@ struct PolledSocket {
     // awake until it is told that what ended is recorded
     spin: Option<Rc<Spin>>,
     wait: Weak<IdleWait>,
+    // what came is left there while adds of its queue have no answer
+    left: Cell<Option<Instant>>,
+}
+
+impl PolledSocket {
+    /// Whether what came stays there until the loop's next turn.
+    fn is_left(&self, env: Env, wait: &IdleWait) -> bool {
+        let left = self.left.take();
+        if read_answers(env, &wait.queue) || left.is_some_and(|since| since.elapsed() >= LONGEST_LEFT) {
+            return false;
+        }
+        self.left.set(left.or_else(|| Some(Instant::now())));
+        true
+    }
 }
 
 impl Polled for PolledSocket {
@@ -183,6 +211,10 @@ impl Polled for PolledSocket {
 
     fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
         let wait = self.wait.upgrade();
+        // who goes on may close the worker
+        if wait.as_ref().is_some_and(|wait| self.is_left(env, wait)) || !poll.is_open() {
+            return;
+        }
         self.spin.iter().for_each(|spin| spin.end());
         let usable = self.socket.ready(|told| {
             if let Some(wait) = &wait {

@@ -36,14 +36,15 @@ pub fn for_adds(
     Ok(Some(Box::new(adds::FastAdds::new(on_message, on_added)?)))
 }
 
-/// The fast way for jobs, where there is one.
+/// The fast way for jobs, where there is one. `queue` is as users see it.
 pub fn for_jobs(
     env: Env,
+    queue: String,
     on_message: &Function<'_, WorkerMessage, ()>,
     on_job: &Function<'_, OneJob, ()>,
 ) -> Result<Option<Arc<dyn JobShortcut>>> {
     if !poll::PollHandle::is_possible(env) {
         return Ok(None);
     }
-    Ok(Some(idle_wait::IdleWait::new(on_message, on_job)?))
+    Ok(Some(idle_wait::IdleWait::new(queue, on_message, on_job)?))
 }

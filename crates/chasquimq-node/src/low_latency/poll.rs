@@ -32,6 +32,17 @@ pub trait Polled {
     fn ready(&self, env: Env, poll: &PollHandle, events: Events);
 }
 
+/// Whether there is something to read at once.
+pub fn is_readable(fd: RawFd) -> bool {
+    let mut ready = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one descriptor, and no waiting
+    unsafe { libc::poll(&mut ready, 1, 0) != 0 }
+}
+
 /// A socket that this thread's event loop polls, until it is closed. All of it happens on that thread.
 #[derive(Clone)]
 pub struct PollHandle {
@@ -74,6 +85,11 @@ impl PollHandle {
     fn start(&self, bits: c_int) -> bool {
         // SAFETY: it is a poll handle
         unsafe { self.handle.with(|uv, raw| (uv.poll_start)(raw, bits, ready)) }
+    }
+
+    /// Whether it was not closed.
+    pub fn is_open(&self) -> bool {
+        self.handle.is_open()
     }
 
     /// Polls no more. Once is enough.

@@ -12,7 +12,10 @@ use std::{
 
 use napi::Env;
 
-use super::uv::{Handle, Kind, Uv};
+use super::{
+    poll::is_readable,
+    uv::{Handle, Kind, Uv},
+};
 
 /// Longest time awake for one answer. On a virtual machine whose idle cores halt, an answer takes some 150 us awake, and 260 us asleep.
 const LIMIT: Duration = Duration::from_micros(200);
@@ -120,13 +123,7 @@ unsafe extern "C" fn look(raw: *mut c_void) {
     let deadline = hope.deadline.get().unwrap_or_else(|| Instant::now() + LIMIT);
     hope.deadline.set(Some(deadline));
     // what the loop waits with is itself ready as soon as anything the loop waits for is
-    let mut ready = libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: one descriptor, and no waiting
-    while unsafe { libc::poll(&mut ready, 1, 0) } == 0 {
+    while !is_readable(fd) {
         if Instant::now() >= deadline {
             hope.missed();
             return stop(&handle);

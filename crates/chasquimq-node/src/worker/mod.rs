@@ -60,7 +60,8 @@ impl NativeWorker {
         let runtime = Runtime::shared()?;
         let handle = runtime.handle();
         let _on_runtime = handle.enter();
-        let shortcut = low_latency::for_jobs(*env, &on_message, &on_job)?;
+        let keys = Keys::new(&options.prefix, &options.name);
+        let shortcut = low_latency::for_jobs(*env, keys.qualified_name.clone(), &on_message, &on_job)?;
         let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
         let sink = receive(*env, &on_message, shortcut.clone(), made.clone())?;
         if let Some(shortcut) = &shortcut {
@@ -69,7 +70,7 @@ impl NativeWorker {
         let (sender, messages) = (shortcut.clone(), sink.clone());
         let worker = Arc::new(Worker::new(
             options.connection.to_options(options.skip_version_check),
-            Keys::new(&options.prefix, &options.name),
+            keys,
             options.to_options(shortcut.is_some()),
             Arc::new(move |message| {
                 if let Some(shortcut) = &sender {
