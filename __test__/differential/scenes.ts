@@ -185,6 +185,9 @@ function admin(draft: Draft): Pick<Extract<Step, { do: 'job' }>, 'method' | 'arg
   ]);
 }
 
+/** Whether it, or what it waits for, has a delay. */
+const isLate = ({ opts, children = [] }: JobPlan): boolean => opts?.delay !== undefined || children.some(isLate);
+
 /** Trees of up to three levels. Of the children of one parent one may fail. */
 function flows(draft: Draft): void {
   const home = draft.queue();
@@ -194,8 +197,8 @@ function flows(draft: Draft): void {
     const below = depth > 0 ? draft.between(1, 3) : 0;
     const culprit = draft.random.next(4);
     const all = draft.times(below, (i) => tree(draft.random.next(depth), i === culprit));
-    // of those in two queues either may end first, and whoever goes on at a failure does not wait for the others
-    const hasty = queues.length > 1 ? all.filter(({ opts }) => opts?.continueParentOnFailure) : [];
+    // of those in two queues, or with a delay, either may end first, and whoever goes on at a failure does not wait for the others
+    const hasty = queues.length > 1 || all.some(isLate) ? all.filter(({ opts }) => opts?.continueParentOnFailure) : [];
     const children = hasty.length > 0 ? hasty : all;
     const fails = mayFail && draft.once(2);
     // a parent that goes on at a failure may start before its other children have ended, or after
