@@ -6,6 +6,8 @@ import { useStage } from '../support/stage.js';
 
 /** What is out of order is so by chance. */
 const ROUNDS = 300;
+/** The same, where each round takes a queue of its own. */
+const QUEUES = 60;
 
 describe.each(libraries)('$name: connection.order', ({ lib }) => {
   const stage = useStage(lib);
@@ -164,5 +166,34 @@ describe.each(libraries)('$name: connection.order', ({ lib }) => {
     await Promise.all(calls);
     const odd = (await Promise.all(counts)).filter((count, i) => count !== i + 1);
     expect(odd).toEqual([]);
+  });
+
+  it('adds and calls of a queue that is about to connect', async () => {
+    await openQueue();
+    const odd: string[] = [];
+    for (let i = 0; i < QUEUES; i++) {
+      const queue = stage.queue();
+      let isReady = false;
+      void queue.waitUntilReady().then(() => (isReady = true));
+      const calls: Promise<unknown>[] = [];
+      for (let after = 0; after < 3; after += Number(isReady)) {
+        const jobId = `job-${i}-${calls.length}`;
+        calls.push(queue.add('job', {}, { jobId }));
+        calls.push(queue.getJob(jobId).then((job) => job ?? odd.push(jobId)));
+        // the moments have to be many; each is one turn of the event loop
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await Promise.all(calls);
+    }
+    expect(odd).toEqual([]);
+  });
+
+  it('a close waits for what was given before it', async () => {
+    for (let i = 0; i < QUEUES; i++) {
+      const queue = await openQueue();
+      const calls = [queue.add('job', {}), queue.drain(), queue.add('job', {}), queue.count()];
+      await Promise.all([...calls, queue.close()]);
+      expect(await calls[3]).toBe(1);
+    }
   });
 });
