@@ -28,7 +28,7 @@ pub struct Runtime {
     line: Line,
 }
 
-/// Work for the engine, which is told to nobody but by itself.
+/// Work for the engine, which tells by itself what came of it.
 pub type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Leads to the engine's thread, and does not keep it running.
@@ -124,8 +124,10 @@ impl Runtime {
 /// Takes each call as far as it goes at once, then leaves it to itself. Tasks of their own would begin in any order.
 async fn begin_in_order(mut given: UnboundedReceiver<Call>) {
     while let Some(mut call) = given.recv().await {
-        let begun = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
-        if begun.is_pending() {
+        // a call that panics must not take the others with it
+        let begun =
+            poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))))).await;
+        if begun.is_ok_and(|begun| begun.is_pending()) {
             tokio::spawn(call);
         }
     }
