@@ -89,6 +89,53 @@ describe('connection.cuts', () => {
     expect(found.sort((a, b) => a - b)).toEqual(numbers(count));
   });
 
+  it('an add is cut off while a call waits for it', { timeout: LIMIT_MS }, async () => {
+    const proxy = stage.keep(new Proxy());
+    await proxy.open();
+    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const rounds = 50;
+    for (let i = 0; i < rounds; i++) {
+      const accepted = proxy.accepted;
+      // one asks for a socket, the other is behind it
+      await queue.add('job', {});
+      if (i > 0) await until('a socket for adds', () => proxy.accepted > accepted);
+      await queue.add('job', {});
+
+      const added = queue.add('job', {}, { jobId: `behind-${i}` });
+      const found = [queue.getJob(`behind-${i}`), queue.getJob(`behind-${i}`)];
+      proxy.cut();
+      expect((await Promise.all(found)).map((job) => job?.id)).toEqual([`behind-${i}`, `behind-${i}`]);
+      await added;
+    }
+    expect(await queue.count()).toBe(3 * rounds);
+    stage.takeErrors();
+  });
+
+  it('calls behind adds while the way to the server is cut at random', { timeout: LIMIT_MS }, async () => {
+    const proxy = stage.keep(new Proxy());
+    await proxy.open();
+    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const count = 10_000;
+    let answered = 0;
+    let made = 0;
+    const pairs = async () => {
+      while (made < count) {
+        made++;
+        await Promise.all([queue.add('job', {}), queue.count(), queue.count()]);
+        answered++;
+      }
+    };
+    const cut = async () => {
+      const before = answered;
+      proxy.cut();
+      await until('an answer', () => answered > before || answered === count, LIMIT_MS);
+    };
+    const [, cuts] = await whileBreaking(Promise.all([pairs(), pairs(), pairs()]), 30, cut);
+    expect(cuts).toBeGreaterThan(20);
+    expect(await queue.count()).toBe(count);
+    stage.takeErrors();
+  });
+
   it('20,000 jobs added and processed while the server kills all clients and forgets its scripts', async () => {
     const count = 20_000;
     const own = stage.keep(await OwnServer.start());

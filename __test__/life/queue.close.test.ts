@@ -25,6 +25,18 @@ const ways: [string, (connection: object, name: string) => Adder][] = [
     },
   ],
   [
+    'a queue, and a call behind it',
+    (connection, name) => {
+      const opened = new Queue(name, { connection });
+      opened.on('error', () => {});
+      const add = () => {
+        opened.add('job', {}).catch(() => {});
+        return opened.count();
+      };
+      return { opened, add };
+    },
+  ],
+  [
     'a flow producer',
     (connection, queueName) => {
       const opened = new FlowProducer({ connection });

@@ -13,7 +13,10 @@ use napi::{
     bindgen_prelude::{JsValue, Object, ToNapiValue},
     Env, Result,
 };
-use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{
+    mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender},
+    oneshot,
+};
 
 use crate::error::{js_error, panic_error};
 
@@ -22,10 +25,29 @@ static CURRENT: Mutex<Weak<Runtime>> = Mutex::new(Weak::new());
 /// A tokio runtime that ends with its last user.
 pub struct Runtime {
     tokio: Option<tokio::runtime::Runtime>,
-    calls: UnboundedSender<Call>,
+    line: Line,
 }
 
-type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Work for the engine, which tells by itself what came of it.
+pub type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Leads to the engine's thread, and does not keep it running.
+#[derive(Clone)]
+pub struct Line(UnboundedSender<Call>);
+
+impl Line {
+    /// Calls begin in the order in which they are given, so that their commands leave in it. Gives back a call for an engine that ended.
+    pub fn give(&self, call: Call) -> Option<Call> {
+        self.0.send(call).err().map(|unsent| unsent.0)
+    }
+
+    /// Resolves when all calls given so far have begun.
+    pub async fn have_begun(&self) {
+        let (begun, wait) = oneshot::channel::<()>();
+        drop(self.give(Box::pin(async move { drop(begun) })));
+        let _ = wait.await;
+    }
+}
 
 impl Runtime {
     /// The process's runtime; started if nobody uses one.
@@ -46,7 +68,7 @@ impl Runtime {
         tokio.spawn(tokio::task::unconstrained(begin_in_order(given)));
         let runtime = Arc::new(Self {
             tokio: Some(tokio),
-            calls,
+            line: Line(calls),
         });
         *current = Arc::downgrade(&runtime);
         Ok(runtime)
@@ -60,9 +82,25 @@ impl Runtime {
         }
     }
 
+    /// Leads to the engine's thread.
+    pub fn line(&self) -> Line {
+        self.line.clone()
+    }
+
     /// Runs an engine call and gives JavaScript a promise of its result. A panic rejects it.
-    /// Calls begin in the order in which they are given, so that their commands leave in it.
     pub fn promise<'env, T, F>(self: &Arc<Self>, env: &'env Env, work: F) -> Result<Object<'env>>
+    where
+        F: Future<Output = chasquimq::Result<T>> + Send + 'static,
+        T: ToNapiValue + Send + 'static,
+    {
+        let (call, promise) = self.call(env, work)?;
+        // taken by a task that ends with this runtime
+        drop(self.line.give(call));
+        Ok(promise)
+    }
+
+    /// The same for a caller that gives it to the [`Line`].
+    pub fn call<'env, T, F>(self: &Arc<Self>, env: &'env Env, work: F) -> Result<(Call, Object<'env>)>
     where
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
         T: ToNapiValue + Send + 'static,
@@ -79,17 +117,17 @@ impl Runtime {
             });
             drop(runtime);
         };
-        // taken by a task that ends with this runtime
-        let _ = self.calls.send(Box::pin(call));
-        Ok(promise)
+        Ok((Box::pin(call), promise))
     }
 }
 
 /// Takes each call as far as it goes at once, then leaves it to itself. Tasks of their own would begin in any order.
 async fn begin_in_order(mut given: UnboundedReceiver<Call>) {
     while let Some(mut call) = given.recv().await {
-        let begun = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
-        if begun.is_pending() {
+        // a call that panics must not take the others with it
+        let begun =
+            poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))))).await;
+        if begun.is_ok_and(|begun| begun.is_pending()) {
             tokio::spawn(call);
         }
     }

@@ -54,12 +54,13 @@ impl AddShortcut for FastAdds {
                 return Ok(());
             };
             // what went the plain way before must not be overtaken
-            if adds.is_engine_busy() {
+            if adds.order().is_engine_busy() {
                 return Ok(());
             }
             match call.take() {
                 Some(call) => {
                     let command = adds.queue().producer().command(&call);
+                    adds.order().begin_ahead();
                     socket.send(request, call, &command)
                 }
                 None => Ok(()),
@@ -78,7 +79,7 @@ impl AddShortcut for FastAdds {
             slot.socket.take()
         });
         if let Some(Some(socket)) = socket {
-            adds.send_by_engine(socket.close());
+            adds.take_over(socket.close());
         }
     }
 }
@@ -116,7 +117,7 @@ fn lose_socket(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Vec<(u32, Call)>) {
     if let Some(Some(socket)) = socket {
         socket.close();
     }
-    adds.send_by_engine(calls);
+    adds.take_over(calls);
 }
 
 struct Owner {

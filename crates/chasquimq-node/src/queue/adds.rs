@@ -12,8 +12,11 @@ use chasquimq::{add::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob,
 use napi::{bindgen_prelude::Function, Env, Result};
 use tokio::sync::Notify;
 
-use super::messages::{to_added_message, QueueMessage};
-use crate::{error::to_parts, sink::Sink, text::Pieces};
+use super::{
+    messages::{to_added_message, QueueMessage},
+    order::{Order, Turn},
+};
+use crate::{error::to_parts, runtime::Runtime, sink::Sink, text::Pieces};
 
 const CACHED_OPTIONS: usize = 1024;
 
@@ -46,14 +49,14 @@ pub struct Adds {
     answers: Mutex<Vec<(u32, chasquimq::Result<Added>)>>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
     pending: Pending,
+    order: Order,
     shortcut: Option<Box<dyn AddShortcut>>,
 }
 
-/// Adds that were not answered: all of them, for which a close waits, and those of the engine's.
+/// Adds that were not answered, for which a close waits.
 #[derive(Default)]
 struct Pending {
     all: AtomicU64,
-    engine: AtomicU64,
     none: Notify,
 }
 
@@ -95,7 +98,7 @@ impl Adds {
         env: &Env,
         on_message: &Function<'_, QueueMessage, ()>,
         shortcut: Option<Box<dyn AddShortcut>>,
-        engine: tokio::runtime::Handle,
+        runtime: &Runtime,
         make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
     ) -> Result<Arc<Self>> {
         let env = *env;
@@ -112,10 +115,11 @@ impl Adds {
             Self {
                 queue: Arc::new(make(sink.clone())),
                 sink,
-                engine: Mutex::new(Some(engine)),
+                engine: Mutex::new(Some(runtime.handle())),
                 answers: Mutex::default(),
                 options: Mutex::default(),
                 pending: Pending::default(),
+                order: Order::new(runtime.line()),
                 shortcut,
             }
         });
@@ -125,6 +129,11 @@ impl Adds {
     /// The queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// The order of the queue's calls.
+    pub fn order(&self) -> &Order {
+        &self.order
     }
 
     /// Keeps a close waiting until it is dropped.
@@ -165,7 +174,11 @@ impl Adds {
             None => Some(call),
         };
         if let Some(call) = left {
-            self.send_by_engine(vec![(request, call)]);
+            // what it needs is stored by commands of its own before it
+            let is_ahead = call.stashes() > 0;
+            let turn = Turn::begin(self, is_ahead);
+            let sent = self.clone().send_by_engine(vec![(request, call, turn)]);
+            self.order.give(Box::pin(sent), is_ahead);
         }
     }
 
@@ -201,34 +214,26 @@ impl Adds {
         Ok(options)
     }
 
-    /// Sends calls one after the other over the engine's connection, in the order they were made.
-    pub fn send_by_engine(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
-        let count = calls.len() as u64;
-        if count == 0 {
-            return;
+    /// Has the engine send what a shortcut was not answered, in the order it was given. Later calls go on waiting for it.
+    pub fn take_over(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+        let calls: Vec<_> = calls
+            .into_iter()
+            .map(|(request, call)| (request, call, Turn::begin(self, true)))
+            .collect();
+        if !calls.is_empty() {
+            drop(self.order.line().give(Box::pin(self.clone().send_by_engine(calls))));
         }
-        self.pending.engine.fetch_add(count, Ordering::AcqRel);
-        let adds = self.clone();
-        let Some(engine) = self.engine() else {
-            // closed: nobody waits for these any more
-            self.pending.engine.fetch_sub(count, Ordering::AcqRel);
-            self.pending.end(count);
-            return;
-        };
-        engine.spawn(async move {
-            for (request, call) in calls {
-                let producer = adds.queue.producer();
-                let added = producer.send(&call).await;
-                producer.end(&call, &added);
-                adds.pending.engine.fetch_sub(1, Ordering::AcqRel);
-                adds.answer(request, added);
-            }
-        });
     }
 
-    /// Whether the engine has adds that were not answered.
-    pub fn is_engine_busy(&self) -> bool {
-        self.pending.engine.load(Ordering::Acquire) > 0
+    /// Sends calls one after the other over the engine's connection.
+    async fn send_by_engine(self: Arc<Self>, calls: Vec<(u32, Call, Turn)>) {
+        for (request, call, turn) in calls {
+            let producer = self.queue.producer();
+            let added = producer.send(&call).await;
+            producer.end(&call, &added);
+            drop(turn);
+            self.answer(request, added);
+        }
     }
 
     /// Where the engine's tasks run; `None` once closed.
@@ -256,6 +261,7 @@ impl Adds {
 
     /// Notes that a shortcut's calls were answered.
     pub fn answered(&self, count: u64) {
+        self.order.answered(count);
         self.pending.end(count);
     }
 
@@ -268,6 +274,8 @@ impl Adds {
     pub async fn finish(&self) {
         if self.queue.is_connected() {
             self.pending.wait_for_none().await;
+            // those that waited for them leave before what follows
+            self.order.line().have_begun().await;
             self.queue.forget_calls().await;
         }
         self.queue.close();

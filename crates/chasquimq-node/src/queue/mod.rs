@@ -12,6 +12,7 @@ mod manual;
 pub mod messages;
 mod metrics;
 mod migrate;
+pub mod order;
 mod schedulers;
 mod settings;
 
@@ -27,6 +28,7 @@ use napi_derive::napi;
 use self::{
     adds::{Adds, ToJs},
     messages::{OneAdded, QueueMessage},
+    order::Turn,
 };
 use crate::{
     connection::NativeConnection,
@@ -66,7 +68,7 @@ impl NativeQueue {
     ) -> Result<Self> {
         let runtime = Runtime::shared()?;
         let shortcut = low_latency::for_adds(&on_message, &on_added)?;
-        let adds = Adds::new(&env, &on_message, shortcut, runtime.handle(), |sink| {
+        let adds = Adds::new(&env, &on_message, shortcut, &runtime, |sink| {
             Queue::new(
                 options.connection.to_options(options.skip_version_check),
                 Keys::new(&options.prefix, &options.name),
@@ -79,19 +81,27 @@ impl NativeQueue {
         })
     }
 
-    /// A promise of what the engine answers.
+    /// A promise of what the engine answers. It takes effect behind what the queue was asked before.
     fn call<'env, T, F>(&self, env: &'env Env, work: impl FnOnce(Arc<Queue>) -> F) -> Result<Object<'env>>
     where
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
         T: ToNapiValue + Send + 'static,
     {
-        self.runtime.get()?.promise(env, work(self.adds.queue().clone()))
+        let (work, turn) = (work(self.adds.queue().clone()), Turn::begin(&self.adds, false));
+        let (call, promise) = self.runtime.get()?.call(env, async move {
+            // ends before the promise does
+            let _turn = turn;
+            work.await
+        })?;
+        self.adds.order().give(call, false);
+        Ok(promise)
     }
 
     /// Resolves when connected.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn ready<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.ready().await)
+        let queue = self.adds.queue().clone();
+        self.runtime.get()?.promise(env, async move { queue.ready().await })
     }
 
     /// Waits for adds under way, then closes.

@@ -119,10 +119,11 @@ impl Session {
         if self.is_closed() {
             return Err(Error::Closed);
         }
-        if let (Some(link), generation) = self.current() {
-            return Ok((link, generation));
-        }
-        let _connecting = self.connecting.lock().await;
+        // those that waited for the link use it before later callers, however fast these are
+        let _connecting = match self.connecting.try_lock() {
+            Ok(connecting) => connecting,
+            Err(_) => self.connecting.lock().await,
+        };
         let mut pause = FIRST_RETRY;
         loop {
             if let (Some(link), generation) = self.current() {
