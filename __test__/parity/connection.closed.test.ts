@@ -54,6 +54,18 @@ describe.each(libraries)('$name: connection.closed', ({ lib }) => {
     },
   );
 
+  it.each(['Queue', 'Worker', 'QueueEvents'] as const)(
+    'a %s says to its subclasses when it is closed',
+    async (name) => {
+      const opened = open(name) as Closable & { closed: boolean; closing?: Promise<void> };
+      expect([opened.closed, opened.closing]).toEqual([false, undefined]);
+      const closing = opened.close();
+      expect([opened.closed, opened.closing]).toEqual([false, expect.any(Promise)]);
+      await closing;
+      expect(opened.closed).toBe(true);
+    },
+  );
+
   it('a queue refuses everything else, and may be closed again', async () => {
     const queue = stage.queue();
     await queue.close();

@@ -86,6 +86,7 @@ export class QueueEvents<
       await this.engine.close();
     } finally {
       this.endRun?.();
+      this.closed = true;
     }
   }
 

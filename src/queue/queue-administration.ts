@@ -234,7 +234,7 @@ export class QueueAdministration<
       if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
       if (limit < 0) return [];
       const now = Date.now();
-      const state = type === 'waiting' ? 'wait' : type;
+      const state = type === 'waiting' ? 'wait' : String(type);
       const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
       const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
       const ids: string[] = [];
@@ -265,7 +265,9 @@ export class QueueAdministration<
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
       const before = { before: timestamp };
-      await this.commands.starting((native) => native.retryJobs(state, before, 0, Number(count), false, Date.now()));
+      await this.commands.starting((native) =>
+        native.retryJobs(String(state), before, 0, Number(count), false, Date.now()),
+      );
     };
     return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
   }

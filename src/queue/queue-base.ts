@@ -36,6 +36,8 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions;
   /** The promise of `close()`, once it was called. */
   closing: Promise<void> | undefined = undefined;
+  /** Whether `close()` has done its work. */
+  protected closed = false;
   /** @internal */
   readonly commands: Commands;
   private shownBackend: Backend | undefined = undefined;
@@ -123,7 +125,13 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   close(): Promise<void> {
-    return (this.closing ??= this.commands.close());
+    return (this.closing ??= this.closeConnection());
+  }
+
+  /** What every `close()` ends with. */
+  protected async closeConnection(): Promise<void> {
+    await this.commands.close();
+    this.closed = true;
   }
 
   /** Drops the connection at once. */

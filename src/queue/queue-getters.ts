@@ -58,15 +58,19 @@ export class QueueGetters<
    * @param asc oldest first; otherwise newest first
    */
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
-    const wanted = statesFor(typeof types === 'string' ? [types] : types).filter((type) => COUNTED.has(type));
+    const wanted = countable(statesFor(typeof types === 'string' ? [types] : types));
     if (wanted.length === 0) return [];
     const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), asc);
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
-  /** The ids of the jobs in the given states; see {@link getJobs}. */
+  /**
+   * The ids of the jobs in the given states; see {@link getJobs}.
+   * @throws (rejects) TypeError for states that are no array
+   */
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
-    const wanted = statesFor(types).filter((type) => COUNTED.has(type));
+    if (!Array.isArray(types)) throw new TypeError(`getRanges takes an array of states, not ${String(types)}`);
+    const wanted = countable(new Set(types));
     return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), asc);
   }
 
@@ -108,12 +112,12 @@ export class QueueGetters<
   /** Number of jobs in each of the given states (all of them when none is named), under the names asked for. */
   async getJobCounts(...types: JobType[]): Promise<{ [index: string]: number }> {
     const wanted = statesFor(types);
-    const counted = wanted.filter((type) => COUNTED.has(type));
+    const counted = countable(wanted);
     const { native } = this.commands;
-    const schedulers = wanted.includes('repeat') ? native.countSchedulers() : 0;
+    const schedulers = counted.includes('repeat') ? native.countSchedulers() : 0;
     const [counts, repeat] = await Promise.all([counted.length > 0 ? native.getCounts(counted) : [], schedulers]);
     const byType: { [index: string]: number } = {};
-    for (const type of wanted) byType[type] = 0;
+    for (const type of wanted) byType[String(type)] = 0;
     counted.forEach((type, i) => (byType[type] = type === 'repeat' ? repeat : (counts[i] ?? 0)));
     return byType;
   }
@@ -262,7 +266,7 @@ export class QueueGetters<
    */
   async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
     const range = [Number(start), Number(end)] as const;
-    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(type, ...range);
+    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(String(type), ...range);
     return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
   }
 
@@ -369,7 +373,20 @@ function escapeLabel(text: string): string {
   return String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
 
-/** Each name once, in the order given. */
-function statesFor(types: readonly JobType[] | undefined): JobType[] {
-  return types && types.length > 0 ? [...new Set(types)] : ALL_STATES;
+/** What was given, each once and in order. */
+function statesFor(types: readonly JobType[] | undefined): Iterable<JobType> {
+  return types && types.length > 0 ? new Set(types) : ALL_STATES;
+}
+
+/**
+ * The names of those that the engine counts. As in BullMQ, what is no text goes by its text, so that a list given as one of several
+ * arguments (`getJobCounts(['wait'])`) is the state in it; only as a text `waiting` is another name of `wait`.
+ */
+function countable(types: Iterable<JobType>): JobType[] {
+  const names = new Set<JobType>();
+  for (const type of types as Iterable<unknown>) {
+    const name = String(type);
+    if (COUNTED.has(name) && (name === type || name !== 'waiting')) names.add(name as JobType);
+  }
+  return [...names];
 }

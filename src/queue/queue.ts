@@ -179,7 +179,7 @@ export class Queue<
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   override close(): Promise<void> {
-    return (this.closing ??= traceInternal(this, 'close', {}, () => this.commands.close()));
+    return (this.closing ??= traceInternal(this, 'close', {}, () => this.closeConnection()));
   }
 
   // ---- Events

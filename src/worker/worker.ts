@@ -357,6 +357,7 @@ export class Worker<
     const report = (error: unknown) => this.emit('error', error as Error);
     await closeWorker({ readiness, dispatcher, engine, commands, childPool, report }, force);
     this.stopRunning();
+    this.closed = true;
     this.emit('closed');
   }
 
