@@ -1,5 +1,5 @@
 // Pins wanted differences in workers, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Job, WorkerOptions } from 'bullmq';
@@ -56,6 +56,30 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await log.get('active');
     await worker.close(true);
     expect(worker.isRunning()).toBe(of({ bullmq: true, chasquimq: false }));
+  });
+
+  it('methods-of-the-loop', async () => {
+    const called = new Set<string>();
+    class Hooked extends lib.Worker {}
+    for (const method of ['createJob', 'processJob', 'callProcessJob', 'handleCompleted', 'handleFailed']) {
+      const own = Reflect.get(Hooked.prototype, method) as ((...args: unknown[]) => unknown) | undefined;
+      const value = function (this: unknown, ...args: unknown[]): unknown {
+        called.add(method);
+        return own?.apply(this, args);
+      };
+      Object.defineProperty(Hooked.prototype, method, { value });
+    }
+    const moves = [vi.spyOn(lib.Job.prototype, 'moveToCompleted'), vi.spyOn(lib.Job.prototype, 'moveToFailed')];
+    await stage.queue().addBulk([...jobs(1), { name: 'fails', data: {} }]);
+    const processor = (job: Job) => (job.name === 'fails' ? Promise.reject(new Error('told')) : Promise.resolve());
+    const worker = stage.watch(new Hooked(stage.queueName, processor, { connection: { ...connection } }));
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await log.get('failed');
+    const moved = moves.map((move) => move.mock.calls.length);
+    for (const move of moves) move.mockRestore();
+    const all = ['createJob', 'processJob', 'callProcessJob', 'handleCompleted', 'handleFailed'];
+    expect([...called]).toEqual(of({ bullmq: all, chasquimq: ['processJob', 'callProcessJob'] }));
+    expect(moved).toEqual(of({ bullmq: [1, 1], chasquimq: [0, 0] }));
   });
 
   it('drained-of-a-closing-worker', async () => {

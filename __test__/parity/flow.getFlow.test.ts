@@ -1,6 +1,6 @@
 // Pins FlowProducer#getFlow.
 import { describe, expect, it } from 'vitest';
-import type { FlowJob, Job, JobNode } from 'bullmq';
+import type { FlowJob, Job, JobNode, NodeOpts } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
@@ -66,6 +66,9 @@ describe.each(libraries)('$name: flow.getFlow', ({ lib }) => {
   it('of a job that is not there gives nothing', async () => {
     const flows = stage.flowProducer();
     expect(await flows.getFlow({ queueName: stage.name(), id: 'nobody' })).toBeUndefined();
+    for (const nothing of [{}, { queueName: 7, id: 7 }, { queueName: null, id: null, prefix: 7 }]) {
+      expect(await flows.getFlow(nothing as unknown as NodeOpts)).toBeUndefined();
+    }
   });
 
   it('reads from any level', async () => {

@@ -13,6 +13,15 @@ describe.each(libraries)('$name: queue.rules', ({ lib }) => {
   const INTEGER = 'Custom Id cannot be integers';
   const COLON = 'Custom Id cannot contain :';
 
+  it('a prefix that is no text goes by its text', async () => {
+    for (const prefix of [7, true] as unknown as string[]) {
+      const queue = stage.queue({ prefix });
+      expect(queue.qualifiedName).toBe(`${String(prefix)}:${stage.queueName}`);
+      await queue.add('job', {});
+      expect(await stage.queue({ prefix: String(prefix) }).getJobCounts('wait')).toEqual({ wait: 1 });
+    }
+  });
+
   describe('add rejects a jobId', () => {
     it.each([
       ['0', ZERO],

@@ -56,7 +56,13 @@ export function targetOf(
   opts: { connection?: unknown; skipVersionCheck?: boolean | undefined },
 ): NativeQueueOptions {
   const asked = (opts.connection as Fields | null | undefined)?.skipVersionCheck === true;
-  return { name, prefix, connection: native, skipVersionCheck: Boolean(opts.skipVersionCheck) || asked };
+  // JavaScript callers may give numbers
+  return {
+    name: String(name),
+    prefix: String(prefix),
+    connection: native,
+    skipVersionCheck: Boolean(opts.skipVersionCheck) || asked,
+  };
 }
 
 function fieldsOf(connection: unknown, use: ConnectionUse): Fields {

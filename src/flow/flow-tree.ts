@@ -50,7 +50,9 @@ export async function readTree(
   if (!Number.isInteger(maxChildren) || maxChildren < 1) {
     throw new RangeError('maxChildren must be a whole number of at least 1');
   }
-  const nodes = await commands.native.getTree(prefix, queueName, String(id), levelsOf(opts), maxChildren);
+  // as in BullMQ, what is no text goes by its text
+  const root = [prefix, queueName, id].map(String) as [string, string, string];
+  const nodes = await commands.native.getTree(...root, levelsOf(opts), maxChildren);
   const treeAt = (at: number): JobNode | undefined => {
     const { queue, job, children } = nodes[at];
     if (!job) return undefined;

@@ -10,6 +10,7 @@ import { forwardRejection } from '../errors/emit-error.js';
 import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
+import { WaitingError } from '../errors/waiting-error.js';
 import type { Job } from '../job/job.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { Follower } from '../scheduler/iterations.js';
@@ -87,6 +88,8 @@ export class Worker<
   private readonly dispatcher: Dispatcher;
   private readonly manual: ManualJobs;
   private readonly runs: TracedRuns | undefined;
+  /** By token, what `processJob` runs of the worker's own jobs where it was replaced. */
+  private readonly wrapped = new Map<string, (job: Job) => Promise<unknown>>();
   private maxRunning: number;
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
@@ -153,7 +156,7 @@ export class Worker<
       native: this.engine,
       JobClass: this.Job,
       // bound: a call less in the stack traces of users' errors
-      process: this.process.bind(this),
+      process: this.processJob === ownProcessJob ? this.process.bind(this) : this.processWrapped.bind(this),
       acceptsSignal: this.acceptsSignal,
       follow: (taken) => this.follower.follow(taken),
       concurrency: Math.ceil(opts.concurrency),
@@ -188,6 +191,28 @@ export class Worker<
     const call = job as Job<DataType, ResultType, NameType, ProgressType>;
     if (!this.runs) return this.callProcessJob(call, token, signal);
     return this.runs.run(job, () => this.callProcessJob(call, token, signal));
+  }
+
+  /**
+   * Runs a job within `processJob`, where somebody has replaced it: a subclass, or a tracer that patches the class. How the job ended is
+   * stored as ever. An error of the replacement is no end of the job; one that it does not run stays active until it counts as stalled.
+   */
+  private processWrapped(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+    return new Promise((resolve, reject) => {
+      this.wrapped.set(token, (given) => {
+        this.wrapped.delete(token);
+        const run = (async () => await this.process(given, token, signal))();
+        resolve(run);
+        return run;
+      });
+      const call = job as Job<DataType, ResultType, NameType, ProgressType>;
+      void (async () => this.processJob(call, token, () => false))()
+        .catch((error) => this.emit('error', error as Error))
+        .then(() => {
+          this.wrapped.delete(token);
+          reject(new WaitingError());
+        });
+    });
   }
 
   /** What spans tell of this worker. */
@@ -421,7 +446,8 @@ export class Worker<
   }
 
   /**
-   * Runs the processor for a job that `getNextJob` gave, and stores how it ended.
+   * Runs the processor for a job that `getNextJob` gave, and stores how it ended. A worker calls it for its own jobs where it was replaced;
+   * then it settles when the processor has, before the end is stored.
    * @param fetchNextCallback whether to take the next job as well
    * @returns the next job
    */
@@ -430,6 +456,8 @@ export class Worker<
     token: string,
     fetchNextCallback: () => boolean = () => true,
   ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
+    const runOfLoop = this.wrapped.get(token);
+    if (runOfLoop) return void (await runOfLoop(job as Job).catch(() => {}));
     const next = await this.manual.process(job as Job, token, fetchNextCallback);
     this.runs?.end(job);
     return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
@@ -520,6 +548,10 @@ export class Worker<
     return Promise.resolve(this.schedulers);
   }
 }
+
+/** The method as it is while nobody has replaced it. */
+// eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+const { processJob: ownProcessJob } = Worker.prototype;
 
 /** @throws Error `Worker requires a connection` */
 function requireConnection<O extends { connection: unknown }>(opts: O | undefined): O {

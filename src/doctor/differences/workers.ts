@@ -167,4 +167,16 @@ export const workers: readonly Difference[] = [
     impact: 'none',
     test: '__test__/parity/differences.workers.test.ts',
   },
+  {
+    id: 'methods-of-the-loop',
+    title: 'Methods of workers and jobs that are replaced',
+    bullmq:
+      "A worker's loop calls its `processJob`, `createJob`, `handleCompleted` and `handleFailed`, and `moveToCompleted` and `moveToFailed` of its jobs, whoever overrides or patches them.",
+    chasquimq:
+      'A loop calls `callProcessJob`, and `processJob` if that was replaced when the worker was made: it settles when the processor has, before the end is stored. `moveToCompleted` and `moveToFailed` are only called for jobs taken by `getNextJob`; `createJob`, `handleCompleted` and `handleFailed` never.',
+    why: 'The ends of many jobs are stored by one call.',
+    impact: 'check',
+    test: '__test__/parity/differences.workers.test.ts',
+    detect: [{ call: 'handleCompleted' }, { call: 'handleFailed' }],
+  },
 ];
