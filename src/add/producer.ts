@@ -6,7 +6,7 @@
  */
 import { ownError, rejectedWith } from '../native/native-error.js';
 import { doubled } from '../native/typed-array.js';
-import { ANY_QUEUE, beginCall, endCall } from '../connection/calls-under-way.js';
+import { ANY_QUEUE, beginCall, endCall } from './calls-under-way.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
 import type { NativeAdded, NativeError, NativeQueue } from '../native/types.js';
 

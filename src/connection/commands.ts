@@ -1,5 +1,5 @@
 /** The connection of one `Queue`, or of a worker's jobs, for all commands outside the worker's loop. */
-import { ANY_QUEUE, startingJobs } from './calls-under-way.js';
+import { ANY_QUEUE, startingJobs } from '../add/calls-under-way.js';
 import type { Connection } from './read-connection.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { remade } from '../native/native-error.js';

@@ -8,7 +8,7 @@
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
-import { callersGone } from '../connection/calls-under-way.js';
+import { callersGone } from '../add/calls-under-way.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
 import { rejectWith } from '../errors/reject-with.js';

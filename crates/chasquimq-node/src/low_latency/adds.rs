@@ -20,6 +20,7 @@ use super::{
 use crate::queue::{
     adds::{AddShortcut, Adds},
     messages::{to_added_message, OneAdded, QueueMessage},
+    order::Ordered,
 };
 
 /// The socket of a queue's adds, once there is one.

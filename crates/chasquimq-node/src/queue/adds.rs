@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::{
     messages::{to_added_message, QueueMessage},
-    order::{Order, Turn},
+    order::{Order, Ordered, Turn},
 };
 use crate::{error::to_parts, runtime::Runtime, sink::Sink, text::Pieces};
 
@@ -92,6 +92,12 @@ impl Drop for Hold {
     }
 }
 
+impl Ordered for Adds {
+    fn order(&self) -> &Order {
+        &self.order
+    }
+}
+
 impl Adds {
     /// `make` makes the queue, which reports through the sink.
     pub fn new(
@@ -129,11 +135,6 @@ impl Adds {
     /// The queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
-    }
-
-    /// The order of the queue's calls.
-    pub fn order(&self) -> &Order {
-        &self.order
     }
 
     /// Keeps a close waiting until it is dropped.
@@ -176,7 +177,7 @@ impl Adds {
         if let Some(call) = left {
             // what it needs is stored by commands of its own before it
             let is_ahead = call.stashes() > 0;
-            let turn = Turn::begin(self, is_ahead);
+            let turn = Turn::begin(self.clone(), is_ahead);
             let sent = self.clone().send_by_engine(vec![(request, call, turn)]);
             self.order.give(Box::pin(sent), is_ahead);
         }
@@ -218,7 +219,7 @@ impl Adds {
     pub fn take_over(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
         let calls: Vec<_> = calls
             .into_iter()
-            .map(|(request, call)| (request, call, Turn::begin(self, true)))
+            .map(|(request, call)| (request, call, Turn::begin(self.clone(), true)))
             .collect();
         if !calls.is_empty() {
             drop(self.order.line().give(Box::pin(self.clone().send_by_engine(calls))));

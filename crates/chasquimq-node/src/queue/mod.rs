@@ -28,7 +28,7 @@ use napi_derive::napi;
 use self::{
     adds::{Adds, ToJs},
     messages::{OneAdded, QueueMessage},
-    order::Turn,
+    order::{Ordered, Turn},
 };
 use crate::{
     connection::NativeConnection,
@@ -87,7 +87,7 @@ impl NativeQueue {
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
         T: ToNapiValue + Send + 'static,
     {
-        let (work, turn) = (work(self.adds.queue().clone()), Turn::begin(&self.adds, false));
+        let (work, turn) = (work(self.adds.queue().clone()), Turn::begin(self.adds.clone(), false));
         let (call, promise) = self.runtime.get()?.call(env, async move {
             // ends before the promise does
             let _turn = turn;

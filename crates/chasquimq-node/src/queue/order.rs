@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::adds::Adds;
 use crate::runtime::{Call, Line};
 
 /// The calls of one queue.
@@ -97,25 +96,28 @@ impl Order {
     }
 }
 
-/// A call by the engine, until it is answered or dropped. It keeps the queue's sockets open, for whose answers it may wait.
+/// What has an order of calls, and the sockets for whose answers they may wait.
+pub trait Ordered: Send + Sync {
+    /// The order of its calls.
+    fn order(&self) -> &Order;
+}
+
+/// A call by the engine, until it is answered or dropped. It keeps the queue's sockets open.
 pub struct Turn {
-    adds: Arc<Adds>,
+    of: Arc<dyn Ordered>,
     is_ahead: bool,
 }
 
 impl Turn {
     /// `is_ahead` when later calls wait for its end.
-    pub fn begin(adds: &Arc<Adds>, is_ahead: bool) -> Self {
-        adds.order().state().by_engine += 1;
-        Self {
-            adds: adds.clone(),
-            is_ahead,
-        }
+    pub fn begin(of: Arc<dyn Ordered>, is_ahead: bool) -> Self {
+        of.order().state().by_engine += 1;
+        Self { of, is_ahead }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.adds.order().end(1, u64::from(self.is_ahead));
+        self.of.order().end(1, u64::from(self.is_ahead));
     }
 }
