@@ -94,7 +94,9 @@ export const WANTED: readonly Wanted[] = [
         const told = (plan?.script ?? []).flat().flatMap((action) => {
           if (action.do !== 'throw') return [];
           const text = action.text ?? action.what;
-          return [text, messageOf(thrown(action.what, text, Error))];
+          const what = thrown(action.what, text, Error);
+          // a message that is a number is stored as a text
+          return [text, messageOf(what), ...(what instanceof Error ? [String(what.message)] : [])];
         });
         // or of a call that was refused
         const failures = (bullmq.jobs[job]?.workerEvents ?? []).flatMap(
