@@ -5,8 +5,8 @@ import { sleep } from '../support/waiting.js';
 /** What is due later than that is left to rest. */
 const SOON_MS = 3_000;
 const POLL_MS = 15;
-/** Without a change for that long, what could still change never will. */
-const REST_MS = 1_200;
+/** Without a change for that long, what could still change never will. Some of BullMQ's jobs start when its worker's `drainDelay` of a second is over. */
+const REST_MS = 2_500;
 /** The same where processes have to start, or workers that are gone to be found out. */
 const PATIENT_REST_MS = 5_000;
 const ENDLESS_MS = 20_000;
