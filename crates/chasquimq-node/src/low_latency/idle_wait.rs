@@ -200,6 +200,8 @@ impl PolledSocket {
             return false;
         }
         self.left.set(left.or_else(|| Some(Instant::now())));
+        // this thread may run on the server's core, which has yet to send the answer
+        std::thread::yield_now();
         true
     }
 }
