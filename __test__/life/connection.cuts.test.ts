@@ -15,6 +15,13 @@ const LIMIT_MS = 60_000;
 describe('connection.cuts', () => {
   const stage = useStage(chasquimq);
 
+  /** A queue whose way to the server can be cut. */
+  async function queueBehindProxy(): Promise<{ proxy: Proxy; queue: Queue }> {
+    const proxy = stage.keep(new Proxy());
+    await proxy.open();
+    return { proxy, queue: stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } }) };
+  }
+
   /** Adds jobs 0 .. count - 1, by `singles` calls and three bulks of `bulk` at a time; gives their ids. */
   async function addAll(
     queue: Queue,
@@ -63,9 +70,7 @@ describe('connection.cuts', () => {
 
   it('100,000 jobs added while the way to the server is cut at random', { timeout: LIMIT_MS }, async () => {
     const count = 100_000;
-    const proxy = stage.keep(new Proxy());
-    await proxy.open();
-    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const { proxy, queue } = await queueBehindProxy();
     const ids: string[] = [];
     const adding = addAll(queue, count, 20, 20, ids);
     // a machine so slow that no answer ever came between two cuts would never end
@@ -90,9 +95,7 @@ describe('connection.cuts', () => {
   });
 
   it('an add is cut off while a call waits for it', { timeout: LIMIT_MS }, async () => {
-    const proxy = stage.keep(new Proxy());
-    await proxy.open();
-    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const { proxy, queue } = await queueBehindProxy();
     const rounds = 50;
     const before = 20;
     for (let i = 0; i < rounds; i++) {
@@ -107,9 +110,7 @@ describe('connection.cuts', () => {
   });
 
   it('calls behind adds while the way to the server is cut at random', { timeout: LIMIT_MS }, async () => {
-    const proxy = stage.keep(new Proxy());
-    await proxy.open();
-    const queue = stage.queue({ connection: { ...server, host: '127.0.0.1', port: proxy.port } });
+    const { proxy, queue } = await queueBehindProxy();
     const count = 10_000;
     let answered = 0;
     let made = 0;

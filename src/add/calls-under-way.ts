@@ -93,8 +93,8 @@ export function callersGone(queue: string, youngest: () => number): Promise<void
   const [own, any] = [byQueue.get(queue), byQueue.get(ANY_QUEUE)];
   const waits: Promise<void>[] = [];
   if (own) {
-    const upTo = own.others > 0 ? Infinity : youngest();
-    if (upTo > own.newest) waits.push(answersOf(queue, own, upTo));
+    const highest = own.others > 0 ? Infinity : youngest();
+    if (highest > own.newest) waits.push(answersOf(queue, own, highest));
   }
   if (any) waits.push(answersOf(ANY_QUEUE, any, Infinity));
   return waits.length > 0 ? Promise.all(waits).then(afterCallers) : undefined;
