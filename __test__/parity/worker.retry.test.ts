@@ -152,6 +152,19 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
       await log.get('failed', 3);
       expect(firstLines(await fetchJob(queue, '1'))).toEqual(expected);
     });
+
+    it('leaves the traces as they are when what is thrown has no stack', async () => {
+      const queue = stage.queue();
+      const worker = stage.worker((job) => {
+        if (job.attemptsMade === 0) throw new Error('with a stack');
+        job.opts.stackTraceLimit = 0;
+        throw Object.create(null);
+      });
+      const log = new EventLog(worker, ['failed']);
+      await queue.add('job', {}, { attempts: 2 });
+      await log.get('failed', 2);
+      expect(firstLines(await fetchJob(queue, '1'))).toEqual(['Error: with a stack']);
+    });
   });
 
   it('puts a job that is retried at once at the end of the line', async () => {

@@ -430,10 +430,12 @@ export class Job<
     this.failedReason = reason as string;
     let traces = this.stacktrace ?? [];
     const { stack } = Object(error) as Partial<Error>;
-    if (stack) traces.push(stack);
-    const limit = this.opts.stackTraceLimit;
-    if (limit === 0) traces = [];
-    else if (limit) traces = traces.slice(-limit);
+    if (stack) {
+      traces.push(stack);
+      const limit = this.opts.stackTraceLimit;
+      if (limit === 0) traces = [];
+      else if (limit) traces = traces.slice(-limit);
+    }
     this.stacktrace = traces;
     return JSON.stringify(traces);
   }
