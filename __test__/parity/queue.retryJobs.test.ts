@@ -1,5 +1,5 @@
 // Pins Queue#retryJobs: order, counters, time limit and events.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
@@ -106,6 +106,19 @@ describe.each(libraries)('$name: queue.retryJobs', ({ lib }) => {
     await end(queue, 20, true);
     await queue.retryJobs({ count: 3 });
     expect(await queue.getJobCounts('failed', 'waiting')).toEqual({ failed: 0, waiting: 20 });
+  });
+
+  it('takes now from new Date(), where somebody fakes Date.now alone', async () => {
+    const queue = stage.queue();
+    const real = Date.now.bind(Date);
+    const ahead = vi.spyOn(Date, 'now').mockImplementation(() => real() + 86_400_000);
+    try {
+      await end(queue, 1, true);
+      await queue.retryJobs();
+      expect(await queue.getFailedCount()).toBe(1);
+    } finally {
+      ahead.mockRestore();
+    }
   });
 
   it('leaves those that ended after the timestamp', async () => {

@@ -261,7 +261,8 @@ export class QueueAdministration<
    * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
    */
   async retryJobs(opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
-    const { count = 1000, state = 'failed', timestamp = Date.now() } = opts;
+    // the clock that BullMQ reads here, where somebody fakes one of the two
+    const { count = 1000, state = 'failed', timestamp = new Date().getTime() } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
       const before = { before: timestamp };
