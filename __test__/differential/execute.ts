@@ -72,6 +72,9 @@ interface Running {
   closed: string;
 }
 
+/** It goes by when jobs ended: neither library ranks those of one millisecond by more, but where a rule keeps a number of them. */
+const goesByEnds = (step: Step): boolean => 'method' in step && step.method === 'retryJobs';
+
 class World {
   readonly #queues: Queue[] = [];
   readonly #events: QueueEvents[] = [];
@@ -108,7 +111,7 @@ class World {
       queues: this.#queues,
       signals: this.#signals,
       scripts: this.#scripts,
-      apart: place.ranksByMillisecond && program.ordered === true,
+      apart: program.ordered === true && (place.ranksByMillisecond || program.steps.some(goesByEnds)),
       addJob: (queue, plan, parent) => this.#addChild(queue, plan, parent),
       touch: () => void this.#touched++,
     });

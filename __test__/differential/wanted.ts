@@ -21,6 +21,15 @@ export interface Context {
 /** What BullMQ says, and what this package says. */
 export type Sides = readonly [bullmq: string, chasquimq: string];
 
+/** The message of an error as it is stored: one that is a number is a text there. */
+function storedMessageOf(what: unknown): string[] {
+  try {
+    return what instanceof Error ? [String(what.message)] : [];
+  } catch {
+    return []; // it cannot be looked at
+  }
+}
+
 interface Wanted {
   /** Of the difference in src/doctor/differences.ts. */
   readonly id: string;
@@ -95,8 +104,7 @@ export const WANTED: readonly Wanted[] = [
           if (action.do !== 'throw') return [];
           const text = action.text ?? action.what;
           const what = thrown(action.what, text, Error);
-          // a message that is a number is stored as a text
-          return [text, messageOf(what), ...(what instanceof Error ? [String(what.message)] : [])];
+          return [text, messageOf(what), ...storedMessageOf(what)];
         });
         // or of a call that was refused
         const failures = (bullmq.jobs[job]?.workerEvents ?? []).flatMap(
