@@ -37,15 +37,16 @@ Examples:
     const sampleMs = timeOf(read, 'sample') ?? DEFAULT_SAMPLE_MS;
     const isNamed = read.positionals.length > 0;
     const names = isNamed ? [...new Set(read.positionals)] : await namesOf(server);
-    const reports = await forEachName(names, (name) => reportOf(server, name, sampleMs, io));
+    const reports = await forEachName(names, (name) => reportOf(server, name, isNamed, sampleMs, io));
     io.stdout.write(isGiven(read, 'json') ? `${JSON.stringify(reports, null, 2)}\n` : shown(reports, server, isNamed));
     return 0;
   },
 };
 
-function reportOf(server: Server, name: string, sampleMs: number, io: Io): Promise<QueueReport> {
+function reportOf(server: Server, name: string, isNamed: boolean, sampleMs: number, io: Io): Promise<QueueReport> {
   return withQueue(server, name, async (queue) => {
-    await requireQueue(server, queue);
+    // one of all queues was there a moment ago
+    if (isNamed) await requireQueue(server, queue);
     return (await lookWithRates(queue, sampleMs, (ms) => pause(ms, io.signal))).report;
   });
 }
