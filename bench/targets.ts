@@ -50,9 +50,8 @@ export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> 
   schedulers: { latencyP50Ms: 0.132, latencyP99Ms: 0.0854, nodeCpuMicros: 0.54, redisCpuMicros: 0.449 },
   'schedulers-without': { latencyP50Ms: 0.0822, latencyP99Ms: 0.0814, nodeCpuMicros: 0.472, redisCpuMicros: 0.486 },
   flow: { jobsPerSecond: 13.6, nodeCpuMicros: 0.0569, redisCpuMicros: 0.0557 },
-  latency: { latencyP50Ms: 0.632, latencyP99Ms: 0.634 },
-  // since a job starts behind the answer to its add
-  trickle: { latencyP50Ms: 0.933, latencyP99Ms: 0.988, nodeCpuMicros: 0.66, redisCpuMicros: 0.739 },
+  latency: { latencyP50Ms: 0.549, latencyP99Ms: 0.634 },
+  trickle: { latencyP50Ms: 0.654, latencyP99Ms: 0.728, nodeCpuMicros: 0.528, redisCpuMicros: 0.64 },
   'busy-loop': { jobsPerSecond: 1.07, nodeCpuMicros: 1.34, redisCpuMicros: 0.964 },
   'bandwidth-100b': { megabytesPerSecond: 12.2, nodeCpuMicros: 0.101, redisCpuMicros: 0.0391 },
   'bandwidth-1kib': { megabytesPerSecond: 6.34, nodeCpuMicros: 0.173, redisCpuMicros: 0.098 },

@@ -2,7 +2,8 @@
 //! servers and users that know no functions, each transition as a script with the modules that it needs.
 //!
 //! A module (`lua/lib`) names the modules that it uses by `require` at its head, and gives a table. A transition (`lua`) gives a function of
-//! keys and arguments. The library's name carries a hash of its text: releases that differ live side by side in one server.
+//! keys and arguments; one that consists of others requires them as modules. The library's name carries a hash of its text: releases that differ
+//! live side by side in one server.
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
@@ -26,7 +27,8 @@ struct Source {
 fn main() -> Result<()> {
     let lua = Path::new("lua");
     println!("cargo:rerun-if-changed=lua");
-    let (modules, transitions) = (read_all(&lua.join("lib"))?, read_all(lua)?);
+    let (mut modules, mut transitions) = (read_all(&lua.join("lib"))?, read_all(lua)?);
+    share(&mut modules, &mut transitions);
     let order = in_order(&modules)?;
     for (name, transition) in &transitions {
         if let Some(unknown) = transition.needs.iter().find(|need| !modules.contains_key(*need)) {
@@ -61,6 +63,20 @@ fn main() -> Result<()> {
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;
     Ok(())
+}
+
+/// Transitions of which others consist become modules, and what is left of them requires that.
+fn share(modules: &mut BTreeMap<String, Source>, transitions: &mut BTreeMap<String, Source>) {
+    let needed: BTreeSet<String> = transitions.values().flat_map(|one| one.needs.clone()).collect();
+    for (name, transition) in transitions.iter_mut().filter(|(name, _)| needed.contains(*name)) {
+        let flags = transition.flags.clone();
+        let rest = Source {
+            needs: vec![name.clone()],
+            text: format!("return require('{name}')\n"),
+            flags,
+        };
+        modules.insert(name.clone(), std::mem::replace(transition, rest));
+    }
 }
 
 fn read_all(folder: &Path) -> Result<BTreeMap<String, Source>> {

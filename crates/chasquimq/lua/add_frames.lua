@@ -10,6 +10,7 @@
 local Frame = require('frame')
 local Length = require('length')
 local Memo = require('memo')
+local Starts = require('starts')
 local State = require('state')
 local Strays = require('strays')
 local Trims = require('trims')
@@ -48,7 +49,28 @@ local function drop_stash(stash, args)
   for place = 1, #firsts_apart(0, args) do redis.pcall('UNLINK', stash .. place) end
 end
 
-return function(keys, args)
+-- Puts the frames at the end of the line; number: of the first job; is_saved: the state tells of them already.
+local function append_to_log(queue, number, args, is_saved)
+  for at = FIRST_FRAME, #args, 3 do
+    local n = math.abs(tonumber(args[at]))
+    local id = State.entry_id(number, n)
+    local written = redis.pcall('XADD', queue.base .. 'log', id, 'f', args[at + 2])
+    if type(written) == 'table' then
+      Strays.clear_end_of_log(queue, id, written)
+      if is_saved then State.save_state(queue) end
+      redis.call('XADD', queue.base .. 'log', id, 'f', args[at + 2])
+    end
+    number = number + n
+  end
+end
+
+-- The frame, where it is the only one, and one job that does not lie apart.
+local function only_job(args)
+  return #args == FIRST_FRAME + 2 and args[FIRST_FRAME] == '1' and args[#args]
+end
+
+-- worker: who waits, of whoever calls this for one (lib/starts), and tells others.
+return function(keys, args, worker)
   local base = keys[1]
   local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
 
@@ -69,6 +91,9 @@ return function(keys, args)
     end
   end
 
+  local blob = worker and only_job(args)
+  local started = blob and Starts.begin(queue, worker)
+
   local first, groups, are_apart = queue.id + 1, '', false
   for at = FIRST_FRAME, #args, 3 do
     local n = tonumber(args[at])
@@ -79,25 +104,22 @@ return function(keys, args)
 
   if are_apart then settle_apart(queue, first, stash, args) end
 
-  Trims.place_events(queue, 2 * (queue.id - first + 1), now_ms)
+  local count = 2 * (queue.id - first + 1)
+  if started then queue.waiting, count, groups = 0, count + 1, groups .. Starts.event(started) end
+  Trims.place_events(queue, count, now_ms)
 
   -- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
-  -- state; the line may then seem longer than it is, until somebody gets to its end
-  State.save_state(queue)
-  redis.call('ZADD', base .. 'wake', 0, '0')
-  Trims.write_events(queue, 2 * (queue.id - first + 1), groups, {})
-  local next_first = first
-  for at = FIRST_FRAME, #args, 3 do
-    local n = tonumber(args[at])
-    if n < 0 then n = -n end
-    local id = State.entry_id(next_first, n)
-    local written = redis.pcall('XADD', base .. 'log', id, 'f', args[at + 2])
-    if type(written) == 'table' then
-      Strays.clear_end_of_log(queue, id, written)
-      State.save_state(queue)
-      redis.call('XADD', base .. 'log', id, 'f', args[at + 2])
-    end
-    next_first = next_first + n
+  -- state; the line may then seem longer than it is, until somebody gets to its end. Of a job that has started nobody gets there.
+  if not started then State.save_state(queue) end
+  if started then append_to_log(queue, first, args, false) end
+  -- beside a job that has started, only what was set aside waits
+  if not worker or (started and queue.waiting > 0) then redis.call('ZADD', base .. 'wake', 0, '0') end
+  Trims.write_events(queue, count, groups, {})
+  if started then
+    State.save_state(queue)
+    worker.reply = Starts.reply(started, blob)
+  else
+    append_to_log(queue, first, args, true)
   end
   Memo.remember_packed(Memo.key_of(base, client, slot), struct.pack('<d', number) .. '\146' .. cmsgpack.pack(first) .. '\144')
   return { first, {} }

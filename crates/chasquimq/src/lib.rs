@@ -38,7 +38,7 @@
 //! - **line**: what waits: the front list, then the log from the cursor on; jobs with a priority come after it.
 //! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
-//! - **step**: a worker's round trip: finish what is done, fetch what can start.
+//! - **step**: a worker's round trip: finish what is done, fetch what can start. It goes **along** where somebody else's call carries it.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
 //! - **parent header**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
@@ -54,6 +54,7 @@
 //!       \--add--> | delayed <-------/  \--step--> waiting (retry at once)
 //!                 |    \--step (due), move_delayed, promote_jobs--> waiting
 //!                 \--recover_stalled-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
+//! new --add_and_step--> active (a worker waits for it)
 //! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, cut_child--> waiting | delayed
 //!                    active --park_job--> waiting-children
 //! ```

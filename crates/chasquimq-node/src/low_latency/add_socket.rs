@@ -3,18 +3,21 @@
 use std::{
     cell::RefCell,
     collections::VecDeque,
+    io,
     os::fd::RawFd,
     rc::{Rc, Weak},
 };
 
 use chasquimq::{
-    add::{read_added, Call},
-    redis::direct::DirectSocket,
+    add::{read_added, split_answer, Call},
+    redis::direct::{Answer, DirectSocket},
+    worker::StepAlong,
     Added, Error,
 };
 use napi::Env;
 
 use super::{
+    along::{step_for, Along, Carrier},
     poll::{is_readable, Events, PollHandle, Polled},
     spin::Spin,
 };
@@ -37,13 +40,14 @@ pub trait SocketOwner {
 
 /// An open socket. All of it happens on JavaScript's thread.
 pub struct AddSocket {
-    poll: PollHandle,
     calls: Rc<Calls>,
 }
 
 /// The calls under way on a socket.
 struct Calls {
     fd: RawFd,
+    own: Weak<Self>,
+    poll: RefCell<Option<PollHandle>>,
     state: RefCell<State>,
     spin: Option<Spin>,
     owner: Rc<dyn SocketOwner>,
@@ -52,16 +56,35 @@ struct Calls {
 struct State {
     queue: String,
     socket: DirectSocket,
-    waiting: VecDeque<(u32, Call)>,
+    waiting: VecDeque<Sent>,
     // what was stored for the first of them, as far as that is answered
     stored: usize,
+}
+
+/// What has no answer.
+enum Sent {
+    /// A call, and what went along with it.
+    Add(u32, Call, Option<Along>),
+    /// A command that is carried for a worker.
+    Carried(Along),
+}
+
+/// What came.
+#[derive(Default)]
+struct Came {
+    answers: Answers,
+    steps: Vec<(Along, Option<Answer>)>,
+    // of those it is not known whether they were carried out
+    lost: Vec<Along>,
 }
 
 impl AddSocket {
     /// Has this thread's event loop poll a socket. `None` when it cannot. `queue` is as users see it.
     pub fn open(env: Env, queue: String, socket: DirectSocket, owner: Rc<dyn SocketOwner>) -> Option<Self> {
-        let calls = Rc::new(Calls {
+        let calls = Rc::new_cyclic(|own| Calls {
             fd: socket.fd(),
+            own: own.clone(),
+            poll: RefCell::default(),
             state: RefCell::new(State {
                 queue,
                 socket,
@@ -75,40 +98,42 @@ impl AddSocket {
             calls.spin.iter().for_each(Spin::close);
             return None;
         };
+        calls.poll.replace(Some(poll));
         OPEN.with_borrow_mut(|open| {
             open.retain(|calls| calls.strong_count() > 0);
             open.push(Rc::downgrade(&calls));
         });
-        Some(Self { poll, calls })
+        Some(Self { calls })
     }
 
-    /// Sends a call.
+    /// The step of a worker of this thread that waits for a job of the queue.
+    pub fn step_for_job(&self) -> Option<(Along, StepAlong)> {
+        let state = self.calls.state.borrow();
+        step_for(&state.queue, state.socket.place())
+    }
+
+    /// Sends a call, and what goes along with it.
     /// # Errors
     /// Every call that was not answered, this one included, when the connection is broken.
-    pub fn send(&self, request: u32, call: Call, command: &[u8]) -> Result<(), Vec<(u32, Call)>> {
-        let mut state = self.calls.state.borrow_mut();
-        state.waiting.push_back((request, call));
-        match state.socket.send(command) {
-            Ok(true) => {
-                self.calls.spin.iter().for_each(Spin::begin);
-                Ok(())
-            }
-            Ok(false) => {
-                self.poll.poll_for(Events {
-                    read: true,
-                    write: true,
-                });
-                Ok(())
-            }
-            Err(_) => Err(state.waiting.drain(..).collect()),
+    pub fn send(&self, request: u32, call: Call, along: Option<Along>, command: &[u8]) -> Result<(), Vec<(u32, Call)>> {
+        match self.calls.send(Sent::Add(request, call, along), command) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.calls.give_up()),
         }
     }
 
     /// Closes the socket and gives back what was not answered.
     pub fn close(self) -> Vec<(u32, Call)> {
-        self.poll.close();
+        self.calls.poll.borrow().iter().for_each(PollHandle::close);
         self.calls.spin.iter().for_each(Spin::close);
-        self.calls.state.borrow_mut().waiting.drain(..).collect()
+        self.calls.give_up()
+    }
+}
+
+// the poll handle holds on to the calls, and they to it
+impl Drop for AddSocket {
+    fn drop(&mut self) {
+        self.calls.poll.take();
     }
 }
 
@@ -128,26 +153,76 @@ impl Polled for Calls {
 impl Calls {
     /// Reads what came, if the socket is alive, and tells of it.
     fn read(&self, env: Env, alive: bool) {
-        let mut answers = Vec::new();
-        let unanswered = {
+        let mut came = Came::default();
+        let alive = {
             let mut state = self.state.borrow_mut();
-            let alive = alive && state.receive(&mut answers);
+            let alive = alive && state.receive(&mut came);
             if state.waiting.is_empty() {
                 self.spin.iter().for_each(Spin::end);
             }
-            (!alive).then(|| state.waiting.drain(..).collect())
+            alive
         };
-        if let Some(unanswered) = unanswered {
+        if !alive {
+            let unanswered = self.give_up();
             self.owner.broken(unanswered);
         }
-        if !answers.is_empty() {
-            self.owner.answered(env, answers);
+        if !came.answers.is_empty() {
+            self.owner.answered(env, came.answers);
         }
+        for (along, reply) in came.steps {
+            if let Some(carrier) = self.own.upgrade() {
+                along.stepped(env, reply, carrier);
+            }
+        }
+        came.lost.iter().for_each(Along::lost);
+    }
+
+    fn send(&self, sent: Sent, command: &[u8]) -> io::Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.waiting.push_back(sent);
+        if state.socket.send(command)? {
+            self.spin.iter().for_each(Spin::begin);
+        } else if let Some(poll) = &*self.poll.borrow() {
+            poll.poll_for(Events {
+                read: true,
+                write: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// The calls that were not answered; what went along with them is lost.
+    fn give_up(&self) -> Vec<(u32, Call)> {
+        let waiting = std::mem::take(&mut self.state.borrow_mut().waiting);
+        let mut calls = Vec::with_capacity(waiting.len());
+        for sent in waiting {
+            let along = match sent {
+                Sent::Add(request, call, along) => {
+                    calls.push((request, call));
+                    along
+                }
+                Sent::Carried(along) => Some(along),
+            };
+            along.iter().for_each(Along::lost);
+        }
+        calls
     }
 
     fn has_calls_of(&self, queue: &str) -> bool {
         let state = self.state.borrow();
-        !state.waiting.is_empty() && state.queue == queue
+        state.queue == queue && state.waiting.iter().any(|sent| matches!(sent, Sent::Add(..)))
+    }
+}
+
+impl Carrier for Calls {
+    fn carry(&self, along: Along, command: &[u8]) {
+        if !self.poll.borrow().as_ref().is_some_and(PollHandle::is_open) {
+            return along.lost();
+        }
+        if self.send(Sent::Carried(along), command).is_err() {
+            let unanswered = self.give_up();
+            self.owner.broken(unanswered);
+        }
     }
 }
 
@@ -181,29 +256,42 @@ impl State {
     }
 
     /// Reads what came. False when the socket is of no use any more.
-    fn receive(&mut self, answers: &mut Answers) -> bool {
+    fn receive(&mut self, came: &mut Came) -> bool {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
         for reply in replies {
             // where something could not be stored, the call says why
-            if self
-                .waiting
-                .front()
-                .is_some_and(|(_, call)| self.stored < call.stashes())
-            {
+            if matches!(self.waiting.front(), Some(Sent::Add(_, call, _)) if self.stored < call.stashes()) {
                 self.stored += 1;
                 continue;
             }
             self.stored = 0;
-            let Some((request, call)) = self.waiting.pop_front() else {
-                return false;
-            };
-            match reply.and_then(|reply| read_added(reply, &self.queue)) {
-                answer @ (Ok(_) | Err(Error::QueueFull { .. })) => answers.push((request, call, answer)),
-                // the engine's connection knows what to do about it
-                Err(_) => {
-                    self.waiting.push_front((request, call));
-                    return false;
+            match (self.waiting.pop_front(), reply) {
+                (None, _) => return false,
+                (Some(Sent::Carried(along)), Ok(reply)) => came.steps.push((along, Some(reply))),
+                (Some(Sent::Carried(along)), Err(_)) => came.lost.push(along),
+                (Some(Sent::Add(request, call, along)), reply) => {
+                    let (reply, step) = match along {
+                        Some(_) => reply.map_or_else(
+                            |error| (Err(error), None),
+                            |reply| {
+                                let (added, step) = split_answer(reply);
+                                (Ok(added), step)
+                            },
+                        ),
+                        None => (reply, None),
+                    };
+                    match reply.and_then(|reply| read_added(reply, &self.queue)) {
+                        answer @ (Ok(_) | Err(Error::QueueFull { .. })) => {
+                            came.answers.push((request, call, answer));
+                            came.steps.extend(along.map(|along| (along, step)));
+                        }
+                        // the engine's connection knows what to do about it
+                        Err(_) => {
+                            self.waiting.push_front(Sent::Add(request, call, along));
+                            return false;
+                        }
+                    }
                 }
             }
         }

@@ -6,10 +6,14 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use chasquimq::{add::Call, redis::direct::DirectSocket, Added};
+use chasquimq::{
+    add::{Call, Producer},
+    redis::direct::DirectSocket,
+    Added,
+};
 use napi::{
     bindgen_prelude::{Function, ToNapiValue},
-    Env, Result,
+    Env,
 };
 
 use super::{
@@ -35,7 +39,10 @@ struct Slot {
 
 impl FastAdds {
     /// No socket yet: the first add asks for it.
-    pub fn new(on_message: &Function<'_, QueueMessage, ()>, on_added: &Function<'_, OneAdded, ()>) -> Result<Self> {
+    pub fn new(
+        on_message: &Function<'_, QueueMessage, ()>,
+        on_added: &Function<'_, OneAdded, ()>,
+    ) -> napi::Result<Self> {
         Ok(Self(Arc::new(JsCell::new(Slot {
             socket: None,
             wanted: true,
@@ -60,9 +67,8 @@ impl AddShortcut for FastAdds {
             }
             match call.take() {
                 Some(call) => {
-                    let command = adds.queue().producer().command(&call);
                     adds.order().begin_ahead();
-                    socket.send(request, call, &command)
+                    send_call(socket, adds.queue().producer(), request, call)
                 }
                 None => Ok(()),
             }
@@ -81,6 +87,21 @@ impl AddShortcut for FastAdds {
         });
         if let Some(Some(socket)) = socket {
             adds.take_over(socket.close());
+        }
+    }
+}
+
+/// Sends a call; with it the step of a worker of this thread that waits for the job.
+fn send_call(socket: &AddSocket, producer: &Producer, request: u32, call: Call) -> Result<(), Vec<(u32, Call)>> {
+    let step = (call.is_one_plain_job() && producer.takes_steps()).then(|| socket.step_for_job());
+    match step.flatten() {
+        Some((along, step)) => {
+            let command = producer.command_with_step(&call, &step);
+            socket.send(request, call, Some(along), &command)
+        }
+        None => {
+            let command = producer.command(&call);
+            socket.send(request, call, None, &command)
         }
     }
 }
@@ -160,7 +181,7 @@ impl SocketOwner for Owner {
 /// Arguments of [`OneAdded`].
 /// # Safety
 /// On the environment's thread, inside a handle scope.
-unsafe fn to_arguments(env: Env, request: u32, first: u64) -> Result<[napi::sys::napi_value; 2]> {
+unsafe fn to_arguments(env: Env, request: u32, first: u64) -> napi::Result<[napi::sys::napi_value; 2]> {
     // SAFETY: the caller's promise
     unsafe {
         Ok([

@@ -20,9 +20,10 @@ use napi::{
 
 use super::{
     add_socket::read_answers,
+    along::{remember, Along, Answered, Carrier, Idle},
     callbacks::Callbacks,
     js_cell::JsCell,
-    poll::{Events, PollHandle, Polled},
+    poll::{is_readable, Events, PollHandle, Polled},
     spin::Spin,
 };
 use crate::{
@@ -48,6 +49,9 @@ pub struct IdleWait {
 struct Slot {
     poll: Option<PollHandle>,
     spin: Option<Rc<Spin>>,
+    socket: Option<IdleSocket>,
+    // took the start of the jobs that run along
+    carrier: Option<std::rc::Weak<dyn Carrier>>,
     sink: Option<Sink<Message, WorkerMessage>>,
     // let go at the close
     callbacks: Option<Callbacks<WorkerMessage, OneJob>>,
@@ -65,6 +69,8 @@ impl IdleWait {
             slot: JsCell::new(Slot {
                 poll: None,
                 spin: None,
+                socket: None,
+                carrier: None,
                 sink: None,
                 callbacks: Some(Callbacks::new(on_message, on_job)?),
             }),
@@ -98,6 +104,8 @@ impl Slot {
             poll.close();
         }
         self.spin = None;
+        self.socket = None;
+        self.carrier = None;
     }
 }
 
@@ -130,12 +138,13 @@ impl JobShortcut for IdleWait {
     fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool {
         let spin = Spin::open(env).map(Rc::new);
         let polled = Rc::new(PolledSocket {
-            socket,
+            socket: socket.clone(),
             spin: spin.clone(),
             wait: Arc::downgrade(&self),
             left: Cell::new(None),
         });
-        self.slot
+        let is_watched = self
+            .slot
             .with(|slot| {
                 if slot.callbacks.is_none() {
                     return false;
@@ -143,13 +152,29 @@ impl JobShortcut for IdleWait {
                 slot.watch_no_more();
                 slot.poll = PollHandle::open(env, polled);
                 slot.spin = spin.filter(|_| slot.poll.is_some());
+                slot.socket = slot.poll.is_some().then_some(socket);
                 slot.poll.is_some()
             })
-            .unwrap_or(false)
+            .unwrap_or(false);
+        if is_watched {
+            let idle: Arc<dyn Idle> = self;
+            remember(&idle);
+        }
+        is_watched
     }
 
     fn recording(&self) {
         self.slot.with(|slot| slot.spin.iter().for_each(|spin| spin.begin()));
+    }
+
+    fn carry(self: Arc<Self>, socket: IdleSocket, number: i64, command: &[u8]) {
+        let carrier = self.slot.with(|slot| slot.carrier.as_ref()?.upgrade()).flatten();
+        let idle: Weak<Self> = Arc::downgrade(&self);
+        let along = Along { number, socket, idle };
+        match carrier {
+            Some(carrier) => carrier.carry(along, command),
+            None => along.lost(),
+        }
     }
 
     fn close(&self) {
@@ -158,6 +183,28 @@ impl JobShortcut for IdleWait {
             slot.sink = None;
             slot.watch_no_more();
         });
+    }
+}
+
+impl Idle for IdleWait {
+    fn waits_by(&self, queue: &str, place: &str) -> Option<IdleSocket> {
+        let socket = self.slot.with(|slot| slot.socket.clone()).flatten()?;
+        let is_there = self.queue == queue && socket.place() == place;
+        // an end of the wait that was not read yet may bring jobs
+        (is_there && socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
+    }
+
+    fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>) {
+        let is_open = self.slot.with(|slot| {
+            slot.carrier = Some(Rc::downgrade(&carrier));
+            slot.callbacks.is_some()
+        });
+        let Answered { number, socket, reply } = answered;
+        match is_open {
+            Some(true) => socket.stepped(number, reply, |told| self.tell(env, told.into())),
+            // nobody runs what it brings
+            _ => socket.lost(number),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod add_socket;
 mod adds;
+mod along;
 mod callbacks;
 mod idle_wait;
 mod js_cell;

@@ -20,6 +20,8 @@ pub trait JobShortcut: Send + Sync {
     fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool;
     /// Ends went to the server by the socket that is watched: it is about to answer.
     fn recording(&self);
+    /// Sends how jobs ended that an add had taken along, as the add was sent.
+    fn carry(self: Arc<Self>, socket: IdleSocket, number: i64, command: &[u8]);
     /// Watches no more, and runs nothing more.
     fn close(&self);
 }

@@ -11,7 +11,10 @@ use std::{
     sync::{Arc, OnceLock, Weak},
 };
 
-use chasquimq::{worker::Message, Keys, RateLimit, Worker};
+use chasquimq::{
+    worker::{Finished, Message},
+    Keys, RateLimit, Worker,
+};
 use napi::{
     bindgen_prelude::{Function, Int32Array, Object, Uint32Array},
     Env, Result,
@@ -147,9 +150,16 @@ impl NativeWorker {
         others: Option<NativeOthers>,
     ) {
         let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
-        let by_socket = self.worker.finish(flush);
-        if let Some(shortcut) = self.shortcut.as_ref().filter(|_| by_socket) {
-            shortcut.recording();
+        let finished = self.worker.finish(flush);
+        let Some(shortcut) = &self.shortcut else { return };
+        match finished {
+            Finished::ByLoop => {}
+            Finished::BySocket => shortcut.recording(),
+            Finished::Along {
+                number,
+                command,
+                socket,
+            } => shortcut.clone().carry(socket, number, &command),
         }
     }
 

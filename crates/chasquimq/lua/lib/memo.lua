@@ -9,11 +9,15 @@ local function key_of(base, client, slot)
   return base .. 'memo:' .. client .. ':' .. slot
 end
 
+-- Whether what a slot holds tells that the call of this number was carried out.
+local function is_known(raw, number)
+  -- a lower number is an old copy that arrives late: it was answered, and nobody reads this answer
+  return raw and #raw > NUMBER_BYTES and struct.unpack('<d', raw) >= number
+end
+
 -- The answer as it was remembered, if the slot remembers it.
 local function answer_in(raw, number)
-  -- a lower number is an old copy that arrives late: it was answered, and nobody reads this answer
-  if not raw or #raw <= NUMBER_BYTES or struct.unpack('<d', raw) < number then return nil end
-  return raw:sub(NUMBER_BYTES + 1)
+  return is_known(raw, number) and raw:sub(NUMBER_BYTES + 1) or nil
 end
 
 -- The queue, and what the call of this number was answered, if it was carried out before.
@@ -39,6 +43,7 @@ local function remember(base, client, slot, number, reply)
 end
 
 return {
+  is_known = is_known,
   open = open,
   key_of = key_of,
   read_beside = read_beside,

@@ -4,4 +4,4 @@ pub mod batch;
 pub mod producer;
 
 pub use batch::{AddBatch, NewJob};
-pub use producer::{read_added, Added, Call, Producer};
+pub use producer::{read_added, split_answer, Added, Call, Producer};

@@ -11,9 +11,10 @@ use crate::{
     redis::{
         connection::Connection,
         exactly_once::{Calls, Ticket},
-        library::{push_command, Arg, Script, ADD, ADD_FRAMES},
+        library::{push_command, Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
         reply::Reply,
     },
+    worker::StepAlong,
 };
 
 // the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
@@ -125,6 +126,24 @@ impl Producer {
         }
     }
 
+    /// The same with a step of a worker that waits, which it takes along; the answers to both come as one ([`split_answer`]). Only for a call that
+    /// [`Call::is_one_plain_job`], and where the server knows functions ([`Producer::takes_steps`]).
+    pub fn command_with_step(&self, call: &Call, step: &StepAlong) -> Vec<u8> {
+        let mut args = Vec::with_capacity(10);
+        args.extend([
+            Arg::from(step.asked.as_slice()),
+            Arg::from(step.owner.as_str()),
+            Arg::Int(step.behind_wait),
+        ]);
+        args.extend(self.args(call));
+        ADD_AND_STEP.packed(&self.connection, &self.keys.base, &args)
+    }
+
+    /// Whether calls may take steps along: as a script, such a call would be one that the server has never seen.
+    pub fn takes_steps(&self) -> bool {
+        !self.connection.needs_scripts()
+    }
+
     #[cold]
     fn behind_stashes(&self, call: &Call, command: &[u8]) -> Vec<u8> {
         let bytes: usize = self
@@ -193,11 +212,31 @@ impl Call {
         self.batch.apart.len()
     }
 
+    /// Whether it adds one job, which waits and has nothing apart.
+    pub fn is_one_plain_job(&self) -> bool {
+        let Plan::Frames(frames) = &self.batch.plan else {
+            return false;
+        };
+        matches!(frames.as_slice(), [(1, _)]) && self.batch.apart.is_empty()
+    }
+
     fn script(&self) -> &'static Script {
         match self.batch.plan {
             Plan::Frames(_) => &ADD_FRAMES,
             Plan::Items(_) => &ADD,
         }
+    }
+}
+
+/// The answer to a call, and to the step that it took along, if that was carried out.
+pub fn split_answer(reply: Value) -> (Value, Option<Value>) {
+    match reply {
+        Value::Array(values) => {
+            let mut values = values.into_iter();
+            let added = values.next().unwrap_or(Value::Nil);
+            (added, values.next())
+        }
+        other => (other, None),
     }
 }
 

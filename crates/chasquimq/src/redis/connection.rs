@@ -233,7 +233,7 @@ impl Connection {
     }
 
     /// Whether the server, or this user's ACL, has no functions.
-    pub(super) fn needs_scripts(&self) -> bool {
+    pub(crate) fn needs_scripts(&self) -> bool {
         self.shared.needs_scripts.load(Ordering::Relaxed)
     }
 

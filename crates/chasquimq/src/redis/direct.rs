@@ -21,6 +21,9 @@ use super::{
 };
 use crate::error::{Error, Result};
 
+/// What a command is answered.
+pub type Answer = Value;
+
 const READ_AT_ONCE: usize = 4096;
 const READ_AT_MOST: usize = 256 * 1024;
 
@@ -34,6 +37,7 @@ enum Stream {
 #[derive(Debug)]
 pub struct DirectSocket {
     stream: Stream,
+    place: String,
     outbox: Vec<u8>,
     // bytes of it that were sent
     sent: usize,
@@ -47,6 +51,7 @@ impl DirectSocket {
     pub fn open(options: &ConnectOptions) -> Result<Self> {
         let stream = connect(options).map_err(|error| lost(&error))?;
         let mut socket = Self {
+            place: place_of(&stream, options).map_err(|error| lost(&error))?,
             stream,
             outbox: Vec::new(),
             sent: 0,
@@ -87,6 +92,11 @@ impl DirectSocket {
                 n => self.inbox.extend_from_slice(&bytes[..n]),
             }
         }
+    }
+
+    /// Server, database and user: sockets of the same see and may do the same.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// The descriptor to watch.
@@ -202,6 +212,14 @@ fn connect(options: &ConnectOptions) -> io::Result<Stream> {
         }
     }
     Err(last)
+}
+
+fn place_of(stream: &Stream, options: &ConnectOptions) -> io::Result<String> {
+    let server = match (stream, &options.path) {
+        (Stream::Tcp(stream), _) => stream.peer_addr()?.to_string(),
+        (Stream::Unix(_), path) => format!("{path:?}"),
+    };
+    Ok(format!("{server} {} {:?}", options.db, options.username))
 }
 
 fn write_some(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {

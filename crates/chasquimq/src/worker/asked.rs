@@ -29,7 +29,7 @@ pub(super) struct Behind {
 #[derive(Debug)]
 pub(super) struct Asked {
     slot: &'static str,
-    number: i64,
+    pub(super) number: i64,
     // of the caller's clock
     now_ms: i64,
     pub(super) want: i64,

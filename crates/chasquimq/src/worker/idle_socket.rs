@@ -3,6 +3,9 @@
 //! its handler are two thread changes less apart. What has completed by then is recorded by the same way (`short_way`), and the worker's loop
 //! hears of nothing.
 //!
+//! An add of the same event loop needs no wait to end: it takes a step of the worker along, over its own connection, and so does the record of how
+//! that job ended. The wait stands meanwhile, and the step behind it is over (`lua/lib/waits`).
+//!
 //! What the worker knows is the socket's while a step lies behind its wait. Whoever ends the wait does so under the socket's lock, so one
 //! side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that finds an answer which an event loop too
 //! busy to read has left there.
@@ -16,18 +19,17 @@ use std::{
 use redis::Value;
 use tokio::sync::Notify;
 
+mod state;
+
+use self::state::State;
 use super::{
-    apart::has_stubs,
-    asked::{Behind, GRACE},
-    fetch::Answer,
+    along::StepAlong,
+    asked::Behind,
     flush::Flush,
-    short_way::{SentStep, ShortWay, Told},
+    short_way::{End, ShortWay, Told},
     standing::Standing,
 };
-use crate::{
-    error::Result,
-    redis::{connection::Connection, direct::DirectSocket},
-};
+use crate::redis::connection::Connection;
 
 /// A socket for waits, to be watched by an event loop that calls [`IdleSocket::ready`].
 #[derive(Debug, Clone)]
@@ -38,47 +40,10 @@ pub struct IdleSocket {
 #[derive(Debug)]
 struct Shared {
     fd: RawFd,
+    place: String,
     state: Mutex<State>,
     // the worker's loop may take the end of its wait
     ended: Notify,
-}
-
-#[derive(Debug)]
-struct State {
-    socket: DirectSocket,
-    usable: bool,
-    answers: Vec<Result<Value>>,
-    under_way: Option<UnderWay>,
-    end: Option<End>,
-    // the worker's, while something is under way or has ended
-    standing: Standing,
-    short_way: Option<ShortWay>,
-    // when an answer should be there
-    over: Instant,
-    // jobs are left to the worker's loop
-    held_back: bool,
-}
-
-/// What was sent and is not answered.
-#[derive(Debug)]
-enum UnderWay {
-    Wait(Behind),
-    Record(Box<SentStep>),
-}
-
-/// How what was under way on a socket ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The step behind a wait was carried out: its reply.
-    Stepped(Behind, Value),
-    /// It was carried out, and what it took was taken in.
-    Taken(Behind, Box<Result<Answer>>),
-    /// Not known whether it was carried out.
-    Lost(Behind),
-    /// A step that records ends: its reply, unless that is lost.
-    Recorded(Box<SentStep>, Option<Value>),
-    /// Such a step was told of; what follows is for the loop.
-    Told,
 }
 
 impl IdleSocket {
@@ -88,17 +53,8 @@ impl IdleSocket {
         Some(Self {
             shared: Arc::new(Shared {
                 fd: socket.fd(),
-                state: Mutex::new(State {
-                    socket,
-                    usable: true,
-                    answers: Vec::new(),
-                    under_way: None,
-                    end: None,
-                    standing: Standing::default(),
-                    short_way: None,
-                    over: Instant::now(),
-                    held_back: false,
-                }),
+                place: socket.place().to_owned(),
+                state: Mutex::new(State::new(socket)),
                 ended: Notify::new(),
             }),
         })
@@ -124,9 +80,18 @@ impl IdleSocket {
         short_way: Option<ShortWay>,
     ) {
         let mut state = self.state();
-        state.standing = standing;
-        state.short_way = short_way;
-        state.send(commands, UnderWay::Wait(behind), over);
+        state.lend(standing, short_way);
+        state.begin(commands, behind, over);
+    }
+
+    /// Gives what the worker knows back to a wait that stands.
+    pub(super) fn lend(&self, standing: Standing, short_way: ShortWay) {
+        self.state().lend(standing, Some(short_way));
+    }
+
+    /// Whether a wait is under way.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state().is_waiting()
     }
 
     /// When the answer to what is under way should be there.
@@ -144,27 +109,22 @@ impl IdleSocket {
         self.shared.ended.notified().await;
     }
 
-    /// The end of the wait, if the event loop saw it.
-    pub(super) fn end(&self) -> Option<(End, Standing)> {
+    /// What ended, if the event loop saw it; with what the worker knows, unless its loop knows that.
+    pub(super) fn end(&self) -> Option<(End, Option<Standing>)> {
         self.state().take_end()
     }
 
-    /// The end of the wait, if it is there to be seen.
-    pub(super) fn look(&self) -> Option<(End, Standing)> {
+    /// What ended, if it is there to be seen.
+    pub(super) fn look(&self) -> Option<(End, Option<Standing>)> {
         let mut state = self.state();
         state.read();
+        state.lose_old_along();
         state.take_end()
     }
 
-    /// Ends the wait under way.
-    pub(super) fn break_off(&self) -> (End, Standing) {
-        let mut state = self.state();
-        state.read();
-        if state.end.is_none() {
-            state.lose();
-        }
-        let end = state.end.take().unwrap_or(End::Told);
-        (end, state.give_back())
+    /// Ends what is under way; a wait whose step is over may `stay`.
+    pub(super) fn break_off(&self, stays: bool) -> (Vec<End>, Option<Standing>) {
+        self.state().break_off(stays)
     }
 
     // ---- the event loop's side
@@ -172,6 +132,11 @@ impl IdleSocket {
     /// The descriptor to watch for reading.
     pub fn fd(&self) -> RawFd {
         self.shared.fd
+    }
+
+    /// As [`crate::redis::direct::DirectSocket::place`].
+    pub fn place(&self) -> &str {
+        &self.shared.place
     }
 
     /// To be called when the socket can be read; `tell` is given jobs that are active now, or what is recorded. False: watch it no more.
@@ -185,6 +150,45 @@ impl IdleSocket {
             // what runs now may have ended when this is over
             tell(told);
         }
+        self.tell_loop()
+    }
+
+    /// Whether an add could take a step along, as far as is known without reading.
+    pub fn is_idle(&self) -> bool {
+        self.state().is_idle()
+    }
+
+    /// A step that an add is to take along, if the worker waits and its loop has nothing to do with it. Its end is told to [`IdleSocket::stepped`]
+    /// or [`IdleSocket::lost`].
+    pub fn step_along(&self) -> Option<StepAlong> {
+        self.state().step_along()
+    }
+
+    /// What was sent along is answered; `reply` is that of the worker's part, if it was carried out. `tell` as [`IdleSocket::ready`].
+    pub fn stepped(&self, number: i64, reply: Option<Value>, tell: impl FnOnce(Told)) {
+        let told = self.state().stepped(number, reply);
+        if let Some(told) = told {
+            tell(told);
+        }
+        self.tell_loop();
+    }
+
+    /// It is not known whether what was sent along was carried out.
+    pub fn lost(&self, number: i64) {
+        self.state().lose_along(number);
+        self.tell_loop();
+    }
+
+    /// Records how jobs ended that were told: by this socket, or by the command that it gives, with the number of its step, which is to go along.
+    /// Gives them back where that is for the worker's loop.
+    pub(super) fn finish(&self, flush: Flush) -> Result<Option<(i64, Vec<u8>)>, Flush> {
+        let along = self.state().finish(flush)?;
+        self.tell_loop();
+        Ok(along)
+    }
+
+    /// Whether the socket is to be watched further. The worker's loop hears when something is for it.
+    fn tell_loop(&self) -> bool {
         let (has_ended, usable) = {
             let state = self.state();
             (state.end.is_some(), state.usable)
@@ -195,132 +199,9 @@ impl IdleSocket {
         usable
     }
 
-    /// Records how jobs ended that [`IdleSocket::ready`] gave. Gives it back where that is for the worker's loop.
-    pub(super) fn finish(&self, flush: Flush) -> std::result::Result<(), Flush> {
-        let mut state = self.state();
-        state.finish(flush)?;
-        if state.end.is_some() {
-            self.shared.ended.notify_one();
-        }
-        Ok(())
-    }
-
     /// Makes the socket of no use any more.
     pub fn close(&self) {
         self.state().lose();
         self.shared.ended.notify_one();
-    }
-}
-
-impl State {
-    fn send(&mut self, commands: &[u8], under_way: UnderWay, over: Instant) {
-        (self.under_way, self.over) = (Some(under_way), over);
-        // a socket that does not take some hundred bytes at once is not one to wait on
-        if !self.usable || !matches!(self.socket.send(commands), Ok(true)) {
-            self.lose();
-        }
-    }
-
-    fn read(&mut self) {
-        if !self.usable {
-            return;
-        }
-        let alive = self.socket.receive(&mut self.answers).is_ok();
-        let awaited = match self.under_way {
-            Some(UnderWay::Wait(_)) => 2,
-            Some(UnderWay::Record(_)) => 1,
-            None => usize::MAX,
-        };
-        if self.answers.len() >= awaited {
-            let reply = self.answers.swap_remove(awaited - 1).ok();
-            let is_refused = reply.is_none() || self.answers.drain(..).any(|wait| wait.is_err());
-            self.end = self.under_way.take().map(|sent| match (sent, reply) {
-                (UnderWay::Wait(behind), Some(reply)) => End::Stepped(behind, reply),
-                // not known to the server yet, or refused: the loop steps itself
-                (UnderWay::Wait(behind), None) => End::Lost(behind),
-                (UnderWay::Record(step), reply) => End::Recorded(step, reply),
-            });
-            // what refuses may lead to a server that is no master any more
-            if is_refused {
-                self.lose();
-            }
-        }
-        if !alive || (self.under_way.is_none() && !self.answers.is_empty()) {
-            self.lose();
-        }
-    }
-
-    /// Does what follows an end without the worker's loop, where nothing more is needed. Gives what is to be told.
-    fn go_on(&mut self) -> Option<Told> {
-        if self.held_back {
-            return None;
-        }
-        match self.end.take()? {
-            End::Stepped(behind, reply) if Answer::has_jobs(&reply) && !has_stubs(&reply) => {
-                let mut answer = Answer::read(reply, &mut self.standing.in_flight);
-                let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
-                self.standing.pace.delivered_to_idle();
-                self.end = Some(End::Taken(behind, Box::new(answer)));
-                jobs.map(Told::Jobs)
-            }
-            End::Recorded(step, Some(reply)) => self.recorded(step, reply),
-            end => {
-                self.end = Some(end);
-                None
-            }
-        }
-    }
-
-    fn recorded(&mut self, step: Box<SentStep>, mut reply: Value) -> Option<Told> {
-        let told = self
-            .short_way
-            .as_ref()
-            .and_then(|way| way.recorded(&mut self.standing, &step, &mut reply));
-        if told.is_none() {
-            self.end = Some(End::Recorded(step, Some(reply)));
-            return None;
-        }
-        let wait = self.short_way.as_ref().filter(|_| self.usable);
-        match wait.and_then(|way| Some((way.time, way.wait(&mut self.standing)?))) {
-            Some((time, (behind, commands))) => {
-                self.send(&commands, UnderWay::Wait(behind), Instant::now() + time + GRACE);
-            }
-            None => self.end = Some(End::Told),
-        }
-        told
-    }
-
-    fn finish(&mut self, flush: Flush) -> std::result::Result<(), Flush> {
-        let (Some(End::Taken(behind, answer)), Some(way), true, false) =
-            (&self.end, &self.short_way, self.usable, self.held_back)
-        else {
-            return Err(flush);
-        };
-        let Ok(answer) = &**answer else { return Err(flush) };
-        let (step, commands) = way.record(&mut self.standing, answer, behind.want, flush)?;
-        self.end = None;
-        self.send(&commands, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
-        Ok(())
-    }
-
-    fn take_end(&mut self) -> Option<(End, Standing)> {
-        let end = self.end.take()?;
-        Some((end, self.give_back()))
-    }
-
-    fn give_back(&mut self) -> Standing {
-        self.short_way = None;
-        std::mem::take(&mut self.standing)
-    }
-
-    // the descriptor stays as long as somebody watches it
-    fn lose(&mut self) {
-        self.usable = false;
-        self.socket.shutdown();
-        match self.under_way.take() {
-            Some(UnderWay::Wait(behind)) => self.end = Some(End::Lost(behind)),
-            Some(UnderWay::Record(step)) => self.end = Some(End::Recorded(step, None)),
-            None => {}
-        }
     }
 }

@@ -132,8 +132,8 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            (woken, behind) = self.waiter.woken(&mut self.standing), if self.waiter.pending != Pending::Nothing => {
-                self.wake(woken, behind).await;
+            ends = self.waiter.woken(&mut self.standing), if self.waiter.pending != Pending::Nothing => {
+                self.wake_by_all(ends).await;
             }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
         }

@@ -76,6 +76,24 @@ impl From<Told> for Message {
     }
 }
 
+/// Where ends go.
+#[derive(Debug)]
+pub enum Finished {
+    /// To the worker's loop.
+    ByLoop,
+    /// To the server, by the socket in use, which is told when they are recorded.
+    BySocket,
+    /// To the server, by the connection that took the jobs' start along: it sends this command, and tells the socket of the answer.
+    Along {
+        /// Number of the step.
+        number: i64,
+        /// The command, packed.
+        command: Vec<u8>,
+        /// The socket.
+        socket: IdleSocket,
+    },
+}
+
 /// Receives a worker's messages, on an engine thread.
 pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 

@@ -3,10 +3,11 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `wait` wakes an idle worker, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
-//! `short_way` lets it record what that came to. `standing` is what a worker knows from one step to the next. `manual`
+//! clock of whoever runs them, `wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
+mod along;
 mod apart;
 mod asked;
 mod batch;
@@ -32,6 +33,7 @@ mod portion;
 mod short_way;
 mod standing;
 mod wait;
+mod woken;
 
 use std::{
     sync::{
@@ -43,12 +45,13 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
+pub use along::StepAlong;
 pub use batch::{Batch, BatchJob, Extra, Siblings};
 pub use flush::{Completed, Ending, Flush, Outcome};
 pub use idle_socket::IdleSocket;
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
-pub use message::{Message, Sink};
+pub use message::{Finished, Message, Sink};
 pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
 pub use pace::ENDS_A_STEP;
@@ -172,16 +175,25 @@ impl Worker {
         self.command(Command::Limiter(limiter));
     }
 
-    /// Reports how jobs ended. True: they went to the server by the socket in use ([`Worker::use_socket`]), which is told when they are recorded.
-    pub fn finish(&self, flush: Flush) -> bool {
+    /// Reports how jobs ended.
+    pub fn finish(&self, flush: Flush) -> Finished {
         let socket = self.socket.lock().ok().and_then(|socket| socket.clone());
-        let left = match socket {
-            Some(socket) => socket.finish(flush).err(),
-            None => Some(flush),
+        let sent = match &socket {
+            Some(socket) => socket.finish(flush),
+            None => Err(flush),
         };
-        let Some(flush) = left else { return true };
-        self.command(Command::Finish(flush));
-        false
+        match (sent, socket) {
+            (Ok(Some((number, command))), Some(socket)) => Finished::Along {
+                number,
+                command,
+                socket,
+            },
+            (Ok(_), _) => Finished::BySocket,
+            (Err(flush), _) => {
+                self.command(Command::Finish(flush));
+                Finished::ByLoop
+            }
+        }
     }
 
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and

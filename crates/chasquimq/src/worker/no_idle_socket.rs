@@ -2,30 +2,17 @@
 
 use std::{convert::Infallible, time::Instant};
 
-use redis::Value;
-
 use super::{
     asked::Behind,
-    fetch::Answer,
     flush::Flush,
-    short_way::{SentStep, ShortWay},
+    short_way::{End, ShortWay},
     standing::Standing,
 };
-use crate::{error::Result, redis::connection::Connection};
+use crate::redis::connection::Connection;
 
 /// There are none.
 #[derive(Debug, Clone)]
 pub struct IdleSocket(Infallible);
-
-#[derive(Debug)]
-#[expect(dead_code, reason = "it has no end where it has no beginning")]
-pub(super) enum End {
-    Stepped(Behind, Value),
-    Taken(Behind, Box<Result<Answer>>),
-    Lost(Behind),
-    Recorded(Box<SentStep>, Option<Value>),
-    Told,
-}
 
 impl IdleSocket {
     pub(super) async fn open(_connection: &Connection) -> Option<Self> {
@@ -59,19 +46,27 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn end(&self) -> Option<(End, Standing)> {
+    pub(super) fn end(&self) -> Option<(End, Option<Standing>)> {
         match self.0 {}
     }
 
-    pub(super) fn look(&self) -> Option<(End, Standing)> {
+    pub(super) fn look(&self) -> Option<(End, Option<Standing>)> {
         match self.0 {}
     }
 
-    pub(super) fn break_off(&self) -> (End, Standing) {
+    pub(super) fn break_off(&self, _stays: bool) -> (Vec<End>, Option<Standing>) {
         match self.0 {}
     }
 
-    pub(super) fn finish(&self, _flush: Flush) -> std::result::Result<(), Flush> {
+    pub(super) fn is_waiting(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn lend(&self, _standing: Standing, _short_way: ShortWay) {
+        match self.0 {}
+    }
+
+    pub(super) fn finish(&self, _flush: Flush) -> Result<Option<(i64, Vec<u8>)>, Flush> {
         match self.0 {}
     }
 

@@ -47,6 +47,30 @@ pub enum Told {
     },
 }
 
+/// How what a worker's loop had left to others ended.
+#[derive(Debug)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "nothing is left to others there"))]
+pub(super) enum End {
+    /// The step behind a wait was carried out: its reply.
+    Stepped(Behind, Value),
+    /// It was carried out, and what it took was taken in.
+    Taken(Behind, Box<crate::error::Result<Answer>>),
+    /// Not known whether it was carried out.
+    Lost(Behind),
+    /// A wait whose step was over ended, by its marker (true) or its time.
+    Waited(bool),
+    /// A step that went along with an add was carried out: its reply.
+    SteppedAlong(Asked, Value),
+    /// It was carried out, and what it took was taken in.
+    TakenAlong(Asked, Box<crate::error::Result<Answer>>),
+    /// Not known whether it was carried out.
+    TakeLost(Asked),
+    /// A step that records ends: its reply, unless that is lost.
+    Recorded(Box<SentStep>, Option<Value>),
+    /// Such a step was told of; what follows is for the loop.
+    Told,
+}
+
 /// What it takes to record ends and to wait.
 #[derive(Debug)]
 pub(super) struct ShortWay {
@@ -147,16 +171,36 @@ impl ShortWay {
         })
     }
 
-    /// Packs a wait and the step behind it, unless something is due before it ends, or the clocks are to be measured.
-    pub(super) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
+    /// Whether the worker has to wait, and nothing else: nothing is due before that ends, and the clocks need not be measured.
+    pub(super) fn may_wait(&self, standing: &Standing) -> bool {
         let now = Instant::now();
         let is_due = standing.due.next().is_some_and(|due| due < now + self.time);
-        if is_due || !standing.hungry || standing.offset.is_doubtful(now) {
+        !is_due && standing.hungry && !standing.offset.is_doubtful(now)
+    }
+
+    /// Packs a wait and the step behind it, if the worker may wait.
+    pub(super) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
+        if !self.may_wait(standing) {
             return None;
         }
         let (behind, asked) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));
         let step = self.packed(standing, &asked, &Outcomes::none(0));
         Some((behind, [self.wait.as_slice(), &step].concat()))
+    }
+
+    /// A step that an add takes along, and what it asks for, packed.
+    pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(Asked, Vec<u8>)> {
+        if !self.may_wait(standing) {
+            return None;
+        }
+        let asked = standing.ask_at_once(standing.room(0, self.options.concurrency));
+        let packed = asked.pack(&self.options, standing.offset.us(), &Outcomes::none(0));
+        Some((asked, packed))
+    }
+
+    /// Whose steps it takes.
+    pub(super) fn owner(&self) -> &str {
+        &self.options.id
     }
 
     fn packed(&self, standing: &Standing, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {

@@ -51,6 +51,13 @@ impl Standing {
         Asked::new(self.step_number, now_ms as i64, room, leaves_due)
     }
 
+    /// The same of a step that takes place as soon as it comes.
+    pub(super) fn ask_at_once(&mut self, room: (i64, i64)) -> Asked {
+        self.step_number += 1;
+        let leaves_due = self.due.is_left(Instant::now());
+        Asked::new(self.step_number, CARRIED_OUT, room, leaves_due)
+    }
+
     /// The same of a step behind a wait.
     pub(super) fn ask_behind_wait(&mut self, room: (i64, i64)) -> (Behind, Asked) {
         self.wait_number += 1;

@@ -17,14 +17,13 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
-    apart::has_stubs,
     asked::{Behind, GRACE},
-    fetch::Answer,
-    idle_socket::{End, IdleSocket},
-    short_way::{SentStep, ShortWay},
+    idle_socket::IdleSocket,
+    short_way::{End, ShortWay},
     standing::Standing,
+    woken::{read_end, Ends, Woken},
 };
-use crate::{error::Result, keys::Keys, redis::connection::Connection};
+use crate::{keys::Keys, redis::connection::Connection};
 
 // a server that refuses is not asked without end
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -40,27 +39,11 @@ struct Ask {
     step: Option<Cmd>,
 }
 
-/// How a wait ended.
-#[derive(Debug)]
-pub(super) enum Woken {
-    /// The marker came (true), or the time was over.
-    Marker(bool),
-    /// The step behind the wait was carried out.
-    Stepped(Value),
-    /// It was carried out, and its answer was read, perhaps a while ago.
-    Read(Box<Result<Answer>>),
-    /// It is not known whether the step behind the wait was carried out.
-    Lost,
-    /// What the wait brought has ended meanwhile, and this step records it: its reply, unless that is lost.
-    Recorded(Box<SentStep>, Option<Value>),
-    /// That is recorded and told.
-    Told,
-}
-
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Pending {
     Nothing,
+    /// The marker. By a socket: the step behind the wait is over.
     Marker,
     /// The marker, with a step behind it.
     Step(Behind),
@@ -192,6 +175,19 @@ impl Waiter {
         }
     }
 
+    /// Whether the wait under way is a socket's whose step is over: what is known is not there.
+    pub(super) fn waits_alone(&self) -> bool {
+        self.pending == Pending::Marker && self.by_socket.is_some()
+    }
+
+    /// Lends such a wait what is known: an add may take a step along again. Call it only when nothing is held.
+    pub(super) fn lend(&mut self, standing: &mut Standing, short_way: ShortWay) {
+        if let Some(socket) = &self.socket {
+            socket.lend(std::mem::take(standing), short_way);
+            self.pending = Pending::Step(Behind::default());
+        }
+    }
+
     /// Keeps jobs behind what the loop is about to learn, and tells before it gives jobs.
     pub(super) fn hold_back(&self, held_back: bool) {
         if let Some(socket) = &self.socket {
@@ -199,49 +195,48 @@ impl Waiter {
         }
     }
 
-    /// The end of the wait under way, and the step behind it.
-    pub(super) async fn woken(&mut self, standing: &mut Standing) -> (Woken, Option<Behind>) {
+    /// What ended of the wait under way, and the step behind it.
+    pub(super) async fn woken(&mut self, standing: &mut Standing) -> Ends {
         match (&self.socket, &mut self.by_socket) {
             (Some(socket), Some(watch)) => {
-                let end = watch.end(socket).await;
-                self.ends = socket.over() - GRACE;
-                self.over_by_socket(end, standing)
+                let ended = watch.end(socket).await;
+                self.over_by_socket(ended, standing)
             }
             _ => {
                 let woken = self.woken.recv().await.unwrap_or(Woken::Marker(false));
-                (self.noted(woken), self.over())
+                vec![(self.noted(woken), self.over())]
             }
         }
     }
 
-    /// Breaks the wait off.
-    pub(super) async fn break_off(&mut self, standing: &mut Standing) -> (Woken, Option<Behind>) {
+    /// Breaks the wait off: what is known is the loop's again. Of a socket's, only the step behind it if that is over.
+    pub(super) async fn break_off(&mut self, standing: &mut Standing) -> Ends {
         if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
-            let end = socket.break_off();
-            self.ends = socket.over() - GRACE;
-            return self.over_by_socket(end, standing);
+            let ended = socket.break_off(self.pending != Pending::Marker);
+            return self.over_by_socket(ended, standing);
         }
         self.cancel.notify_one();
         self.woken(standing).await
     }
 
-    /// A socket's wait ended; what the worker knows is its loop's again.
-    fn over_by_socket(&mut self, (end, known): (End, Standing), standing: &mut Standing) -> (Woken, Option<Behind>) {
-        *standing = known;
-        self.over();
-        let (woken, behind) = match end {
-            // frames that lie apart are read first
-            End::Stepped(behind, reply) if has_stubs(&reply) => (Woken::Stepped(reply), Some(behind)),
-            End::Stepped(behind, reply) => {
-                let read = Answer::read(reply, &mut standing.in_flight);
-                (Woken::Read(Box::new(read)), Some(behind))
-            }
-            End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),
-            End::Lost(behind) => (Woken::Lost, Some(behind)),
-            End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
-            End::Told => (Woken::Told, None),
-        };
-        (self.noted(woken), behind)
+    /// A socket's wait ended, or what an add took along; what the worker knows is its loop's again.
+    fn over_by_socket(&mut self, (ends, known): (Vec<End>, Option<Standing>), standing: &mut Standing) -> Ends {
+        if let Some(known) = known {
+            *standing = known;
+        }
+        match self.socket.as_ref().filter(|socket| socket.is_waiting()) {
+            Some(_) => self.pending = Pending::Marker,
+            None => drop(self.over()),
+        }
+        if let Some(socket) = &self.socket {
+            self.ends = socket.over() - GRACE;
+        }
+        ends.into_iter()
+            .map(|end| {
+                let (woken, behind) = read_end(end, standing);
+                (self.noted(woken), behind)
+            })
+            .collect()
     }
 
     /// A wait begins; gives how long it is to last.
@@ -257,7 +252,7 @@ impl Waiter {
 
     /// A wait that nobody answered stands in the server's line until it ends there, or the server notices.
     fn noted(&mut self, woken: Woken) -> Woken {
-        if matches!(woken, Woken::Lost | Woken::Marker(false)) && Instant::now() < self.ends {
+        if matches!(woken, Woken::Lost | Woken::Marker(false) | Woken::Alone(false)) && Instant::now() < self.ends {
             self.lost_until = self.lost_until.max(Some(self.ends));
         }
         woken
@@ -273,11 +268,11 @@ impl Waiter {
 }
 
 impl Watch {
-    /// The end of a socket's wait. It may be asked for again when this was not waited for.
-    async fn end(&mut self, socket: &IdleSocket) -> (End, Standing) {
+    /// What ended by a socket. It may be asked for again when this was not waited for.
+    async fn end(&mut self, socket: &IdleSocket) -> (Vec<End>, Option<Standing>) {
         loop {
-            if let Some(end) = socket.end() {
-                return end;
+            if let Some((end, known)) = socket.end() {
+                return (vec![end], known);
             }
             tokio::select! {
                 () = socket.ended() => {}
@@ -285,9 +280,11 @@ impl Watch {
                     let now = Instant::now();
                     self.look = now + self.every;
                     // an event loop may be too busy to read, and a server may be gone without a word
-                    let end = if now < socket.over() { socket.look() } else { Some(socket.break_off()) };
-                    if let Some(end) = end {
-                        return end;
+                    if now >= socket.over() {
+                        return socket.break_off(false);
+                    }
+                    if let Some((end, known)) = socket.look() {
+                        return (vec![end], known);
                     }
                 }
             }

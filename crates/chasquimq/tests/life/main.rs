@@ -9,6 +9,8 @@ mod runner;
 mod world;
 
 mod add;
+#[cfg(unix)]
+mod along;
 mod close;
 mod delays;
 #[cfg(unix)]

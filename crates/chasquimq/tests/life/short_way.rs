@@ -4,14 +4,15 @@ use std::{
     collections::HashMap,
     sync::{
         atomic::{AtomicU32, AtomicUsize, Ordering},
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
     },
     time::Duration,
 };
 
 use chasquimq::{
+    redis::direct::Answer,
     system_now_ms,
-    worker::{Batch, Completed, Flush, IdleSocket, Message, Sink, Worker},
+    worker::{Batch, Completed, Finished, Flush, IdleSocket, Message, Sink, Worker},
     ConnectOptions, WorkerOptions,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -24,31 +25,38 @@ use crate::{
 
 /// What came of it.
 #[derive(Debug, Default)]
-struct Seen {
+pub struct Seen {
     /// How often each job ran, by its number.
     runs: HashMap<u64, usize>,
     /// The flushes that the socket said to be recorded, and those that the worker's loop did.
-    by_socket: usize,
-    by_loop: usize,
+    pub by_socket: usize,
+    pub by_loop: usize,
     /// The last of them.
     recorded: u32,
     refused: usize,
     errors: Vec<String>,
 }
 
+impl Seen {
+    /// Of jobs with the same number, too.
+    pub fn all_runs(&self) -> u64 {
+        self.runs.values().sum::<usize>() as u64
+    }
+}
+
 /// A worker whose jobs end the moment they are handed over, by the socket where they come by it.
-struct Hasty {
-    worker: Arc<Worker>,
-    seen: Arc<Mutex<Seen>>,
-    flushes: Arc<Mutex<u32>>,
+pub struct Hasty {
+    pub worker: Arc<Worker>,
+    pub seen: Arc<Mutex<Seen>>,
+    end: Ending,
     task: JoinHandle<()>,
 }
 
 /// What is done with the worker before jobs end.
-type Before = Arc<dyn Fn(&Worker) + Send + Sync>;
+pub type Before = Arc<dyn Fn(&Worker) + Send + Sync>;
 
 impl Hasty {
-    fn start(world: &World, connect: ConnectOptions, options: WorkerOptions, before: Before) -> Self {
+    pub fn start(world: &World, connect: ConnectOptions, options: WorkerOptions, before: Before) -> Self {
         let (sender, mut messages) = mpsc::unbounded_channel();
         let options = WorkerOptions {
             watches_sockets: true,
@@ -65,37 +73,67 @@ impl Hasty {
         });
         let worker = Arc::new(Worker::new(connect, world.keys.clone(), options, send.clone()));
         worker.run(system_now_ms());
-        let (seen, flushes) = (Arc::<Mutex<Seen>>::default(), Arc::<Mutex<u32>>::default());
+        let seen = Arc::<Mutex<Seen>>::default();
         let end = Ending {
             worker: worker.clone(),
             seen: seen.clone(),
-            flushes: flushes.clone(),
+            flushes: Arc::default(),
+            socket: Arc::default(),
+            along: Arc::default(),
+            event_loop: Arc::default(),
             before,
             unread,
             send,
         };
+        let hears = end.clone();
         let task = tokio::spawn(async move {
             while let Some(mut message) = messages.recv().await {
-                end.unread.fetch_sub(1, Ordering::AcqRel);
+                let turn = hears.turn();
+                hears.unread.fetch_sub(1, Ordering::AcqRel);
                 if let Some(socket) = message.socket.take() {
-                    tokio::spawn(watch(socket.clone(), end.clone()));
-                    end.worker.use_socket(socket);
+                    tokio::spawn(watch(socket.clone(), hears.clone()));
+                    *hears.socket.lock().expect("a socket") = Some(socket.clone());
+                    hears.worker.use_socket(socket);
                 }
-                end.hear(message, false);
+                hears.hear(message, false);
+                drop(turn);
             }
         });
         Self {
             worker,
             seen,
-            flushes,
+            end,
             task,
         }
     }
 
+    /// The socket in use.
+    pub fn socket(&self) -> Option<IdleSocket> {
+        self.end.socket.lock().expect("a socket").clone()
+    }
+
+    /// The same, later.
+    pub fn socket_of(&self) -> impl Fn() -> Option<IdleSocket> + Send + use<> {
+        let socket = self.end.socket.clone();
+        move || socket.lock().expect("a socket").clone()
+    }
+
+    /// What the connection of an add is to send for the worker: numbers of steps, and their commands. Once.
+    pub fn sends_along(&self) -> mpsc::UnboundedReceiver<Carried> {
+        let (sender, commands) = mpsc::unbounded_channel();
+        self.end.along.set(sender).expect("one receiver");
+        commands
+    }
+
+    /// The event loop that runs the jobs.
+    pub fn event_loop(&self) -> EventLoop {
+        EventLoop(self.end.clone())
+    }
+
     /// Waits until all that ended is told to be recorded, and closes.
-    async fn close(self) -> Seen {
+    pub async fn close(self) -> Seen {
         until("all ends to be told", || async {
-            self.seen.lock().expect("seen").recorded == *self.flushes.lock().expect("flushes")
+            self.seen.lock().expect("seen").recorded == *self.end.flushes.lock().expect("flushes")
         })
         .await;
         self.worker.close(false).await;
@@ -106,11 +144,32 @@ impl Hasty {
     }
 }
 
+/// Number of a step, and its command.
+pub type Carried = (i64, Vec<u8>);
+
+/// What only the thread that runs the jobs does.
+pub struct EventLoop(Ending);
+
+impl EventLoop {
+    /// Tells of what went along: its reply, where that is known.
+    pub fn settle(&self, socket: &IdleSocket, number: i64, reply: Option<Option<Answer>>) {
+        let _turn = self.0.turn();
+        match reply {
+            Some(reply) => socket.stepped(number, reply, |told| self.0.hear_socket(told.into())),
+            None => socket.lost(number),
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Ending {
     worker: Arc<Worker>,
     seen: Arc<Mutex<Seen>>,
     flushes: Arc<Mutex<u32>>,
+    socket: Arc<Mutex<Option<IdleSocket>>>,
+    along: Arc<OnceLock<mpsc::UnboundedSender<Carried>>>,
+    // one thing at a time
+    event_loop: Arc<Mutex<()>>,
     before: Before,
     // what the socket tells must not overtake it
     unread: Arc<AtomicUsize>,
@@ -118,6 +177,10 @@ struct Ending {
 }
 
 impl Ending {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.event_loop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn hear_socket(&self, message: Message) {
         match self.unread.load(Ordering::Acquire) {
             0 => self.hear(message, true),
@@ -162,13 +225,17 @@ impl Ending {
         // as from one thread: in the order of their numbers
         let mut flushes = self.flushes.lock().expect("flushes");
         *flushes += 1;
-        self.worker.finish(Flush {
+        let finished = self.worker.finish(Flush {
             number: *flushes,
             now_ms: system_now_ms(),
             completed: completed.collect(),
             text: Arc::new("\"done\"".to_owned()),
             ..Flush::default()
         });
+        if let Finished::Along { number, command, .. } = finished {
+            // a test that is over sends nothing
+            let _ = self.along.get().expect("a carrier").send((number, command));
+        }
     }
 }
 
@@ -183,16 +250,17 @@ async fn watch(socket: IdleSocket, end: Ending) {
     let mut usable = true;
     while usable {
         readable.readable().await.expect("readiness").clear_ready();
+        let _turn = end.turn();
         usable = socket.ready(|told| end.hear_socket(told.into()));
     }
 }
 
-fn nothing() -> Before {
+pub fn nothing() -> Before {
     Arc::new(|_| {})
 }
 
 /// After a lost wait, no short way begins until that would have ended.
-fn short_waits() -> WorkerOptions {
+pub fn short_waits() -> WorkerOptions {
     WorkerOptions {
         drain_delay: Duration::from_millis(200),
         ..WorkerOptions::default()
@@ -211,7 +279,7 @@ async fn one_at_a_time(world: &World, worker: &Hasty, is_enough: impl Fn(u64, &S
     unreachable!("numbers do not end")
 }
 
-fn assert_once_each(world: World, seen: &Seen, jobs: usize) {
+pub fn assert_once_each(world: World, seen: &Seen, jobs: usize) {
     assert_eq!(seen.runs.len(), jobs);
     assert!(seen.runs.values().all(|runs| *runs == 1), "{:?}", seen.runs);
     assert_eq!(world.end().completed().len(), jobs);

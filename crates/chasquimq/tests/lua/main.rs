@@ -6,6 +6,7 @@ mod given;
 mod probe;
 
 mod add;
+mod add_and_step;
 mod add_flows;
 mod add_frames;
 mod adopt_dedup;

@@ -19,7 +19,8 @@ use crate::{
         message::Message,
         outcomes::Outcomes,
         short_way::{SentStep, ShortWay},
-        wait::{Pending, Woken},
+        wait::Pending,
+        woken::{Ends, Woken},
     },
 };
 
@@ -30,7 +31,13 @@ const LATE: Duration = Duration::from_millis(150);
 
 impl Loop {
     pub(super) async fn wait_if_hungry(&mut self) {
-        if !self.fetching || self.waiter.pending != Pending::Nothing || self.look_again {
+        if !self.fetching || self.look_again {
+            return;
+        }
+        if self.waiter.waits_alone() {
+            return self.lend().await;
+        }
+        if self.waiter.pending != Pending::Nothing {
             return;
         }
         if let Some(end) = self.limited_until {
@@ -77,6 +84,20 @@ impl Loop {
             .wait_and_step(behind, step, lease, &mut self.standing, short_way);
     }
 
+    /// Has the wait under way bring jobs again that adds take along, once nothing is held and nothing is due before it ends.
+    async fn lend(&mut self) {
+        if !self.standing.hungry || self.standing.in_flight.jobs() > 0 {
+            return;
+        }
+        if self.standing.offset.is_doubtful(Instant::now()) {
+            self.measure_clock().await;
+        }
+        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
+        if short_way.may_wait(&self.standing) {
+            self.waiter.lend(&mut self.standing, short_way);
+        }
+    }
+
     /// Measures how far the clocks are apart: a step behind a wait is carried out at a time that nobody can send.
     async fn measure_clock(&mut self) {
         let sent_us = system_now_us();
@@ -108,20 +129,31 @@ impl Loop {
         });
     }
 
-    /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else.
+    /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else. A wait
+    /// without one must not stand in the way of one that is shorter, or for something else.
     pub(super) fn must_break_off(&self) -> bool {
-        matches!(self.waiter.pending, Pending::Step(_))
-            && (!self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign())
+        match self.waiter.pending {
+            Pending::Step(_) => {
+                !self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign()
+            }
+            _ => self.waiter.waits_alone() && (self.is_limited() || self.caller.is_foreign()),
+        }
     }
 
     pub(super) async fn break_off(&mut self) {
-        let (woken, behind) = self.waiter.break_off(&mut self.standing).await;
-        self.wake(woken, behind).await;
+        let ends = self.waiter.break_off(&mut self.standing).await;
+        self.wake_by_all(ends).await;
     }
 
-    /// A wait ended.
-    pub(super) async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
+    pub(super) async fn wake_by_all(&mut self, ends: Ends) {
         self.room_changed = false;
+        for (woken, behind) in ends {
+            self.wake(woken, behind).await;
+        }
+    }
+
+    /// A wait ended, or what went along with an add.
+    async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
         let Behind { number, want } = behind.unwrap_or_default();
         let absorbed = match woken {
             Woken::Marker(came) => {
@@ -134,7 +166,19 @@ impl Loop {
                 self.absorb_late(read, want).await
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,
-            Woken::Lost => self.send_again(number).await,
+            Woken::Lost => {
+                self.send_again(|room| Asked::behind_wait(number, system_now_ms() as i64, room))
+                    .await
+            }
+            Woken::LostAlong(number) => {
+                self.send_again(|room| Asked::new(number, system_now_ms() as i64, room, false))
+                    .await
+            }
+            Woken::Alone(came) => {
+                // what came is told on by the step that was over
+                self.look_again |= self.fetching && !self.is_limited() && (self.standing.hungry || !came);
+                Ok(())
+            }
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
             Woken::Told => Ok(()),
         };
@@ -143,8 +187,8 @@ impl Loop {
         }
     }
 
-    /// Learns what became of a step behind a wait, by sending it again: what it took is taken in; if it never was carried out, it is now.
-    async fn send_again(&mut self, number: i64) -> Result<()> {
+    /// Learns what became of a step, by sending it again: what it took is taken in; if it never was carried out, it is now.
+    async fn send_again(&mut self, ask: impl FnOnce((i64, i64)) -> Asked) -> Result<()> {
         // a caller's clock of its own has to be asked for first
         let room = if self.caller.is_foreign() {
             (-1, 0)
@@ -152,7 +196,7 @@ impl Loop {
             self.room(0)
         };
         self.look_again = self.fetching && self.caller.is_foreign();
-        let asked = Asked::behind_wait(number, system_now_ms() as i64, room);
+        let asked = ask(room);
         let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
         self.absorb(reply, &asked, Outcomes::none(0)).await
     }

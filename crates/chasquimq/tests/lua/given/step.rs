@@ -443,6 +443,11 @@ impl Step {
     }
 
     pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
+        call.arg(self.asked(next_number)).arg(&self.large_results);
+    }
+
+    /// What it asks for, with how jobs ended.
+    pub fn asked(&self, next_number: u64) -> Vec<u8> {
         let mut packed = Packer::default();
         packed.int(0).int(self.now_ms).str(&self.owner).str(self.slot);
         packed.int(self.number.unwrap_or(next_number) as i64);
@@ -455,7 +460,7 @@ impl Step {
         packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
         packed.int(i64::from(self.leaves_due));
         packed.0.extend_from_slice(&self.ends());
-        call.arg(packed.0).arg(&self.large_results);
+        packed.0
     }
 }
 

@@ -1,0 +1,153 @@
+// A queue and its worker in one thread, a job at a time: the add takes the worker's step along, and its connection records how the job ended. Whatever
+// happens to either meanwhile, each job runs once.
+import type { Job, Queue, Worker } from 'bullmq';
+import { describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { Proxy } from '../support/proxy.js';
+import { Random } from '../support/random.js';
+import { useStage } from '../support/stage.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { sleep, until } from '../support/waiting.js';
+
+const JOBS = 200;
+const BREAKS = 30;
+const LIMIT_MS = 60_000;
+
+describe('worker.along', () => {
+  const stage = useStage(chasquimq);
+  const own = useOwnServer();
+  const runs = new Map<unknown, number>();
+
+  const run = async (job: Job): Promise<unknown> => {
+    runs.set(job.data, (runs.get(job.data) ?? 0) + 1);
+    // some end at once, others do not
+    if (Number(job.data) % 5 === 0) await sleep(1);
+    return job.data;
+  };
+
+  function start(opts: object = {}): { queue: Queue; worker: Worker } {
+    runs.clear();
+    return { queue: stage.queue(opts), worker: stage.worker(run, opts) };
+  }
+
+  /** Adds jobs, each when the one before has ended, until they are enough. Gives their number. */
+  async function oneAtATime(queue: Queue, worker: Worker, areEnough: (jobs: number) => boolean): Promise<number> {
+    let jobs = 0;
+    while (!areEnough(jobs)) {
+      const ended = new Promise((resolve) => worker.once('completed', resolve));
+      await queue.add('job', jobs++);
+      await ended;
+    }
+    return jobs;
+  }
+
+  async function ranOnceEach(queue: Queue, jobs = JOBS): Promise<void> {
+    expect(await queue.getJobCounts('completed', 'active', 'waiting', 'failed')).toEqual({
+      completed: jobs,
+      active: 0,
+      waiting: 0,
+      failed: 0,
+    });
+    expect([...runs.values()]).toEqual(Array.from({ length: jobs }, () => 1));
+  }
+
+  it(
+    'jobs end while their connections break at random, and the server forgets functions',
+    { timeout: LIMIT_MS },
+    async () => {
+      const proxy = stage.keep(new Proxy());
+      proxy.upstream = { host: '127.0.0.1', port: own.connection.port };
+      await proxy.open();
+      const random = new Random(7);
+      const breaks = [
+        async () => proxy.cut(),
+        () => own.redis.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+        () => own.redis.function('FLUSH'),
+      ];
+      const connection = { ...own.connection, host: '127.0.0.1', port: proxy.port };
+      // behind a wait that was lost, nothing goes along until that would have ended
+      const { queue, worker } = start({ connection, drainDelay: 0.1 });
+      let [working, broken] = [true, 0];
+      const breaking = (async () => {
+        while (working) {
+          // the moments have to be many and different; there is nothing to wait for
+          await sleep(20 + random.next(300));
+          await breaks[broken++ % breaks.length]();
+        }
+      })();
+      const jobs = await oneAtATime(queue, worker, () => broken >= BREAKS).finally(() => (working = false));
+      await breaking;
+      stage.takeErrors();
+      await ranOnceEach(queue, jobs);
+    },
+  );
+
+  it('an event loop that is busy for longer than a lock lasts loses no lock', async () => {
+    const { queue, worker } = start({ lockDuration: 300, stalledInterval: 50 });
+    await oneAtATime(queue, worker, (jobs) => jobs === 5);
+    const stalled: string[] = [];
+    worker.on('stalled', (id) => stalled.push(id));
+    const ended = new Promise((resolve) => worker.once('completed', resolve));
+    const adding = queue.add('job', 5);
+    const begin = performance.now();
+    // it was sent, and nobody reads the answer
+    while (performance.now() - begin < 1_000);
+    await adding;
+    await ended;
+    expect(stalled).toEqual([]);
+    await ranOnceEach(queue, 6);
+  });
+
+  it('a queue may close while its connection has an end to record', async () => {
+    runs.clear();
+    const worker = stage.worker(run);
+    for (let number = 0; number < 20; number++) {
+      const queue = stage.queue();
+      const ended = new Promise((resolve) => worker.once('completed', resolve));
+      await queue.add('warm', 2 * number);
+      await ended;
+      const next = new Promise((resolve) => worker.once('completed', resolve));
+      await queue.add('job', 2 * number + 1);
+      await queue.close();
+      await next;
+    }
+    await ranOnceEach(stage.queue(), 40);
+  });
+
+  it('a worker may close while a step of its goes along', async () => {
+    runs.clear();
+    const queue = stage.queue();
+    for (let number = 0; number < 20; number++) {
+      const worker = stage.worker(run);
+      const ended = new Promise((resolve) => worker.once('completed', resolve));
+      await queue.add('warm', 2 * number);
+      await ended;
+      const adding = queue.add('job', 2 * number + 1);
+      if (number % 2 === 0) await Promise.resolve();
+      await Promise.all([worker.close(), adding]);
+      expect(await queue.getActiveCount()).toBe(0);
+    }
+    const last = stage.worker(run);
+    await until('all jobs to end', async () => (await queue.getCompletedCount()) === 40, LIMIT_MS);
+    await last.close();
+    await ranOnceEach(queue, 40);
+  });
+
+  it('a worker may pause, and others add, meanwhile', async () => {
+    const { queue, worker } = start();
+    const other = stage.queue();
+    const second = stage.worker(run);
+    const adding: Promise<unknown>[] = [];
+    for (let number = 0; number < JOBS; number++) {
+      adding.push((number % 3 === 0 ? other : queue).add('job', number));
+      if (number % 7 === 0) await worker.pause(true);
+      if (number % 7 === 1) await worker.resume();
+      if (number % 11 === 0) await Promise.all(adding);
+      if (number % 13 === 0) second.concurrency = 1 + (number % 3);
+    }
+    await worker.resume();
+    await Promise.all(adding);
+    await until('all jobs to end', async () => (await queue.getCompletedCount()) === JOBS, LIMIT_MS);
+    await ranOnceEach(queue);
+  });
+});

@@ -1,0 +1,65 @@
+//! How waits end, as the worker's loop hears it.
+
+use redis::Value;
+
+use super::{
+    apart::has_stubs,
+    asked::{Asked, Behind},
+    fetch::Answer,
+    short_way::{End, SentStep},
+    standing::Standing,
+};
+use crate::error::Result;
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(super) enum Woken {
+    /// The marker came (true), or the time was over.
+    Marker(bool),
+    /// The step behind the wait was carried out.
+    Stepped(Value),
+    /// It was carried out, and its answer was read, perhaps a while ago.
+    Read(Box<Result<Answer>>),
+    /// It is not known whether the step behind the wait was carried out.
+    Lost,
+    /// The wait was over by its marker (true) or its time, and the step behind it long before.
+    Alone(bool),
+    /// It is not known whether the step of this number was carried out, which an add took along.
+    LostAlong(i64),
+    /// What the wait brought has ended meanwhile, and this step records it: its reply, unless that is lost.
+    Recorded(Box<SentStep>, Option<Value>),
+    /// That is recorded and told.
+    Told,
+}
+
+/// Ends, with what asked for the steps behind waits.
+pub(super) type Ends = Vec<(Woken, Option<Behind>)>;
+
+/// What the loop hears of the end of something that it had left to others.
+pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behind>) {
+    let behind = |asked: &Asked| {
+        Some(Behind {
+            number: asked.number,
+            want: asked.want,
+        })
+    };
+    match end {
+        End::Stepped(behind, reply) => (stepped(reply, standing), Some(behind)),
+        End::SteppedAlong(asked, reply) => (stepped(reply, standing), behind(&asked)),
+        End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),
+        End::TakenAlong(asked, answer) => (Woken::Read(answer), behind(&asked)),
+        End::Lost(behind) => (Woken::Lost, Some(behind)),
+        End::TakeLost(asked) => (Woken::LostAlong(asked.number), None),
+        End::Waited(came) => (Woken::Alone(came), None),
+        End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
+        End::Told => (Woken::Told, None),
+    }
+}
+
+fn stepped(reply: Value, standing: &mut Standing) -> Woken {
+    // frames that lie apart are read first
+    if has_stubs(&reply) {
+        return Woken::Stepped(reply);
+    }
+    Woken::Read(Box::new(Answer::read(reply, &mut standing.in_flight)))
+}

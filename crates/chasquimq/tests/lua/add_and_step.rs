@@ -1,0 +1,251 @@
+//! new -> active, for a plain job that a worker waits for: adding it and taking that worker's step are one call.
+
+use chasquimq::redis::library::{ADD_AND_STEP, ADD_FRAMES};
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run, show_reply, Forbidden, TestQueue},
+    step::Step,
+};
+
+/// The step that goes along: the first of worker `w` in its slot.
+fn step() -> Step {
+    Step::by("w").named("bob").number(100).at(1010).want(1)
+}
+
+fn call(queue: &TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> redis::Cmd {
+    let mut call = queue.call(&ADD_AND_STEP);
+    call.arg(step.asked(0)).arg("w").arg(wait);
+    call.arg(1000).arg("c").arg(0).arg(number);
+    plan.append_frames_to(&mut call);
+    call
+}
+
+/// Adds one job, and takes the step along. Gives both replies, the latter without its times.
+fn add_and_step(queue: &mut TestQueue, number: u64, step: &Step, wait: u64) -> String {
+    let call = call(queue, number, &Plan::new().frame(1), step, wait);
+    let Value::Array(mut replies) = queue.carry_out_value(&call) else {
+        panic!("replies")
+    };
+    if let Some(Value::Array(stepped)) = replies.get_mut(1) {
+        stepped.truncate(5);
+    }
+    show_reply(&Value::Array(replies))
+}
+
+/// What became of the queue: both replies, the keys, and what was told.
+fn outcome_of(queue: &mut TestQueue, replies: String) -> (String, String, String) {
+    // events are those of one call or of two
+    (replies, queue.show(), queue.events().replace(" | ", " "))
+}
+
+/// A queue of which is known that nothing limits it.
+fn free(before: impl Fn(&mut TestQueue)) -> TestQueue {
+    let mut queue = TestQueue::fresh();
+    queue.step(Step::by("v").want(0));
+    before(&mut queue);
+    queue.command("DEL", "wake", &[]);
+    queue.skip_events();
+    queue
+}
+
+/// Adds and takes the step by one call and by two, and compares all that can be seen.
+fn same_as_two_calls(before: impl Fn(&mut TestQueue), step: impl Fn() -> Step) -> TestQueue {
+    let mut one = free(&before);
+    let replies = add_and_step(&mut one, 9, &step(), 0);
+    let together = outcome_of(&mut one, replies);
+
+    let mut two = free(&before);
+    let mut call = two.call(&ADD_FRAMES);
+    call.arg(1000).arg("c").arg(0).arg(9);
+    Plan::new().frame(1).append_frames_to(&mut call);
+    let added = two.carry_out(&call);
+    // as by the wait that it ends
+    two.command("DEL", "wake", &[]);
+    let stepped = two.step(step());
+    let is_in_vain = stepped.starts_with("[[] []");
+    if is_in_vain {
+        two.command("ZADD", "wake", &["0", "0"]);
+    }
+    let apart = outcome_of(&mut two, format!("[{added} {stepped}]"));
+    assert_eq!(together, apart);
+    one
+}
+
+fn nothing(_: &mut TestQueue) {}
+
+#[test]
+fn a_job_starts_as_it_is_added() {
+    let mut queue = same_as_two_calls(nothing, step);
+    queue.key_is("log", "1-1");
+    queue.key_is("state", "cursor=1-1 id=1 active=1");
+    queue.key_is("takes", "1=[1010 '' w bob]");
+    queue.key_is("lease:w", "set");
+    queue.key_is("wake", "(none)");
+    queue.step(Step::by("w").named("bob").number(101).at(1020).done(1, 1, 0, 1));
+    queue.key_is("runs", "1=[1 1 1 1010 bob '']");
+}
+
+#[test]
+fn it_does_so_whatever_ended_before() {
+    let ended = |queue: &mut TestQueue| {
+        queue.add(1000, Plan::new().frame(2).record("x"));
+        queue.step(Step::by("v").want(3));
+        queue.step(Step::by("v").at(1001).done(1, 2, 0, 2).done_record("x", "7"));
+    };
+    same_as_two_calls(ended, step);
+}
+
+#[test]
+fn what_stands_before_it_starts_first() {
+    let waiting: [fn(&mut TestQueue); 4] = [
+        |queue| drop(queue.add(1000, Plan::new().frame(1))),
+        |queue| drop(queue.add(1000, Plan::new().frame(3).record("x"))),
+        |queue| drop(queue.add(1000, Plan::new().front("x"))),
+        |queue| drop(queue.add(1000, Plan::new().prioritized("x", 3))),
+    ];
+    for before in waiting {
+        for want in [1, 3] {
+            same_as_two_calls(before, || step().want(want));
+        }
+    }
+}
+
+#[test]
+fn it_waits_where_nothing_may_start() {
+    let held: [fn(&mut TestQueue); 3] = [
+        |queue| drop(run!(queue, PAUSE, 1)),
+        |queue| {
+            drop(
+                run!(queue, SET_LIMIT, "concurrency", 1, "")
+                    + &queue.add(1000, Plan::new().frame(1))
+                    + &queue.step(Step::by("v").want(1)),
+            )
+        },
+        |queue| drop(queue.add(1000, Plan::new().delayed("x", 5000))),
+    ];
+    for before in held {
+        same_as_two_calls(before, step);
+    }
+    same_as_two_calls(nothing, || step().limiter(1, 60_000));
+    same_as_two_calls(nothing, || step().want(0));
+}
+
+#[test]
+fn what_several_jobs_leave_in_line_others_hear_of() {
+    let mut queue = free(nothing);
+    let call = call(&queue, 9, &Plan::new().frame(3), &step(), 0);
+    queue.carry_out_value(&call);
+    queue.key_is("state", "cursor=1-3 id=3 waiting=2 active=1");
+    queue.key_is("wake", "set");
+}
+
+#[test]
+fn a_full_queue_takes_neither() {
+    let mut queue = free(|queue| {
+        queue.add(1000, Plan::new().frame(1));
+        run!(queue, SET_LIMIT, "length", 1, "");
+    });
+    let keys = queue.show();
+    assert_eq!(add_and_step(&mut queue, 9, &step(), 7), "[[-12 1 1 1]]");
+    queue.keys_are(&keys);
+    // and the wait goes on
+    run!(queue, SET_LIMIT, "length", 9, "");
+    assert_eq!(
+        queue.step(Step::by("w").behind_wait(0).number(7).want(1)),
+        "[[] [1 1 <7 {} a 1>] -1 0 0]"
+    );
+}
+
+#[test]
+fn both_parts_are_carried_out_once() {
+    let mut queue = free(nothing);
+    let replies = add_and_step(&mut queue, 9, &step(), 0);
+    let keys = queue.show();
+    queue.skip_events();
+    let mut call = queue.call(&ADD_FRAMES);
+    call.arg(1000).arg("c").arg(0).arg(9);
+    Plan::new().frame(1).append_frames_to(&mut call);
+    let added = queue.carry_out(&call);
+    let stepped = queue.step(step());
+    assert_eq!(format!("[{added} {stepped}]"), replies);
+    queue.keys_are(&keys);
+    queue.events_are("");
+}
+
+#[test]
+fn the_step_behind_the_wait_takes_nothing_more() {
+    for before in [nothing, |queue: &mut TestQueue| {
+        drop(queue.add(1000, Plan::new().frame(1)))
+    }] {
+        let mut queue = free(before);
+        add_and_step(&mut queue, 9, &step(), 7);
+        queue.add(1000, Plan::new().frame(1));
+        queue.command("DEL", "wake", &[]);
+        let keys = queue.show();
+        let taken = queue.step(Step::by("w").behind_wait(0).number(7).want(1));
+        assert!(taken.starts_with("[[] [] -1 0 "), "{taken}");
+        // what ended the wait is for somebody else
+        queue.command("DEL", "wake", &[]);
+        queue.keys_are(&keys);
+    }
+}
+
+#[test]
+fn a_wait_that_ended_before_keeps_what_it_took() {
+    for before in [nothing, |queue: &mut TestQueue| {
+        drop(queue.add(1000, Plan::new().frame(1)))
+    }] {
+        let mut queue = free(before);
+        queue.add(1000, Plan::new().frame(1));
+        queue.command("DEL", "wake", &[]);
+        let wait = || Step::by("w").behind_wait(0).number(7).want(1);
+        let taken = queue.step(wait());
+        let replies = add_and_step(&mut queue, 9, &step(), 7);
+        assert!(!replies.contains("]] "), "{replies}");
+        queue.key_is("wake", "set");
+        let known = |taken: &str| taken.rsplit_once(' ').map(|(known, _)| known.to_owned());
+        assert_eq!(known(&queue.step(wait())), known(&taken));
+        // its worker asks for it again, and the step is what it would have been
+        let again = queue.step(step());
+        assert!(again.starts_with("[[] [2 1 "), "{again}");
+    }
+}
+
+#[test]
+fn an_entry_at_the_end_of_the_log_that_is_none_of_ours_goes() {
+    let mut queue = free(nothing);
+    queue.command("XADD", "log", &["9-9", "other", "entry"]);
+    let replies = {
+        let call = call(&queue, 9, &Plan::new().frame(1), &step(), 0);
+        queue.carry_out_unchecked(&call)
+    };
+    assert!(show_reply(&replies).starts_with("[[1 []] [[] [1 1 "), "{replies:?}");
+    queue.key_is("log", "1-1");
+    queue.key_is("front", "unreadable-9-9");
+    queue.key_is("wake", "set");
+}
+
+#[test]
+fn a_refused_call_leaves_a_usable_queue() {
+    for command in ["set", "hset", "xadd", "time"] {
+        let mut queue = free(nothing);
+        let refused = call(&queue, 50, &Plan::new().frame(1), &step(), 7);
+        assert!(
+            refused.exec(&mut Forbidden::command(command).connection).is_err(),
+            "without {command}"
+        );
+
+        let mut call = queue.call(&ADD_FRAMES);
+        call.arg(1000).arg("c").arg(0).arg(50);
+        Plan::new().frame(1).append_frames_to(&mut call);
+        queue.carry_out_unchecked(&call);
+        for owner in ["w", "v"] {
+            let step = queue.step_call(&Step::by(owner).number(101).want(10));
+            queue.carry_out_unchecked(&step);
+        }
+        assert_eq!(queue.probe.snapshot().state("active"), 1, "without {command}");
+        assert_eq!(queue.probe.snapshot().state("waiting"), 0, "without {command}");
+    }
+}
