@@ -85,25 +85,28 @@ fn client_config(tls: &TlsOptions) -> io::Result<ClientConfig> {
 }
 
 fn verifier(tls: &TlsOptions) -> io::Result<Arc<dyn ServerCertVerifier>> {
-    let provider = Arc::new(ring::default_provider());
+    let mut verifier = Verifier {
+        provider: Arc::new(ring::default_provider()),
+        usual: None,
+        given: Vec::new(),
+    };
     if tls.insecure {
-        return Ok(Arc::new(Anyone(provider)));
+        return Ok(Arc::new(verifier));
     }
     let mut roots = RootCertStore::empty();
-    let mut given = Vec::new();
     match &tls.ca {
         // as with Node, these stand instead of the world's
         Some(ca) => {
-            given = certificates(ca)?;
-            for certificate in &given {
+            verifier.given = certificates(ca)?;
+            for certificate in &verifier.given {
                 roots.add(certificate.clone()).map_err(io::Error::other)?;
             }
         }
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
     }
-    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let usual = usual.map_err(io::Error::other)?;
-    Ok(Arc::new(Trusted { usual, given }))
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), verifier.provider.clone()).build();
+    verifier.usual = Some(usual.map_err(io::Error::other)?);
+    Ok(Arc::new(verifier))
 }
 
 fn certificates(pem: &str) -> io::Result<Vec<CertificateDer<'static>>> {
@@ -113,14 +116,16 @@ fn certificates(pem: &str) -> io::Result<Vec<CertificateDer<'static>>> {
 }
 
 /// Takes what the library takes, and as Node does, a certificate that was given: it may be an authority's own, with which the library
-/// wants no server to show up.
+/// wants no server to show up. Without the library's, it takes any, as Node does with `rejectUnauthorized: false`; the key that it shows
+/// must still be the server's.
 #[derive(Debug)]
-struct Trusted {
-    usual: Arc<WebPkiServerVerifier>,
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    usual: Option<Arc<WebPkiServerVerifier>>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Trusted {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -129,7 +134,9 @@ impl ServerCertVerifier for Trusted {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let usual = &self.usual;
+        let Some(usual) = &self.usual else {
+            return Ok(ServerCertVerified::assertion());
+        };
         match usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // said of one that is valid now; whose it is, is not looked at yet
             Err(error) if is_authority(&error) && self.given.contains(end_entity) => {
@@ -146,7 +153,12 @@ impl ServerCertVerifier for Trusted {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls12_signature(message, cert, signature)
+        verify_tls12_signature(
+            message,
+            cert,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -155,11 +167,16 @@ impl ServerCertVerifier for Trusted {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.usual.verify_tls13_signature(message, cert, signature)
+        verify_tls13_signature(
+            message,
+            cert,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -170,45 +187,6 @@ fn is_authority(error: &rustls::Error) -> bool {
             cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
         }
         _ => false,
-    }
-}
-
-/// Takes any certificate, as Node does with `rejectUnauthorized: false`; the key it shows must still be the server's.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

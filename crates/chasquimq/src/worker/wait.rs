@@ -43,10 +43,12 @@ struct Ask {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Pending {
     Nothing,
-    /// The marker. By a socket: the step behind the wait is over.
+    /// The marker.
     Marker,
     /// The marker, with a step behind it.
     Step(Behind),
+    /// The same by a socket, when that step is over: an add took another along.
+    Alone,
 }
 
 /// The loop's end of the waiting task, and of the socket.
@@ -175,12 +177,7 @@ impl Waiter {
         }
     }
 
-    /// Whether the wait under way is a socket's whose step is over: what is known is not there.
-    pub(super) fn waits_alone(&self) -> bool {
-        self.pending == Pending::Marker && self.by_socket.is_some()
-    }
-
-    /// Lends such a wait what is known: an add may take a step along again. Call it only when nothing is held.
+    /// Lends a wait whose step is over what is known: an add may take a step along again. Call it only when nothing is held.
     pub(super) fn lend(&mut self, standing: &mut Standing, short_way: ShortWay) {
         if let Some(socket) = &self.socket {
             socket.lend(std::mem::take(standing), short_way);
@@ -212,7 +209,7 @@ impl Waiter {
     /// Breaks the wait off: what is known is the loop's again. Of a socket's, only the step behind it if that is over.
     pub(super) async fn break_off(&mut self, standing: &mut Standing) -> Ends {
         if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
-            let ended = socket.break_off(self.pending != Pending::Marker);
+            let ended = socket.break_off(self.pending != Pending::Alone);
             return self.over_by_socket(ended, standing);
         }
         self.cancel.notify_one();
@@ -225,7 +222,7 @@ impl Waiter {
             *standing = known;
         }
         match self.socket.as_ref().filter(|socket| socket.is_waiting()) {
-            Some(_) => self.pending = Pending::Marker,
+            Some(_) => self.pending = Pending::Alone,
             None => drop(self.over()),
         }
         if let Some(socket) = &self.socket {

@@ -34,11 +34,10 @@ impl Loop {
         if !self.fetching || self.look_again {
             return;
         }
-        if self.waiter.waits_alone() {
-            return self.lend().await;
-        }
-        if self.waiter.pending != Pending::Nothing {
-            return;
+        match self.waiter.pending {
+            Pending::Nothing => {}
+            Pending::Alone => return self.lend().await,
+            Pending::Marker | Pending::Step(_) => return,
         }
         if let Some(end) = self.limited_until {
             let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
@@ -136,7 +135,8 @@ impl Loop {
             Pending::Step(_) => {
                 !self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign()
             }
-            _ => self.waiter.waits_alone() && (self.is_limited() || self.caller.is_foreign()),
+            Pending::Alone => self.is_limited() || self.caller.is_foreign(),
+            Pending::Nothing | Pending::Marker => false,
         }
     }
 
