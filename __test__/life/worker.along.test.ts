@@ -7,7 +7,7 @@ import { Proxy } from '../support/proxy.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
-import { sleep, until } from '../support/waiting.js';
+import { Gate, sleep, until } from '../support/waiting.js';
 
 const JOBS = 200;
 const BREAKS = 30;
@@ -96,6 +96,32 @@ describe('worker.along', () => {
     await ended;
     expect(stalled).toEqual([]);
     await ranOnceEach(queue, 6);
+  });
+
+  it('what is due comes in its time, though the one whose wait hears of it is busy', async () => {
+    const [ended, long] = [new Set<string>(), new Gate()];
+    const opts = { connection: own.connection, drainDelay: 60 };
+    const work = (): Worker => {
+      const worker = stage.worker(({ name }: Job) => (name === 'long' ? long.opened : Promise.resolve()), opts);
+      return worker.on('completed', ({ name }) => ended.add(name));
+    };
+    const waits = (workers: number) =>
+      until('the workers to wait', async () =>
+        (await own.redis.info('clients')).includes(`blocked_clients:${workers}`),
+      );
+    const queue = stage.queue(opts);
+    work();
+    await waits(1);
+    for (const name of ['first', 'second']) {
+      await queue.add(name, 0);
+      await until(`the ${name} job`, () => ended.has(name));
+    }
+    work();
+    await waits(2);
+    await queue.add('long', 0);
+    await queue.add('late', 0, { delay: 200 });
+    await until('the late job', () => ended.has('late')).finally(long.open);
+    await until('the long job', () => ended.has('long'));
   });
 
   it('a queue may close while its connection has an end to record', async () => {

@@ -110,8 +110,7 @@ return function(keys, args, worker)
 
   -- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
   -- state; the line may then seem longer than it is, until somebody gets to its end. Of a job that has started nobody gets there.
-  if not started then State.save_state(queue) end
-  if started then append_to_log(queue, first, args, false) end
+  if started then append_to_log(queue, first, args, false) else State.save_state(queue) end
   -- beside a job that has started, only what was set aside waits
   if not worker or (started and queue.waiting > 0) then redis.call('ZADD', base .. 'wake', 0, '0') end
   Trims.write_events(queue, count, groups, {})

@@ -271,15 +271,12 @@ impl State {
                 (Some(Sent::Carried(along)), Ok(reply)) => came.steps.push((along, Some(reply))),
                 (Some(Sent::Carried(along)), Err(_)) => came.lost.push(along),
                 (Some(Sent::Add(request, call, along)), reply) => {
-                    let (reply, step) = match along {
-                        Some(_) => reply.map_or_else(
-                            |error| (Err(error), None),
-                            |reply| {
-                                let (added, step) = split_answer(reply);
-                                (Ok(added), step)
-                            },
-                        ),
-                        None => (reply, None),
+                    let (reply, step) = match (&along, reply) {
+                        (Some(_), Ok(reply)) => {
+                            let (added, step) = split_answer(reply);
+                            (Ok(added), step)
+                        }
+                        (_, reply) => (reply, None),
                     };
                     match reply.and_then(|reply| read_added(reply, &self.queue)) {
                         answer @ (Ok(_) | Err(Error::QueueFull { .. })) => {

@@ -188,10 +188,12 @@ impl JobShortcut for IdleWait {
 
 impl Idle for IdleWait {
     fn waits_by(&self, queue: &str, place: &str) -> Option<IdleSocket> {
+        if self.queue != queue {
+            return None;
+        }
         let socket = self.slot.with(|slot| slot.socket.clone()).flatten()?;
-        let is_there = self.queue == queue && socket.place() == place;
         // an end of the wait that was not read yet may bring jobs
-        (is_there && socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
+        (socket.place() == place && socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
     }
 
     fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>) {

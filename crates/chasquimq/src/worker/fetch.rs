@@ -71,6 +71,11 @@ impl Answer {
         })
     }
 
+    /// Whether the step was over before it was carried out (`lua/lib/waits`): nobody looked for jobs.
+    pub(super) fn is_over(&self) -> bool {
+        self.now_ms == 0 && self.server_us != 0
+    }
+
     /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed
     /// before, of which more would have to be read.
     pub(super) fn plainly_brings(reply: &Value) -> Option<(u32, u64)> {

@@ -57,8 +57,6 @@ pub(super) enum End {
     Taken(Behind, Box<crate::error::Result<Answer>>),
     /// Not known whether it was carried out.
     Lost(Behind),
-    /// A wait whose step was over ended, by its marker (true) or its time.
-    Waited(bool),
     /// A step that went along with an add was carried out: its reply.
     SteppedAlong(Asked, Value),
     /// It was carried out, and what it took was taken in.
@@ -190,7 +188,8 @@ impl ShortWay {
 
     /// A step that an add takes along, and what it asks for, packed.
     pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(Asked, Vec<u8>)> {
-        if !self.may_wait(standing) {
+        // a limit that is met would end the wait
+        if self.options.limiter.is_some() || !self.may_wait(standing) {
             return None;
         }
         let asked = standing.ask_at_once(standing.room(0, self.options.concurrency));

@@ -249,7 +249,7 @@ impl Waiter {
 
     /// A wait that nobody answered stands in the server's line until it ends there, or the server notices.
     fn noted(&mut self, woken: Woken) -> Woken {
-        if matches!(woken, Woken::Lost | Woken::Marker(false) | Woken::Alone(false)) && Instant::now() < self.ends {
+        if matches!(woken, Woken::Lost | Woken::Marker(false)) && Instant::now() < self.ends {
             self.lost_until = self.lost_until.max(Some(self.ends));
         }
         woken

@@ -22,8 +22,6 @@ pub(super) enum Woken {
     Read(Box<Result<Answer>>),
     /// It is not known whether the step behind the wait was carried out.
     Lost,
-    /// The wait was over by its marker (true) or its time, and the step behind it long before.
-    Alone(bool),
     /// It is not known whether the step of this number was carried out, which an add took along.
     LostAlong(i64),
     /// What the wait brought has ended meanwhile, and this step records it: its reply, unless that is lost.
@@ -50,7 +48,6 @@ pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behi
         End::TakenAlong(asked, answer) => (Woken::Read(answer), behind(&asked)),
         End::Lost(behind) => (Woken::Lost, Some(behind)),
         End::TakeLost(asked) => (Woken::LostAlong(asked.number), None),
-        End::Waited(came) => (Woken::Alone(came), None),
         End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
         End::Told => (Woken::Told, None),
     }

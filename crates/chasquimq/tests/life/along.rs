@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
         Arc,
     },
     time::Duration,
@@ -16,12 +16,18 @@ use chasquimq::{
     AddBatch, ConnectOptions, JobOptions, NewJob, Queue, WorkerOptions,
 };
 
+use tokio::sync::Notify;
+
 use crate::{
     probe::connect_options,
     proxy::Proxy,
+    runner::End,
     short_way::{assert_once_each, nothing, short_waits, Before, Hasty},
-    world::{World, PATIENCE},
+    world::{until, World, PATIENCE},
 };
+
+/// Data of a job that does not end at once.
+const HELD: &str = "\"held\"";
 
 /// What becomes of what went along.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,7 +80,7 @@ impl<'a> Adder<'a> {
     /// Adds a job, with the worker's step along if it waits.
     async fn add(&mut self, fate: Fate) {
         let producer = self.world.queue.producer();
-        let call = begin(&self.world.queue);
+        let call = begin(&self.world.queue, "0");
         let socket = self.worker.socket();
         let step = socket.as_ref().and_then(IdleSocket::step_along);
         let command = match &step {
@@ -163,11 +169,11 @@ const TOLD: Fates = |_| Fate::Told;
 const THIRD_LOST: Fates = |number| if number % 3 == 0 { Fate::Lost } else { Fate::Told };
 const SECOND_LATE: Fates = |number| if number % 2 == 0 { Fate::Late } else { Fate::Told };
 
-fn begin(queue: &Arc<Queue>) -> Call {
+fn begin(queue: &Arc<Queue>, data: &str) -> Call {
     let options = JobOptions::parse("{}").expect("options");
     let job = NewJob {
         name: "a",
-        data: "0",
+        data,
         options: &options,
     };
     queue.producer().begin(AddBatch::one(system_now_ms(), job))
@@ -234,6 +240,56 @@ async fn an_event_loop_that_does_not_read_keeps_no_job_from_running() {
     let seen = worker.close().await;
     assert!(seen.by_loop > 0, "{seen:?}");
     assert_once_each(world, &seen, jobs);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_whose_step_is_over_tells_nothing_of_the_line() {
+    let mut world = World::new();
+    let (held, released) = (Arc::<AtomicBool>::default(), Arc::<Notify>::default());
+    let (holds, releases) = (held.clone(), released.clone());
+    let worker = world.worker(long_waits(), move |job| {
+        let (holds, releases) = (holds.clone(), releases.clone());
+        async move {
+            if job.data == HELD {
+                holds.store(true, Ordering::Relaxed);
+                releases.notified().await;
+            }
+            End::Completed(None)
+        }
+    });
+    let idle = || worker.seen().socket.filter(IdleSocket::is_idle);
+    let mut jobs = 0;
+    while idle().is_none() {
+        jobs += 1;
+        world.add_plain(1).await;
+        world.completed(jobs).await;
+    }
+
+    // nobody hears that the step went along
+    let (producer, socket) = (world.queue.producer(), idle().expect("a socket"));
+    let step = socket.step_along().expect("a step");
+    let call = begin(&world.queue, HELD);
+    let added = Asked::new(connect_options())
+        .ask(&producer.command_with_step(&call, &step))
+        .await;
+    let added = added.map(|answer| read_added(split_answer(answer).0, "a queue"));
+    producer.end(&call, &added.expect("an answer"));
+    socket.lost(step.number);
+    until("the job to run", async || held.load(Ordering::Relaxed)).await;
+
+    let drained = worker.seen().drained;
+    let wake = world.keys.key("wake");
+    world.server::<i64>(&["ZADD", &wake, "0", "0"]);
+    while world.server::<bool>(&["EXISTS", &wake]) {
+        tokio::task::yield_now().await;
+    }
+    // nothing is to follow, and nothing tells that it does not
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(worker.seen().drained, drained);
+    released.notify_one();
+    until("the queue to be drained", async || worker.seen().drained > drained).await;
+    worker.close().await;
+    assert_eq!(world.end().completed().len() as u64, jobs + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Completed, Ending, Flush, Message, Outcome, Worker},
+    worker::{Completed, Ending, Flush, IdleSocket, Message, Outcome, Worker},
     ConnectOptions, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
@@ -49,6 +49,8 @@ pub struct Seen {
     /// Batches that came by a socket.
     pub by_socket: usize,
     pub lease_lost: bool,
+    /// The last one that it waits by.
+    pub socket: Option<IdleSocket>,
 }
 
 type Running = Pin<Box<dyn Future<Output = End> + Send>>;
@@ -197,6 +199,7 @@ impl Loop {
         }
         #[cfg(unix)]
         if let Some(socket) = message.socket {
+            self.seen.lock().expect("seen").socket = Some(socket.clone());
             tokio::spawn(watch(
                 socket.clone(),
                 self.messages_of_sockets.clone(),
@@ -270,7 +273,7 @@ impl Loop {
 
 /// Watches a socket, as an event loop would.
 #[cfg(unix)]
-async fn watch(idle: chasquimq::worker::IdleSocket, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
+async fn watch(idle: IdleSocket, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
     #[expect(
         deprecated,
         reason = "the idle socket, which stays, owns it, and lends its number only"

@@ -193,6 +193,24 @@ fn the_step_behind_the_wait_takes_nothing_more() {
 }
 
 #[test]
+fn others_hear_of_what_ended_the_wait_of_a_worker_that_wants_nothing() {
+    let tells: [fn(&mut TestQueue); 3] = [
+        |queue| drop(queue.add(1000, Plan::new().frame(1))),
+        |queue| drop(queue.add(1000, Plan::new().prioritized("x", 3))),
+        |queue| drop(queue.add(1000, Plan::new().delayed("x", 5000))),
+    ];
+    for tell in tells {
+        let mut queue = free(nothing);
+        add_and_step(&mut queue, 9, &step(), 7);
+        tell(&mut queue);
+        queue.key_is("wake", "set");
+        queue.command("DEL", "wake", &[]);
+        queue.step(Step::by("w").behind_wait(0).number(7).want(1));
+        queue.key_is("wake", "set");
+    }
+}
+
+#[test]
 fn a_wait_that_ended_before_keeps_what_it_took() {
     for before in [nothing, |queue: &mut TestQueue| {
         drop(queue.add(1000, Plan::new().frame(1)))

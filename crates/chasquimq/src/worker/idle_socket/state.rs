@@ -187,14 +187,11 @@ impl State {
         if !is_answered && self.usable {
             return;
         }
-        let came = matches!(self.answers.first(), Some(Ok(marker)) if *marker != Value::Nil);
         let reply = is_answered
             .then(|| self.answers.swap_remove(awaited - 1).ok())
             .flatten();
         let is_refused = reply.is_none() || self.answers.drain(..).any(|wait| wait.is_err());
         self.end = self.under_way.take().map(|sent| match (sent, reply) {
-            // a server that was emptied meanwhile knows nothing of the step's end
-            (UnderWay::Wait { is_alone: true, .. }, Some(reply)) if !Answer::has_jobs(&reply) => End::Waited(came),
             (UnderWay::Wait { behind, .. }, Some(reply)) => End::Stepped(behind, reply),
             // not known to the server yet, or refused: the loop steps itself
             (UnderWay::Wait { behind, .. }, None) => End::Lost(behind),

@@ -85,7 +85,7 @@ impl Loop {
 
     /// Has the wait under way bring jobs again that adds take along, once nothing is held and nothing is due before it ends.
     async fn lend(&mut self) {
-        if !self.standing.hungry || self.standing.in_flight.jobs() > 0 {
+        if !self.standing.hungry || self.is_limited() || self.standing.in_flight.jobs() > 0 {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -173,11 +173,6 @@ impl Loop {
             Woken::LostAlong(number) => {
                 self.send_again(|room| Asked::new(number, system_now_ms() as i64, room, false))
                     .await
-            }
-            Woken::Alone(came) => {
-                // what came is told on by the step that was over
-                self.look_again |= self.fetching && !self.is_limited() && (self.standing.hungry || !came);
-                Ok(())
             }
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
             Woken::Told => Ok(()),

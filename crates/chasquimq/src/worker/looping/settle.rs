@@ -46,6 +46,10 @@ impl Loop {
     }
 
     async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
+        if answer.is_over() {
+            self.look_again |= self.fetching && self.standing.hungry && !self.is_limited();
+            return Ok(());
+        }
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
         if now_ms > 0 {
             self.standing.offset.stepped(now_ms);
