@@ -124,6 +124,16 @@ describe('worker.along', () => {
     await until('the long job', () => ended.has('long'));
   });
 
+  it('who waits for the end of a job that is removed then hears of it', async () => {
+    const { queue } = start();
+    const events = stage.events();
+    await events.waitUntilReady();
+    for (let number = 0; number < JOBS; number++) {
+      const job = await queue.add('job', number, { removeOnComplete: true });
+      expect(await job.waitUntilFinished(events)).toBe(number);
+    }
+  });
+
   it('a queue may close while its connection has an end to record', async () => {
     runs.clear();
     const worker = stage.worker(run);

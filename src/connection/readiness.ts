@@ -49,7 +49,7 @@ export class Readiness {
    * too old. */
   wait(): Promise<void> {
     if (this.surrendered) return Promise.reject(this.surrendered);
-    if (this.stopped) return Promise.resolve();
+    if (this.stopped || this.isUp) return Promise.resolve();
     return (this.waiting ??= this.keepAsking().finally(() => (this.waiting = undefined)));
   }
 

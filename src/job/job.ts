@@ -13,12 +13,13 @@ import { countDependencies, readDependencies, readIgnored, readReturned, type De
 import type { FailureReply } from './attempt-policy.js';
 import { completeManually, extendLocks, failManually } from './manual-step.js';
 import { bearMembers } from './own-members.js';
+import { callAbout } from './open-calls.js';
 import { asUnrecoverable } from '../native/native-error.js';
 import { checkKeepLogs, checkPriority, normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
 import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
 import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
-import type { NativeJob, NativeJobExtra, NativeSiblings } from '../native/types.js';
+import type { NativeJob, NativeJobExtra, NativeQueue, NativeSiblings } from '../native/types.js';
 import {
   parentKeyOf,
   parentKeysOf,
@@ -477,13 +478,14 @@ export class Job<
   async updateData(data: DataType): Promise<void> {
     const text = encodeData(data);
     this.data = data;
-    await this.queue.commands.native.updateData(this.knownId(), text);
+    await this.call((native, id) => native.updateData(id, text));
   }
 
   /** Stores the job's progress, and emits `progress` on its queue or worker. */
   async updateProgress(progress: ProgressType): Promise<void> {
     this.progress = progress;
-    await this.queue.commands.native.updateProgress(this.knownId(), JSON.stringify(progress) ?? 'null');
+    const text = JSON.stringify(progress) ?? 'null';
+    await this.call((native, id) => native.updateProgress(id, text));
     this.queue.emit('progress', this, progress);
   }
 
@@ -502,12 +504,14 @@ export class Job<
    * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
-    return queue.commands.logRows.add(String(jobId), String(logRow ?? ''), checkKeepLogs(keepLogs));
+    const id = String(jobId);
+    return callAbout(queue, id, queue.commands.logRows.add(id, String(logRow ?? ''), checkKeepLogs(keepLogs)));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */
   async clearLogs(keepLogs?: number): Promise<void> {
-    await this.queue.commands.native.clearLogs(this.knownId(), checkKeepLogs(keepLogs));
+    const rows = checkKeepLogs(keepLogs);
+    await this.call((native, id) => native.clearLogs(id, rows));
   }
 
   /**
@@ -516,9 +520,9 @@ export class Job<
    * @throws (rejects) Error when a worker holds the job
    */
   async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
-    const removed = await this.queue.commands.startingParents((native) =>
-      native.remove(this.knownId(), removeChildren),
-    );
+    const id = this.knownId();
+    const call = this.queue.commands.startingParents((native) => native.remove(id, removeChildren));
+    const removed = await callAbout(this.queue, id, call);
     if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
     this.queue.emit('removed', this);
   }
@@ -572,7 +576,7 @@ export class Job<
   async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
     const priority = Number(opts.priority ?? 0);
     checkPriority(priority);
-    await this.queue.commands.native.changePriority(this.knownId(), priority, Boolean(opts.lifo));
+    await this.call((native, id) => native.changePriority(id, priority, Boolean(opts.lifo)));
     this.priority = priority;
   }
 
@@ -586,7 +590,7 @@ export class Job<
     const left = timestamp - now;
     const delay = left > 0 ? left : 0;
     const due = now + Math.min(delay, LONGEST_DELAY_MS);
-    await this.queue.commands.native.moveToDelayed(this.knownId(), due, token ?? UNLOCKED, now);
+    await this.call((native, id) => native.moveToDelayed(id, due, token ?? UNLOCKED, now));
     this.delay = delay;
     recordJob(this.queue, this, 'delayed');
   }
@@ -597,7 +601,7 @@ export class Job<
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
   async moveToWait(token?: string): Promise<number> {
-    const left = await this.queue.commands.native.moveToWait(this.knownId(), token ?? UNLOCKED, Date.now());
+    const left = await this.call((native, id) => native.moveToWait(id, token ?? UNLOCKED, Date.now()));
     recordJob(this.queue, this, 'waiting');
     return left;
   }
@@ -713,6 +717,12 @@ export class Job<
     return this.getIgnoredChildrenFailures();
   }
 
+  /** Gives a command about this job: see {@link callAbout}. */
+  private call<T>(command: (native: NativeQueue, id: string) => Promise<T>): Promise<T> {
+    const id = this.knownId();
+    return callAbout(this.queue, id, command(this.queue.commands.native, id));
+  }
+
   private knownId(): string {
     // a job that was asked for by a number has that number
     return typeof this.id === 'number' ? String(this.id) : (this.id as string);
@@ -736,9 +746,8 @@ export class Job<
    * @throws (rejects) UnrecoverableError with `code` -9 when a child with `failParentOnFailure` has failed
    */
   async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
-    const { native } = this.queue.commands;
     const childKey = parentKeyOf(child) ?? '';
-    const call = native.moveToWaitingChildren(this.knownId(), token ?? UNLOCKED, childKey, Date.now());
+    const call = this.call((native, id) => native.moveToWaitingChildren(id, token ?? UNLOCKED, childKey, Date.now()));
     const parked = await asUnrecoverable(call);
     if (parked) recordJob(this.queue, this, 'waiting-children');
     return parked;

@@ -1,5 +1,6 @@
 import type { Backend } from '../connection/backend.js';
 import type { Job } from '../job/job.js';
+import { callAbout, callToLimit } from '../job/open-calls.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import {
   readFilter,
@@ -111,7 +112,7 @@ export class QueueAdministration<
    */
   async rateLimit(expireTimeMs: number): Promise<void> {
     return traceInternal(this, 'rateLimit', { [TelemetryAttributes.QueueRateLimit]: expireTimeMs }, async () => {
-      await this.commands.native.hold(checkExpireTime(expireTimeMs));
+      await callToLimit(this, this.commands.native.hold(checkExpireTime(expireTimeMs)));
     });
   }
 
@@ -148,7 +149,8 @@ export class QueueAdministration<
     const text = JSON.stringify(progress);
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: text };
     return traceInternal(this, 'updateJobProgress', attributes, async () => {
-      await this.commands.native.updateProgress(String(jobId), text ?? 'null');
+      const id = String(jobId);
+      await callAbout(this, id, this.commands.native.updateProgress(id, text ?? 'null'));
       this.emit('progress', jobId, progress);
     });
   }

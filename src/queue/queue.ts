@@ -124,7 +124,8 @@ export class Queue<
       return rejectWith(error);
     }
     return added.then((job) => {
-      if (this.listenerCount('waiting') > 0) this.emit('waiting', job as never);
+      // who puts an `emit` of its own in the place of ours hears all events
+      if (this.listenerCount('waiting') > 0 || this.emit !== Queue.prototype.emit) this.emit('waiting', job as never);
       return job;
     });
   }

@@ -16,6 +16,7 @@ import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
 import { failureOf, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
+import { answersBefore } from '../job/open-calls.js';
 import type { WorkerMessage } from '../native/types.js';
 import { OutcomeSender } from './outcome-sender.js';
 import { COMPLETED, type Outcomes } from './outcomes.js';
@@ -208,7 +209,7 @@ export class Dispatcher {
     const { options } = this;
     const job = slot.job!;
     const { owner, maxStartedAttempts } = options;
-    if (owner.listenerCount('active') > 0) owner.emit('active', job, 'waiting');
+    if (options.hears('active')) owner.emit('active', job, 'waiting');
 
     try {
       const refusal = reasonNotToRun(job, maxStartedAttempts);
@@ -225,21 +226,50 @@ export class Dispatcher {
 
   /** The job of a slot returned `value`. As {@link next}. */
   completed(slot: Slot, value: unknown): boolean {
-    const job = slot.job!;
+    let text: string | undefined;
     try {
-      job.recordResult(value);
-      const text = value === undefined ? undefined : JSON.stringify(value);
-      this.sender.makeRoom(text?.length ?? 0);
-      if (!this.stopped) this.sender.gathering.complete(job, slot.handle, value, text);
+      slot.job!.recordResult(value);
+      text = value === undefined ? undefined : JSON.stringify(value);
     } catch (error) {
-      this.options.owner.emit('error', error);
-      return this.failed(slot, error);
+      return this.refuse(slot, error);
+    }
+    const answers = answersBefore(this.options.owner, slot.job!.id);
+    return answers
+      ? this.endBehind(answers, slot, () => this.complete(slot, value, text))
+      : this.complete(slot, value, text);
+  }
+
+  private complete(slot: Slot, value: unknown, text: string | undefined): boolean {
+    try {
+      this.sender.makeRoom(text?.length ?? 0);
+      if (!this.stopped) this.sender.gathering.complete(slot.job!, slot.handle, value, text);
+    } catch (error) {
+      return this.refuse(slot, error);
     }
     return this.next(slot);
   }
 
+  /** The job of a slot, or its result, throws when it is looked at: the attempt fails. As {@link next}. */
+  private refuse(slot: Slot, error: unknown): boolean {
+    this.options.owner.emit('error', error);
+    return this.failed(slot, error);
+  }
+
+  /** Ends the job of a slot when the calls of its handler are answered. Gives false: the slot is in use until then. */
+  private endBehind(answers: Promise<void>, slot: Slot, end: () => boolean): false {
+    void answers.then(() => {
+      if (end()) this.run(slot);
+    });
+    return false;
+  }
+
   /** The job of a slot threw. As {@link next}. */
   failed(slot: Slot, error: unknown): boolean {
+    const answers = answersBefore(this.options.owner, slot.job!.id);
+    return answers ? this.endBehind(answers, slot, () => this.fail(slot, error)) : this.fail(slot, error);
+  }
+
+  private fail(slot: Slot, error: unknown): boolean {
     const job = slot.job!;
     const { handle } = slot;
     if (this.stopped) return this.next(slot);
@@ -368,15 +398,16 @@ export class Dispatcher {
     found: FailureReplies | undefined,
     finishedOn?: number,
   ): void {
-    const { owner, runs } = this.options;
+    const { options } = this;
+    const { owner, runs } = options;
     if (kind === COMPLETED) {
       job.recordCompletion(finishedOn);
       if (runs) runs.stored(job, 'completed', value);
-      else if (owner.listenerCount('completed') > 0) owner.emit('completed', job, value, 'active');
+      else if (options.hears('completed')) owner.emit('completed', job, value, 'active');
     } else {
       if (found) job.recordFailure(found, finishedOn);
       if (runs && found) runs.stored(job, found.became, value);
-      else if (owner.listenerCount('failed') > 0) owner.emit('failed', job, value, 'active');
+      else if (options.hears('failed')) owner.emit('failed', job, value, 'active');
     }
   }
 

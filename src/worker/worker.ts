@@ -12,6 +12,7 @@ import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
 import { WaitingError } from '../errors/waiting-error.js';
 import type { Job } from '../job/job.js';
+import { callToLimit } from '../job/open-calls.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { Follower } from '../scheduler/iterations.js';
 import { ManualJobs, type ManualJobsOwner } from './manual-jobs.js';
@@ -154,6 +155,8 @@ export class Worker<
     return new Dispatcher({
       owner: this,
       native: this.engine,
+      // who puts an `emit` of its own in the place of ours hears all events
+      hears: (event) => this.listenerCount(event) > 0 || this.emit !== Worker.prototype.emit,
       JobClass: this.Job,
       // bound: a call less in the stack traces of users' errors
       process: this.processJob === ownProcessJob ? this.process.bind(this) : this.processWrapped.bind(this),
@@ -414,7 +417,7 @@ export class Worker<
       'rateLimit',
       { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerRateLimit]: expireTimeMs },
       async () => {
-        await this.commands.native.hold(checkExpireTime(expireTimeMs));
+        await callToLimit(this, this.commands.native.hold(checkExpireTime(expireTimeMs)));
       },
     );
   }

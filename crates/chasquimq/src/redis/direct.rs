@@ -15,7 +15,7 @@ use std::{
 use redis::{Cmd, Value};
 
 use super::{
-    login::{login, set_name},
+    login::{login, needs_no_password, set_name},
     options::ConnectOptions,
     stream::keep_alive,
 };
@@ -68,7 +68,10 @@ impl DirectSocket {
 
     fn log_in(&mut self, options: &ConnectOptions) -> Result<()> {
         for command in login(options) {
-            self.ask(&command)??;
+            match self.ask(&command)? {
+                Err(error) if needs_no_password(&error.to_string()) => {}
+                answer => drop(answer?),
+            }
         }
         if let Some(command) = set_name(options) {
             // a server may forbid CLIENT; the name is a comfort only

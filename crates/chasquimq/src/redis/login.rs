@@ -41,9 +41,17 @@ pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<
 pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
     let link = Link::open(options.clone()).await?;
     for command in login(options) {
-        link.ask(&command).await?;
+        match link.ask(&command).await {
+            Err(error) if needs_no_password(&error.to_string()) => {}
+            answer => drop(answer?),
+        }
     }
     Ok(link)
+}
+
+/// Whether a login was refused because the server lets in whoever comes, as ioredis reads it: programs have a password set for other servers.
+pub(super) fn needs_no_password(refusal: &str) -> bool {
+    refusal.contains("without any password configured for the default user")
 }
 
 /// The commands that log in and choose the database.

@@ -1,0 +1,45 @@
+/**
+ * Calls of this thread about a job, or about the rate limit of a queue, that are not answered yet. They travel by other connections than the end
+ * of a run does. What ends waits for those that were given before it, so that who does not await `job.updateProgress(100)` finds it done
+ * all the same, as with BullMQ.
+ */
+import type { MinimalQueue } from './minimal-queue.js';
+
+type Calls = Set<Promise<unknown>>;
+
+const open = new Map<string, Calls>();
+
+/**
+ * A call was given.
+ * @param what names a job, or a queue
+ * @returns the call
+ */
+function note<T>(what: string, call: Promise<T>): Promise<T> {
+  let calls = open.get(what);
+  if (!calls) open.set(what, (calls = new Set()));
+  calls.add(call);
+  const forget = (): void => {
+    calls.delete(call);
+    if (calls.size === 0 && open.get(what) === calls) open.delete(what);
+  };
+  call.then(forget, forget);
+  return call;
+}
+
+/** Sends a call about a job. */
+export function callAbout<T>(queue: MinimalQueue, id: string, call: Promise<T>): Promise<T> {
+  return note(`${queue.qualifiedName}:${id}`, call);
+}
+
+/** Sends a call that limits the rate of a queue. */
+export function callToLimit<T>(queue: MinimalQueue, call: Promise<T>): Promise<T> {
+  return note(queue.qualifiedName, call);
+}
+
+/** Resolves when the calls that were given so far are answered, and concern the end of a job; undefined when there is none. */
+export function answersBefore(queue: MinimalQueue, id: unknown): Promise<void> | undefined {
+  if (open.size === 0) return undefined;
+  const about = typeof id === 'string' ? open.get(`${queue.qualifiedName}:${id}`) : undefined;
+  const calls = [...(about ?? []), ...(open.get(queue.qualifiedName) ?? [])];
+  return calls.length > 0 ? Promise.allSettled(calls).then(() => {}) : undefined;
+}
