@@ -150,11 +150,13 @@ export class Handlers {
       case 'setOpt':
         Object.assign(job.opts, { [action.name]: decode(action.value) });
         return;
-      case 'call':
-        note(
-          `${action.method} ${shown(withoutNumbers(await call(job, action.method, action.args.map(decode), token)))}`,
-        );
+      case 'call': {
+        const called = call(job, action.method, action.args.map(decode), token);
+        // what it comes to is seen by the job, not by who has gone on
+        if (action.unawaited) return void called.catch(() => undefined);
+        note(`${action.method} ${shown(withoutNumbers(await called))}`);
         return;
+      }
       default:
         throw new Error(`a handler cannot ${action.do}`);
     }

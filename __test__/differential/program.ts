@@ -56,8 +56,8 @@ export type Action =
   | { readonly do: 'rateLimit'; readonly ms: number }
   | { readonly do: 'setOpts'; readonly what: 'null' | 'freeze' | 'freezeOpts' }
   | { readonly do: 'setOpt'; readonly name: string; readonly value: Plain }
-  /** Any method of the job; its answer is compared. */
-  | { readonly do: 'call'; readonly method: JobMethod; readonly args: readonly Plain[] };
+  /** Any method of the job; its answer is compared, unless the handler goes on without it. */
+  | { readonly do: 'call'; readonly method: JobMethod; readonly args: readonly Plain[]; readonly unawaited?: boolean };
 
 /** A method of jobs. */
 export type JobMethod = string;

@@ -98,16 +98,12 @@ function run(draft: Draft, ways: Ways): Action[] {
 function onTheWay(draft: Draft, timed: boolean): Action {
   switch (draft.random.next(timed ? 9 : 8)) {
     case 0:
-      return { do: 'call', method: 'updateData', args: [draft.oneOf<Plain>([{ key: 'new' }, null, 'text', 7, []])] };
+      return storing(draft, 'updateData', draft.oneOf<Plain>([{ key: 'new' }, null, 'text', 7, []]));
     case 1:
-      return {
-        do: 'call',
-        method: 'updateProgress',
-        args: [draft.oneOf<Plain>([0, 50, 'half', { at: 1 }, true, null])],
-      };
+      return storing(draft, 'updateProgress', draft.oneOf<Plain>([0, 50, 'half', { at: 1 }, true, null]));
     case 2:
     case 3:
-      return { do: 'call', method: 'log', args: [draft.oneOf(['one', 'two', 'drei', ''])] };
+      return storing(draft, 'log', draft.oneOf(['one', 'two', 'drei', '']));
     case 4:
       return { do: 'setOpts', what: draft.oneOf(['null', 'freeze', 'freezeOpts']) };
     case 5:
@@ -119,6 +115,10 @@ function onTheWay(draft: Draft, timed: boolean): Action {
     default:
       return { do: 'wait', ms: draft.oneOf([0, 1, 5, 20]) };
   }
+}
+
+function storing(draft: Draft, method: string, arg: Plain): Action {
+  return { do: 'call', method, args: [arg], ...(draft.once(3) && { unawaited: true }) };
 }
 
 function setOpt(draft: Draft, timed: boolean): Action {

@@ -1,6 +1,6 @@
 // Pins the forms of the connection option and who closes what.
 import type { Redis } from 'ioredis';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConnectionOptions } from 'bullmq';
 import type { RedisOptions } from '../../src/index.js';
 import { drivers } from '../support/drivers.js';
@@ -85,6 +85,12 @@ describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }
     await admin.acl('SETUSER', user, 'reset', 'on', '>se:cr@t', '~*', '&*', '+@all');
     expect(await roundTrip({ ...server, username: user, password: 'se:cr@t' })).toBe(2);
     await admin.acl('DELUSER', user);
+  });
+
+  it('with a password that the server does not need', async () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    expect(await roundTrip({ ...server, password: 'not needed' })).toBe(2);
+    warn.mockRestore();
   });
 
   it('needs blocking users of an instance to have no limit on retries', () => {

@@ -15,9 +15,10 @@ export const connections: readonly Difference[] = [
   {
     id: 'server-7',
     title: 'Server',
-    bullmq: 'Takes Redis 5 and newer. The warning about the eviction policy comes once for each connection.',
+    bullmq:
+      'Takes Redis 5 and newer. The warning about the eviction policy comes once for each connection; ioredis warns of a password that the server does not need.',
     chasquimq:
-      '7.0 is the oldest. The warning about the eviction policy comes once for a `Worker`, not once for each of its connections.',
+      '7.0 is the oldest. The warning about the eviction policy comes once for a `Worker`, not once for each of its connections; nothing is said of such a password.',
     why: 'Older servers are not tested.',
     impact: 'breaking',
     test: '__test__/parity/differences.connections.test.ts',
