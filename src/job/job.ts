@@ -623,7 +623,8 @@ export class Job<
    * when there is none, with the time at which one is due; or `[]`
    */
   moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | unknown[]> {
-    return completeManually(this.queue, this, returnValue, token, fetchNext);
+    const call = completeManually(this.queue, this, returnValue, token, fetchNext);
+    return callAbout(this.queue, this.knownId(), call);
   }
 
   /**
@@ -631,7 +632,7 @@ export class Job<
    * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
    */
   moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {
-    return failManually(this.queue, this, err, token, fetchNext);
+    return callAbout(this.queue, this.knownId(), failManually(this.queue, this, err, token, fetchNext));
   }
 
   /** The state the job is in, or `unknown` when it is gone. */
