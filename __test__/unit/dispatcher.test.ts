@@ -2,12 +2,11 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import { Dispatcher } from '../../src/worker/dispatcher.js';
-import type { DispatcherOptions } from '../../src/worker/dispatcher-options.js';
+import type { DispatcherOptions, DispatcherOwner } from '../../src/worker/dispatcher-options.js';
 import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
 import { Job } from '../../src/job/job.js';
-import type { MinimalQueue } from '../../src/job/minimal-queue.js';
 import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native/types.js';
 
 interface Flush {
@@ -59,8 +58,8 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     },
   };
   const dispatcher = new Dispatcher({
-    ...{ owner: owner as unknown as MinimalQueue, native, JobClass: Job, process: () => undefined, concurrency: 1 },
-    hears: (event: string) => owner.listenerCount(event) > 0,
+    ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, process: () => undefined, concurrency: 1 },
+    ownEmit: owner.emit as DispatcherOwner['emit'],
     ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
     ...{ maxStartedAttempts: undefined, backoffStrategy: undefined, follow: () => Promise.resolve(new Map()) },
     ...options,

@@ -37,7 +37,7 @@ export function callToLimit<T>(queue: MinimalQueue, call: Promise<T>): Promise<T
 }
 
 /** Resolves when the calls that were given so far are answered, and concern the end of a job; undefined when there is none. */
-export function answersBefore(queue: MinimalQueue, id: unknown): Promise<void> | undefined {
+export function answersBefore(queue: MinimalQueue, { id }: { readonly id?: unknown }): Promise<void> | undefined {
   if (open.size === 0) return undefined;
   const about = typeof id === 'string' ? open.get(`${queue.qualifiedName}:${id}`) : undefined;
   const calls = [...(about ?? []), ...(open.get(queue.qualifiedName) ?? [])];

@@ -5,12 +5,16 @@ import type { NativeWorker } from '../native/types.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 
+/** The worker, as the dispatcher sees it. */
+export interface DispatcherOwner extends MinimalQueue {
+  listenerCount(event: string): number;
+}
+
 export interface DispatcherOptions extends AttemptPolicy {
-  /** The worker. */
-  owner: MinimalQueue;
+  owner: DispatcherOwner;
   native: Pick<NativeWorker, 'finish'>;
-  /** Whether anybody hears this event of the owner's. */
-  hears(event: string): boolean;
+  /** The `emit` of the owner's class. */
+  ownEmit: DispatcherOwner['emit'];
   /** Class of the jobs handed to `process`. */
   JobClass: typeof Job;
   process(job: Job, token: string, signal?: AbortSignal): unknown;

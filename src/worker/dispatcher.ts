@@ -204,12 +204,18 @@ export class Dispatcher {
     this.release(slot);
   }
 
+  /** Whether anybody hears this event: who puts an `emit` of its own in the place of the worker's class hears all. */
+  private hears(event: string): boolean {
+    const { owner, ownEmit } = this.options;
+    return owner.listenerCount(event) > 0 || owner.emit !== ownEmit;
+  }
+
   /** Runs the job of a slot. What calls it stands in the stack traces of users' errors: the fewer, the cheaper. */
   run(slot: Slot): void {
     const { options } = this;
     const job = slot.job!;
     const { owner, maxStartedAttempts } = options;
-    if (options.hears('active')) owner.emit('active', job, 'waiting');
+    if (this.hears('active')) owner.emit('active', job, 'waiting');
 
     try {
       const refusal = reasonNotToRun(job, maxStartedAttempts);
@@ -233,10 +239,8 @@ export class Dispatcher {
     } catch (error) {
       return this.refuse(slot, error);
     }
-    const answers = answersBefore(this.options.owner, slot.job!.id);
-    return answers
-      ? this.endBehind(answers, slot, () => this.complete(slot, value, text))
-      : this.complete(slot, value, text);
+    const answers = answersBefore(this.options.owner, slot.job!);
+    return answers ? this.completeBehind(answers, slot, value, text) : this.complete(slot, value, text);
   }
 
   private complete(slot: Slot, value: unknown, text: string | undefined): boolean {
@@ -255,18 +259,26 @@ export class Dispatcher {
     return this.failed(slot, error);
   }
 
-  /** Ends the job of a slot when the calls of its handler are answered. Gives false: the slot is in use until then. */
-  private endBehind(answers: Promise<void>, slot: Slot, end: () => boolean): false {
+  // What waits for calls of a handler is apart: a closure in a function makes all its calls slower. The slot is in use meanwhile.
+
+  private completeBehind(answers: Promise<void>, slot: Slot, value: unknown, text: string | undefined): false {
     void answers.then(() => {
-      if (end()) this.run(slot);
+      if (this.complete(slot, value, text)) this.run(slot);
+    });
+    return false;
+  }
+
+  private failBehind(answers: Promise<void>, slot: Slot, error: unknown): false {
+    void answers.then(() => {
+      if (this.fail(slot, error)) this.run(slot);
     });
     return false;
   }
 
   /** The job of a slot threw. As {@link next}. */
   failed(slot: Slot, error: unknown): boolean {
-    const answers = answersBefore(this.options.owner, slot.job!.id);
-    return answers ? this.endBehind(answers, slot, () => this.fail(slot, error)) : this.fail(slot, error);
+    const answers = answersBefore(this.options.owner, slot.job!);
+    return answers ? this.failBehind(answers, slot, error) : this.fail(slot, error);
   }
 
   private fail(slot: Slot, error: unknown): boolean {
@@ -398,16 +410,15 @@ export class Dispatcher {
     found: FailureReplies | undefined,
     finishedOn?: number,
   ): void {
-    const { options } = this;
-    const { owner, runs } = options;
+    const { owner, runs } = this.options;
     if (kind === COMPLETED) {
       job.recordCompletion(finishedOn);
       if (runs) runs.stored(job, 'completed', value);
-      else if (options.hears('completed')) owner.emit('completed', job, value, 'active');
+      else if (this.hears('completed')) owner.emit('completed', job, value, 'active');
     } else {
       if (found) job.recordFailure(found, finishedOn);
       if (runs && found) runs.stored(job, found.became, value);
-      else if (options.hears('failed')) owner.emit('failed', job, value, 'active');
+      else if (this.hears('failed')) owner.emit('failed', job, value, 'active');
     }
   }
 

@@ -155,8 +155,7 @@ export class Worker<
     return new Dispatcher({
       owner: this,
       native: this.engine,
-      // who puts an `emit` of its own in the place of ours hears all events
-      hears: (event) => this.listenerCount(event) > 0 || this.emit !== Worker.prototype.emit,
+      ownEmit,
       JobClass: this.Job,
       // bound: a call less in the stack traces of users' errors
       process: this.processJob === ownProcessJob ? this.process.bind(this) : this.processWrapped.bind(this),
@@ -554,7 +553,7 @@ export class Worker<
 
 /** The method as it is while nobody has replaced it. */
 // eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
-const { processJob: ownProcessJob } = Worker.prototype;
+const { processJob: ownProcessJob, emit: ownEmit } = Worker.prototype;
 
 /** @throws Error `Worker requires a connection` */
 function requireConnection<O extends { connection: unknown }>(opts: O | undefined): O {
