@@ -1,5 +1,6 @@
 // Pins what happens without a server, with a wrong password, and when a connection breaks.
 import { createServer, type AddressInfo } from 'node:net';
+import { constants } from 'node:os';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
@@ -19,7 +20,10 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
     beforeEach(async () => {
       nowhere = { host: '127.0.0.1', port: await closedPort() };
     });
-    const refused = () => ({ code: 'ECONNREFUSED', message: `connect ECONNREFUSED 127.0.0.1:${nowhere.port}` });
+    const refused = () => ({
+      ...{ code: 'ECONNREFUSED', message: `connect ECONNREFUSED 127.0.0.1:${nowhere.port}` },
+      ...{ errno: -constants.errno.ECONNREFUSED, syscall: 'connect', address: nowhere.host, port: nowhere.port },
+    });
 
     it('a queue emits the error and closes', async () => {
       const queue = stage.queue({ connection: nowhere });
@@ -36,6 +40,8 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
       // a machine without a name server cannot say more than that it should be tried again
       expect(error.code).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/);
       expect(error.message).toBe(`getaddrinfo ${error.code} no-such-host.invalid`);
+      expect(error).toMatchObject({ syscall: 'getaddrinfo', hostname: 'no-such-host.invalid' });
+      expect(Number((error as { errno?: unknown }).errno)).toBeLessThan(0);
       await queue.close();
       stage.takeErrors();
     });
@@ -46,7 +52,7 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
       const { port } = resets.address() as AddressInfo;
       const queue = stage.queue({ connection: { host: '127.0.0.1', port } });
       const [error] = await new EventLog(queue, ['error']).get<[Error & { code: string }]>('error');
-      expect(error.code).toBe('ECONNRESET');
+      expect(error).toMatchObject({ code: 'ECONNRESET', errno: -constants.errno.ECONNRESET });
       await queue.close();
       stage.takeErrors();
       await new Promise((resolve) => resets.close(resolve));

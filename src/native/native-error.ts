@@ -2,6 +2,7 @@ import { ErrorCode } from '../errors/error-code.js';
 import type { NativeError } from './types.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
+import { systemFields } from './system-error.js';
 
 /** An error of the engine as callers and listeners see it: `code` is a number (`ErrorCode`) or a system code. */
 export interface CodedError extends Error {
@@ -17,9 +18,12 @@ export function errorFromNative(native: NativeError): CodedError {
     native.number === ErrorCode.JobHasFailedChildren
       ? new UnrecoverableError(native.message)
       : new Error(native.message);
-  const code = native.number ?? native.code;
-  if (code !== undefined) error.code = code;
-  return error;
+  return coded(error, native.number ?? native.code);
+}
+
+function coded(error: CodedError, code: number | string | undefined): CodedError {
+  if (code === undefined) return error;
+  return Object.assign(error, { code }, typeof code === 'string' && systemFields(error.message));
 }
 
 /**
@@ -29,9 +33,7 @@ export function errorFromNative(native: NativeError): CodedError {
 export function remade(error: unknown): CodedError {
   const { message, code } = error as CodedError;
   if (error instanceof ConnectionClosedError) return new ConnectionClosedError(message);
-  const again: CodedError = new Error(message);
-  if (code !== undefined) again.code = code;
-  return again;
+  return coded(new Error(message), code);
 }
 
 /** What a call of the addon threw, as an Error of this realm. */
