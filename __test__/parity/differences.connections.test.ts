@@ -179,6 +179,36 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     stage.takeErrors();
   });
 
+  it('refused-for-now: a master that has become a replica', async () => {
+    const own = stage.keep(await OwnServer.start());
+    const queue = stage.queue({ connection: own.connection });
+    await queue.add('before', {});
+    const redis = new Redis(own.connection);
+    await redis.replicaof('127.0.0.1', await closedPort());
+    const added = queue.add('job', {});
+    expect(await soon(added)).toBe(of({ bullmq: 'rejected', chasquimq: 'waits' }));
+    await redis.replicaof('NO', 'ONE');
+    redis.disconnect();
+    const message = await added.then(
+      () => 'added',
+      ({ message }: Error) => message.split(' ')[0],
+    );
+    expect(message).toBe(of({ bullmq: 'READONLY', chasquimq: 'added' }));
+    stage.takeErrors();
+  });
+
+  it('refused-for-now: a database that the server does not have', async () => {
+    const own = stage.keep(await OwnServer.start('--databases', '1'));
+    const queue = stage.queue({ connection: { ...own.connection, db: 1 } });
+    const log = new EventLog(queue, ['error']);
+    const added = queue.add('job', {});
+    expect((await log.get<[Error]>('error'))[0].message).toBe('ERR DB index is out of range');
+    expect(await soon(added)).toBe(of({ bullmq: 'resolved', chasquimq: 'waits' }));
+    added.catch(() => {}); // it is never taken
+    await queue.close();
+    stage.takeErrors();
+  });
+
   it('close-with-redis-gone', async () => {
     const own = stage.keep(await OwnServer.start());
     const queue = stage.queue({ connection: { ...own.connection, retryStrategy: () => null } });

@@ -104,6 +104,17 @@ export const connections: readonly Difference[] = [
     detect: [{ option: 'runRetryDelay' }, { option: 'retryStrategy' }],
   },
   {
+    id: 'refused-for-now',
+    title: 'A server that lets nobody write: `READONLY`, `NOAUTH`',
+    bullmq:
+      "A call rejects at once with the server's message; a `db` that the server does not have is told of once, and database 0 is used.",
+    chasquimq:
+      'A call waits until the server takes it; `error` tells meanwhile why it does not. A `db` that the server does not have is such a case.',
+    why: 'After a failover the next connection leads to the new master, and no job is refused or lost.',
+    impact: 'check',
+    test: '__test__/parity/differences.connections.test.ts',
+  },
+  {
     id: 'close-without-a-server',
     title: '`close()`',
     bullmq: 'Of a worker or QueueEvents may wait for a server that was never reachable.',
