@@ -9,21 +9,17 @@ type Calls = Set<Promise<unknown>>;
 
 const open = new Map<string, Calls>();
 
-/**
- * A call was given.
- * @param what names a job, or a queue
- * @returns the call
- */
-function note<T>(what: string, call: Promise<T>): Promise<T> {
+/** Waits for a call. Nothing else may wait for it as well, or the stack of its error would not tell who gave it. */
+async function note<T>(what: string, call: Promise<T>): Promise<T> {
   let calls = open.get(what);
   if (!calls) open.set(what, (calls = new Set()));
   calls.add(call);
-  const forget = (): void => {
+  try {
+    return await call;
+  } finally {
     calls.delete(call);
     if (calls.size === 0 && open.get(what) === calls) open.delete(what);
-  };
-  call.then(forget, forget);
-  return call;
+  }
 }
 
 /** Sends a call about a job. */
