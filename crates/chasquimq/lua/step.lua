@@ -9,9 +9,10 @@
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
 --         (lib/finish), keeps (lib/finish); or, of one plain job that completed, its claim, keep, place and results (lib/straight)), then the large
 --         results (lib/finish)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, waiting, now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor
---         delayed: no clock was read), limited_ms (no job starts here for so long), claim (of what was taken)}; taken, in the order of the
---         line: first, n, blob of a frame | -n, columns of n records (give_records)
+-- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, lib/waits), gated 0|1, waiting, now_ms (of the
+--         fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
+--         long), claim (of what was taken)}; taken, in the order of the line: first, n, blob of a frame | -n, columns of n records
+--         (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)

@@ -19,6 +19,8 @@ use crate::{
     redis::reply::Reply,
 };
 
+/// In the place of the time at which the next job is due: nobody looked for one.
+const OVER: i64 = -2;
 /// Records that a step takes at most.
 const MOST_RECORDS: u64 = 1 << 24;
 
@@ -35,7 +37,7 @@ pub(super) struct Answer {
     pub(super) was_idle: bool,
     /// What is wrong with jobs that were taken and cannot be read.
     pub(super) unreadable: Vec<Error>,
-    /// When the next job is due, epoch ms; -1 = none is known of.
+    /// When the next job is due, epoch ms; -1 = none is known of; [`OVER`].
     pub(super) due_ms: i64,
     /// Whether the queue lets nobody take jobs now.
     pub(super) gated: bool,
@@ -73,7 +75,7 @@ impl Answer {
 
     /// Whether the step was over before it was carried out (`lua/lib/waits`): nobody looked for jobs.
     pub(super) fn is_over(&self) -> bool {
-        self.now_ms == 0 && self.server_us != 0
+        self.due_ms == OVER
     }
 
     /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed

@@ -180,12 +180,13 @@ fn the_step_behind_the_wait_takes_nothing_more() {
         drop(queue.add(1000, Plan::new().frame(1)))
     }] {
         let mut queue = free(before);
-        add_and_step(&mut queue, 9, &step(), 7);
+        let number = queue.next_number();
+        add_and_step(&mut queue, number, &step(), 7);
         queue.add(1000, Plan::new().frame(1));
         queue.command("DEL", "wake", &[]);
         let keys = queue.show();
         let taken = queue.step(Step::by("w").behind_wait(0).number(7).want(1));
-        assert!(taken.starts_with("[[] [] -1 0 "), "{taken}");
+        assert!(taken.starts_with("[[] [] -2 0 "), "{taken}");
         // what ended the wait is for somebody else
         queue.command("DEL", "wake", &[]);
         queue.keys_are(&keys);
@@ -201,7 +202,8 @@ fn others_hear_of_what_ended_the_wait_of_a_worker_that_wants_nothing() {
     ];
     for tell in tells {
         let mut queue = free(nothing);
-        add_and_step(&mut queue, 9, &step(), 7);
+        let number = queue.next_number();
+        add_and_step(&mut queue, number, &step(), 7);
         tell(&mut queue);
         queue.key_is("wake", "set");
         queue.command("DEL", "wake", &[]);
