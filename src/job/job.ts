@@ -308,7 +308,8 @@ export class Job<
     jobId: string,
   ): Promise<Job<T, R, N> | undefined> {
     if (!jobId) return undefined;
-    const found = await queue.commands.native.getJob(String(jobId));
+    const id = String(jobId);
+    const found = await callAbout(queue, id, queue.commands.native.getJob(id));
     if (!found) return undefined;
     const job = this.fromNative<T, R, N>(queue, found);
     job.id = jobId; // as in BullMQ, also where it is a number
@@ -611,7 +612,8 @@ export class Job<
    * @returns 1, or 0 when the token does not hold the job
    */
   async extendLock(token: string, duration: number): Promise<number> {
-    const failed = await extendLocks(this.queue, [{ id: this.knownId(), token }], duration);
+    const id = this.knownId();
+    const failed = await callAbout(this.queue, id, extendLocks(this.queue, [{ id, token }], duration));
     return failed.length === 0 ? 1 : 0;
   }
 
@@ -637,7 +639,7 @@ export class Job<
 
   /** The state the job is in, or `unknown` when it is gone. */
   async getState(): Promise<JobState | 'unknown'> {
-    return (await this.queue.commands.native.getState(this.knownId())) as JobState | 'unknown';
+    return (await this.call((native, id) => native.getState(id))) as JobState | 'unknown';
   }
 
   /** Whether the job has completed. */
@@ -698,19 +700,19 @@ export class Job<
    * `failed` a page is those from rank `cursor` on, up to the one before rank `count`.
    */
   async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {
-    return readDependencies(this.queue.commands.native, this.knownId(), opts);
+    return this.call((native, id) => readDependencies(native, id, opts));
   }
 
   /** Numbers of children of the kinds that are true, or of all kinds when none is. */
   async getDependenciesCount(
     opts: { failed?: boolean; ignored?: boolean; processed?: boolean; unprocessed?: boolean } = {},
   ): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
-    return countDependencies(this.queue.commands.native, this.knownId(), opts);
+    return this.call((native, id) => countDependencies(native, id, opts));
   }
 
   /** Why the children failed that have the option `ignoreDependencyOnFailure` or `continueParentOnFailure`, by their keys. */
   async getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
-    return readIgnored(this.queue.commands.native, this.knownId());
+    return this.call(readIgnored);
   }
 
   /** @deprecated Use getIgnoredChildrenFailures. */
@@ -734,7 +736,7 @@ export class Job<
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
   /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
   async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
-    return readReturned<CT>(this.queue.commands.native, this.knownId());
+    return this.call(readReturned<CT>);
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 

@@ -138,7 +138,9 @@ export class QueueAdministration<
     const options = JSON.stringify({ removeChildren });
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: options };
     return traceInternal(this, 'remove', attributes, async () => {
-      const removed = await this.commands.startingParents((native) => native.remove(String(jobId), removeChildren));
+      const id = String(jobId);
+      const call = this.commands.startingParents((native) => native.remove(id, removeChildren));
+      const removed = await callAbout(this, id, call);
       if (removed === 1) this.emit('removed', jobId);
       return removed;
     });

@@ -3,7 +3,7 @@ import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from '../job/job.js';
 import { checkName } from '../add/job-options.js';
 import { checkTemplate, iterationText } from './iteration-options.js';
-import type { NativeScheduler } from '../native/types.js';
+import type { NativeQueue, NativeScheduler } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions } from '../options/job.js';
 import type { RepeatBaseOptions } from '../options/queue.js';
@@ -40,6 +40,8 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   ConnectionOptionsType
 > {
   private readonly repeatStrategy: RepeatStrategy;
+  /** Upserts under way: they ask that first. */
+  private readonly upserts = new Set<Promise<unknown>>();
 
   /** @param owner a queue or worker, whose connection is used; its jobs belong to it */
   constructor(
@@ -72,7 +74,22 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     checkTemplate(opts);
     const name = checkName(jobName);
     const scheduler = { id: jobSchedulerId, repeat: repeatOpts, name, data: jobData, opts };
-    return override ? this.upsert<T, R, N>(scheduler) : this.follow<T, R, N>(scheduler, producerId ?? '');
+    return override ? this.noted(this.upsert<T, R, N>(scheduler)) : this.follow<T, R, N>(scheduler, producerId ?? '');
+  }
+
+  private async noted<T>(upsert: Promise<T>): Promise<T> {
+    this.upserts.add(upsert);
+    try {
+      return await upsert;
+    } finally {
+      this.upserts.delete(upsert);
+    }
+  }
+
+  /** Commands take effect behind the upserts that were called before. */
+  private async behindUpserts(): Promise<NativeQueue> {
+    if (this.upserts.size > 0) await Promise.allSettled(this.upserts);
+    return this.commands.native;
   }
 
   private async upsert<T, R, N extends string>(scheduler: Scheduler<T, N>): Promise<Job<T, R, N> | undefined> {
@@ -157,12 +174,14 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /** Removes a scheduler, and its next job if that is delayed. @returns 0, or 1 when there is no such scheduler */
   async removeJobScheduler(jobSchedulerId: string): Promise<number> {
-    return (await this.commands.native.removeScheduler(String(jobSchedulerId), Date.now())) ? 0 : 1;
+    const native = await this.behindUpserts();
+    return (await native.removeScheduler(String(jobSchedulerId), Date.now())) ? 0 : 1;
   }
 
   /** A scheduler as plain data, or undefined when there is none. */
   async getScheduler<D = any>(id: string): Promise<JobSchedulerJson<D> | undefined> {
-    const [found] = await this.commands.native.getScheduler(String(id));
+    const native = await this.behindUpserts();
+    const [found] = await native.getScheduler(String(id));
     return found && toJson<D>(found);
   }
 
@@ -171,19 +190,22 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   async getJobSchedulers<D = any>(start = 0, end = -1, asc = false): Promise<JobSchedulerJson<D>[]> {
-    const found = await this.commands.native.getSchedulers(Number(start), Number(end), asc);
+    const native = await this.behindUpserts();
+    const found = await native.getSchedulers(Number(start), Number(end), asc);
     return found.map((scheduler) => toJson<D>(scheduler));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
   /** Whether there is a scheduler of this id. */
   async isJobScheduler(id: string): Promise<boolean> {
-    return (await this.commands.native.getScheduler(String(id))).length > 0;
+    const native = await this.behindUpserts();
+    return (await native.getScheduler(String(id))).length > 0;
   }
 
   /** Number of schedulers. */
   async getSchedulersCount(): Promise<number> {
-    return this.commands.native.countSchedulers();
+    const native = await this.behindUpserts();
+    return native.countSchedulers();
   }
 
   /** The connection stays open when it is a queue's or a worker's. */
