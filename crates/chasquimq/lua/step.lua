@@ -116,8 +116,7 @@ return function(keys, args)
   if known then
     local queue = State.open(base, nil, state)
     -- what woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others
-    local is_due = slot == 'w' and delays and Delayed.next_due(queue)
-    if is_due or Line.has_work(queue) then Line.wake(queue) end
+    if slot == 'w' and (Line.has_work(queue) or (delays and Delayed.next_due(queue))) then Line.wake(queue) end
     return replay(queue, known, owner, claim, server_us)
   end
 
