@@ -1,6 +1,5 @@
 // Pins that who puts an `emit` of its own in the place of a class's hears all events, though nobody listens for them.
-import { expect, it, vi } from 'vitest';
-import { describe } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';

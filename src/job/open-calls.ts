@@ -5,19 +5,26 @@
  */
 import type { MinimalQueue } from './minimal-queue.js';
 
-type Calls = Set<Promise<unknown>>;
+export type Calls = Set<Promise<unknown>>;
 
 const open = new Map<string, Calls>();
 
-/** Waits for a call. Nothing else may wait for it as well, or the stack of its error would not tell who gave it. */
-async function note<T>(what: string, call: Promise<T>): Promise<T> {
-  let calls = open.get(what);
-  if (!calls) open.set(what, (calls = new Set()));
+/** Waits for a call, which is among these meanwhile. Nothing else may wait for it as well, or the stack of its error would not tell who gave it. */
+export async function noted<T>(calls: Calls, call: Promise<T>): Promise<T> {
   calls.add(call);
   try {
     return await call;
   } finally {
     calls.delete(call);
+  }
+}
+
+async function note<T>(what: string, call: Promise<T>): Promise<T> {
+  let calls = open.get(what);
+  if (!calls) open.set(what, (calls = new Set()));
+  try {
+    return await noted(calls, call);
+  } finally {
     if (calls.size === 0 && open.get(what) === calls) open.delete(what);
   }
 }

@@ -1,6 +1,7 @@
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from '../job/job.js';
+import { noted, type Calls } from '../job/open-calls.js';
 import { checkName } from '../add/job-options.js';
 import { checkTemplate, iterationText } from './iteration-options.js';
 import type { NativeQueue, NativeScheduler } from '../native/types.js';
@@ -40,8 +41,8 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   ConnectionOptionsType
 > {
   private readonly repeatStrategy: RepeatStrategy;
-  /** Upserts under way: they ask that first. */
-  private readonly upserts = new Set<Promise<unknown>>();
+  /** Upserts under way; each asks the strategy before it is sent. */
+  private readonly upserts: Calls = new Set();
 
   /** @param owner a queue or worker, whose connection is used; its jobs belong to it */
   constructor(
@@ -74,16 +75,9 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     checkTemplate(opts);
     const name = checkName(jobName);
     const scheduler = { id: jobSchedulerId, repeat: repeatOpts, name, data: jobData, opts };
-    return override ? this.noted(this.upsert<T, R, N>(scheduler)) : this.follow<T, R, N>(scheduler, producerId ?? '');
-  }
-
-  private async noted<T>(upsert: Promise<T>): Promise<T> {
-    this.upserts.add(upsert);
-    try {
-      return await upsert;
-    } finally {
-      this.upserts.delete(upsert);
-    }
+    return override
+      ? noted(this.upserts, this.upsert<T, R, N>(scheduler))
+      : this.follow<T, R, N>(scheduler, producerId ?? '');
   }
 
   /** Commands take effect behind the upserts that were called before. */
