@@ -122,6 +122,33 @@ describe('server.memory', () => {
     expect(log.names.filter((name) => name !== 'completed')).toEqual([]);
   });
 
+  it('a worker that is paused passes on what its wait heard', async () => {
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const gate = stage.gate();
+    const opts = { connection, drainDelay: 60 };
+    const paused = stage.worker(() => gate.opened, { ...opts, concurrency: 2 });
+    const held = new EventLog(paused, ['active']);
+    await queue.add('held', {});
+    await held.get('active');
+    const later = await queue.add('later', {}, { delay: 60_000 });
+    const waiting = (count: number) =>
+      until(`${count} waiting workers`, async () =>
+        (await admin.info('clients')).includes(`blocked_clients:${count}\r\n`),
+      );
+    await waiting(1);
+    await paused.pause(true);
+    const other = new EventLog(
+      stage.worker(async () => undefined, opts),
+      ['completed'],
+    );
+    await waiting(2);
+    await useUp();
+    await later.promote();
+    await other.get('completed');
+    gate.open();
+  });
+
   it('leases are renewed', async () => {
     const { connection } = own;
     const queue = stage.queue({ connection });

@@ -14,7 +14,7 @@ use super::{
     in_flight::InFlight,
     options::RateLimit,
     outcomes::{Failure, FailureState, Outcomes},
-    wait::REFUSED_PAUSE,
+    wait::{self, REFUSED_PAUSE},
 };
 use crate::{
     error::{Error, Result},
@@ -27,6 +27,9 @@ use crate::{
         reply::Reply,
     },
 };
+
+/// What is waited for: a job may have come.
+const MARKER: &str = "wake";
 
 /// One step of somebody who works manually: it ends a job, or takes the next one, or both.
 #[derive(Debug)]
@@ -173,7 +176,7 @@ fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
 pub(super) struct ManualWaiter {
     waiting: Connection,
     commands: Connection,
-    marker: String,
+    keys: Keys,
     // one wait at a time: the others come after it, or run out of time
     turn: tokio::sync::Mutex<()>,
     stops: watch::Sender<u64>,
@@ -184,7 +187,7 @@ impl ManualWaiter {
         Self {
             waiting,
             commands,
-            marker: keys.key("wake"),
+            keys: keys.clone(),
             turn: tokio::sync::Mutex::default(),
             stops: watch::Sender::new(0),
         }
@@ -218,7 +221,7 @@ impl ManualWaiter {
         let mut wait = redis::cmd("BZPOPMIN");
         let left = until.saturating_duration_since(Instant::now());
         // 0 would be for ever
-        wait.arg(&self.marker).arg(left.as_secs_f64().max(0.001));
+        wait.arg(self.keys.key(MARKER)).arg(left.as_secs_f64().max(0.001));
         if self.waiting.send_once(&wait).await.is_err() {
             // a server that refuses is not asked without end
             tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
@@ -237,9 +240,9 @@ impl ManualWaiter {
 
     /// Somebody who waits is told that jobs may have come.
     pub(super) async fn pass_marker_on(&self) {
-        let mut wake = redis::cmd("ZADD");
-        wake.arg(&self.marker).arg(0).arg("0");
         // without a connection there is nobody who waits
-        let _ = self.commands.send_once(&wake).await;
+        if self.commands.is_connected() {
+            let _ = wait::pass_on(&self.commands, &self.keys.base, MARKER).await;
+        }
     }
 }

@@ -23,7 +23,14 @@ use super::{
     standing::Standing,
     woken::{read_end, Ends, Woken},
 };
-use crate::{keys::Keys, redis::connection::Connection};
+use crate::{
+    error::Result,
+    keys::Keys,
+    redis::{
+        connection::Connection,
+        library::{args, PASS_ON},
+    },
+};
 
 // a server that refuses is not asked without end
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -352,6 +359,11 @@ async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
         // not known to the server yet, or refused: the loop steps itself
         Some(Err(_)) => Woken::Lost,
     }
+}
+
+/// Wakes another worker by a marker that this one heard and has no use for.
+pub(super) async fn pass_on(connection: &Connection, base: &str, marker: &str) -> Result<()> {
+    PASS_ON.run(connection, base, &args![marker]).await.map(drop)
 }
 
 fn marker_wait(marker: &str, time: Duration) -> Cmd {

@@ -37,6 +37,7 @@ mod move_delayed;
 mod next_iterations;
 mod obliterate;
 mod park_job;
+mod pass_on;
 mod pause;
 mod places;
 mod promote_jobs;

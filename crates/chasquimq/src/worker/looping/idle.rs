@@ -19,7 +19,7 @@ use crate::{
         message::Message,
         outcomes::Outcomes,
         short_way::{SentStep, ShortWay},
-        wait::Pending,
+        wait::{self, Pending},
         woken::{Ends, Woken},
     },
 };
@@ -223,9 +223,7 @@ impl Loop {
     }
 
     async fn pass_on(&self, marker: &str) {
-        let mut wake = redis::cmd("ZADD");
-        wake.arg(self.keys.key(marker)).arg(0).arg("0");
-        if let Err(error) = self.connection.send(&wake).await {
+        if let Err(error) = wait::pass_on(&self.connection, &self.keys.base, marker).await {
             self.report(error);
         }
     }
