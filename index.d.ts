@@ -169,6 +169,8 @@ export declare class NativeQueue {
   ready(): Promise<void>
   /** Waits for adds under way, then closes. */
   close(): Promise<void>
+  /** Answers to adds that `close` has overtaken. */
+  untold(): QueueMessage
   /** Closes at once. */
   disconnect(): void
   /** Adds one job, without options unless they are given; answered by `onAdded`, or by a message. */
@@ -191,6 +193,13 @@ export declare class NativeWorker {
   setConcurrency(concurrency: number): void
   /** Changes the worker's own rate limit. */
   setLimiter(limiter?: NativeRateLimit | undefined | null): void
+  /**
+   * Draws a job of a batch, and up to `most` with those behind it: none starts before. Gives their number; 0: the engine takes the rest of
+   * the batch back.
+   */
+  draw(handle: number, most: number): number
+  /** Puts the last jobs back that were drawn, and did not start. */
+  putBack(handle: number, count: number): void
   /** Reports how jobs ended. */
   finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
@@ -874,8 +883,6 @@ export interface WorkerMessage {
   drained?: boolean
   /** Ids brought back. */
   stalled?: Array<string>
-  /** Hand back what did not start. */
-  giveBack?: boolean
   /** Call `tick`. */
   clock?: boolean
   /** The lease was not renewed in time. */

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job, Processor, Worker } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
+import { Program } from '../support/program.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 import { useWatchdog } from '../support/watched.js';
@@ -9,8 +10,8 @@ import { useWatchdog } from '../support/watched.js';
 const WORKERS = 10;
 
 /**
- * After short jobs a worker may take more than its one slot holds. What of that has not started 20 ms after the last job
- * ended is given back (`PATIENCE` in crates/chasquimq/src/worker/pace.rs): this long a job that is held by a busy
+ * After short jobs a worker may take more than its one slot holds. What of that has not started 50 ms after the last job
+ * ended is taken back (`PATIENCE` in crates/chasquimq/src/worker/pace.rs): this long a job that is held by a busy
  * worker may wait although others are idle. The limit here is generous because the machine may be busy; a worker that
  * kept its surplus would keep it for ever, since the jobs do not end before the test says so.
  */
@@ -73,7 +74,7 @@ describe('worker.fairness', () => {
     await until('all jobs to complete', async () => (await queue.getCompletedCount()) === 4_050);
     const ran = held.flat();
     expect(ran.map(({ data }) => data as number).sort(byValue)).toEqual(Array.from({ length: 50 }, (_, i) => i));
-    // Being given back is no start and no stall.
+    // Being taken back is no start and no stall.
     expect(new Set(ran.map(({ attemptsStarted, stalledCounter }) => `${attemptsStarted} ${stalledCounter}`))).toEqual(
       new Set(['1 0']),
     );
@@ -97,6 +98,22 @@ describe('worker.fairness', () => {
     await until('the second worker to run others', () => held.length === 4, WINDOW_MS);
     await until('the rest to wait', async () => (await queue.getWaitingCount()) === 16, WINDOW_MS);
     expect(held.sort(byValue)).toEqual([1_002, 1_003, 1_004, 1_005]);
+  });
+
+  it('a worker whose event loop stands still keeps next to nothing from others', async () => {
+    const queue = stage.queue();
+    const program = stage.keep(
+      Program.start('surplus-worker.mjs', { env: { QUEUE: stage.queueName, BLOCK_MS: 4 * WINDOW_MS } }),
+    );
+    // The job that blocks comes when the worker takes hundreds of jobs at a time.
+    await queue.addBulk([...jobs('short', 1_000), ...jobs('block', 1), ...jobs('short', 1_000)]);
+    await program.said('blocking');
+    const late: number[] = [];
+    stage.worker(async (job) => late.push(Number(job.id)));
+    // it had drawn a few for the rest of its tick (`MOST_DRAWN` in src/worker/dispatcher.ts)
+    await until('the second worker to run the rest', () => late.length >= 1_000 - 128, WINDOW_MS);
+    expect(program.lines).toEqual(['blocking']);
+    await program.kill();
   });
 
   it('a worker that comes later finds what a busy one could not start', async () => {

@@ -95,4 +95,30 @@ describe('worker.lease', () => {
     expect([job.returnvalue, job.attemptsStarted, job.attemptsMade, job.stalledCounter]).toEqual(['second', 2, 1, 1]);
     expect(global.all('completed')).toHaveLength(1);
   });
+
+  it('a process that stood still starts nothing that it had taken in advance', async () => {
+    const queue = stage.queue();
+    const env = { QUEUE: stage.queueName, LOCK_DURATION: LOCK_MS };
+    const program = stage.keep(Program.start('surplus-worker.mjs', { env }));
+    await queue.addBulk(Array.from({ length: 3_000 }, () => ({ name: 'brief', data: {} })));
+    await program.said('ran', 200);
+    // until it is met with some in advance
+    do {
+      process.kill(program.pid, 'SIGCONT');
+      await program.said('ran', program.lines.length + 5);
+      process.kill(program.pid, 'SIGSTOP');
+    } while ((await queue.getActiveCount()) < 5);
+    const others = new Set<string>();
+    stage.worker(async (job) => void others.add(String(job.id)), { ...RECOVERER, concurrency: 10 });
+    await until('all jobs to be run', async () => (await queue.getCompletedCount()) === 3_000, RECOVERY_MS);
+
+    const before = program.lines.length;
+    process.kill(program.pid, 'SIGCONT');
+    program.tell('close');
+    expect(await program.end()).toEqual({ code: 0, signal: null });
+    const started = program.lines.slice(before).filter((line) => line.startsWith('ran '));
+    // it may have stood still on the way into a handler
+    expect(started.length, started.join()).toBeLessThanOrEqual(1);
+    expect(others.size).toBeGreaterThan(0);
+  });
 });

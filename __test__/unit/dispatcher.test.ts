@@ -42,7 +42,16 @@ function stage(options: Partial<DispatcherOptions> = {}) {
   owner.on('failed', (job: Job) => log.push(`failed ${job.id}`));
   owner.on('error', (error) => errors.push(error));
   const flushes: Flush[] = [];
+  // the last handles of batches, the one from which on the engine has taken jobs back, and what was asked of it
+  const engine = { last: [] as number[], tookBackFrom: Infinity, drawn: [] as number[][], putBack: [] as number[][] };
   const native = {
+    draw(handle: number, most: number) {
+      const last = engine.last.find((end) => end >= handle) as number;
+      const count = Math.max(0, Math.min(most, last + 1 - handle, engine.tookBackFrom - handle));
+      engine.drawn.push([handle, count]);
+      return count;
+    },
+    putBack: (handle: number, count: number) => void engine.putBack.push([handle, count]),
     finish(
       flush: number,
       _now: number,
@@ -64,9 +73,14 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     ...{ maxStartedAttempts: undefined, backoffStrategy: undefined, follow: () => Promise.resolve(new Map()) },
     ...options,
   });
+  const deliver = dispatcher.deliver.bind(dispatcher);
+  dispatcher.deliver = (fetched) => {
+    engine.last.push(fetched.base + fetched.count - 1);
+    deliver(fetched);
+  };
   const acknowledge = (message: WorkerMessage = {}) =>
     dispatcher.acknowledge({ flushed: flushes.length, finishedOn: 300, ...message });
-  return { dispatcher, owner, log, errors, flushes, acknowledge };
+  return { dispatcher, owner, log, errors, flushes, engine, acknowledge };
 }
 
 /** `count` jobs with ids from `first`; their handles are ten times that. */
@@ -336,28 +350,93 @@ describe('a job that may not run', () => {
   });
 });
 
-describe('handing back', () => {
+describe('drawing', () => {
   const never = () => new Promise(() => {});
 
-  it('returns what has not started', async () => {
-    const { dispatcher, flushes } = stage({ process: never });
-    dispatcher.deliver(batch(1, 3));
-    dispatcher.deliver(batch(4, 1));
-    dispatcher.giveBack();
-    await tick();
-    expect(flushes[0].others).toEqual([11, 12, 40].map((handle) => ({ handle, kind: 'returned' })));
+  it('takes as many jobs as slots are free', () => {
+    const { dispatcher, engine } = stage({ concurrency: 3, process: never });
+    dispatcher.deliver(batch(1, 2));
+    dispatcher.deliver(batch(3, 5));
+    expect(engine.drawn).toEqual([
+      [10, 2],
+      [30, 1],
+    ]);
   });
 
-  it('returns at once what comes while paused, until resumed', async () => {
-    const { dispatcher, flushes, log, acknowledge } = stage({ process: never });
-    dispatcher.pause();
-    dispatcher.deliver(batch(1, 1));
+  it('passes over what the engine has taken back', async () => {
+    const gates: (() => void)[] = [];
+    const process = () => new Promise<void>((resolve) => gates.push(resolve));
+    const { dispatcher, engine, log, flushes } = stage({ process });
+    dispatcher.deliver(batch(1, 3));
+    dispatcher.deliver(batch(4, 1));
+    engine.tookBackFrom = 11;
+    gates[0]();
     await tick();
-    expect(flushes[0].others).toEqual([{ handle: 10, kind: 'returned' }]);
-    acknowledge();
+    expect([log, dispatcher.running, dispatcher.left]).toEqual([['active 1'], 0, 0]);
+    expect(flushes).toMatchObject([{ handles: [10], others: [] }]);
+    engine.tookBackFrom = Infinity;
+    dispatcher.deliver(batch(6, 1));
+    expect(log).toEqual(['active 1', 'active 6']);
+  });
+
+  it('takes more at once while jobs end one right after the other, and puts back what did not start', async () => {
+    const process = (job: Job) => (Number(job.id) < 40 ? undefined : never());
+    const { dispatcher, engine, log } = stage({ process });
+    dispatcher.deliver(batch(1, 100));
+    await tick();
+    expect(log).toHaveLength(40);
+    const drawn = engine.drawn.map(([, count]) => count);
+    expect(Math.max(...drawn)).toBeGreaterThan(1);
+    expect(Math.max(...drawn)).toBeLessThanOrEqual(128);
+    // the handle of the job that runs is 49
+    const given = engine.putBack.reduce((sum, [, count]) => sum + count, 0);
+    expect(drawn.reduce((sum, count) => sum + count, 0) - given).toBe(40);
+    expect(engine.putBack.at(-1)?.[0]).toBe(50);
+  });
+
+  it('takes one at a time while each takes its time', async () => {
+    const process = () => {
+      const until = performance.now() + 2;
+      while (performance.now() < until);
+    };
+    const { dispatcher, engine } = stage({ process });
+    dispatcher.deliver(batch(1, 5));
+    await tick();
+    expect(engine.drawn).toEqual([10, 11, 12, 13, 14].map((handle) => [handle, 1]));
+    expect(engine.putBack).toEqual([]);
+  });
+});
+
+describe('pausing', () => {
+  const never = () => new Promise(() => {});
+
+  it('leaves what has not started to the engine', async () => {
+    const { dispatcher, engine, flushes, log } = stage({ process: never });
+    dispatcher.deliver(batch(1, 3));
+    dispatcher.pause();
+    dispatcher.deliver(batch(4, 1));
     dispatcher.resume();
-    dispatcher.deliver(batch(2, 1));
-    expect(log).toEqual(['active 2']);
+    dispatcher.deliver(batch(5, 1));
+    dispatcher.setConcurrency(2);
+    await tick();
+    expect([log, flushes]).toEqual([['active 1', 'active 5'], []]);
+    expect(engine.drawn).toEqual([
+      [10, 1],
+      [50, 1],
+    ]);
+  });
+
+  it('puts back what is drawn', async () => {
+    let pauseNow = (): void => {};
+    const process = (job: Job) => {
+      if (job.id === '30') pauseNow();
+    };
+    const { dispatcher, engine } = stage({ process });
+    pauseNow = () => dispatcher.pause();
+    dispatcher.deliver(batch(1, 100));
+    await tick();
+    const sum = (pairs: number[][]) => pairs.reduce((total, [, count]) => total + count, 0);
+    expect(sum(engine.drawn) - sum(engine.putBack)).toBe(30);
   });
 
   it('is settled when running jobs are stored', async () => {
@@ -457,13 +536,6 @@ describe('iterations of schedulers', () => {
     await tick();
     followed(none);
     await tick();
-    expect(flushes).toMatchObject([
-      {
-        others: [
-          { handle: 11, kind: 'returned' },
-          { handle: 10, kind: 'returned' },
-        ],
-      },
-    ]);
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
   });
 });

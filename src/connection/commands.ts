@@ -185,6 +185,8 @@ export class Commands {
     if (this.unanswered > 0) await this.readiness.news;
     this.readiness.stop();
     await this.opened?.close();
+    // its promise and the answers come by two ways, which keep no order
+    if (this.opened && this.unanswered > 0) this.receive(this.opened.untold());
   }
 
   private get unanswered(): number {

@@ -28,8 +28,8 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
   if (force) {
     dispatcher.stop();
   } else {
-    void engine.pause();
     dispatcher.pause();
+    void engine.pause();
     await dispatcher.whenQuiet();
     dispatcher.flush();
     // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the

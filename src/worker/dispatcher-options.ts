@@ -12,7 +12,7 @@ export interface DispatcherOwner extends MinimalQueue {
 
 export interface DispatcherOptions extends AttemptPolicy {
   owner: DispatcherOwner;
-  native: Pick<NativeWorker, 'finish'>;
+  native: Pick<NativeWorker, 'finish' | 'draw' | 'putBack'>;
   /** The `emit` of the owner's class. */
   ownEmit: DispatcherOwner['emit'];
   /** Class of the jobs handed to `process`. */

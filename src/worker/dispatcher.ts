@@ -4,7 +4,10 @@
  *
  * A job runs in a slot. A slot whose job has ended takes the next fetched job at once; when there is none, the answer to the
  * outcomes brings the next ones, so `completed` of a job is emitted before `active` of the one that follows it on the
- * slot. Jobs that were fetched and not started can be handed back.
+ * slot.
+ *
+ * A fetched job is the engine's until it is drawn, so that an event loop that stands still keeps none from other workers. What was drawn
+ * for more slots than came free is put back when the tick ends.
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
@@ -29,6 +32,14 @@ import type { DispatcherOptions } from './dispatcher-options.js';
 /** Refusals of a completion that fail the attempt. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
+/** Jobs that are drawn at once, at most, for slots that are about to come free. */
+const MOST_DRAWN = 128;
+/** Milliseconds in which jobs that are drawn ahead have to start. */
+const BRISK_MS = 1;
+
+// Taken at load: fake timers of a user's stand still.
+const clock = performance.now.bind(performance);
+
 // eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
 const { then } = Promise.prototype;
 
@@ -40,8 +51,13 @@ export class Dispatcher {
   private readonly freeSlots: Slot[] = [];
   /** Fetched jobs, oldest first; only of the first batch some may have started. */
   private readonly batches: FetchedBatch[] = [];
-  /** Number of fetched jobs that have not started. */
+  /** Number of fetched jobs that have not started. The engine may have taken some of them back. */
   left = 0;
+  /** Number of jobs of the first batch that are drawn and have not started. */
+  private drawn = 0;
+  /** Number of jobs that were drawn last in this tick, and when that was. */
+  private drawnAhead = 0;
+  private drawnAt = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
   areLong = false;
@@ -71,17 +87,13 @@ export class Dispatcher {
 
   // ---- Fetched jobs
 
-  /** Takes jobs in: starts what fits, keeps the rest. Hands them back at once while paused. */
+  /** Takes jobs in: starts what fits, keeps the rest. While paused it leaves them to the engine, which takes them back. */
   deliver(fetched: Fetched): void {
-    if (this.stopped) return;
+    if (!this.accepting) return;
     const batch = new FetchedBatch(fetched, this.options.tokenPrefix);
     this.batches.push(batch);
     this.left += fetched.count;
     this.areLong = batch.areLong;
-    if (!this.accepting) {
-      this.giveBack();
-      return;
-    }
     if (fetched.extras.length > 0) this.follow(batch);
     const callers = callersGone(this.options.owner.qualifiedName, () => batch.youngest);
     if (callers) void this.startBehind(callers);
@@ -91,6 +103,7 @@ export class Dispatcher {
   /** Starts jobs when the calls of this thread that may have let them start are answered. */
   private async startBehind(callers: Promise<void>): Promise<void> {
     this.held++;
+    this.putBack();
     await callers;
     this.held--;
     this.startAll();
@@ -106,27 +119,26 @@ export class Dispatcher {
     });
   }
 
-  /** Hands back every job that was fetched and has not started. */
-  giveBack(): void {
-    for (const batch of this.batches) {
-      for (let handle = batch.handle, left = batch.left; left > 0; left--) {
-        this.sender.gathering.add({ handle: handle++, kind: 'returned' });
-      }
-    }
-    this.batches.length = 0;
-    this.left = 0;
-    if (this.sender.gathering.size > 0) this.sender.flushSoon();
+  /** Puts back what is drawn and has not started. */
+  putBack(): void {
+    this.drawnAhead = 0;
+    if (this.drawn === 0) return;
+    this.options.native.putBack(this.batches[0].handle, this.drawn);
+    this.drawn = 0;
   }
 
-  /** Starts nothing more; running jobs go on. */
+  /** Starts nothing more; running jobs go on. Call it before the engine is paused, which takes back what is not drawn then. */
   pause(): void {
     this.accepting = false;
-    this.giveBack();
+    this.putBack();
+    this.batches.length = 0;
+    this.left = 0;
     for (const slot of this.unfollowed) {
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       this.release(slot);
     }
     this.unfollowed.clear();
+    if (this.sender.gathering.size > 0) this.sender.flushSoon();
   }
 
   resume(): void {
@@ -139,6 +151,7 @@ export class Dispatcher {
     this.accepting = false;
     this.batches.length = 0;
     this.left = 0;
+    this.drawn = 0;
     this.waiters.stop();
   }
 
@@ -155,11 +168,36 @@ export class Dispatcher {
   // ---- Running
 
   private startAll(): void {
-    while (this.running < this.concurrency && this.batches.length > 0 && this.held === 0) {
+    while (this.running < this.concurrency && (this.drawn > 0 || this.draw(this.concurrency - this.running))) {
       this.running++;
       const slot = this.freeSlots.pop() ?? this.newSlot();
       if (this.take(slot)) this.run(slot);
     }
+  }
+
+  /** Draws jobs, unless nothing may start, and forgets the batches that the engine has taken back. False when there is none. */
+  private draw(most: number): boolean {
+    while (this.batches.length > 0 && this.held === 0) {
+      const batch = this.batches[0];
+      this.drawn = this.options.native.draw(batch.handle, most);
+      if (this.drawn > 0) return true;
+      this.left -= batch.left;
+      this.batches.shift();
+    }
+    return false;
+  }
+
+  /**
+   * The same for a slot whose job has just ended. While the jobs of a tick end one right after the other, it draws more and more of them at
+   * once, for the slots that come free next.
+   */
+  private drawOn(): boolean {
+    if (this.batches.length === 0) return false;
+    const now = clock();
+    const isBrisk = this.drawnAhead > 0 && now - this.drawnAt <= BRISK_MS;
+    this.drawnAt = now;
+    this.drawnAhead = isBrisk ? Math.min(2 * this.drawnAhead, MOST_DRAWN) : 1;
+    return this.draw(this.drawnAhead);
   }
 
   private newSlot(): Slot {
@@ -168,7 +206,7 @@ export class Dispatcher {
     return slot;
   }
 
-  /** Gives the next fetched job to a slot that counts as running. False when the job does not start at once. */
+  /** Gives the next drawn job to a slot that counts as running. False when the job does not start at once. */
   private take(slot: Slot): boolean {
     const { options } = this;
     const batch = this.batches[0];
@@ -180,6 +218,7 @@ export class Dispatcher {
     const job = batch.take(options.JobClass, options.owner, slot.token, options.workerName);
     if (batch.left === 0) this.batches.shift();
     this.left--;
+    this.drawn--;
     slot.job = job;
     if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
     void this.runFollowed(slot, job, batch);
@@ -190,7 +229,7 @@ export class Dispatcher {
   private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await batch.following;
-    // else it was handed back meanwhile
+    // else it went back meanwhile
     if (!this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
@@ -347,7 +386,7 @@ export class Dispatcher {
   private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
-    if (this.batches.length > 0 && this.running <= this.concurrency && this.held === 0) {
+    if (this.running <= this.concurrency && (this.drawn > 0 || this.drawOn())) {
       this.sender.flushSoon();
       return this.take(slot);
     }

@@ -35,6 +35,8 @@ interface JobsAtHand {
   /** Those that came last have long texts. */
   readonly areLong: boolean;
   readonly stopped: boolean;
+  /** Puts back those that are drawn and have not started. */
+  putBack(): void;
 }
 
 export class OutcomeSender {
@@ -84,7 +86,7 @@ export class OutcomeSender {
     if (!this.flushDue) {
       this.flushDue = true;
       this.flushDueSince = clock();
-      nextTick(flushSender, this);
+      nextTick(endTick, this);
     } else if (
       this.sent.length === 0 &&
       (this.gathering.size >= Math.max(this.fewestEarly, this.jobs.left) ||
@@ -100,6 +102,12 @@ export class OutcomeSender {
    */
   private get fewestEarly(): number {
     return this.jobs.areLong && this.jobs.left >= FEW ? FEW : EARLY_FLUSH;
+  }
+
+  /** Handlers of this tick have ended, as far as they end at once. */
+  endTick(): void {
+    this.jobs.putBack();
+    this.flush();
   }
 
   /** Sends the outcomes that have gathered, unless they have to wait for answers. */
@@ -137,6 +145,6 @@ export class OutcomeSender {
   }
 }
 
-function flushSender(sender: OutcomeSender): void {
-  sender.flush();
+function endTick(sender: OutcomeSender): void {
+  sender.endTick();
 }

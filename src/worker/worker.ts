@@ -242,7 +242,6 @@ export class Worker<
     if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
     if (message.stalled) this.reportStalled(message.stalled);
     if (message.leaseLost) this.reportLostLease();
-    if (message.giveBack) this.dispatcher.giveBack();
     if (message.jobs) this.dispatcher.deliver(message.jobs);
     if (message.drained) this.emit('drained');
     if (message.clock) this.engine.tick(Date.now(), isFakeClock());
@@ -320,9 +319,9 @@ export class Worker<
           return;
         }
         this.engine.stopWaiting();
-        const quiet = this.engine.pause();
         this.dispatcher.pause();
-        // What a fetch under way brought is given back. Without a connection nothing is fetched.
+        const quiet = this.engine.pause();
+        // What a fetch under way brought goes back. Without a connection nothing is fetched.
         if (!this.readiness.isDown) await Promise.race([quiet, patience()]);
         if (!doNotWaitActive) await this.endPaused();
         this.emit('paused');

@@ -299,13 +299,16 @@ impl Adds {
         }
     }
 
+    /// The answers of the engine that JavaScript was not told yet.
+    pub fn untold(&self) -> QueueMessage {
+        let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
+        to_added_message(answers.unwrap_or_default())
+    }
+
     fn tell(self: &Arc<Self>, env: Env, message: ToJs) -> QueueMessage {
         let mut told = QueueMessage::default();
         match message {
-            ToJs::Added => {
-                let answers = self.answers.lock().map(|mut answers| std::mem::take(&mut *answers));
-                return to_added_message(answers.unwrap_or_default());
-            }
+            ToJs::Added => return self.untold(),
             ToJs::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
             ToJs::Run(work) => work(env),
             ToJs::CloseShortcut => self.close_shortcut(),

@@ -111,6 +111,12 @@ impl NativeQueue {
         self.runtime.close(env, async move { adds.finish().await })
     }
 
+    /// Answers to adds that `close` has overtaken.
+    #[napi]
+    pub fn untold(&self) -> QueueMessage {
+        self.adds.untold()
+    }
+
     /// Closes at once.
     #[napi]
     pub fn disconnect(&self) {

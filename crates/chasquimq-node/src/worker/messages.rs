@@ -30,8 +30,6 @@ pub struct WorkerMessage {
     pub drained: Option<bool>,
     /// Ids brought back.
     pub stalled: Option<Vec<String>>,
-    /// Hand back what did not start.
-    pub give_back: Option<bool>,
     /// Call `tick`.
     pub clock: Option<bool>,
     /// The lease was not renewed in time.
@@ -70,7 +68,6 @@ pub fn to_message(message: Message) -> WorkerMessage {
         finished_on: message.flushed.map(|_| finished_on),
         drained: message.drained.then_some(true),
         stalled: some(message.stalled.into_iter()),
-        give_back: message.give_back.then_some(true),
         clock: message.clock.then_some(true),
         lease_lost: message.lease_lost.then_some(true),
         error: message.error.as_ref().map(NativeError::from),

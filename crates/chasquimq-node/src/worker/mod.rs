@@ -138,6 +138,19 @@ impl NativeWorker {
         self.worker.set_limiter(limiter.map(RateLimit::from));
     }
 
+    /// Draws a job of a batch, and up to `most` with those behind it: none starts before. Gives their number; 0: the engine takes the rest of
+    /// the batch back.
+    #[napi]
+    pub fn draw(&self, handle: u32, most: u32) -> u32 {
+        self.worker.draw(handle, most)
+    }
+
+    /// Puts the last jobs back that were drawn, and did not start.
+    #[napi]
+    pub fn put_back(&self, handle: u32, count: u32) {
+        self.worker.put_back(handle, count);
+    }
+
     /// Reports how jobs ended.
     #[napi]
     pub fn finish(

@@ -124,8 +124,6 @@ pub(super) enum Outcome {
     Moved,
     /// It met a rate limit.
     RateLimited,
-    /// It never started.
-    Returned,
 }
 
 impl Outcome {

@@ -60,7 +60,6 @@ impl Report {
             Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
             Outcome::Moved => self.other(job, Ending::Moved),
             Outcome::RateLimited => self.other(job, Ending::RateLimited),
-            Outcome::Returned => self.other(job, Ending::Returned),
         }
     }
 

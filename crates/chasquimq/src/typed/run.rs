@@ -181,17 +181,15 @@ impl Runner {
     fn pause(&mut self) {
         if !self.paused {
             self.paused = true;
+            // nobody has drawn them: the worker takes them back
+            self.waiting.clear();
             self.core.pause();
-            self.give_back();
         }
     }
 
     fn hear(&mut self, message: Message) {
-        if let Some(batch) = message.jobs {
+        if let Some(batch) = message.jobs.filter(|_| !self.paused) {
             self.waiting.extend(Delivered::each(batch));
-        }
-        if message.give_back || self.paused {
-            self.give_back();
         }
         if message.clock {
             self.core.tick(system_now_ms());
@@ -220,15 +218,13 @@ impl Runner {
         }
     }
 
-    fn give_back(&mut self) {
-        for job in std::mem::take(&mut self.waiting) {
-            self.ended.end(&job, Outcome::Returned);
-        }
-    }
-
     fn start_what_fits(&mut self) {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
+            if self.core.draw(job.handle, 1) == 0 {
+                // the worker has taken it back, for others
+                continue;
+            }
             // somebody decided while it waited that it must not run
             if let Some(reason) = job.fields().and_then(|fields| fields.deferred_failure.clone()) {
                 self.ended.end(&job, Outcome::unrecoverable(reason));
@@ -300,16 +296,13 @@ impl Runner {
         self.queue.close();
     }
 
-    /// A fetch under way when the close came may still bring jobs, to be given back. None comes once a later flush is recorded.
     async fn record_the_last(&mut self) {
-        let mut asked = false;
         loop {
             if self.reported.is_none() {
-                if asked && self.ended.is_empty() {
+                if self.ended.is_empty() {
                     return;
                 }
                 self.send_flush();
-                asked = true;
             }
             match self.messages.recv().await {
                 Some(message) => self.hear(message),

@@ -1,6 +1,6 @@
 //! What a step asks for, as `lua/step.lua` reads it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{options::WorkerOptions, outcomes::Outcomes};
 use crate::{clock::system_now_us, job::msgpack::Packer, redis::library::Arg};
@@ -37,6 +37,7 @@ pub(super) struct Asked {
     leaves_due: bool,
     // the system's clock, when it was put together
     pub(super) sent_us: i64,
+    pub(super) sent: Instant,
 }
 
 impl Asked {
@@ -50,6 +51,7 @@ impl Asked {
             surplus,
             leaves_due,
             sent_us: system_now_us(),
+            sent: Instant::now(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::clock::{is_foreign, system_now_us, FOREIGN_AFTER_MS};
+use crate::clock::{is_foreign, system_now_ms, system_now_us, FOREIGN_AFTER_MS};
 
 /// An offset that moves no time: what is sent is dated with the time of sending.
 const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
@@ -19,6 +19,8 @@ pub(super) struct Caller {
     foreign: bool,
     // it is said to be another one, even where it agrees
     fake: bool,
+    // epoch ms, when it was last read
+    said_ms: u64,
 }
 
 /// How far its clock is ahead of the server's, as answers to steps tell it.
@@ -53,6 +55,15 @@ impl Caller {
     /// Its clock was read just now.
     pub(super) fn says(&mut self, now_ms: u64) {
         self.foreign = self.fake || is_foreign(now_ms);
+        self.said_ms = now_ms;
+    }
+
+    /// Its clock, as far as it is known, epoch ms.
+    pub(super) fn now_ms(&self) -> u64 {
+        match self.foreign {
+            true => self.said_ms,
+            false => system_now_ms(),
+        }
     }
 
     /// Whether its clock is one of its own, which must be asked for the time.
@@ -196,6 +207,8 @@ mod tests {
         caller.fakes(true);
         caller.says(now_us as u64 / 1000);
         assert!(caller.is_foreign());
+        caller.says(2000);
+        assert_eq!(caller.now_ms(), 2000);
     }
 
     #[test]

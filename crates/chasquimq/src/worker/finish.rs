@@ -289,6 +289,9 @@ impl Packing<'_> {
             self.items.array(7).str("m");
             return place.pack(&mut self.items);
         }
+        if let Ending::Returned = ending {
+            self.out.returned.push(handle);
+        }
         let limited = matches!(ending, Ending::RateLimited);
         self.items.array(8).str("b");
         place.pack(&mut self.items);

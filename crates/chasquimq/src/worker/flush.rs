@@ -33,7 +33,13 @@ impl Flush {
         }
     }
 
-    /// Hands jobs back unstarted.
+    /// Whether it has jobs, and all of them go back unstarted.
+    pub(super) fn is_returning(&self) -> bool {
+        let is_returned = |outcome: &Outcome| matches!(outcome.ending, Ending::Returned);
+        self.completed.is_empty() && !self.others.is_empty() && self.others.iter().all(is_returned)
+    }
+
+    /// Jobs that are taken back: nobody has started them.
     pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
         let returned = |handle| Outcome {
             handle,

@@ -28,6 +28,7 @@ use super::{
     flush::Flush,
     short_way::{End, ShortWay, Told},
     standing::Standing,
+    surplus::Surplus,
 };
 use crate::redis::connection::Connection;
 
@@ -48,13 +49,13 @@ struct Shared {
 
 impl IdleSocket {
     /// Opens one; `None` where there can be none.
-    pub(super) async fn open(connection: &Connection) -> Option<Self> {
+    pub(super) async fn open(connection: &Connection, surplus: Arc<Surplus>) -> Option<Self> {
         let socket = connection.open_direct().await.ok()??;
         Some(Self {
             shared: Arc::new(Shared {
                 fd: socket.fd(),
                 place: socket.place().to_owned(),
-                state: Mutex::new(State::new(socket)),
+                state: Mutex::new(State::new(socket, surplus)),
                 ended: Notify::new(),
             }),
         })

@@ -23,9 +23,10 @@ use super::{
     outcomes::{Failure, Rejected},
     pace::SHARE,
     standing::Standing,
+    surplus::Surplus,
     wait::{Pending, Waiter},
 };
-use crate::{clock::system_now_ms, error::Error, keys::Keys, redis::connection::Connection};
+use crate::{error::Error, keys::Keys, redis::connection::Connection};
 
 pub(super) struct Loop {
     connection: Connection,
@@ -35,6 +36,7 @@ pub(super) struct Loop {
     options: WorkerOptions,
     sink: Sink,
     commands: mpsc::UnboundedReceiver<Command>,
+    surplus: Arc<Surplus>,
     // a socket's while a step lies behind its wait
     standing: Standing,
     flushes: Vec<Flush>,
@@ -51,7 +53,6 @@ pub(super) struct Loop {
     limited_until: Option<Instant>,
     // the wait under way is for the marker of limits that are lifted
     awaits_lift: bool,
-    asked_back: bool,
     next_renewal: Option<Instant>,
     next_scan: Option<Instant>,
     // how often another server has taken the place of the last, as far as it was told what is held
@@ -73,6 +74,7 @@ impl Loop {
         options: WorkerOptions,
         sink: Sink,
         commands: mpsc::UnboundedReceiver<Command>,
+        surplus: Arc<Surplus>,
     ) -> Self {
         let waiter = Waiter::start(waiting.clone(), &keys);
         Self {
@@ -83,6 +85,7 @@ impl Loop {
             options,
             sink,
             commands,
+            surplus,
             standing: Standing::default(),
             flushes: Vec::new(),
             ended_since: None,
@@ -93,7 +96,6 @@ impl Loop {
             look_again: false,
             limited_until: None,
             awaits_lift: false,
-            asked_back: false,
             next_renewal: None,
             next_scan: None,
             servers: 0,
@@ -146,6 +148,10 @@ impl Loop {
         if self.must_break_off() {
             self.break_off().await;
         }
+        if !self.fetching {
+            // what came since then
+            self.take_back(true);
+        }
         loop {
             let servers = self.connection.servers();
             if servers != self.servers {
@@ -168,7 +174,9 @@ impl Loop {
             // whoever closes gracefully has let its running jobs end: what is still held never started
             let held = self.standing.in_flight.handles();
             if !held.is_empty() {
-                self.flushes.push(Flush::returning(held, system_now_ms()));
+                self.flushes.push(Flush::returning(held, self.caller.now_ms()));
+            }
+            while !self.flushes.is_empty() {
                 self.step().await;
             }
             self.release().await;
@@ -219,11 +227,14 @@ impl Loop {
                 self.standing.hungry = false;
                 self.next_scan = None;
                 self.pausing.extend(done);
+                // now: what is handed over once it fetches again is to be started
+                self.take_back(true);
             }
             Command::Concurrency(concurrency) => {
                 self.room_changed = matches!(self.waiter.pending, Pending::Step(_));
                 self.look_again |= concurrency > self.options.concurrency;
                 self.options.concurrency = concurrency;
+                self.surplus.set_concurrency(concurrency);
             }
             Command::Limiter(limiter) => {
                 self.room_changed = matches!(self.waiter.pending, Pending::Step(_));
@@ -245,6 +256,9 @@ impl Loop {
                     ..Flush::default()
                 });
             }
+            // the turn that follows sees to them
+            Command::PutBack => {}
+            Command::TakeBack => self.take_back(true),
             Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {
                 if self.options.stalled_interval.is_some() && self.next_scan.is_none() {
@@ -260,7 +274,7 @@ impl Loop {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let surplus = (self.has_surplus() && !self.asked_back).then(|| self.standing.pace.patience_ends());
+        let surplus = self.must_watch_surplus().then(|| self.standing.pace.patience_ends());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let due = self
@@ -277,8 +291,29 @@ impl Loop {
             .min()
     }
 
-    fn has_surplus(&self) -> bool {
-        self.standing.in_flight.jobs() > self.options.concurrency
+    /// Whether surplus waits, and no end tells that it may start.
+    fn must_watch_surplus(&self) -> bool {
+        self.flushes.is_empty() && self.surplus.is_waiting()
+    }
+
+    /// Takes back surplus, or all that nobody has drawn: it goes to the head of the line, for whoever can start it.
+    fn take_back(&mut self, all: bool) {
+        let handles = self.surplus.take_back(all);
+        self.return_jobs(handles);
+    }
+
+    /// Returns jobs that nobody is to run any more.
+    fn return_jobs(&mut self, handles: Vec<u32>) {
+        if handles.is_empty() {
+            return;
+        }
+        self.standing.pace.forget();
+        let returning = Flush::returning(handles, self.caller.now_ms());
+        match self.flushes.last_mut().filter(|last| last.is_returning()) {
+            // they follow those in the line
+            Some(last) => last.others.extend(returning.others),
+            None => self.flushes.push(returning),
+        }
     }
 
     /// A timer rang: find out which.
@@ -288,8 +323,8 @@ impl Loop {
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }
-        if self.has_surplus() && !self.asked_back && self.standing.pace.patience_ends() <= now {
-            self.ask_back();
+        if self.must_watch_surplus() && self.standing.pace.patience_ends() <= now {
+            self.take_back(false);
         }
         if self.next_renewal.is_some_and(|at| at <= now) {
             self.renew_lease().await;

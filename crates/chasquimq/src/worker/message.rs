@@ -17,7 +17,7 @@ use crate::{error::Error, redis::session::ConnectionEvent};
 /// What the worker tells whoever runs its jobs. Absent = nothing to tell.
 #[derive(Debug, Default)]
 pub struct Message {
-    /// Jobs that are active now, to be run.
+    /// Jobs that are active now, to be run: each once it is drawn ([`super::Worker::draw`]).
     pub jobs: Option<Batch>,
     /// Every flush up to this one is recorded.
     pub flushed: Option<u32>,
@@ -31,8 +31,6 @@ pub struct Message {
     pub drained: bool,
     /// Ids that this worker's scan brought back.
     pub stalled: Vec<String>,
-    /// Jobs delivered and not started are wanted back ([`super::Ending::Returned`]).
-    pub give_back: bool,
     /// The caller's clock is wanted ([`super::Worker::tick`]).
     pub clock: bool,
     /// The lease could not be renewed in time.
@@ -98,14 +96,26 @@ pub enum Finished {
 pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 
 pub(crate) enum Command {
-    Run { now_ms: u64 },
+    Run {
+        now_ms: u64,
+    },
     FakeClock(bool),
-    Pause { done: Option<oneshot::Sender<()>> },
+    Pause {
+        done: Option<oneshot::Sender<()>>,
+    },
     Concurrency(u32),
     Limiter(Option<RateLimit>),
     Finish(Flush),
-    Tick { now_ms: u64 },
+    Tick {
+        now_ms: u64,
+    },
+    /// Jobs that were drawn did not start.
+    PutBack,
+    /// What nobody has drawn is to be taken back.
+    TakeBack,
     Socket(IdleSocket),
     Scan,
-    Close { done: oneshot::Sender<()> },
+    Close {
+        done: oneshot::Sender<()>,
+    },
 }

@@ -3,7 +3,7 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! clock of whoever runs them, `surplus` what nobody has started, `wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
 //! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
@@ -32,6 +32,7 @@ mod place;
 mod portion;
 mod short_way;
 mod standing;
+mod surplus;
 mod wait;
 mod woken;
 
@@ -56,6 +57,7 @@ pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
 pub use pace::ENDS_A_STEP;
 pub use short_way::Told;
+use surplus::{Draw, Surplus};
 
 use crate::{
     error::{Error, Result},
@@ -73,6 +75,7 @@ pub struct Worker {
     refused: Arc<AtomicBool>,
     waiting: Connection,
     socket: Mutex<Option<IdleSocket>>,
+    surplus: Arc<Surplus>,
     manual: manual::ManualWaiter,
 }
 
@@ -121,7 +124,17 @@ impl Worker {
         let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
-        let work = looping::Loop::new(connection.clone(), waiting.clone(), keys, options, sink, received);
+        let surplus = Arc::new(Surplus::new(&options));
+        let of_loop = surplus.clone();
+        let work = looping::Loop::new(
+            connection.clone(),
+            waiting.clone(),
+            keys,
+            options,
+            sink,
+            received,
+            of_loop,
+        );
         let refused = work.refused();
         let working = tokio::spawn(work.run());
         tokio::spawn(async move {
@@ -135,6 +148,7 @@ impl Worker {
             refused,
             waiting,
             socket: Mutex::default(),
+            surplus,
             manual,
         }
     }
@@ -152,7 +166,7 @@ impl Worker {
         self.command(Command::Run { now_ms });
     }
 
-    /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs; those are given back.
+    /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs; those go back, as do all that nobody has drawn.
     pub fn pause(&self) {
         self.command(Command::Pause { done: None });
     }
@@ -173,6 +187,27 @@ impl Worker {
     /// Changes how many jobs may start in a while.
     pub fn set_limiter(&self, limiter: Option<RateLimit>) {
         self.command(Command::Limiter(limiter));
+    }
+
+    /// Draws a job that was handed over, which must not start before, and up to `most` with those behind it in its batch. Gives their number;
+    /// 0: the worker has taken it back, and all behind it, or will.
+    pub fn draw(&self, handle: u32, most: u32) -> u32 {
+        match self.surplus.draw(handle, most) {
+            Draw::Drawn(count) => count,
+            Draw::Gone => 0,
+            Draw::LeaseOver => {
+                self.command(Command::TakeBack);
+                0
+            }
+        }
+    }
+
+    /// Puts the last `count` jobs back that were drawn, from this handle on: they did not start.
+    pub fn put_back(&self, handle: u32, count: u32) {
+        // otherwise the loop is already about to look after them
+        if self.surplus.put_back(handle, count) {
+            self.command(Command::PutBack);
+        }
     }
 
     /// Reports how jobs ended.

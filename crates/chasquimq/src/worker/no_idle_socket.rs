@@ -1,12 +1,13 @@
 //! This system has no sockets that an event loop of somebody else's could watch: see `idle_socket`.
 
-use std::{convert::Infallible, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use super::{
     asked::Behind,
     flush::Flush,
     short_way::{End, ShortWay},
     standing::Standing,
+    surplus::Surplus,
 };
 use crate::redis::connection::Connection;
 
@@ -15,7 +16,7 @@ use crate::redis::connection::Connection;
 pub struct IdleSocket(Infallible);
 
 impl IdleSocket {
-    pub(super) async fn open(_connection: &Connection) -> Option<Self> {
+    pub(super) async fn open(_connection: &Connection, _surplus: Arc<Surplus>) -> Option<Self> {
         None
     }
 

@@ -62,6 +62,8 @@ pub(super) struct Outcomes {
     pub(super) jobs: u64,
     // jobs that met a rate limit
     pub(super) limited: Vec<u32>,
+    // jobs that go back unstarted: when others have them, that is nobody's error
+    pub(super) returned: Vec<u32>,
     pub(super) large_results: Vec<Box<str>>,
     pub(super) sent: Vec<Sent>,
 }
@@ -138,7 +140,7 @@ impl Outcomes {
                 }
                 _ => None,
             });
-            if let Some((handle, id)) = found {
+            if let Some((handle, id)) = found.filter(|(handle, _)| !self.returned.contains(handle)) {
                 let error = Error::from_code(code, &id, "active", self.command_of(handle));
                 let refusal = Rejected { handle, error };
                 if refusal.is_held() {

@@ -11,8 +11,8 @@ const WINDOW_MS: f64 = 5.0;
 const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
-/// Surplus that has not started after this is given back.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Surplus that has not started after this is taken back.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(8);
@@ -77,7 +77,7 @@ impl Pace {
         self.busy = Duration::ZERO;
     }
 
-    /// Surplus was given back, or handlers turned slow: start again with none.
+    /// Surplus was taken back: start again with none.
     pub(super) fn forget(&mut self) {
         *self = Self {
             since: self.since,

@@ -52,8 +52,17 @@ impl Flush {
         self.completed.len() * COMPLETED + results + alone + others
     }
 
-    /// Takes off the first ends that together cost no more than `budget`, or one.
+    /// Takes off the first ends that together cost no more than `budget`, or one; of jobs that all go back the last ones.
     fn split(&mut self, budget: usize) -> Flush {
+        if self.is_returning() {
+            // each part goes to the head of the line: the last of them first
+            let part = affordable(self.others.iter().rev().map(Outcome::cost), budget);
+            return Flush {
+                now_ms: self.now_ms,
+                others: self.others.split_off(self.others.len() - part),
+                ..Flush::default()
+            };
+        }
         self.sort();
         let completed = affordable(self.completed.iter().map(|job| self.cost_of(job)), budget);
         let rest = budget.saturating_sub(self.completed[..completed].iter().map(|job| self.cost_of(job)).sum());
@@ -189,6 +198,18 @@ mod tests {
             assert_eq!((&last.flushes, last.is_part), (&vec![1], false));
             assert_eq!((&second.flushes, second.is_part), (&vec![2], false));
         }
+    }
+
+    #[test]
+    fn the_last_that_are_returned_go_first() {
+        let steps = steps(vec![Flush::returning(0..1_200, 7), flush(1, 3, 0)]);
+        let mut line = Vec::new();
+        for step in &steps {
+            // to the head of the line
+            line.splice(0..0, step.others.iter().copied());
+        }
+        assert!(line.into_iter().eq(0..1_200) && steps.len() > 2);
+        assert_eq!(steps.last().map(|step| step.completed.len()), Some(3));
     }
 
     #[test]

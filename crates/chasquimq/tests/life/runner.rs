@@ -110,7 +110,7 @@ impl Runner {
         &self.worker
     }
 
-    /// Waits for what runs, gives back what does not, and closes.
+    /// Waits for what runs, and closes.
     pub async fn close(mut self) -> Seen {
         if let Some(close) = self.close.take() {
             let _ = close.send(());
@@ -155,13 +155,14 @@ impl Loop {
             tokio::select! {
                 _ = &mut closing, if !is_closing => {
                     is_closing = true;
+                    // the worker takes back what nobody has drawn
+                    self.waiting.clear();
                     self.worker.pause();
-                    self.give_back();
                 }
                 Some(message) = messages.recv() => {
                     self.hear(message);
                     if is_closing {
-                        self.give_back();
+                        self.waiting.clear();
                     }
                 }
                 Some(done) = self.running.join_next_with_id() => {
@@ -194,9 +195,6 @@ impl Loop {
                 });
             }
         }
-        if message.give_back {
-            self.give_back();
-        }
         #[cfg(unix)]
         if let Some(socket) = message.socket {
             self.seen.lock().expect("seen").socket = Some(socket.clone());
@@ -221,6 +219,10 @@ impl Loop {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
             let handle = job.handle;
+            if self.worker.draw(handle, 1) == 0 {
+                // it was taken back
+                continue;
+            }
             // a job that stalled too often is failed, not run
             let running = match job.fields.deferred_failure {
                 Some(_) => Box::pin(std::future::ready(End::Failed("job stalled more than allowable limit"))),
@@ -229,14 +231,6 @@ impl Loop {
             let task = self.running.spawn(running);
             self.handles.insert(task.id(), handle);
         }
-    }
-
-    fn give_back(&mut self) {
-        let returned = self
-            .waiting
-            .drain(..)
-            .map(|job| (job.handle, End::Other(Ending::Returned)));
-        self.ended.extend(returned);
     }
 
     fn flush(&mut self) {

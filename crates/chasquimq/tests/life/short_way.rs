@@ -206,8 +206,12 @@ impl Ending {
         if message.clock {
             self.worker.tick(system_now_ms());
         }
-        if let Some(batch) = message.jobs {
-            self.end(&batch);
+        if let Some(mut batch) = message.jobs {
+            let drawn = draw_all(&self.worker, &batch);
+            batch.jobs.truncate(drawn);
+            if drawn > 0 {
+                self.end(&batch);
+            }
         }
     }
 
@@ -237,6 +241,19 @@ impl Ending {
             let _ = self.along.get().expect("a carrier").send((number, command));
         }
     }
+}
+
+/// Draws the jobs of a batch. Gives how many: the worker may have taken the rest back.
+fn draw_all(worker: &Worker, batch: &Batch) -> usize {
+    let count = batch.jobs.len() as u32;
+    let mut drawn = 0;
+    while drawn < count {
+        match worker.draw(batch.base + drawn, count - drawn) {
+            0 => break,
+            more => drawn += more,
+        }
+    }
+    drawn as usize
 }
 
 /// An event loop that has nothing else to do.

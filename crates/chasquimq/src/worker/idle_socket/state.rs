@@ -1,6 +1,6 @@
 //! What is under way for an idle worker, and how it ends.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use redis::Value;
 
@@ -15,6 +15,7 @@ use crate::{
         flush::Flush,
         short_way::{End, SentStep, ShortWay, Told},
         standing::Standing,
+        surplus::Surplus,
     },
 };
 
@@ -29,6 +30,7 @@ pub(super) struct State {
     // the worker's, unless its loop has it
     standing: Option<Standing>,
     short_way: Option<ShortWay>,
+    surplus: Arc<Surplus>,
     // when an answer should be there
     pub(super) over: Instant,
     // jobs are left to the worker's loop
@@ -82,7 +84,7 @@ impl Along {
 }
 
 impl State {
-    pub(super) fn new(socket: DirectSocket) -> Self {
+    pub(super) fn new(socket: DirectSocket, surplus: Arc<Surplus>) -> Self {
         Self {
             socket,
             usable: true,
@@ -92,6 +94,7 @@ impl State {
             end: None,
             standing: None,
             short_way: None,
+            surplus,
             over: Instant::now(),
             held_back: false,
         }
@@ -219,7 +222,7 @@ impl State {
         let standing = self.standing.as_mut().filter(|_| !self.held_back)?;
         match self.end.take()? {
             End::Stepped(behind, reply) if Answer::has_jobs(&reply) && !has_stubs(&reply) => {
-                let (answer, told) = take_in(reply, standing);
+                let (answer, told) = take_in(reply, standing, &self.surplus);
                 self.end = Some(End::Taken(behind, Box::new(answer)));
                 told
             }
@@ -313,7 +316,7 @@ impl State {
         }
         match &mut self.standing {
             Some(standing) if !self.held_back && Answer::has_jobs(&reply) && !has_stubs(&reply) => {
-                let (answer, told) = take_in(reply, standing);
+                let (answer, told) = take_in(reply, standing, &self.surplus);
                 self.end = Some(End::TakenAlong(asked, Box::new(answer)));
                 told
             }
@@ -351,9 +354,18 @@ impl State {
 }
 
 /// Takes in what a reply brings. Gives what is to be told at once.
-fn take_in(reply: Value, standing: &mut Standing) -> (Result<Answer>, Option<Told>) {
+fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<Answer>, Option<Told>) {
     let mut answer = Answer::read(reply, &mut standing.in_flight);
-    let jobs = answer.as_mut().ok().and_then(Answer::ready_jobs);
+    let jobs = answer.as_mut().ok().and_then(|answer| {
+        let jobs = answer.ready_jobs()?;
+        let now = Instant::now();
+        let late = standing.offset.measure_late(answer.server_us);
+        let carried_out = now.checked_sub(late).unwrap_or(now);
+        // nothing was held before, so nothing can have lapsed
+        drop(surplus.lease(carried_out..=now));
+        surplus.hand_over(&jobs, standing.in_flight.jobs());
+        Some(jobs)
+    });
     standing.pace.delivered_to_idle();
     (answer, jobs.map(Told::Jobs))
 }

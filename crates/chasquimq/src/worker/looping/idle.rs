@@ -116,10 +116,10 @@ impl Loop {
         if !self.options.watches_sockets || !self.waiter.wants_socket() {
             return;
         }
-        let (waiting, sink) = (self.waiting.clone(), self.sink.clone());
+        let (waiting, sink, surplus) = (self.waiting.clone(), self.sink.clone(), self.surplus.clone());
         tokio::spawn(async move {
             // without a socket, waits go by the connection, which reports what is wrong
-            if let Some(socket) = IdleSocket::open(&waiting).await {
+            if let Some(socket) = IdleSocket::open(&waiting, surplus).await {
                 sink(Message {
                     socket: Some(socket),
                     ..Message::default()

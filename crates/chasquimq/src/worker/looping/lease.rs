@@ -22,22 +22,35 @@ impl Loop {
         let lease = self.keys.key(&format!("lease:{}", self.options.id));
         let duration = self.options.lock_duration.as_millis() as u64;
         // a server that is full refuses a SET, but not this
+        let sent = Instant::now();
         match self
             .connection
             .send(redis::cmd("PEXPIRE").arg(&lease).arg(duration))
             .await
         {
-            Ok(Value::Int(0)) => (self.sink)(Message {
-                lease_lost: true,
-                ..Message::default()
-            }),
-            Ok(_) => return,
+            Ok(Value::Int(0)) => {
+                // others may have them
+                self.take_back(true);
+                (self.sink)(Message {
+                    lease_lost: true,
+                    ..Message::default()
+                });
+            }
+            Ok(_) => {
+                let lapsed = self.surplus.lease(sent..=Instant::now());
+                return self.return_jobs(lapsed);
+            }
             Err(error) => return self.report(error),
         }
         let mut anew = redis::cmd("SET");
         anew.arg(&lease).arg(1).arg("PX").arg(duration);
-        if let Err(error) = self.connection.send(&anew).await {
-            self.report(error);
+        let sent = Instant::now();
+        match self.connection.send(&anew).await {
+            Ok(_) => {
+                let lapsed = self.surplus.lease(sent..=Instant::now());
+                self.return_jobs(lapsed);
+            }
+            Err(error) => self.report(error),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    ops::RangeInclusive,
     time::{Duration, Instant},
 };
 
@@ -18,7 +19,6 @@ use crate::{
         batch::{Batch, Extra},
         due::Found,
         fetch::Answer,
-        flush::Flush,
         message::Message,
         outcomes::{Outcomes, Rejected},
         standing::MOST_WANTED,
@@ -31,7 +31,8 @@ impl Loop {
         let reply = self.whole(reply).await?;
         let answer = Answer::read(reply, &mut self.standing.in_flight)?;
         self.standing.offset.measure(answer.server_us, asked.sent_us);
-        self.settle(answer, Instant::now(), asked.want, outcomes).await
+        self.settle(answer, asked.sent..=Instant::now(), asked.want, outcomes)
+            .await
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
@@ -41,15 +42,27 @@ impl Loop {
             0 => Duration::ZERO,
             server_us => self.standing.offset.measure_late(server_us),
         };
-        let carried_out = Instant::now().checked_sub(late).unwrap_or_else(Instant::now);
-        self.settle(answer, carried_out, want, Outcomes::none(0)).await
+        let now = Instant::now();
+        let carried_out = now.checked_sub(late).unwrap_or(now);
+        self.settle(answer, carried_out..=carried_out, want, Outcomes::none(0))
+            .await
     }
 
-    async fn settle(&mut self, answer: Answer, carried_out: Instant, want: i64, mut outcomes: Outcomes) -> Result<()> {
+    /// Does what an answer says. `moments`: when its step was carried out, at the earliest and at the latest.
+    async fn settle(
+        &mut self,
+        answer: Answer,
+        moments: RangeInclusive<Instant>,
+        want: i64,
+        mut outcomes: Outcomes,
+    ) -> Result<()> {
         if answer.is_over() {
             self.look_again |= self.fetching && self.standing.hungry && !self.is_limited();
             return Ok(());
         }
+        let carried_out = *moments.end();
+        let lapsed = self.surplus.lease(moments);
+        self.return_jobs(lapsed);
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
         if now_ms > 0 {
             self.standing.offset.stepped(now_ms);
@@ -94,20 +107,16 @@ impl Loop {
         let found_all = taken > 0 && limited_ms == 0;
         let drained = self.standing.is_drained(want, found_all);
         if let Some(batch) = jobs.take_if(|_| !self.fetching) {
-            // nobody is to run them any more
-            let handles = batch.base..batch.base + batch.jobs.len() as u32;
-            self.flushes.push(Flush::returning(handles, now_ms));
+            self.return_jobs((batch.base..batch.base + batch.jobs.len() as u32).collect());
         }
         self.tell(jobs, drained, rejected, outcomes);
-        if answer.gated && self.has_surplus() && !self.asked_back {
-            self.ask_back();
+        if answer.gated {
+            self.take_back(false);
         }
         Ok(())
     }
 
     fn after_fetch(&mut self, want: i64, found: Found) {
-        // what was delivered after the question has to be asked for again
-        self.asked_back &= self.has_surplus() && found.taken == 0;
         if want < 0 {
             return;
         }
@@ -133,18 +142,12 @@ impl Loop {
             drained,
             ..Message::default()
         };
+        if let Some(jobs) = &message.jobs {
+            self.surplus.hand_over(jobs, self.standing.in_flight.jobs());
+        }
         if message.jobs.is_some() || message.flushed.is_some() || message.drained {
             (self.sink)(message);
         }
-    }
-
-    pub(super) fn ask_back(&mut self) {
-        self.asked_back = true;
-        self.standing.pace.forget();
-        (self.sink)(Message {
-            give_back: true,
-            ..Message::default()
-        });
     }
 
     /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
