@@ -76,6 +76,29 @@ describe.each(libraries)('$name: what a handler does not await', ({ lib }) => {
     expect(seen).toEqual(Array.from({ length: JOBS }, () => 1));
   });
 
+  it('the jobs that it adds are there, also behind another call of their queue', async () => {
+    const others = stage.queue({}, 'others');
+    const reader = stage.queue({}, 'others');
+    const waiting: number[] = [];
+    const queue = stage.queue();
+    const worker = stage.worker(async (job: Job) => {
+      if (Number(job.name) % 2 === 0) await sleep(1);
+      void others.add('first', {});
+      void others.getJobCounts();
+      void others.add('second', {});
+      void others.addBulk([{ name: 'third', data: {} }]);
+    });
+    for (let i = 0; i < JOBS; i++) {
+      const ended = new Promise((resolve) => {
+        worker.once('completed', resolve);
+      });
+      await queue.add(String(i), {});
+      await ended;
+      waiting.push(await reader.getWaitingCount());
+    }
+    expect(waiting).toEqual(Array.from({ length: JOBS }, (_, i) => 3 * (i + 1)));
+  });
+
   it('a job that limits the rate comes back when that is over', async () => {
     const queue = stage.queue();
     const starts: number[] = [];

@@ -26,6 +26,14 @@ const MAX_TEXT = 4 * 1024 * 1024;
 // Taken at load, so that a user's fake timers do not hold up jobs.
 const nextTick = process.nextTick.bind(process);
 
+/** Those of this thread that have gathered adds of this tick. */
+const gathering = new Set<Producer>();
+
+/** Sends the adds of this tick, of all queues. */
+export function sendAdds(): void {
+  for (const producer of gathering) producer.flush();
+}
+
 /** Why a job was not added. Each caller gets an error of its own. */
 type Refusal = Error | NativeError;
 
@@ -79,6 +87,7 @@ export class Producer {
         this.tickEncoder.append(job.name, data, opts);
       } else {
         this.tick = new TickBatch(created ?? Date.now(), data, opts);
+        gathering.add(this);
         nextTick(flushProducer, this);
       }
       this.tick.push(job, resolve as Resolve<AddedJob>);
@@ -98,6 +107,7 @@ export class Producer {
     const batch = this.tick;
     if (!batch) return;
     this.tick = undefined;
+    gathering.delete(this);
     if (this.tickEncoder.isEmpty) this.sendOne(batch);
     else this.send(batch, batch.now, this.tickEncoder.take());
   }

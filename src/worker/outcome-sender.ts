@@ -4,6 +4,7 @@
  * for each other, as long as all that are unanswered are few. When their texts have grown
  * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
  */
+import { sendAdds } from '../add/producer.js';
 import { native } from '../native/addon.js';
 import type { NativeWorker } from '../native/types.js';
 import { Outcomes } from './outcomes.js';
@@ -116,6 +117,8 @@ export class OutcomeSender {
     if (this.jobs.stopped || !this.mayFlush) return;
     const outcomes = this.sealed.shift() ?? this.gathering;
     if (outcomes.size === 0) return;
+    // what handlers have added without waiting for it comes before their ends
+    sendAdds();
     const flush = ++this.lastFlush;
     this.sent.push({ outcomes, flush });
     this.unanswered += outcomes.size;

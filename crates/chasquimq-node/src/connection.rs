@@ -88,6 +88,18 @@ pub struct NativeTls {
 }
 
 impl NativeConnection {
+    /// Where it leads: two that say the same lead to one server.
+    pub fn server(&self) -> String {
+        let ConnectOptions {
+            host,
+            port,
+            path,
+            discovery,
+            ..
+        } = self.to_options(None);
+        format!("{host} {port} {path:?} {discovery:?}")
+    }
+
     /// The engine's form.
     pub fn to_options(&self, skip_version_check: Option<bool>) -> ConnectOptions {
         let default = ConnectOptions::default();

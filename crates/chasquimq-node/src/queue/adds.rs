@@ -105,6 +105,7 @@ impl Adds {
         on_message: &Function<'_, QueueMessage, ()>,
         shortcut: Option<Box<dyn AddShortcut>>,
         runtime: &Runtime,
+        server: &str,
         make: impl FnOnce(Sink<ToJs, QueueMessage>) -> Queue,
     ) -> Result<Arc<Self>> {
         let env = *env;
@@ -125,7 +126,7 @@ impl Adds {
                 answers: Mutex::default(),
                 options: Mutex::default(),
                 pending: Pending::default(),
-                order: Order::new(runtime.line()),
+                order: Order::new(server, runtime.line()),
                 shortcut,
             }
         });

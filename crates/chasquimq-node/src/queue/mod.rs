@@ -68,7 +68,8 @@ impl NativeQueue {
     ) -> Result<Self> {
         let runtime = Runtime::shared()?;
         let shortcut = low_latency::for_adds(&on_message, &on_added)?;
-        let adds = Adds::new(&env, &on_message, shortcut, &runtime, |sink| {
+        let server = options.connection.server();
+        let adds = Adds::new(&env, &on_message, shortcut, &runtime, &server, |sink| {
             Queue::new(
                 options.connection.to_options(options.skip_version_check),
                 Keys::new(&options.prefix, &options.name),

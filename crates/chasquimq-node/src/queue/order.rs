@@ -1,15 +1,21 @@
 //! Keeps what a queue is asked in the order of the calls. Adds may take a shortcut; all else goes by the engine, where calls begin in the
-//! order in which they are given. What is given behind adds on the shortcut waits here until they are answered.
+//! order in which they are given. What is given behind adds on the shortcut waits here until they are answered. The end of a job follows calls
+//! that its handler gave and did not await, whatever their queue ([`Followers`]).
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, VecDeque},
+    future::poll_fn,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+    },
 };
 
 use crate::runtime::{Call, Line};
 
 /// The calls of one queue.
 pub struct Order {
+    server: Arc<str>,
     line: Line,
     state: Mutex<State>,
 }
@@ -22,13 +28,14 @@ struct State {
     ahead: u64,
     answered: u64,
     // each behind that many of them
-    waiting: VecDeque<(u64, Call)>,
+    waiting: VecDeque<(u64, Call, Place)>,
 }
 
 impl Order {
     /// `line` leads to the engine.
-    pub fn new(line: Line) -> Self {
+    pub fn new(server: &str, line: Line) -> Self {
         Self {
+            server: server.into(),
             line,
             state: Mutex::default(),
         }
@@ -40,7 +47,7 @@ impl Order {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether the engine has calls without an answer, which an add on the shortcut would overtake.
@@ -61,15 +68,16 @@ impl Order {
     /// Has the engine begin a call, behind all that was given before.
     /// The caller holds a [`Turn`] for it; `is_ahead` when later calls wait for that one.
     pub fn give(&self, call: Call, is_ahead: bool) {
+        let place = Place::take(&self.server);
         let unsent = {
             let mut state = self.state();
             let behind = state.ahead;
             state.ahead += u64::from(is_ahead);
             if behind == state.answered && state.waiting.is_empty() {
                 // under the lock, as nothing must come between
-                self.line.give(call)
+                self.line.give(place.until_begun(call))
             } else {
-                state.waiting.push_back((behind, call));
+                state.waiting.push_back((behind, call, place));
                 None
             }
         };
@@ -85,10 +93,10 @@ impl Order {
         while state
             .waiting
             .front()
-            .is_some_and(|(behind, _)| *behind <= state.answered)
+            .is_some_and(|(behind, ..)| *behind <= state.answered)
         {
-            if let Some((_, call)) = state.waiting.pop_front() {
-                unsent.extend(self.line.give(call));
+            if let Some((_, call, place)) = state.waiting.pop_front() {
+                unsent.extend(self.line.give(place.until_begun(call)));
             }
         }
         drop(state);
@@ -120,4 +128,133 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.of.order().end(1, u64::from(self.is_ahead));
     }
+}
+
+/// Calls of the process that have not begun, and what follows them.
+static WAITS: Mutex<Waits> = Mutex::new(Waits {
+    last: 0,
+    places: BTreeMap::new(),
+    followers: Vec::new(),
+});
+/// How many calls have not begun.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+struct Waits {
+    last: u64,
+    // of calls, with their servers
+    places: BTreeMap<u64, Arc<str>>,
+    // as they came
+    followers: Vec<Follower>,
+}
+
+/// What follows the calls of a server up to a place.
+struct Follower {
+    behind: u64,
+    server: Arc<str>,
+    line: Line,
+    call: Call,
+}
+
+impl Waits {
+    /// Gives what follows no call any more. Gives back what an engine that ended does not take.
+    fn go_on(&mut self) -> Vec<Call> {
+        let places = &self.places;
+        let must_wait = |follower: &mut Follower| {
+            let mut before = places.range(..=follower.behind);
+            before.any(|(_, server)| *server == follower.server)
+        };
+        let ready = self.followers.extract_if(.., |follower| !must_wait(follower));
+        ready.filter_map(|follower| follower.line.give(follower.call)).collect()
+    }
+}
+
+/// The place of a call that has not begun, among all of the process.
+struct Place(u64);
+
+impl Place {
+    fn take(server: &Arc<str>) -> Self {
+        let mut waits = lock(&WAITS);
+        waits.last += 1;
+        let place = waits.last;
+        waits.places.insert(place, server.clone());
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        Self(place)
+    }
+
+    /// The same call, which frees its place once it has begun.
+    fn until_begun(self, mut call: Call) -> Call {
+        let mut place = Some(self);
+        Box::pin(poll_fn(move |context| {
+            let polled = call.as_mut().poll(context);
+            drop(place.take());
+            polled
+        }))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut waits = lock(&WAITS);
+        waits.places.remove(&self.0);
+        WAITING.fetch_sub(1, Ordering::AcqRel);
+        let unsent = waits.go_on();
+        drop(waits);
+        drop(unsent);
+    }
+}
+
+/// Work of one object that follows the calls to its server which have not begun as it comes, and keeps its own order.
+pub struct Followers {
+    server: Arc<str>,
+    line: Line,
+    work: Arc<Mutex<VecDeque<Work>>>,
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+impl Followers {
+    /// `line` leads to the engine.
+    pub fn new(server: &str, line: Line) -> Self {
+        Self {
+            server: server.into(),
+            line,
+            work: Arc::default(),
+        }
+    }
+
+    /// Whether work that comes now may have to wait.
+    pub fn may_wait(&self) -> bool {
+        WAITING.load(Ordering::Acquire) > 0 || !lock(&self.work).is_empty()
+    }
+
+    /// Does something short on the engine's thread, behind the calls that have not begun and what followed before.
+    pub fn follow(&self, work: impl FnOnce() + Send + 'static) {
+        lock(&self.work).push_back(Box::new(work));
+        let all = self.work.clone();
+        let call: Call = Box::pin(async move {
+            // what has begun before leaves first: as this begins, and by the time at which it is a task that goes on
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            // done under the lock: what comes meanwhile must not overtake it
+            let mut all = lock(&all);
+            if let Some(work) = all.pop_front() {
+                work();
+            }
+        });
+        let mut waits = lock(&WAITS);
+        let follower = Follower {
+            behind: waits.last,
+            server: self.server.clone(),
+            line: self.line.clone(),
+            call,
+        };
+        waits.followers.push(follower);
+        let unsent = waits.go_on();
+        drop(waits);
+        drop(unsent);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

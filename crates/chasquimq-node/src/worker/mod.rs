@@ -29,6 +29,7 @@ use self::{
 };
 use crate::{
     low_latency,
+    queue::order::Followers,
     runtime::{Held, Runtime},
     sink::Sink,
 };
@@ -45,6 +46,7 @@ pub struct NativeWorker {
     runtime: Held,
     sink: Sink<Message, WorkerMessage>,
     shortcut: Option<Arc<dyn JobShortcut>>,
+    ends: Followers,
 }
 
 #[napi]
@@ -64,6 +66,7 @@ impl NativeWorker {
         let handle = runtime.handle();
         let _on_runtime = handle.enter();
         let keys = Keys::new(&options.prefix, &options.name);
+        let ends = Followers::new(&options.connection.server(), runtime.line());
         let shortcut = low_latency::for_jobs(*env, keys.qualified_name.clone(), &on_message, &on_job)?;
         let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
         let sink = receive(*env, &on_message, shortcut.clone(), made.clone())?;
@@ -89,6 +92,7 @@ impl NativeWorker {
             runtime: Held::new(runtime),
             sink,
             shortcut,
+            ends,
         })
     }
 
@@ -163,6 +167,11 @@ impl NativeWorker {
         others: Option<NativeOthers>,
     ) {
         let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
+        // what a handler gave and did not await takes effect before its job ends
+        if self.ends.may_wait() {
+            let worker = self.worker.clone();
+            return self.ends.follow(move || worker.finish_by_loop(flush));
+        }
         let finished = self.worker.finish(flush);
         let Some(shortcut) = &self.shortcut else { return };
         match finished {

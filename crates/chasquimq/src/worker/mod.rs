@@ -231,6 +231,11 @@ impl Worker {
         }
     }
 
+    /// As [`Worker::finish`], by the worker's loop whatever there is: on any thread.
+    pub fn finish_by_loop(&self, flush: Flush) {
+        self.command(Command::Finish(flush));
+    }
+
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and
     /// [`Worker::tick`]; a clock that differs is noticed without it.
     pub fn fake_clock(&self, is_fake: bool) {
