@@ -12,7 +12,7 @@ const PART = 0.7;
 
 /**
  * Ratios reached, by scenario and metric: the worse of the medians of the reports of 2026-11-23 and 2026-11-24, against BullMQ as it is fastest; of
- * latencies, retries, delayed and scheduled jobs those of the later one, since which they are better for good. What is not listed is measured and
+ * latencies, retries, delayed and scheduled jobs those of the later one: they are better for good. What is not listed is measured and
  * reported without a floor: percentiles whose pairs differ by more than the floor leaves. When the bench gets better for good, its figures come here.
  */
 export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> = {

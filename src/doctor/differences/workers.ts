@@ -18,7 +18,7 @@ export const workers: readonly Difference[] = [
     title: 'Jobs taken in advance',
     bullmq: 'A job is active when its handler is about to run.',
     chasquimq:
-      'A worker with short handlers takes some in advance; those that it takes back have told `waiting` and `active` once more, though their handlers never ran. A job of a higher priority that comes meanwhile starts behind them.',
+      'A worker with short handlers takes some in advance; those that it gives back have told `waiting` and `active` once more, though their handlers never ran. A job of a higher priority that comes meanwhile starts behind them.',
     why: 'Completions are recorded in batches; a slot does not wait for the answer.',
     impact: 'check',
     test: '__test__/parity/differences.workers.test.ts',

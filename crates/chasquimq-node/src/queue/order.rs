@@ -5,10 +5,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     future::poll_fn,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        Arc, Mutex, MutexGuard, PoisonError,
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::runtime::{Call, Line};
@@ -136,8 +133,6 @@ static WAITS: Mutex<Waits> = Mutex::new(Waits {
     places: BTreeMap::new(),
     followers: Vec::new(),
 });
-/// How many calls have not begun.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 struct Waits {
     last: u64,
@@ -177,7 +172,6 @@ impl Place {
         waits.last += 1;
         let place = waits.last;
         waits.places.insert(place, server.clone());
-        WAITING.fetch_add(1, Ordering::AcqRel);
         Self(place)
     }
 
@@ -196,7 +190,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
         waits.places.remove(&self.0);
-        WAITING.fetch_sub(1, Ordering::AcqRel);
         let unsent = waits.go_on();
         drop(waits);
         drop(unsent);
@@ -224,7 +217,7 @@ impl Followers {
 
     /// Whether work that comes now may have to wait.
     pub fn may_wait(&self) -> bool {
-        WAITING.load(Ordering::Acquire) > 0 || !lock(&self.work).is_empty()
+        !lock(&WAITS).places.is_empty() || !lock(&self.work).is_empty()
     }
 
     /// Does something short on the engine's thread, behind the calls that have not begun and what followed before.

@@ -109,6 +109,16 @@ impl Offset {
         self.doubtful = false;
     }
 
+    /// When a step was carried out whose answer, perhaps read late, tells the server's clock; 0 = it tells none.
+    pub(super) fn carried_out(&mut self, server_us: i64) -> Instant {
+        let now = Instant::now();
+        let late = match server_us {
+            0 => Duration::ZERO,
+            server_us => self.measure_late(server_us),
+        };
+        now.checked_sub(late).unwrap_or(now)
+    }
+
     /// A step that was sent at a time that is not known is answered, perhaps a while ago. Gives how long ago, as it seems.
     pub(super) fn measure_late(&mut self, server_us: i64) -> Duration {
         let late_us;

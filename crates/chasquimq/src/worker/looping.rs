@@ -172,10 +172,7 @@ impl Loop {
         }
         if !self.closing.is_empty() && self.flushes.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
-            let held = self.standing.in_flight.handles();
-            if !held.is_empty() {
-                self.flushes.push(Flush::returning(held, self.caller.now_ms()));
-            }
+            self.return_jobs(self.standing.in_flight.handles());
             while !self.flushes.is_empty() {
                 self.step().await;
             }

@@ -225,7 +225,7 @@ impl Worker {
             },
             (Ok(_), _) => Finished::BySocket,
             (Err(flush), _) => {
-                self.command(Command::Finish(flush));
+                self.finish_by_loop(flush);
                 Finished::ByLoop
             }
         }

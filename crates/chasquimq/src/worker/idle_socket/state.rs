@@ -358,11 +358,9 @@ fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<
     let mut answer = Answer::read(reply, &mut standing.in_flight);
     let jobs = answer.as_mut().ok().and_then(|answer| {
         let jobs = answer.ready_jobs()?;
-        let now = Instant::now();
-        let late = standing.offset.measure_late(answer.server_us);
-        let carried_out = now.checked_sub(late).unwrap_or(now);
+        let carried_out = standing.offset.carried_out(answer.server_us);
         // nothing was held before, so nothing can have lapsed
-        drop(surplus.lease(carried_out..=now));
+        drop(surplus.lease(carried_out..=carried_out));
         surplus.hand_over(&jobs, standing.in_flight.jobs());
         Some(jobs)
     });

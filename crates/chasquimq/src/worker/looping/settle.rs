@@ -38,12 +38,7 @@ impl Loop {
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
     pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
         let answer = answer?;
-        let late = match answer.server_us {
-            0 => Duration::ZERO,
-            server_us => self.standing.offset.measure_late(server_us),
-        };
-        let now = Instant::now();
-        let carried_out = now.checked_sub(late).unwrap_or(now);
+        let carried_out = self.standing.offset.carried_out(answer.server_us);
         self.settle(answer, carried_out..=carried_out, want, Outcomes::none(0))
             .await
     }
