@@ -1,8 +1,8 @@
 //! Puts what runs in the server together from `lua/`: one library of functions, of all modules and one function a transition, and, for
 //! servers and users that know no functions, each transition as a script with the modules that it needs.
 //!
-//! A module (`lua/lib`) names the modules that it uses by `require` at its head, and gives a table. A transition (`lua`) gives a function of
-//! keys and arguments; one that consists of others requires them as modules. The library's name carries a hash of its text: releases that differ
+//! A transition (`lua/transitions`) or a read (`lua/reads`) gives a function of keys and arguments; one that consists of others requires them as
+//! modules. A module (the other folders) names the modules that it uses by `require` at its head, and gives a table. The library's name carries a hash of its text: releases that differ
 //! live side by side in one server.
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +17,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// What all files use. A local is found faster than a global, which lies behind a table that protects it.
 const GLOBALS: &str = "redis,cmsgpack,cjson,struct,math,string,table,type,tonumber,ipairs,pairs,next,select,unpack,pcall,error,rawget,setmetatable";
 
+/// The folders of what is called from outside; the others have modules.
+const CALLED: [&str; 2] = ["transitions", "reads"];
+
 /// What a file needs, and its text without comments and indentation, which cost nothing once loaded, but travel.
 struct Source {
     needs: Vec<String>,
@@ -27,7 +30,7 @@ struct Source {
 fn main() -> Result<()> {
     let lua = Path::new("lua");
     println!("cargo:rerun-if-changed=lua");
-    let (mut modules, mut transitions) = (read_all(&lua.join("lib"))?, read_all(lua)?);
+    let (mut modules, mut transitions) = read_all(lua)?;
     share(&mut modules, &mut transitions);
     let order = in_order(&modules)?;
     for (name, transition) in &transitions {
@@ -58,7 +61,7 @@ fn main() -> Result<()> {
         let text = script(&modules, &order, transition);
         let (constant, sha, function) = (name.to_uppercase(), hash(&text), format!("{library_name}_{name}"));
         code.push_str(&format!(
-            "/// `lua/{name}.lua`.\npub static {constant}: Script = Script {{ name: {name:?}, function: {function:?}, text: {text:?}, sha: {sha:?} }};\n"
+            "/// {name}.lua in `lua/`.\npub static {constant}: Script = Script {{ name: {name:?}, function: {function:?}, text: {text:?}, sha: {sha:?} }};\n"
         ));
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;
@@ -79,16 +82,23 @@ fn share(modules: &mut BTreeMap<String, Source>, transitions: &mut BTreeMap<Stri
     }
 }
 
-fn read_all(folder: &Path) -> Result<BTreeMap<String, Source>> {
-    let mut sources = BTreeMap::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "lua") {
-            let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("a name")?;
-            sources.insert(name.to_owned(), read(&fs::read_to_string(&path)?));
+/// The modules, and what is called from outside. A name stands for one file, whatever its folder.
+fn read_all(lua: &Path) -> Result<(BTreeMap<String, Source>, BTreeMap<String, Source>)> {
+    let (mut modules, mut transitions) = (BTreeMap::new(), BTreeMap::new());
+    for folder in fs::read_dir(lua)? {
+        let folder = folder?.path();
+        let is_called = CALLED.iter().any(|name| folder.ends_with(name));
+        for file in fs::read_dir(&folder)? {
+            let path = file?.path();
+            let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("a name")?.to_owned();
+            if modules.contains_key(&name) || transitions.contains_key(&name) {
+                return Err(format!("two files are called {name}").into());
+            }
+            let sources = if is_called { &mut transitions } else { &mut modules };
+            sources.insert(name, read(&fs::read_to_string(&path)?));
         }
     }
-    Ok(sources)
+    Ok((modules, transitions))
 }
 
 fn read(source: &str) -> Source {

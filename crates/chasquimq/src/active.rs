@@ -39,7 +39,7 @@ pub(crate) struct ActiveRecord {
     pub claim: i64,
 }
 
-/// What a step over the active jobs finds (`lua/lib/held.lua`).
+/// What a step over the active jobs finds (`lua/states/active.lua`).
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Where the next step goes on; empty: there is none.

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Longest delay, and latest time, in ms: the greatest number to which JavaScript and Lua count without a gap, 285,000 years.
 ///
 /// What is longer, infinite say, is taken for it, and never overflows: a job that was to wait for ever must not start at once.
-/// The scores of delayed jobs (`lua/lib/delayed.lua`) are 4096 times as large, and doubles, too. Past the year 2039 they have
+/// The scores of delayed jobs (`lua/states/delayed.lua`) are 4096 times as large, and doubles, too. Past the year 2039 they have
 /// fewer bits left for the order within one millisecond, and the time itself stays exact.
 pub const LONGEST_MS: u64 = (1 << 53) - 1;
 

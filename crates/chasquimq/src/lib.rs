@@ -40,10 +40,10 @@
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **step**: a worker's round trip: finish what is done, fetch what can start. It goes **along** where somebody else's call carries it.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
-//!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/lib/parents.lua`).
+//!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/states/parents.lua`).
 //! - **parent header**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
-//!   frame, of which the parent is told at once when they end together (`lua/lib/frame`, `lua/lib/spans`).
-//! - **large**: data and results that lie apart from what scripts read (`lua/lib/large.lua`).
+//!   frame, of which the parent is told at once when they end together (`lua/jobs/frame`, `lua/jobs/sibling_ranges`).
+//! - **large**: data and results that lie apart from what scripts read (`lua/jobs/large.lua`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
 //! - **manual**: without a worker's loop: one job a call, under a token of the caller's (`worker::manual`).
 //!
@@ -55,8 +55,8 @@
 //!                 |    \--step (due), move_delayed, promote_jobs--> waiting
 //!                 \--recover_stalled-- active (its worker is gone)     completed | failed --retry_job(s)--> waiting
 //! new --add_and_step--> active (a worker waits for it)
-//! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, cut_child--> waiting | delayed
-//!                    active --park_job--> waiting-children
+//! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, remove_dependency--> waiting | delayed
+//!                    active --move_to_waiting_children--> waiting-children
 //! ```
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-// in front of a stored scheduler lies its count of iterations, a double (lua/lib/schedulers.lua)
+// in front of a stored scheduler lies its count of iterations, a double (lua/rules/schedulers.lua)
 const COUNT_BYTES: usize = 8;
 // most that one script call reads
 const SCHEDULERS_A_CALL: usize = 500;
@@ -173,7 +173,7 @@ impl Queue {
     }
 }
 
-/// Options, id text, priority and place of an iteration, as lua/lib/schedulers.lua puts its slot in.
+/// Options, id text, priority and place of an iteration, as lua/rules/schedulers.lua puts its slot in.
 fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
     let parsed = JobOptions::parse(options)?;
     let open = options.trim_end().strip_suffix('}').unwrap_or(options);

@@ -23,7 +23,7 @@ pub struct NewJob<'a> {
 }
 
 impl NewJob<'_> {
-    /// Whether its data lie apart (`lua/lib/large.lua`). What yields to another job, or takes its place, is moved as a whole.
+    /// Whether its data lie apart (`lua/jobs/large.lua`). What yields to another job, or takes its place, is moved as a whole.
     #[inline]
     fn is_large(&self) -> bool {
         self.data.len() > MAX_BYTES && self.options.deduplication.is_none()

@@ -17,7 +17,7 @@ use crate::{
     worker::StepAlong,
 };
 
-// the scripts remember a call for an hour (lua/lib/memo.lua): a call that could not be confirmed for so long must not be sent again
+// the scripts remember a call for an hour (lua/queue/memo.lua): a call that could not be confirmed for so long must not be sent again
 const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 // what was stored for a call that never came goes by itself
 const STASH_MS: &str = "60000";
@@ -257,7 +257,7 @@ pub fn read_added(reply: Value, queue: &str) -> Result<Added> {
     Ok(Added { first, exceptions })
 }
 
-/// What an answer says behind its -12 (`lua/lib/length.lua`).
+/// What an answer says behind its -12 (`lua/rules/length.lua`).
 pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
     Ok(Error::QueueFull {
         queue: queue.to_owned(),

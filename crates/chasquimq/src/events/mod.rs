@@ -1,4 +1,4 @@
-//! The event log: reads its batched entries (`lua/lib/events.lua`) and takes them apart into BullMQ's events.
+//! The event log: reads its batched entries (`lua/queue/events.lua`) and takes them apart into BullMQ's events.
 
 mod reader;
 pub(crate) mod unpack;

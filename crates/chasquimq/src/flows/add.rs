@@ -14,7 +14,7 @@ use crate::{
     keys::{qualified_name, slot_of, Keys},
     queue::{read_code, Queue},
     redis::{
-        library::{args, Arg, ADD_FLOWS, CUT_CHILD, PARK_JOB},
+        library::{args, Arg, ADD_FLOWS, REMOVE_DEPENDENCY, MOVE_TO_WAITING_CHILDREN},
         reply::Reply,
     },
 };
@@ -174,17 +174,17 @@ impl Queue {
     /// [`Error::JobMissing`], [`Error::LockMissing`], [`Error::NotInState`], [`Error::LockMismatch`], and [`Error::FailedChildren`].
     pub async fn move_to_waiting_children(&self, now_ms: u64, id: &str, token: &str, child: &str) -> Result<bool> {
         let args = args![id, token, child];
-        let reply = self.run_once(&PARK_JOB, now_ms, &args).await?;
-        let code = read_code(&PARK_JOB, &reply, id, "active", "moveToWaitingChildren")?;
+        let reply = self.run_once(&MOVE_TO_WAITING_CHILDREN, now_ms, &args).await?;
+        let code = read_code(&MOVE_TO_WAITING_CHILDREN, &reply, id, "active", "moveToWaitingChildren")?;
         Ok(code == 0)
     }
 
     /// Lets a job's parent, which users see by this key, not wait for it any more. False when it did not.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::ParentMissing`].
-    pub async fn cut_child(&self, now_ms: u64, id: &str, parent_key: &str) -> Result<bool> {
-        let reply = self.run_once(&CUT_CHILD, now_ms, &args![id]).await?;
-        match read_code(&CUT_CHILD, &reply, id, "active", "removeChildDependency") {
+    pub async fn remove_dependency(&self, now_ms: u64, id: &str, parent_key: &str) -> Result<bool> {
+        let reply = self.run_once(&REMOVE_DEPENDENCY, now_ms, &args![id]).await?;
+        match read_code(&REMOVE_DEPENDENCY, &reply, id, "active", "removeChildDependency") {
             Err(Error::ParentMissing { command, .. }) => Err(Error::ParentMissing {
                 parent: parent_key.to_owned(),
                 command,

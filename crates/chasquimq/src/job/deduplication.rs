@@ -37,7 +37,7 @@ impl Deduplication {
         }
     }
 
-    /// As `lua/lib/dedup.lua` takes it.
+    /// As `lua/rules/deduplication.lua` takes it.
     pub(crate) fn pack(&self, packer: &mut Packer) {
         packer.array(6).str(&self.id).int(self.ttl_ms as i64);
         for flag in [self.extend, self.replace, self.reschedule, self.keep_last_if_active] {

@@ -1,4 +1,4 @@
-//! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/lib/frame.lua`.
+//! Frames: 1 to 64 plain jobs in one stream entry. Layout in `lua/jobs/frame.lua`.
 
 use super::{
     msgpack::{Item, Packer, Reader},
@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
 pub const MAX_JOBS: usize = 64;
 /// Bytes of names and data in a frame at most, unless one job alone is larger; and of data, or a result, that does not lie apart
-/// (`lua/lib/large.lua`).
+/// (`lua/jobs/large.lua`).
 pub const MAX_BYTES: usize = 256 * 1024;
 /// Bytes of a frame that lies apart from the log, at least: fewer cost less where they are.
 pub(crate) const APART_BYTES: usize = 16 * 1024;
@@ -92,7 +92,7 @@ pub fn single_frame(timestamp: u64, options: &str, name: &str, data: &str) -> Ve
     packer.0
 }
 
-/// What stands in the log for a frame that is long enough to lie apart (`lua/lib/frame.lua`).
+/// What stands in the log for a frame that is long enough to lie apart (`lua/jobs/frame.lua`).
 pub fn stub_of(blob: &[u8]) -> Option<Vec<u8>> {
     if blob.len() < APART_BYTES {
         return None;

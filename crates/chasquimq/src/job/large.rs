@@ -1,4 +1,4 @@
-//! Large data and results, which lie apart from what scripts read (`lua/lib/large.lua`).
+//! Large data and results, which lie apart from what scripts read (`lua/jobs/large.lua`).
 
 use crate::{
     error::{Error, Result},

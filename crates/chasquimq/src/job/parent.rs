@@ -13,7 +13,7 @@ pub struct Parent {
     pub id: String,
     /// What becomes of it when the child fails.
     pub policy: Policy,
-    /// Of a child that is or was in a frame: number of the first of its span, and how many these are (`lua/lib/spans.lua`).
+    /// Of a child that is or was in a frame: number of the first of its span, and how many these are (`lua/jobs/sibling_ranges.lua`).
     #[serde(default)]
     pub span: Option<u64>,
     /// See `span`.

@@ -1,4 +1,4 @@
-//! What a frame of children begins with (`lua/lib/frame.lua`).
+//! What a frame of children begins with (`lua/jobs/frame.lua`).
 
 use super::{
     msgpack::{Item, Packer, Reader},

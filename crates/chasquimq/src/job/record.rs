@@ -62,7 +62,7 @@ pub(crate) fn body_of(timestamp: u64, options: &JobOptions, name: &str, data: &s
     }
 }
 
-/// The body of a record with a priority. The scripts read it there (`lua/lib/priority.lua`).
+/// The body of a record with a priority. The scripts read it there (`lua/states/prioritized.lua`).
 pub fn prioritized_body(timestamp: u64, options: &str, name: &str, data: &str, priority: i64) -> Vec<u8> {
     let mut packer = body(5, timestamp, options, name, data);
     packer.int(priority);

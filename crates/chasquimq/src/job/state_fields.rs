@@ -59,7 +59,7 @@ pub struct StateFields {
     /// It has, or had, children.
     #[serde(rename = "ch")]
     pub children: Option<serde::de::IgnoredAny>,
-    /// Bytes of its data, when they lie apart (`lua/lib/large.lua`).
+    /// Bytes of its data, when they lie apart (`lua/jobs/large.lua`).
     #[serde(rename = "ld")]
     pub large_data: Option<u64>,
     /// The same of its return value.

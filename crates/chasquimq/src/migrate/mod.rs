@@ -1,5 +1,5 @@
 //! Moving a queue of BullMQ's, on the same server or in the same cluster, into ours of the same name. What BullMQ's keys of a queue start
-//! with is its source (`lua/lib/bull.lua`). The caller makes the steps: settings first, then parents that wait for children, then the rest,
+//! with is its source (`lua/migrate/bull.lua`). The caller makes the steps: settings first, then parents that wait for children, then the rest,
 //! place by place.
 //!
 //! A step is one call, which the server carries out as a whole or not at all: in a cluster both queues lie in one slot
@@ -8,7 +8,7 @@
 //! - before the server has the call: all of its jobs are where they were;
 //! - while the server works: nobody sees the keys in between, and a server that ends there has done nothing;
 //! - behind it, though nobody reads the reply: they are on the other side. A caller that lives on sends the call again, under its number, and
-//!   is told what was done (`lua/lib/memo.lua`);
+//!   is told what was done (`lua/queue/memo.lua`);
 //! - between two calls: some are on one side, some on the other, and the next run goes on. A parent whose children are on the side that it
 //!   left stays in that side's `moved-parents`, until it was told of all of them.
 

@@ -9,7 +9,7 @@ use crate::{
     job::{frame::MAX_BYTES, large::Large, Job, StateFields},
     redis::{
         library::{
-            args, AMEND_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
+            args, UPDATE_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
         },
         reply::Reply,
     },
@@ -85,7 +85,7 @@ impl Queue {
 
     async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
         let args = args![now_ms, id, what, value];
-        self.coded(&AMEND_JOB, &args, id, "", command).await.map(drop)
+        self.coded(&UPDATE_JOB, &args, id, "", command).await.map(drop)
     }
 
     /// Id of the job that owns a deduplication id.

@@ -12,7 +12,7 @@ use crate::{
     keys::qualified_name,
     queue::Queue,
     redis::{
-        library::{args, LIST_KIN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN},
+        library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_DESCENDANTS},
         reply::Reply,
     },
 };
@@ -63,7 +63,7 @@ impl Queue {
         if self.is_held(&family).await? || self.remove_at_once(now_ms, id, false).await? != 1 {
             return Ok(false);
         }
-        self.remove_kin(now_ms, &family, true).await?;
+        self.remove_descendants(now_ms, &family, true).await?;
         Ok(true)
     }
 
@@ -77,7 +77,7 @@ impl Queue {
         let args = args![now_ms, id];
         if self.ask_int(&REMOVE_CHILDREN, &args).await? == TOO_MANY {
             let family = self.family(id, false).await?;
-            self.remove_kin(now_ms, &family, false).await?;
+            self.remove_descendants(now_ms, &family, false).await?;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Queue {
         let mut seen = HashSet::new();
         while kind != 0 {
             let args = args![id.as_str(), ended, kind, cursor.as_slice()];
-            let mut reply = LIST_KIN.ask(&connection, &base, &args).await?;
+            let mut reply = LIST_CHILDREN.ask(&connection, &base, &args).await?;
             (kind, cursor) = (reply.int()?, reply.bytes()?);
             for is_pending in [true, false] {
                 let mut part = reply.array()?;
@@ -187,7 +187,7 @@ impl Queue {
     }
 
     /// Removes those below the head, parents first. What is below one that stays stays.
-    async fn remove_kin(&self, now_ms: u64, family: &Family, ended: bool) -> Result<()> {
+    async fn remove_descendants(&self, now_ms: u64, family: &Family, ended: bool) -> Result<()> {
         let mut stays = vec![false; family.kin.len()];
         let mut step = Vec::with_capacity(KIN_A_STEP);
         for at in 0..family.kin.len() {
@@ -219,7 +219,7 @@ impl Queue {
             packed.str(base).str(id).str(&kin.key);
         }
         let args = args![now_ms, ended, &packed];
-        let mut reply = self.ask(&REMOVE_KIN, &args).await?;
+        let mut reply = self.ask(&REMOVE_DESCENDANTS, &args).await?;
         for at in step {
             stays[*at] = reply.int()? == 0;
         }
@@ -227,7 +227,7 @@ impl Queue {
     }
 }
 
-/// The children of a span (`lua/lib/spans.lua`); none of what another program wrote there.
+/// The children of a span (`lua/jobs/sibling_ranges.lua`); none of what another program wrote there.
 fn keys_in_span(span: &str) -> Vec<String> {
     let parts = span.split_once('+').and_then(|(first, rest)| {
         let (count, front) = rest.split_once(' ')?;

@@ -15,9 +15,9 @@ use crate::{
 const WITHOUT_READS: u32 = 15;
 /// Bytes of a frame that is large to be brought for one of its jobs.
 const LARGE: usize = 16 * 1024;
-/// In the log, above all frames that begin with a number (`lua/lib/line.lua`).
+/// In the log, above all frames that begin with a number (`lua/states/waiting_list.lua`).
 const ABOVE_FRAMES: u64 = (1 << 40) - 1;
-/// Digits of the numbers that are ids (`lua/lib/find.lua`).
+/// Digits of the numbers that are ids (`lua/jobs/find.lua`).
 const MOST_DIGITS: usize = 15;
 
 /// Looks for jobs by plain reads, where these find them.
@@ -89,7 +89,7 @@ impl Found {
         })
     }
 
-    /// A number of the state (`lua/lib/state.lua`); one of an older release has fewer, and the rest is 0.
+    /// A number of the state (`lua/queue/state.lua`); one of an older release has fewer, and the rest is 0.
     fn number(&self, place: usize) -> f64 {
         let bytes = self.state.get(8 * place..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0.0, |bytes| f64::from_le_bytes(*bytes))

@@ -1,5 +1,5 @@
 //! Calls that the server carries out once, however often they are sent: it remembers what it answered to the last call in each slot of a
-//! client (`lua/lib/memo.lua`).
+//! client (`lua/queue/memo.lua`).
 
 use std::sync::{Mutex, PoisonError};
 

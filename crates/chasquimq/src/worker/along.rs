@@ -1,6 +1,6 @@
 //! What travels for a worker over the connection of somebody who adds.
 
-/// A step of an idle worker that an add takes along (`lua/add_and_step.lua`).
+/// A step of an idle worker that an add takes along (`lua/transitions/add_and_step.lua`).
 #[derive(Debug)]
 pub struct StepAlong {
     /// Its number.

@@ -1,4 +1,4 @@
-//! Frames that lie apart (`lua/lib/frame.lua`): a step brings stubs, and the frames themselves are read by a plain command.
+//! Frames that lie apart (`lua/jobs/frame.lua`): a step brings stubs, and the frames themselves are read by a plain command.
 
 use redis::Value;
 

@@ -1,4 +1,4 @@
-//! What a step asks for, as `lua/step.lua` reads it.
+//! What a step asks for, as `lua/transitions/step.lua` reads it.
 
 use std::time::{Duration, Instant};
 

@@ -73,7 +73,7 @@ impl Answer {
         })
     }
 
-    /// Whether the step was over before it was carried out (`lua/lib/waits`): nobody looked for jobs.
+    /// Whether the step was over before it was carried out (`lua/step/idle_wait`): nobody looked for jobs.
     pub(super) fn is_over(&self) -> bool {
         self.due_ms == OVER
     }

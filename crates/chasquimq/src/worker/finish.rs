@@ -1,4 +1,4 @@
-//! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/lib/finish.lua`).
+//! 4. active -> completed | failed | delayed | waiting. Packs outcomes for the step script (`lua/step/finish.lua`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -78,7 +78,7 @@ struct Packing<'a> {
     out: Outcomes,
 }
 
-/// One plain job that completed (`lua/lib/straight.lua`): its claim, its place and its result.
+/// One plain job that completed (`lua/step/fast_path.lua`): its claim, its place and its result.
 struct Plain {
     claim: u64,
     place: Packer,

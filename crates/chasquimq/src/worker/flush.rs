@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::job::options::JobOptions;
 
 /// Bytes of a result that goes through scripts with others; Lua copies it several times on its way. A larger one lies apart, with a record of
-/// its job's own (`lua/lib/large.lua`).
+/// its job's own (`lua/jobs/large.lua`).
 const MAX_RESULT: usize = 4 * 1024;
 
 /// Outcomes reported together.
@@ -63,7 +63,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// Whether its result lies apart (`lua/lib/large.lua`).
+    /// Whether its result lies apart (`lua/jobs/large.lua`).
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.bytes() > MAX_RESULT

@@ -4,7 +4,7 @@
 //! hears of nothing.
 //!
 //! An add of the same event loop needs no wait to end: it takes a step of the worker along, over its own connection, and so does the record of how
-//! that job ended. The wait stands meanwhile, and the step behind it is over (`lua/lib/waits`).
+//! that job ended. The wait stands meanwhile, and the step behind it is over (`lua/step/idle_wait`).
 //!
 //! What the worker knows is the socket's while a step lies behind its wait. Whoever ends the wait does so under the socket's lock, so one
 //! side gets its answer: the event loop that reads it, the worker's loop that breaks it off, or that finds an answer which an event loop too

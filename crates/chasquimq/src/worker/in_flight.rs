@@ -13,7 +13,7 @@ use crate::{
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
 const CACHED_OPTIONS: usize = 1024;
 
-/// The claim of what has been checked otherwise (`lua/lib/frame.lua`).
+/// The claim of what has been checked otherwise (`lua/jobs/frame.lua`).
 const ANY_CLAIM: u64 = 0;
 
 /// What a worker holds under consecutive handles.

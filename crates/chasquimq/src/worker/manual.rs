@@ -242,7 +242,7 @@ impl ManualWaiter {
     pub(super) async fn pass_marker_on(&self) {
         // without a connection there is nobody who waits
         if self.commands.is_connected() {
-            let _ = wait::pass_on(&self.commands, &self.keys.base, MARKER).await;
+            let _ = wait::wake_next(&self.commands, &self.keys.base, MARKER).await;
         }
     }
 }

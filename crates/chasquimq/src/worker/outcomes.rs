@@ -52,7 +52,7 @@ pub enum FailureState {
 pub(super) struct Outcomes {
     pub(super) blob: Vec<u8>,
     pub(super) keeps: Vec<u8>,
-    // instead of both, if this is one plain job that completed (`lua/lib/straight.lua`)
+    // instead of both, if this is one plain job that completed (`lua/step/fast_path.lua`)
     pub(super) plain: Option<Vec<u8>>,
     pub(super) now_ms: u64,
     pub(super) flushed: Option<u32>,

@@ -28,7 +28,7 @@ use crate::{
     keys::Keys,
     redis::{
         connection::Connection,
-        library::{args, PASS_ON},
+        library::{args, WAKE_NEXT},
     },
 };
 
@@ -362,8 +362,8 @@ async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
 }
 
 /// Wakes another worker by a marker that this one heard and has no use for.
-pub(super) async fn pass_on(connection: &Connection, base: &str, marker: &str) -> Result<()> {
-    PASS_ON.run(connection, base, &args![marker]).await.map(drop)
+pub(super) async fn wake_next(connection: &Connection, base: &str, marker: &str) -> Result<()> {
+    WAKE_NEXT.run(connection, base, &args![marker]).await.map(drop)
 }
 
 fn marker_wait(marker: &str, time: Duration) -> Cmd {

@@ -144,12 +144,12 @@ async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults
                 let (mut replies, mut orders) = server.into_split();
                 // when either way ends, both connections are closed
                 tokio::select! {
-                    _ = pass_on(&mut requests, &mut orders, &faults) => {}
-                    _ = pass_on(&mut replies, &mut answers, &faults) => {}
+                    _ = wake_next(&mut requests, &mut orders, &faults) => {}
+                    _ = wake_next(&mut replies, &mut answers, &faults) => {}
                     _ = orphaned.changed() => {
                         drop((requests, answers));
                         // nothing is said to the server; what it says is heard by nobody
-                        let _ = pass_on(&mut replies, &mut tokio::io::sink(), &Faults::none()).await;
+                        let _ = wake_next(&mut replies, &mut tokio::io::sink(), &Faults::none()).await;
                     }
                 }
             }
@@ -157,7 +157,7 @@ async fn accept(listener: TcpListener, server: (String, u16), faults: Arc<Faults
     }
 }
 
-async fn pass_on(
+async fn wake_next(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     faults: &Faults,

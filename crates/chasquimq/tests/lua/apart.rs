@@ -223,7 +223,7 @@ fn record(data: &str) -> Vec<u8> {
 fn a_job_that_fails_or_changes_gets_a_record() {
     let mut queue = half_kept();
     queue.step(Step::by("w").at(1011).fail(&at(1, 4, 2), &Fail::to("waiting")));
-    run!(queue, AMEND_JOB, 1012, "2", "data", "22");
+    run!(queue, UPDATE_JOB, 1012, "2", "data", "22");
     queue.key_is("jobs", "2=[7 {} a 22] 3=[7 {} a 3]");
     queue.key_is("apart:1", "set");
 }

@@ -167,7 +167,7 @@ fn many_records_go_in_steps_and_young_ones_stay() {
     let mut queue = TestQueue::with(old);
     queue.add(1001, young);
     for id in ["x3", "x4"] {
-        run!(queue, AMEND_JOB, 1500, id, "data", "2");
+        run!(queue, UPDATE_JOB, 1500, id, "data", "2");
     }
     // `x9` comes back behind itself
     run!(queue, REMOVE_JOB, 1500, "x9", 0);

@@ -97,7 +97,7 @@ fn a_step_tells_what_ended_and_what_started() {
 fn what_is_done_by_id_is_told() {
     let mut queue = TestQueue::with(Plan::new().frame(2).delayed("d", 5000));
     queue.told();
-    run!(queue, AMEND_JOB, 1001, "1", "progress", "{\"a\":1}");
+    run!(queue, UPDATE_JOB, 1001, "1", "progress", "{\"a\":1}");
     run!(queue, MOVE_DELAYED, 1002, "d", 0);
     run!(queue, REMOVE_JOB, 1003, "2", 0);
     run!(queue, PAUSE, 1004, 1);

@@ -113,7 +113,7 @@ impl Pair {
                     run!(self.queues[at], REMOVE_JOB, now_ms, id, all);
                 }
             }
-            12 => self.remove_kin(at),
+            12 => self.remove_descendants(at),
             9 => {
                 if let Some(id) = self.some_job(at) {
                     let now_ms = self.now_ms;
@@ -131,7 +131,7 @@ impl Pair {
     }
 
     /// Some children of a parent, as the removal of a great family takes them.
-    fn remove_kin(&mut self, at: usize) {
+    fn remove_descendants(&mut self, at: usize) {
         let (Some(parent), ended, now_ms) = (self.some_job(at), self.below(2), self.now_ms) else {
             return;
         };
@@ -143,7 +143,7 @@ impl Pair {
             let key = format!("{}:{child}", self.keys[place].qualified_name);
             kin.str(&self.keys[at].base).str(&parent).str(&key);
         }
-        run!(self.queues[at], REMOVE_KIN, now_ms, ended, kin.0.as_slice());
+        run!(self.queues[at], REMOVE_DESCENDANTS, now_ms, ended, kin.0.as_slice());
     }
 
     /// Brings back what nobody holds.
@@ -272,7 +272,7 @@ impl Pair {
         match self.below(3) {
             0 => run!(
                 self.queues[at],
-                PARK_JOB,
+                MOVE_TO_WAITING_CHILDREN,
                 now_ms,
                 chasquimq::unique_id(),
                 0,
@@ -281,7 +281,7 @@ impl Pair {
                 "0",
                 ""
             ),
-            1 => run!(self.queues[at], CUT_CHILD, now_ms, chasquimq::unique_id(), 0, 1, id),
+            1 => run!(self.queues[at], REMOVE_DEPENDENCY, now_ms, chasquimq::unique_id(), 0, 1, id),
             _ => run!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
         };
     }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+const CALLED: [&str; 2] = ["transitions", "reads"];
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
 const VARIADIC: [(&str, &str); 7] = [
@@ -82,15 +83,17 @@ impl File {
     }
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("lua")
-}
-
-fn files(folder: &Path) -> Vec<File> {
-    let mut files: Vec<File> = fs::read_dir(folder)
-        .expect("scripts")
-        .map(|entry| entry.expect("entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "lua"))
+/// The files of the folders of what is called from outside, or of all others.
+fn files(are_called: bool) -> Vec<File> {
+    let lua = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    let paths = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("a folder");
+        entries.map(|entry| entry.expect("entry").path()).collect::<Vec<PathBuf>>()
+    };
+    let folders = paths(&lua).into_iter();
+    let mut files: Vec<File> = folders
+        .filter(|folder| CALLED.iter().any(|name| folder.ends_with(name)) == are_called)
+        .flat_map(|folder| paths(&folder))
         .map(|path| File {
             name: path
                 .file_stem()
@@ -105,12 +108,14 @@ fn files(folder: &Path) -> Vec<File> {
     files
 }
 
+/// Transitions and reads.
 fn scripts() -> Vec<File> {
-    files(&folder())
+    files(true)
 }
 
+/// Modules.
 fn libraries() -> Vec<File> {
-    files(&folder().join("lib"))
+    files(false)
 }
 
 fn nothing_wrong(wrong: Vec<String>) {
@@ -166,7 +171,7 @@ fn headers_are_complete() {
     }
     for library in libraries() {
         if !library.text.starts_with(&format!("-- {}: ", library.name)) {
-            wrong.push(format!("lib/{}: the first line does not say what it is", library.name));
+            wrong.push(format!("module {}: the first line does not say what it is", library.name));
         }
     }
     nothing_wrong(wrong);
@@ -260,7 +265,7 @@ fn what_a_module_gives_is_used_elsewhere() {
             .map(|(name, _)| name)
         {
             if !everything.contains(&format!("{}.{name}", alias(&library.name))) {
-                wrong.push(format!("lib/{}: nobody uses its {name}", library.name));
+                wrong.push(format!("module {}: nobody uses its {name}", library.name));
             }
         }
     }
@@ -269,7 +274,8 @@ fn what_a_module_gives_is_used_elsewhere() {
 
 /// What files that need a module call it.
 fn alias(module: &str) -> String {
-    module[..1].to_uppercase() + &module[1..]
+    let words = module.split('_');
+    words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
 /// Names that a line declares, parameters included.
@@ -320,7 +326,7 @@ fn functions_take_few_parameters() {
             let parameters = parameters(&bare(line)).len();
             // a queue, and of an event: its name, a job, where it was, and a field with its value
             if parameters > MOST_PARAMETERS {
-                wrong.push(format!("lib/{}: {line}", file.name));
+                wrong.push(format!("module {}: {line}", file.name));
             }
         }
     }

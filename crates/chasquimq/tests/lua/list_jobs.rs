@@ -63,7 +63,7 @@ fn ranks_count_jobs_and_not_entries() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x").record("y").frame(2));
     run!(queue, REMOVE_JOB, 1001, "2", 0);
     run!(queue, REMOVE_JOB, 1001, "x", 0);
-    run!(queue, AMEND_JOB, 1001, "7", "progress", "1");
+    run!(queue, UPDATE_JOB, 1001, "7", "progress", "1");
     let line = ["1", "3", "y", "6", "7"];
     for (start, stop, from, to) in [
         (0, 0, 0, 1),
@@ -147,7 +147,7 @@ fn a_long_line_is_read_in_steps_from_either_end() {
     }
     let mut queue = TestQueue::with(plan);
     for id in ["100", "200", "2000"] {
-        run!(queue, AMEND_JOB, 1001, id, "progress", "1");
+        run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
     }
     run!(queue, REMOVE_JOB, 1001, "201", 0);
     let (jobs, steps) = queue.list(&["waiting"], 0, -1, true, false);

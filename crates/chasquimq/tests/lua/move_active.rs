@@ -35,7 +35,7 @@ fn a_job_of_a_frame_heads_the_line() {
 #[test]
 fn a_record_is_delayed_from_now() {
     let mut queue = active();
-    run!(queue, AMEND_JOB, 1005, "x", "progress", "1");
+    run!(queue, UPDATE_JOB, 1005, "x", "progress", "1");
     queue.skip_events();
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w", 1500), "0");
     queue.keys_are(

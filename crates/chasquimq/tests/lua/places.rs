@@ -170,7 +170,7 @@ fn a_rank_behind_holes_is_found_in_one_call() {
     let line = line(&mut queue);
     for (i, id) in line.iter().enumerate() {
         if i % 64 == 63 {
-            run_unchecked!(queue, AMEND_JOB, 1001, id, "progress", "1");
+            run_unchecked!(queue, UPDATE_JOB, 1001, id, "progress", "1");
         } else if i % 97 == 5 {
             remove(&mut queue, id);
         }
@@ -284,7 +284,7 @@ impl Program {
             }
             5 => {
                 for id in ids {
-                    run_unchecked!(queue, AMEND_JOB, now_ms, id, "progress", "1");
+                    run_unchecked!(queue, UPDATE_JOB, now_ms, id, "progress", "1");
                 }
             }
             6 => {

@@ -411,7 +411,7 @@ fn events(snapshot: &Snapshot, wrong: &mut Wrong) {
     }
 }
 
-/// Number of events in a group (`lua/lib/events.lua`).
+/// Number of events in a group (`lua/queue/events.lua`).
 fn events_in(group: &Tree) -> u64 {
     let items = group.items();
     match items[0].string().as_str() {

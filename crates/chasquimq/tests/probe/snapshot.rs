@@ -1,4 +1,4 @@
-//! Every key of a queue at one moment, taken apart. Layouts: the heads of `lua/lib/*.lua`.
+//! Every key of a queue at one moment, taken apart. Layouts: the heads of the modules in `lua/`.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use redis::Value;
 
 use super::tree::Tree;
 
-/// References lie above this sequence part (`lua/lib/line.lua`).
+/// References lie above this sequence part (`lua/states/waiting_list.lua`).
 pub const REFERENCE_SEQ: u64 = 1 << 40;
 
-/// Places among jobs of one priority count up from here (`lua/lib/priority.lua`).
+/// Places among jobs of one priority count up from here (`lua/states/prioritized.lua`).
 pub const FIRST_PLACE: i64 = 1 << 24;
 
-/// Fields of the state string, in order (`lua/lib/state.lua`).
+/// Fields of the state string, in order (`lua/queue/state.lua`).
 pub const STATE_FIELDS: [&str; 18] = [
     "id",
     "cursor_ms",
@@ -166,7 +166,7 @@ impl Family {
     }
 }
 
-/// Keys of the children of a span (`lua/lib/spans.lua`).
+/// Keys of the children of a span (`lua/jobs/sibling_ranges.lua`).
 pub fn keys_in_span(span: &str) -> Vec<String> {
     let parts = span.split_once(' ').and_then(|(numbers, front)| {
         let (first, count) = numbers.split_once('+')?;

@@ -210,20 +210,20 @@ impl Loop {
         if std::mem::take(&mut self.awaits_lift) {
             if came {
                 // it concerns every worker that rests
-                self.pass_on("open").await;
+                self.wake_next("open").await;
                 self.end_rest();
             }
             return;
         }
         if came && (!self.fetching || self.is_limited()) {
             // somebody else should be woken
-            self.pass_on("wake").await;
+            self.wake_next("wake").await;
         }
         self.look_again = self.fetching && !self.is_limited();
     }
 
-    async fn pass_on(&self, marker: &str) {
-        if let Err(error) = wait::pass_on(&self.connection, &self.keys.base, marker).await {
+    async fn wake_next(&self, marker: &str) {
+        if let Err(error) = wait::wake_next(&self.connection, &self.keys.base, marker).await {
             self.report(error);
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     clock::system_now_ms,
     error::Result,
     lost::Search,
-    redis::library::{Arg, RELEASE},
+    redis::library::{Arg, RELEASE_WORKER},
     worker::{message::Message, wait::Pending},
 };
 
@@ -113,7 +113,7 @@ impl Loop {
             return;
         }
         let args = [Arg::from(self.options.id.as_str())];
-        if let Err(error) = RELEASE.run(&self.connection, &self.keys.base, &args).await {
+        if let Err(error) = RELEASE_WORKER.run(&self.connection, &self.keys.base, &args).await {
             self.report(error);
         }
     }

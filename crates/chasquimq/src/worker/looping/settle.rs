@@ -63,7 +63,7 @@ impl Loop {
             self.standing.offset.stepped(now_ms);
         }
         let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight)?;
-        // what is held on to has its place still: the step took less (`lua/lib/turn`)
+        // what is held on to has its place still: the step took less (`lua/step/round_trip`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
         let mut want = (want - kept as i64).max(want.min(0));
         for error in answer.unreadable {
@@ -175,7 +175,7 @@ impl Loop {
         }
     }
 
-    /// Data that lie apart (`lua/lib/large.lua`). No job starts without them: they are asked for until they come.
+    /// Data that lie apart (`lua/jobs/large.lua`). No job starts without them: they are asked for until they come.
     async fn read_data(&self, batch: &mut Batch) -> Result<()> {
         let mut found = HashMap::new();
         for (at, extra) in batch.extras.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! The same for flows: what parents know of their children, and children of their parents.
 
 use chasquimq::redis::library::{
-    ADD_FLOWS, CLEAN_JOBS, CUT_CHILD, LIST_ACTIVE, LIST_JOBS, LIST_KIN, PARK_JOB, READ_DEPENDENCIES, READ_JOBS,
-    REMOVE_CHILDREN, REMOVE_JOB, REMOVE_KIN, RETRY_JOB, STEP,
+    ADD_FLOWS, CLEAN_JOBS, REMOVE_DEPENDENCY, LIST_ACTIVE, LIST_JOBS, LIST_CHILDREN, MOVE_TO_WAITING_CHILDREN, READ_DEPENDENCIES, READ_JOBS,
+    REMOVE_CHILDREN, REMOVE_JOB, REMOVE_DESCENDANTS, RETRY_JOB, STEP,
 };
 
 use super::play::Play;
@@ -93,7 +93,7 @@ impl Play {
             });
         }
         for parent in PARENTS {
-            self.run(&LIST_KIN, what, |call| {
+            self.run(&LIST_CHILDREN, what, |call| {
                 call.arg(parent).arg(1).arg(1).arg(0);
             });
         }
@@ -139,12 +139,12 @@ impl Play {
     fn manage_families(&mut self, what: &str, ids: &[&str]) {
         let id = *self.random.pick(ids);
         let number = self.next_number();
-        self.run(&PARK_JOB, what, |call| {
+        self.run(&MOVE_TO_WAITING_CHILDREN, what, |call| {
             call.arg(7000).arg("k").arg(0).arg(number).arg(id).arg("0").arg("");
         });
         for id in [*self.random.pick(ids), *self.random.pick(&PARENTS)] {
             let number = self.next_number();
-            self.run(&CUT_CHILD, what, |call| {
+            self.run(&REMOVE_DEPENDENCY, what, |call| {
                 call.arg(7001).arg("k").arg(0).arg(number).arg(id);
             });
             for state in ["failed", "completed"] {
@@ -181,7 +181,7 @@ impl Play {
             })
             .collect();
         let kin: Vec<&str> = kin.iter().map(String::as_str).collect();
-        self.run(&REMOVE_KIN, what, |call| {
+        self.run(&REMOVE_DESCENDANTS, what, |call| {
             call.arg(7006).arg(1).arg(by_ids(&kin));
         });
         let (parent, with_children) = (*self.random.pick(&PARENTS), self.random.below(2));

@@ -6,7 +6,7 @@ mod moves;
 mod play;
 
 use chasquimq::redis::library::{
-    ADD, AMEND_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
+    ADD, UPDATE_JOB, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
     MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
 };
 
@@ -70,7 +70,7 @@ impl Play {
             call.arg(id).arg("row").arg(0);
         });
         for (field, value) in [("data", "5"), ("progress", "6")] {
-            self.run(&AMEND_JOB, what, |call| {
+            self.run(&UPDATE_JOB, what, |call| {
                 call.arg(7001).arg(id).arg(field).arg(value);
             });
         }

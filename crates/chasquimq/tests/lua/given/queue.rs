@@ -617,7 +617,7 @@ fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> St
 }
 
 /// A reply as text: arrays in brackets, MessagePack in angle brackets.
-/// What a step took, with the columns of its records (`lua/lib/taken.lua`) taken apart: 0, id, body, state fields, starts of each.
+/// What a step took, with the columns of its records (`lua/step/fetched.lua`) taken apart: 0, id, body, state fields, starts of each.
 pub fn taken_apart(values: &[Value]) -> Vec<Value> {
     let mut apart = Vec::new();
     let mut values = values.iter();

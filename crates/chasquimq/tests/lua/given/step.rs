@@ -1,4 +1,4 @@
-//! What the step script is given: who steps, how much is wanted, and how jobs ended (`lua/lib/finish.lua`).
+//! What the step script is given: who steps, how much is wanted, and how jobs ended (`lua/step/finish.lua`).
 
 use chasquimq::{frame::child_id, msgpack::Packer, record::record_body};
 
@@ -90,7 +90,7 @@ pub struct Step {
     plain: Option<Plain>,
 }
 
-/// One plain job that completed (`lua/lib/straight.lua`): its claim, its place and its result, packed.
+/// One plain job that completed (`lua/step/fast_path.lua`): its claim, its place and its result, packed.
 struct Plain {
     claim: u64,
     place: Vec<u8>,

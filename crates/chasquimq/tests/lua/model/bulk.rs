@@ -7,7 +7,7 @@ use crate::given::queue::run;
 
 const NEVER_STARTED: i64 = 10;
 
-/// A filter of `lib/pick` that knows times only.
+/// A filter of `rules/filter` that knows times only.
 pub fn by_age(before_ms: i64) -> Vec<u8> {
     let mut filter = Packer::default();
     filter.0.push(0x83);

@@ -29,7 +29,7 @@ impl Drive {
         match self.random.below(3) {
             0 => {
                 self.note(format!("amend data of {id}"));
-                let reply = run!(self.queue, AMEND_JOB, now_ms, &id, "data", "\"new\"");
+                let reply = run!(self.queue, UPDATE_JOB, now_ms, &id, "data", "\"new\"");
                 self.same(&reply, expected);
                 if exists {
                     self.model.job(&id).data = "\"new\"".to_owned();
@@ -37,7 +37,7 @@ impl Drive {
             }
             1 => {
                 self.note(format!("amend progress of {id}"));
-                let reply = run!(self.queue, AMEND_JOB, now_ms, &id, "progress", now_ms.to_string());
+                let reply = run!(self.queue, UPDATE_JOB, now_ms, &id, "progress", now_ms.to_string());
                 self.same(&reply, expected);
                 if exists {
                     self.model.job(&id).fields.progress = Some(now_ms.to_string());

@@ -151,7 +151,7 @@ impl Drive {
             return;
         };
         self.note(format!("{owner} leaves"));
-        let reply = run!(self.queue, RELEASE, owner);
+        let reply = run!(self.queue, RELEASE_WORKER, owner);
         self.same(&reply, "0");
         self.model.leases.remove(owner);
     }

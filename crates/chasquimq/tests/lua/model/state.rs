@@ -71,7 +71,7 @@ pub enum At {
     Back,
 }
 
-/// Places count up from here (`lua/lib/priority.lua`).
+/// Places count up from here (`lua/states/prioritized.lua`).
 const FIRST_PLACE: i64 = 1 << 24;
 
 /// Who holds a job that its worker let go.

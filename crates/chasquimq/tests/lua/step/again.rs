@@ -155,7 +155,7 @@ fn jobs_that_became_records_meanwhile_are_still_brought() {
     let call = queue.step_call(&Step::by("w").want(4));
     queue.carry_out_value(&call);
     for id in ["2", "3"] {
-        run!(queue, AMEND_JOB, 1001, id, "progress", "1");
+        run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
     }
     let again = queue.carry_out_value(&call);
     assert_eq!(

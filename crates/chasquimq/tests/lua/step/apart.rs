@@ -207,9 +207,9 @@ fn a_failed_try_and_a_lost_worker_leave_the_data() {
 fn data_come_to_lie_apart_and_stay_there() {
     let mut queue = TestQueue::with(Plan::new().frame(1).record("x"));
     for id in ["1", "x"] {
-        assert_eq!(run!(queue, AMEND_JOB, 1001, id, "large", "12345"), "0");
+        assert_eq!(run!(queue, UPDATE_JOB, 1001, id, "large", "12345"), "0");
         queue.key_is("large", &format!("d{id}=12345"));
-        assert_eq!(run!(queue, AMEND_JOB, 1002, id, "data", "1"), "0");
+        assert_eq!(run!(queue, UPDATE_JOB, 1002, id, "data", "1"), "0");
         queue.key_is("large", &format!("d{id}=1"));
         run!(queue, REMOVE_JOB, 1003, id, 0);
     }

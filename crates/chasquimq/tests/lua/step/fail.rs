@@ -180,7 +180,7 @@ fn what_a_worker_that_fetches_no_more_puts_back_wakes_another() {
 #[test]
 fn a_job_amended_while_active_fails_with_what_it_was_given() {
     let mut queue = taken(Plan::new().frame(2), 2);
-    run!(queue, AMEND_JOB, 1006, "2", "data", "\"new\"");
+    run!(queue, UPDATE_JOB, 1006, "2", "data", "\"new\"");
     queue.step(Step::by("w").at(1010).fail(&at(1, 2, 1), &Fail::to("failed")));
     queue.key_is("jobs", "2=[7 {} a \"new\"]");
     queue.key_is("vitals", "2={am:1 as:1 fo:1010 fr:boom pb:bob po:1005}");

@@ -131,7 +131,7 @@ fn a_job_that_is_not_plain_ends_as_any_job() {
     let plan = || Plan::new().frame(2).frame(1);
     // it has state fields
     let progress = |queue: &mut TestQueue| {
-        run!(queue, AMEND_JOB, 1001, "1", "progress", "1");
+        run!(queue, UPDATE_JOB, 1001, "1", "progress", "1");
     };
     same_both_ways(plan, progress, |step| step.done_record("1", "").want(1));
     same_both_ways(plan, progress, |step| {
@@ -139,7 +139,7 @@ fn a_job_that_is_not_plain_ends_as_any_job() {
     });
     // the next one has
     let next = |queue: &mut TestQueue| {
-        run!(queue, AMEND_JOB, 1001, "2", "progress", "1");
+        run!(queue, UPDATE_JOB, 1001, "2", "progress", "1");
     };
     same_both_ways(plan, next, |step| step.done_record("1", "").want(1));
     same_both_ways(plan, next, |step| step.keep(0, -1.0, 1).done_record("1", "").want(1));

@@ -1,0 +1,54 @@
+-- delayed: a sorted set by due time; the low twelve bits of a score keep arrival order within a millisecond.
+--   delays  string of three doubles: seq, floor, latest. Jobs of one call get the order number seq, and those of one due time count up
+--           from it; the next call starts above. Before seq runs out of bits it starts again: then what is due up to floor, the latest due time so
+--           far, may lie beside higher numbers, and a look at the set gives the number instead.
+-- Why delays: a call with a thousand due times reads and writes one text, and does not look at the set a thousand times.
+local State = require('state')
+local WaitingList = require('waiting_list')
+
+local MAX_SEQ, RESTART_SEQ = 4095, 3000
+
+-- Due time of the earliest delayed job, or nil.
+local function next_due(queue)
+  local head = redis.call('ZRANGE', queue.base .. 'delayed', 0, 0, 'WITHSCORES')
+  return head[2] and math.floor(tonumber(head[2]) / 4096)
+end
+
+local function seq_behind(queue, due_ms)
+  local low = due_ms * 4096
+  local last = redis.call('ZREVRANGEBYSCORE', queue.base .. 'delayed', State.whole(low + MAX_SEQ), State.whole(low), 'WITHSCORES', 'LIMIT', 0, 1)
+  return last[2] and tonumber(last[2]) - low + 1 or 0
+end
+
+-- Delays jobs until their due times (epoch ms), in order. Gives whether one of them is due before every other delayed job.
+local function delay_jobs(queue, ids, dues)
+  local seq, floor, latest = 0, 0, 0
+  local raw = redis.call('GET', queue.base .. 'delays')
+  if raw and #raw == 24 then seq, floor, latest = struct.unpack('<ddd', raw) end
+  local before = next_due(queue)
+  if not before then
+    seq, floor, latest = 0, 0, 0
+  elseif seq > RESTART_SEQ then
+    seq, floor = 0, latest
+  end
+  local next_seq, args, top, earliest = {}, {}, seq, math.huge
+  for i = 1, #dues do
+    local due_ms = dues[i]
+    local own = next_seq[due_ms] or (due_ms > floor and seq or seq_behind(queue, due_ms))
+    next_seq[due_ms] = own + 1
+    if own >= top and due_ms > floor then top = own + 1 end
+    if due_ms > latest then latest = due_ms end
+    if due_ms < earliest then earliest = due_ms end
+    args[2 * i - 1], args[2 * i] = due_ms * 4096 + (own < MAX_SEQ and own or MAX_SEQ), ids[i]
+  end
+  -- in this order: without it nobody looks for delayed jobs
+  redis.call('SET', queue.base .. 'delays', struct.pack('<ddd', top, floor, latest))
+  WaitingList.call_in_chunks('ZADD', queue.base .. 'delayed', args)
+  queue.none_delayed = false
+  return not before or earliest < before
+end
+
+return {
+  next_due = next_due,
+  delay_jobs = delay_jobs,
+}

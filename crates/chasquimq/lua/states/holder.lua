@@ -1,0 +1,35 @@
+-- holder: who holds a record (hash active) or a frame (hash takes, jobs/frame) that was taken for the first time, as it is stored: {started_ms, starts
+-- or chars, owner, worker_name, claim}. It is put together, and known again, as a text: most are written once and compared once.
+local Packed = require('packed')
+
+-- What stands behind the time: a record's first start; no job has left the frame.
+local RECORD, FRAME = '\1', '\160'
+
+-- The last three values. step: owner, worker_name.
+local function holder(step, claim)
+  local worker = step.packed_worker
+  if not worker then
+    worker = Packed.text(step.owner) .. Packed.text(step.worker_name)
+    step.packed_worker = worker
+  end
+  return worker .. cmsgpack.pack(claim)
+end
+
+-- Of what this step takes: step also has now_ms and claim. more: a text behind it, which nobody reads (step/fetched), or false.
+local function entry(step, of, more)
+  local held = Packed.time(step.now_ms) .. of .. holder(step, step.claim)
+  return more and '\150' .. held .. Packed.text(more) or '\149' .. held
+end
+
+-- The packed time of such an entry of the same worker and this claim; nil when the stored one is another.
+local function started(raw, of, step, claim)
+  if raw:byte(2) ~= 207 or raw:sub(11) ~= of .. holder(step, claim) then return nil end
+  return raw:sub(2, 10)
+end
+
+return {
+  RECORD = RECORD,
+  FRAME = FRAME,
+  entry = entry,
+  started = started,
+}

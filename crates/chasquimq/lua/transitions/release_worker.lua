@@ -1,0 +1,24 @@
+-- release_worker: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait.
+-- KEYS    base (also: state prioritized wake lease:<owner> memo:<owner>:<slot>)
+-- ARGV    owner
+-- RETURNS 0
+-- ERRORS  none      EVENTS none      COST O(1)
+-- SOURCE  BullMQ 6.7 Worker#close (differs: a lease is a worker's)
+-- FLAGS   allow-oom
+local State = require('state')
+local WaitingList = require('waiting_list')
+
+return function(keys, args)
+  local base = keys[1]
+  local owner = args[1]
+  local MEMO_TTL_MS = 60000
+
+  local queue = State.open(base)
+
+  redis.call('DEL', base .. 'lease:' .. owner)
+  -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
+  for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
+  -- the marker may have been handed to this worker's wait
+  if WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  return 0
+end

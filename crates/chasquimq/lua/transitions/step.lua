@@ -1,0 +1,147 @@
+-- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
+-- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
+--         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
+--         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
+-- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
+--         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+--         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
+--         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
+--         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
+--         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the large
+--         results (step/finish)
+-- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, waiting, now_ms (of the
+--         fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
+--         long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
+--         (give_records)
+-- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
+-- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
+-- SOURCE  BullMQ 6.7 Worker (differs: a batch of jobs a call)
+-- FLAGS   allow-oom
+local Delayed = require('delayed')
+local FastPath = require('fast_path')
+local Fetched = require('fetched')
+local Frame = require('frame')
+local Lease = require('lease')
+local Limits = require('limits')
+local Memo = require('memo')
+local Prioritized = require('prioritized')
+local RoundTrip = require('round_trip')
+local State = require('state')
+local WaitingList = require('waiting_list')
+
+-- What is remembered: number, next_due_ms, gated, now_ms and limited_ms of the reply; behind them rejected, and what was taken (step/fetched).
+local REMEMBERED, KNOWN, KNOWN_BYTES, NONE = '<ddddd', '<dddd', 32, {}
+
+-- The reply of a step that was carried out before: what it took, and still holds, is read again.
+local function replay(queue, known, owner, claim, server_us)
+  local taken, due_ms, gated, now_ms, limited_ms = {}, struct.unpack(KNOWN, known)
+  local rejected, known_ids = cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
+  local function replay_record(id)
+    local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
+    local ok, active = pcall(cmsgpack.unpack, raw or '')
+    if ok and type(active) == 'table' and active[3] == owner and Frame.is_claim(active[5], claim) and body then
+      Fetched.give_records(taken, { id }, { body }, { redis.call('HGET', queue.base .. 'vitals', id) or '' }, { active[2] })
+    end
+  end
+  local function holds_frame(first)
+    local holder = Frame.load_holder(queue, first)
+    return holder and holder[3] == owner and Frame.is_claim(holder[5], claim)
+  end
+  for i = 1, #known_ids, 2 do
+    local first, n, ids = known_ids[i], known_ids[i + 1], nil
+    if first > 0 and type(n) == 'table' then n, ids = n[1], n[2] end
+    if first == 0 then
+      for _, id in ipairs(n) do replay_record(id) end
+    elseif holds_frame(first) then
+      WaitingList.append(taken, first, n, Frame.frame_blob(queue, first, n))
+    else
+      -- every job of the frame was given a record since, or left
+      for job = first, first + n - 1 do replay_record(Frame.id_in(ids, job)) end
+    end
+  end
+  return { rejected, taken, due_ms, gated, queue.waiting, now_ms, server_us,
+    limited_ms > 0 and math.max(Limits.window_left(queue), 1) or 0, claim }
+end
+
+-- A plain job that completed, as an outcome, and its rule (step/finish).
+local function outcome_of(step)
+  local place, rule = step.place, type(step.keep) == 'table' and step.keep or { step.keep, -1, 0 }
+  if type(place) == 'number' then return { 'c', place, 1, 0, step.ended, 1, 1, step.results }, rule end
+  return { 'r', 0, 0, 0, step.ended, { place }, 1, step.results }, rule
+end
+
+-- The server's clock, and the caller's, in us and ms; and the seconds of the server's, a text.
+local function read_clocks(offset_us)
+  local time = redis.call('TIME')
+  local server_us = time[1] * 1000000 + time[2]
+  return server_us, math.floor((server_us + offset_us) / 1000), time[1]
+end
+
+-- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
+-- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one,
+-- and places that count on, of jobs with a priority most likely, are not looked at twice.)
+local function reply_to_idle(base, state, none_delayed, offset_us, claim)
+  if State.waiting_in(state) > 0 then return nil end
+  local queue = State.open(base, nil, state)
+  if queue.place > Prioritized.FIRST_PLACE or WaitingList.has_work(queue) then return nil end
+  local due_ms = not none_delayed and Delayed.next_due(queue)
+  if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
+  local server_us, now_ms = read_clocks(offset_us)
+  if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
+end
+
+return function(keys, args)
+  local base = keys[1]
+  local asked = args[1]
+  local large_results = #args > 1 and { unpack(args, 2) }
+
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
+    keeps, place, results = cmsgpack.unpack(asked)
+
+  -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
+  local claim = 2 * number + (slot == 'w' and 1 or 0)
+
+  local memo, lease = Memo.key_of(base, owner, slot), Lease.key_of(base, owner)
+  local state, known, left, delays = Memo.read_beside(base, memo, number, lease, base .. 'delays')
+  if now_ms < 0 and state and not known then
+    local idle = reply_to_idle(base, state, not delays, offset_us, claim)
+    if idle then return idle end
+  end
+
+  local server_us, carried_out_ms, seconds = read_clocks(offset_us)
+  if now_ms < 0 then now_ms = carried_out_ms end
+
+  Lease.renew(lease, left, lease_ms, seconds)
+
+  if known then
+    local queue = State.open(base, nil, state)
+    -- what woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others
+    if slot == 'w' and (WaitingList.has_work(queue) or (delays and Delayed.next_due(queue))) then WaitingList.wake(queue) end
+    return replay(queue, known, owner, claim, server_us)
+  end
+
+  local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
+    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus,
+    -- of one plain job that completed
+    place = place, ended = outcomes, results = results, keep = keeps }
+  local items, ids, due, waiting
+  local rejected, gated, limited_ms = NONE, 0, 0
+  if state and limiter_max == 0 and (place or #outcomes == 0) then
+    items, ids, due, waiting = FastPath.run(base, state, step)
+  end
+  if not items then
+    step.lease_ms, step.max_bytes, step.limiter_max, step.limiter_ms, step.large_results = lease_ms, max_bytes, limiter_max, limiter_ms, large_results
+    step.keeps = keeps
+    if place then
+      local outcome, rule = outcome_of(step)
+      outcomes, step.keeps = { outcome }, { rule }
+    end
+    local queue = State.open(base, nil, state)
+    rejected, due, gated, limited_ms = RoundTrip.run(queue, outcomes, want, surplus, step)
+    items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting
+  end
+
+  Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
+    .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)
+  return { rejected, items, due or -1, gated, waiting, step.now_ms, server_us, limited_ms, claim }
+end

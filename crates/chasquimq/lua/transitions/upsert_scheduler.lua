@@ -1,0 +1,108 @@
+-- upsert_scheduler: makes a scheduler, or changes it, and makes its next iteration; once however often it is sent.
+-- KEYS    base (also: state meta log front jobs vitals traces active logged takes frames apart:<first> runs holes gone prioritized delayed delays
+--         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
+--         0 = none; offset_ms -1 = none), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,
+--         priority, lifo 1|0; rules/schedulers)
+-- RETURNS {slot, delay_ms} of the iteration | -10 | -11
+-- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed
+-- COST    O(log n), O(front list) when it replaces a waiting iteration
+-- SOURCE  BullMQ 6.7 Queue#upsertJobScheduler
+local Events = require('events')
+local Find = require('find')
+local Locate = require('locate')
+local Memo = require('memo')
+local Records = require('records')
+local Schedulers = require('schedulers')
+
+local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
+
+-- What is asked for: id, every_ms, next_ms, offset_ms, start_ms, now_ms; and of what is there: latest, the slot of the latest iteration, before, the
+-- scheduler's record, replaced and early, jobs that make place (below).
+
+-- The latest iteration, if a new one may take its place. One that waits stays while the queue is paused, as in BullMQ.
+local function replaceable(queue, asked)
+  local found = asked.latest and Find.locate(queue, Schedulers.iteration_id(asked.id, asked.latest))
+  if not found then return nil end
+  if found.state == 'waiting' and redis.call('HEXISTS', queue.base .. 'meta', 'paused') == 1 then return nil end
+  return (found.state == 'waiting' or found.state == 'delayed' or found.state == 'prioritized') and found or nil
+end
+
+-- The job that has the id of a pattern's next iteration, if it has ended and a later one is pending: it was promoted, and ran before its time.
+local function ran_early(queue, asked)
+  local found = asked.replaced and asked.every_ms == 0 and asked.next_ms ~= asked.latest
+    and Find.locate(queue, Schedulers.iteration_id(asked.id, asked.next_ms))
+  return found and (found.state == 'completed' or found.state == 'failed') and found or nil
+end
+
+local function first_slot(asked)
+  if asked.start_ms > 0 then return math.max(asked.start_ms, asked.now_ms) end
+  return asked.offset_ms > 0 and Schedulers.slot_after(asked.now_ms, asked.every_ms, asked.offset_ms) or asked.now_ms
+end
+
+local function is_taken(queue, asked, slot)
+  if (asked.replaced and slot == asked.latest) or (asked.early and slot == asked.next_ms) then return false end
+  return redis.call('HEXISTS', queue.base .. 'jobs', Schedulers.iteration_id(asked.id, slot)) == 1
+end
+
+local function free_slot(queue, asked)
+  local every_ms, latest, before = asked.every_ms, asked.latest, asked.before
+  local slot
+  if every_ms == 0 then
+    return not is_taken(queue, asked, asked.next_ms) and asked.next_ms or ERROR_ID_TAKEN
+  elseif not (latest and before and before[5] == every_ms) then
+    slot = first_slot(asked)
+  else
+    slot = asked.replaced and latest or Schedulers.next_slot(latest, every_ms, math.max(asked.offset_ms, 0), asked.now_ms)
+  end
+  for _ = 1, MOST_SLOTS do
+    if not is_taken(queue, asked, slot) then return slot end
+    slot = slot + every_ms
+  end
+  return ERROR_SLOTS_TAKEN
+end
+
+local function take_out(queue, found)
+  if found.state == 'waiting' then
+    Locate.leave_waiting(queue, found)
+  else
+    redis.call('ZREM', queue.base .. found.state, found.id)
+    if found.state == 'completed' then queue.completed = queue.completed - 1 end
+  end
+  Records.drop_records(queue, { found.id })
+end
+
+-- The phase of the slots. What is not said again goes by the iteration whose place is taken.
+local function offset_of(asked, slot)
+  if asked.offset_ms >= 0 then return asked.offset_ms end
+  return asked.replaced and asked.before and asked.before[6] or (asked.every_ms > 0 and slot % asked.every_ms or 0)
+end
+
+return function(keys, args)
+  local base = keys[1]
+  local now_ms, client, call_slot, number, id = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
+  local schedule, record, job = cmsgpack.unpack(args[6]), cmsgpack.unpack(args[7]), cmsgpack.unpack(args[8])
+
+  local queue, known = Memo.open(base, client, call_slot, number)
+  if known then return known end
+
+  local asked = { id = id, now_ms = now_ms, every_ms = schedule[1], next_ms = schedule[2], offset_ms = schedule[3], start_ms = schedule[4],
+    latest = tonumber(redis.call('ZSCORE', base .. 'schedulers', id)) }
+  local raw, count = redis.call('HGET', base .. 'scheduler', id), nil
+  if raw then count, asked.before = Schedulers.read_scheduler(raw) end
+  asked.replaced = replaceable(queue, asked)
+  asked.early = ran_early(queue, asked)
+  local slot = free_slot(queue, asked)
+  if slot < 0 then return slot end
+  if asked.replaced then take_out(queue, asked.replaced) end
+  if asked.early then take_out(queue, asked.early) end
+  record[5], record[6] = asked.every_ms, offset_of(asked, slot)
+  redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count or 1) .. cmsgpack.pack(record))
+  redis.call('ZADD', base .. 'schedulers', slot, id)
+  Schedulers.add_iterations(queue, { { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2],
+    every_ms = asked.every_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
+  Events.flush_events(queue, now_ms)
+  local reply = { slot, math.max(slot - now_ms, 0) }
+  Memo.remember(base, client, call_slot, number, reply)
+  return reply
+end
