@@ -78,7 +78,7 @@ export declare class NativeQueue {
   /** Removes what a job waits for. */
   removePendingChildren(id: string, now: number): Promise<void>
   /** Lets a job's parent not wait for it any more; false when it did not. */
-  cutChild(id: string, parentKey: string, now: number): Promise<boolean>
+  removeDependency(id: string, parentKey: string, now: number): Promise<boolean>
   /** Jobs by state and rank. */
   getJobs(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<NativeJob>>
   /** Ids of jobs by state and rank. */

@@ -1,9 +1,15 @@
-// Writes docs/differences.md from src/doctor/differences.ts. `npm run format` does it; lint fails when the page is another.
+// Writes the pages of docs/ that are made of something else: differences.md of src/doctor/differences.ts, keys.md of what names the keys of a
+// queue. `npm run format` does it; lint fails when a page is another.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isEntry, main, root, say, Stop } from './step.mjs';
 
-const PAGE = 'docs/differences.md';
+const SCHEMA = 'crates/chasquimq/lua/schema.txt';
+
+const PAGES = {
+  'docs/differences.md': { source: 'src/doctor/differences.ts', text: differencesPage },
+  'docs/keys.md': { source: SCHEMA, text: keysPage },
+};
 
 const IMPACTS = {
   none: 'Nothing to do',
@@ -21,30 +27,37 @@ const TOPICS = {
   queues: 'Queues: getters, limits, many jobs at once',
 };
 
-export async function writeDifferences() {
-  const text = await differencesPage();
-  if (readFileSync(join(root, PAGE), 'utf8') === text) return;
-  writeFileSync(join(root, PAGE), text);
-  say(`> ${PAGE}: written anew`);
-}
-
-export async function checkDifferences() {
-  if (readFileSync(join(root, PAGE), 'utf8') !== (await differencesPage())) {
-    throw new Stop(`${PAGE} is not what src/doctor/differences.ts gives: npm run format writes it anew`);
+export async function writePages() {
+  for (const [page, { text }] of Object.entries(PAGES)) {
+    const wanted = await formatted(page, await text());
+    if (readFileSync(join(root, page), 'utf8') === wanted) continue;
+    writeFileSync(join(root, page), wanted);
+    say(`> ${page}: written anew`);
   }
-  say(`> ${PAGE}: as it should be`);
 }
 
-export async function differencesPage() {
+export async function checkPages() {
+  for (const [page, { source, text }] of Object.entries(PAGES)) {
+    if (readFileSync(join(root, page), 'utf8') !== (await formatted(page, await text()))) {
+      throw new Stop(`${page} is not what ${source} gives: npm run format writes it anew`);
+    }
+    say(`> ${page}: as it should be`);
+  }
+}
+
+async function formatted(page, text) {
+  const { format, resolveConfig } = await import('prettier');
+  return format(text, { ...(await resolveConfig(join(root, page))), parser: 'markdown' });
+}
+
+async function differencesPage() {
   const topics = await Promise.all(
     Object.entries(TOPICS).map(async ([file, heading]) => [heading, (await load(`differences/${file}`))[file]]),
   );
   const all = topics.flatMap(([, list]) => list);
   const { differences } = await load('differences');
   if (differences.length !== all.length) throw new Stop('.ci/docs.mjs does not know a file of src/doctor/differences/');
-  const { format, resolveConfig } = await import('prettier');
-  const options = await resolveConfig(join(root, PAGE));
-  return format(page(topics, all), { ...options, parser: 'markdown' });
+  return page(topics, all);
 }
 
 const page = (topics, all) => `# Differences from BullMQ
@@ -83,6 +96,28 @@ const entry = ({ id, title, bullmq, chasquimq, why, impact, test }) => `
 - **When you move:** ${IMPACTS[impact]}. \`${id}\`, [test](../${test})
 `;
 
+async function keysPage() {
+  const rows = readFileSync(join(root, SCHEMA), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => /^(\S+)\s+(\S+)\s+(\S+)\s+(.*)$/.exec(line));
+  const lua = '../crates/chasquimq/lua';
+  return `# Keys in Redis
+
+This page lists every key that a queue has in Redis, what it holds, and where its form is described. Read it when you look at a server by hand, give a
+user rights to some keys only, or change what runs in the server. The form of the keys is no API: read queues by the methods of \`Queue\`.
+
+<!-- Made of ${SCHEMA} by \`npm run format\`: edit that. -->
+
+All keys of the queue \`mail\` begin with \`{bull:mail}:\`, its base: the prefix and the name. Where these bring a hash tag of their own, the base is
+\`<prefix>:<name>:chasqui:\`, and the tag decides the slot. So none of them is a key of BullMQ's.
+
+| Key, behind the base | Type | Holds | Form |
+| --- | --- | --- | --- |
+${rows.map(([, name, type, form, holds]) => `| \`${name}\` | ${type} | ${holds} | [${form}](${lua}/${form}.lua) |`).join('\n')}
+`;
+}
+
 /** A module of src/doctor, which is TypeScript. */
 async function load(name) {
   const { build } = await import('esbuild');
@@ -91,4 +126,4 @@ async function load(name) {
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
 }
 
-if (isEntry(import.meta.url)) await main(writeDifferences);
+if (isEntry(import.meta.url)) await main(writePages);

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildAddon, buildFacade } from './build.mjs';
-import { checkDifferences } from './docs.mjs';
+import { checkPages } from './docs.mjs';
 import { checkLayers } from './layers.mjs';
 import { checkLuaGlobals } from './lua-globals.mjs';
 import { checkRustModules } from './rust-modules.mjs';
@@ -16,7 +16,7 @@ const CHECKS = [
   () => run('clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings']),
   () => run('rustdoc', 'cargo', ['doc', '--workspace', '--no-deps'], { env: { RUSTDOCFLAGS: '-D warnings' } }),
   checkGeneratedTypes,
-  checkDifferences,
+  checkPages,
   // The bench imports the package by its name, so its types are those of the built facade.
   buildFacade,
   () => run('types (tsc)', 'tsc', ['--noEmit']),

@@ -73,7 +73,7 @@ export function generate(seed: number, only: readonly string[] = []): Program {
 }
 
 /**
- * A job whose handler throws null stays active in BullMQ. Where that would tell on other jobs, because they stand in line behind it, share a global
+ * A job whose handler throws null stays active in BullMQ. Where that would tell on other jobs, because they stand in the waiting list behind it, share a global
  * concurrency or cannot be obliterated, it throws an error instead.
  */
 function tamed(program: Program): Program {

@@ -1,5 +1,5 @@
 /**
- * A queue is drained in which a scheduler's job waits behind another job: here that job stays in line. BullMQ may leave the id of the other one in its
+ * A queue is drained in which a scheduler's job waits behind another job: here that job stays in the waiting list. BullMQ may leave the id of the other one in its
  * place, whose data it removed: it runs a job without a name, and the scheduler makes no more.
  */
 import { calls, queueOf } from './plans.js';

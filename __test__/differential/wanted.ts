@@ -181,7 +181,8 @@ export const WANTED: readonly Wanted[] = [
   },
   {
     id: 'drain-and-obliterate-flows',
-    reason: "a scheduler's job that waits stays in line here; in BullMQ a job that was drained may take its place",
+    reason:
+      "a scheduler's job that waits stays in the waiting list here; in BullMQ a job that was drained may take its place",
     without: (sides, about, context) => (tellsOfGhost(about, context) ? SAME : sides),
   },
 ];

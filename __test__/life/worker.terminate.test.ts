@@ -16,7 +16,7 @@ describe('worker.terminate', () => {
 
   it.each([
     ['that end in time are completed', ['soon', 'soon', 'soon'], 30_000, 'closed'],
-    ['that do not end head the line', ['never', 'soon', 'never'], 5_000, 'given'],
+    ['that do not end head the waiting list', ['never', 'soon', 'never'], 5_000, 'given'],
   ] as const)('at SIGTERM running jobs %s', { timeout: WAIT_MS }, async (_, names, limit, last) => {
     const queue = stage.queue();
     const env = { QUEUE: stage.queueName, LIMIT_MS: limit };

@@ -94,7 +94,7 @@ describe.each(MAJORS)('killed behind each step, moving from $name', (major) => {
     const schedulers = await queue.getJobSchedulers();
     expect(schedulers).toHaveLength(1);
 
-    // of the first queue: parents, ranked, two of the line, delayed, failed, completed; of the second: parents, line, delayed
+    // of the first queue: parents, ranked, two of the waiting list, delayed, failed, completed; of the second: parents, line, delayed
     expect(await moveByAndBy('there', all)).toBe(10);
     expect(await each((suffix) => jobsOf(bench.target(suffix)))).toEqual(before);
     expect([...(await bench.jobKeys()), ...(await bench.jobKeys('-b'))]).toEqual([]);

@@ -33,12 +33,12 @@ describe.each(libraries)('$name: flow.bulk', ({ lib }) => {
     });
 
     it.each([
-      ['in line', [{}, { jobId: 'own' }, {}, { lifo: true }, {}], '3 0 1 2 4'],
+      ['in the waiting list', [{}, { jobId: 'own' }, {}, { lifo: true }, {}], '3 0 1 2 4'],
       ['delayed', [{ delay: 3000 }, { delay: 1000 }, { delay: 2000 }], '0 2 1'],
       ['with priorities', [{ priority: 3 }, { priority: 1 }, { priority: 2 }], '0 2 1'],
       ['of all kinds', [{ delay: 9000 }, { priority: 2 }, {}, { priority: 1 }, {}, { delay: 5000 }], '1 3 0 5 2 4'],
     ] as [string, JobsOptions[], string][])(
-      'puts parents in another queue in line: children %s',
+      'puts parents in another queue in the waiting list: children %s',
       async (_, kids, order) => {
         const flows = stage.flowProducer();
         for (const [i, opts] of kids.entries()) {
@@ -51,7 +51,7 @@ describe.each(libraries)('$name: flow.bulk', ({ lib }) => {
       },
     );
 
-    it('puts a parent of many children in line where the first of them was', async () => {
+    it('puts a parent of many children in the waiting list where the first of them was', async () => {
       const flows = stage.flowProducer();
       const kid = { name: 'child', queueName: stage.name() };
       const top = { queueName: stage.name('top') };

@@ -77,7 +77,7 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
       expect((await top.getPrioritized()).map(({ name }) => name)).toEqual(['urgent', 'parent', 'idle']);
     });
 
-    it('without one goes to the head of the line', async () => {
+    it('without one goes to the head of the waiting list', async () => {
       const top = stage.queue({}, 'top');
       await top.addBulk(['x', 'y'].map((name) => ({ name, data: {} })));
       await stage.flowProducer().add(flow({}));

@@ -245,7 +245,7 @@ describe.each(libraries)('$name: flow.remove', ({ lib }) => {
     expect((await top.get('completed'))[1]).toEqual({ processed: 0, unprocessed: 0, ignored: 0, failed: 0 });
   });
 
-  it('a parent that is released by a removal comes first in line', async () => {
+  it('a parent that is released by a removal comes first in the waiting list', async () => {
     const top = stage.queue({}, 'top');
     await top.addBulk(['x', 'y'].map((name) => ({ name, data: {} })));
     await stage.flowProducer().add(flow({ a: {} }));

@@ -15,7 +15,7 @@ describe.each(libraries)('$name: job.changePriority', ({ lib }) => {
     return Object.fromEntries(added.map((job) => [job.name, job])) as Record<N, Job>;
   }
 
-  /** Names of what is in line: without a priority | with one. */
+  /** Names of what is in the waiting list: without a priority | with one. */
   async function line(queue: Queue): Promise<string> {
     const names = (found: Job[]) => found.map((job) => job.name).join(' ');
     return `${names(await queue.getWaiting())} | ${names(await queue.getPrioritized())}`;
@@ -66,7 +66,7 @@ describe.each(libraries)('$name: job.changePriority', ({ lib }) => {
     expect(await queue.getCountsPerPriority([2])).toEqual({ 2: 4 });
   });
 
-  it('with lifo and no priority it heads the line', async () => {
+  it('with lifo and no priority it heads the waiting list', async () => {
     const queue = stage.queue();
     const { p, c } = await jobs(queue, { a: {}, b: {}, c: {}, p: { priority: 2 } });
     await p.changePriority({ priority: 0, lifo: true });

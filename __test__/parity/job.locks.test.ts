@@ -42,7 +42,7 @@ describe.each(libraries)('$name: job.locks', ({ lib }) => {
       expect(await job.getState()).toBe('active');
     });
 
-    it('rejects when the job is in line again', async () => {
+    it('rejects when the job is in the waiting list again', async () => {
       const { job } = await taken();
       await job.moveToWait('mine');
       const error = await rejection(way(job, 'mine'));

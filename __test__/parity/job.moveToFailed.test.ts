@@ -35,7 +35,7 @@ describe.each(libraries)('$name: job.moveToFailed', ({ lib }) => {
     expect(await job.isFailed()).toBe(true);
   });
 
-  it('puts the job at the end of the line when it is tried again at once', async () => {
+  it('puts the job at the end of the waiting list when it is tried again at once', async () => {
     const queue = stage.queue();
     await queue.add('a', {}, { attempts: 2 });
     await queue.add('b', {});

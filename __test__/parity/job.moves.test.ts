@@ -333,7 +333,7 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
     await queue.resume();
   });
 
-  it('a job with a priority whose worker is gone heads the line', async () => {
+  it('a job with a priority whose worker is gone heads the waiting list', async () => {
     const queue = stage.queue();
     await bulk(queue, { a: { priority: 2 }, b: { priority: 1 } });
     const gate = stage.gate();

@@ -10,7 +10,7 @@ const NONE = { active: 0, completed: 0, delayed: 0, failed: 0, prioritized: 0, w
 describe.each(libraries)('$name: job.remove', ({ lib }) => {
   const stage = useStage(lib);
 
-  it('of a waiting job takes it out of the line', async () => {
+  it('of a waiting job takes it out of the waiting list', async () => {
     const queue = stage.queue();
     const jobs = await queue.addBulk(['a', 'b', 'c'].map((name) => ({ name, data: {} })));
     await jobs[1]?.remove();

@@ -119,7 +119,7 @@ describe.each(libraries)('$name: job.retry', ({ lib }) => {
     expect((await fetchJob(queue, id)).failedReason).toBe('first');
   });
 
-  it('puts the job at the end of the line', async () => {
+  it('puts the job at the end of the waiting list', async () => {
     const { queue, job, worker, log } = await finished('failed');
     await queue.add('other', {});
     await job.retry();

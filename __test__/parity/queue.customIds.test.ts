@@ -125,7 +125,7 @@ describe.each(libraries)('$name: custom ids', ({ lib }) => {
     expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 5 });
   });
 
-  it('keep their place in line among the others, and within one batch', async () => {
+  it('keep their place in the waiting list among the others, and within one batch', async () => {
     const queue = stage.queue();
     await queue.addBulk([
       { name: 'a', data: {} },

@@ -6,7 +6,7 @@ import { fetchJob, useStage } from '../support/stage.js';
 
 const HOUR_MS = 3_600_000;
 
-describe.each(libraries)('$name: pages deep in the line', ({ lib }) => {
+describe.each(libraries)('$name: pages deep in the waiting list', ({ lib }) => {
   const stage = useStage(lib);
 
   async function add(queue: Queue, count: number, opts: (i: number) => object = () => ({})): Promise<string[]> {
@@ -14,7 +14,7 @@ describe.each(libraries)('$name: pages deep in the line', ({ lib }) => {
     return jobs.map(({ id = '' }) => id);
   }
 
-  /** Pages from places all over the line, asked for in every way. */
+  /** Pages from places all over the waiting list, asked for in every way. */
   async function expectPages(queue: Queue, line: readonly string[]): Promise<void> {
     const { length } = line;
     for (const place of [0.05, 0.3, 0.5, 0.62, 0.97]) {
@@ -51,7 +51,7 @@ describe.each(libraries)('$name: pages deep in the line', ({ lib }) => {
     expect((await queue.getJobs(['waiting'], 0, -1, true)).map(({ id }) => id)).toEqual(line);
   });
 
-  it('follow what leaves the line, and what comes', async () => {
+  it('follow what leaves the waiting list, and what comes', async () => {
     const queue = stage.queue();
     const worker = stage.worker(null);
     let line = await add(queue, 1_500, (i) => (i % 50 === 7 ? { jobId: `own-${i}` } : {}));

@@ -168,7 +168,7 @@ describe.each(libraries)('$name: queue.priority', ({ lib }) => {
     expect([await queue.getPrioritizedCount(), await queue.getWaitingCount(), await queue.count()]).toEqual([2, 1, 4]);
   });
 
-  it('is counted by priority: 0 is the line without one, others only what is in line', async () => {
+  it('is counted by priority: 0 is the waiting list without one, others only what is in the waiting list', async () => {
     const queue = stage.queue();
     await addAll(queue, { a: 1, b: 3, c: 3, d: {}, e: { delay: 60_000, priority: 3 }, f: PRIORITY_LIMIT });
     const counts = await queue.getCountsPerPriority([3, 0, 1, 2, 3, PRIORITY_LIMIT]);

@@ -28,7 +28,7 @@ describe.each(libraries)('$name: queue.retryJobs', ({ lib }) => {
   it.each([
     ['failed', true],
     ['completed', false],
-  ] as const)('puts all %s jobs back in line, in the order in which they ended', async (state, fails) => {
+  ] as const)('puts all %s jobs back in the waiting list, in the order in which they ended', async (state, fails) => {
     const queue = stage.queue();
     await end(queue, 150, fails);
     await queue.add('before', {});

@@ -262,7 +262,7 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       expect(await queue.getJobCounts('delayed', 'active')).toEqual({ delayed: 1, active: 1 });
     });
 
-    it('leaves a job alone that its processor put back in line', async () => {
+    it('leaves a job alone that its processor put back in the waiting list', async () => {
       const queue = stage.queue();
       await queue.add('a', {});
       const { worker, log } = onCall(async (job, token) => {

@@ -167,7 +167,7 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
     });
   });
 
-  it('puts a job that is retried at once at the end of the line', async () => {
+  it('puts a job that is retried at once at the end of the waiting list', async () => {
     const queue = stage.queue();
     await queue.add('flaky', {}, { attempts: 2 });
     await queue.addBulk(['b', 'c'].map((name) => ({ name, data: {} })));

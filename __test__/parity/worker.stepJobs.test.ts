@@ -37,7 +37,7 @@ describe.each(libraries)('$name: worker.stepJobs', ({ lib }) => {
     return stage.worker(processor, { concurrency: 5, ...opts });
   }
 
-  it('a job that moves itself to the head of the line runs again at once', async () => {
+  it('a job that moves itself to the head of the waiting list runs again at once', async () => {
     const steps = worker(async (job, token) => {
       if (job.attemptsStarted === 1) {
         await job.moveToWait(token);

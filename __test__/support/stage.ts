@@ -20,7 +20,7 @@ interface Closable {
   close(): Promise<unknown>;
 }
 
-/** The events of a QueueEvents about jobs and the line. */
+/** The events of a QueueEvents about jobs and the waiting list. */
 const GLOBAL_EVENTS = [
   'added',
   'waiting',

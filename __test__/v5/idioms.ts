@@ -110,23 +110,27 @@ export const IDIOMS = [
   {
     id: 'paused-counts',
     code: 'queue.getJobCounts()',
-    does: '`paused` tells the line of a paused queue, `waiting` is 0',
+    does: '`paused` tells the waiting list of a paused queue, `waiting` is 0',
   },
   { id: 'paused-counts-named', code: "queue.getJobCounts('waiting')", does: 'tells `waiting` and `paused`' },
   { id: 'paused-counts-wait', code: "queue.getJobCounts('wait', 'paused')", does: 'tells those two' },
   {
     id: 'paused-count',
     code: 'queue.count(), getWaitingCount(), getJobCountByTypes()',
-    does: 'count the line, paused or not',
+    does: 'count the waiting list, paused or not',
   },
-  { id: 'paused-jobs', code: "queue.getJobs(['paused'])", does: 'the line of a paused queue; nothing otherwise' },
-  { id: 'paused-waiting', code: "queue.getWaiting(), getJobs(['waiting'])", does: 'the line, paused or not' },
+  {
+    id: 'paused-jobs',
+    code: "queue.getJobs(['paused'])",
+    does: 'the waiting list of a paused queue; nothing otherwise',
+  },
+  { id: 'paused-waiting', code: "queue.getWaiting(), getJobs(['waiting'])", does: 'the waiting list, paused or not' },
   { id: 'paused-wait-jobs', code: "queue.getJobs(['wait'])", does: 'nothing while the queue is paused' },
-  { id: 'paused-ranges', code: "queue.getRanges(['paused'])", does: 'the ids of the line of a paused queue' },
+  { id: 'paused-ranges', code: "queue.getRanges(['paused'])", does: 'the ids of the waiting list of a paused queue' },
   {
     id: 'paused-state',
     code: 'job.getState(), queue.getJobState(id)',
-    does: '`waiting` for a job in the line, paused or not',
+    does: '`waiting` for a job in the waiting list, paused or not',
   },
   { id: 'paused-is-waiting', code: 'job.isWaiting()', does: 'true for it' },
   {
@@ -137,11 +141,11 @@ export const IDIOMS = [
   {
     id: 'paused-clean',
     code: "queue.clean(0, 0, 'paused')",
-    does: 'removes the line of a paused queue; `cleaned` is told the type `paused`',
+    does: 'removes the waiting list of a paused queue; `cleaned` is told the type `paused`',
     here: '`cleaned` is told the type `wait`, under which the jobs are kept',
   },
   { id: 'paused-clean-wait', code: "queue.clean(0, 0, 'wait')", does: 'removes nothing while the queue is paused' },
-  { id: 'paused-drain', code: 'queue.drain()', does: 'empties the line, paused or not' },
+  { id: 'paused-drain', code: 'queue.drain()', does: 'empties the waiting list, paused or not' },
   { id: 'paused-resume', code: 'queue.resume()', does: 'what was `paused` is `waiting`, and runs' },
   // ---- Jobs
   { id: 'is-in-list', code: "job.isInList('wait'), isInZSet('delayed')", does: 'where the job is kept' },

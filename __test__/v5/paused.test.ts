@@ -17,7 +17,7 @@ const NONE = {
 describe.each(libraries)('$name: a paused queue', ({ name, lib }) => {
   const stage = useStage5(lib);
 
-  /** Two jobs in line, the second one added while the queue is paused. */
+  /** Two jobs in the waiting list, the second one added while the queue is paused. */
   async function pausedQueue() {
     const queue = stage.queue();
     const first = await queue.add('first', {});

@@ -31,6 +31,9 @@ fn main() -> Result<()> {
     let lua = Path::new("lua");
     println!("cargo:rerun-if-changed=lua");
     let (mut modules, mut transitions) = read_all(lua)?;
+    let schema = fs::read_to_string(lua.join("schema.txt"))?;
+    let schema = read_schema(&schema)?;
+    modules.insert("schema".to_owned(), schema_module(&schema));
     share(&mut modules, &mut transitions);
     let order = in_order(&modules)?;
     for (name, transition) in &transitions {
@@ -64,6 +67,10 @@ fn main() -> Result<()> {
             "/// {name}.lua in `lua/`.\npub static {constant}: Script = Script {{ name: {name:?}, function: {function:?}, text: {text:?}, sha: {sha:?} }};\n"
         ));
     }
+    code.push_str(&format!(
+        "/// Name and type of every key of a queue (`lua/schema.txt`).\npub static KEYS: [(&str, &str); {}] = {schema:?};\n",
+        schema.len()
+    ));
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), code)?;
     Ok(())
 }
@@ -82,15 +89,46 @@ fn share(modules: &mut BTreeMap<String, Source>, transitions: &mut BTreeMap<Stri
     }
 }
 
+/// Name and type of every key.
+fn read_schema(text: &str) -> Result<Vec<(&str, &str)>> {
+    let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    rows.map(|row| {
+        let mut cells = row.split_whitespace();
+        let (name, kind) = (cells.next(), cells.next());
+        Ok(name.zip(kind).ok_or_else(|| format!("schema.txt: {row}"))?)
+    })
+    .collect()
+}
+
+/// The module `schema`: of the keys that are not one of many, and not remembered beyond the queue, their names, and their types by name.
+fn schema_module(schema: &[(&str, &str)]) -> Source {
+    let is_whole = |(name, _): &&(&str, &str)| !name.contains('<') && !name.starts_with("memo:");
+    let whole = schema.iter().filter(is_whole);
+    let names: String = whole.clone().map(|(name, _)| format!("'{name}',")).collect();
+    let types: String = whole.map(|(name, kind)| format!("['{name}']='{kind}',")).collect();
+    Source {
+        needs: Vec::new(),
+        text: format!("return {{names={{{names}}},types={{{types}}}}}\n"),
+        flags: Vec::new(),
+    }
+}
+
 /// The modules, and what is called from outside. A name stands for one file, whatever its folder.
 fn read_all(lua: &Path) -> Result<(BTreeMap<String, Source>, BTreeMap<String, Source>)> {
     let (mut modules, mut transitions) = (BTreeMap::new(), BTreeMap::new());
     for folder in fs::read_dir(lua)? {
         let folder = folder?.path();
+        if !folder.is_dir() {
+            continue;
+        }
         let is_called = CALLED.iter().any(|name| folder.ends_with(name));
         for file in fs::read_dir(&folder)? {
             let path = file?.path();
-            let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("a name")?.to_owned();
+            let name = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .ok_or("a name")?
+                .to_owned();
             if modules.contains_key(&name) || transitions.contains_key(&name) {
                 return Err(format!("two files are called {name}").into());
             }

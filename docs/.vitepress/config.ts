@@ -54,7 +54,10 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Tools and bundlers', 'tools'),
     ],
   },
-  { text: 'Behind it', items: [page('How it works', 'internals'), page('Figures', 'figures')] },
+  {
+    text: 'Behind it',
+    items: [page('How it works', 'internals'), page('Keys in Redis', 'keys'), page('Figures', 'figures')],
+  },
 ];
 
 export default defineConfig({

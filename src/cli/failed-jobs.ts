@@ -95,7 +95,7 @@ export interface Done {
   readonly skipped: number;
 }
 
-/** Puts jobs back in line. */
+/** Puts jobs back in the waiting list. */
 export async function replay(queue: Queue, wanted: Wanted, limit: number, resetAttempts: boolean): Promise<Done> {
   if (wanted.ids.length === 0 && wanted.text === undefined) {
     return { done: await queue.replayFailed({ ...wanted.filter, limit, resetAttempts }), skipped: 0 };

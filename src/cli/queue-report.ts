@@ -33,7 +33,7 @@ export interface QueueReport {
   readonly paused: boolean;
   readonly counts: Readonly<Record<(typeof STATES)[number], number>>;
   readonly oldest: {
-    /** The head of the line. */
+    /** The head of the waiting list. */
     readonly waiting: AgedJob | null;
     readonly active: AgedJob | null;
     /** The one that is due next; a time below 0 says for how long it has been due. */

@@ -5,7 +5,7 @@
 export enum ErrorCode {
   /** The job is not there, or is there no more. */
   JobNotExist = -1,
-  /** The worker does not hold the job: its lease has run out, or the job is in line again. */
+  /** The worker does not hold the job: its lease has run out, or the job is in the waiting list again. */
   JobLockNotExist = -2,
   /** The job is not in the state that the call needs. */
   JobNotInState = -3,

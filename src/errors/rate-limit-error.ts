@@ -2,7 +2,7 @@
 export const RATE_LIMIT_ERROR = 'bullmq:rateLimitExceeded';
 
 /**
- * Thrown by a processor to put its job back at the front of the line without counting an attempt. Recognised by its
+ * Thrown by a processor to put its job back at the front of the waiting list without counting an attempt. Recognised by its
  * message: with any other message the job fails like after any other error.
  * Source: BullMQ 6.7.0 `RateLimitError`.
  */

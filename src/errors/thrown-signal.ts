@@ -8,7 +8,7 @@ const MOVES = [DelayedError, WaitingError, WaitingChildrenError];
 const NAMES = new Set(MOVES.map(({ name }) => name));
 
 /**
- * What a processor says by what it throws: the job goes back to the front of the line, or the processor has moved it by
+ * What a processor says by what it throws: the job goes back to the front of the waiting list, or the processor has moved it by
  * itself. Undefined for any other error: the attempt failed.
  */
 export function thrownSignal(error: unknown): 'rateLimited' | 'moved' | undefined {

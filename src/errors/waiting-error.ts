@@ -2,7 +2,7 @@
 export const WAITING_ERROR = 'bullmq:movedToWait';
 
 /**
- * Thrown by a processor that moved its own job back to the line with `job.moveToWait`: the worker then leaves the job
+ * Thrown by a processor that moved its own job back to the waiting list with `job.moveToWait`: the worker then leaves the job
  * alone and takes the next one.
  * Source: BullMQ 6.7.0 `WaitingError`.
  */

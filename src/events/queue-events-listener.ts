@@ -39,7 +39,7 @@ export interface QueueEventsListener<ReturnType = any> extends IoredisListener {
   'retries-exhausted': (args: { jobId: string; attemptsMade: string }, id: string) => void;
   /** The job was recovered from a lost worker. */
   stalled: (args: { jobId: string }, id: string) => void;
-  /** The job waits in line. */
+  /** The job waits. */
   waiting: (args: { jobId: string; prev?: string }, id: string) => void;
   /** The job waits for its children. */
   'waiting-children': (args: { jobId: string }, id: string) => void;

@@ -528,7 +528,7 @@ export class Job<
     this.queue.emit('removed', this);
   }
 
-  /** Puts a finished job back in line. */
+  /** Puts a finished job back in the waiting list. */
   async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
     const { resetAttemptsMade = false, resetAttemptsStarted = false } = opts;
     const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
@@ -550,7 +550,7 @@ export class Job<
     if (resetAttemptsStarted) this.attemptsStarted = 0;
   }
 
-  /** Puts a delayed job in line now. */
+  /** Puts a delayed job in the waiting list now. */
   async promote(): Promise<void> {
     await this.queue.commands.starting((native) => native.promote(this.knownId(), Date.now()));
     this.delay = 0;
@@ -570,8 +570,8 @@ export class Job<
   }
 
   /**
-   * Gives the job another priority; without one it has none any more. A job in line is put behind those of the same
-   * priority, or before them with `lifo`; a job in another state takes its place when it comes back in line.
+   * Gives the job another priority; without one it has none any more. A job in the waiting list is put behind those of the same
+   * priority, or before them with `lifo`; a job in another state takes its place when it comes back in the waiting list.
    * @throws (rejects) Error with BullMQ's text for a priority that `add` refuses
    */
   async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
@@ -597,7 +597,7 @@ export class Job<
   }
 
   /**
-   * Takes the job from `active` to the front of the line, or of its priority; the try is not counted. A processor then
+   * Takes the job from `active` to the front of the waiting list, or of its priority; the try is not counted. A processor then
    * throws `WaitingError`. Without a token a job in another state stays where it is.
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
@@ -763,7 +763,7 @@ export class Job<
    */
   async removeChildDependency(): Promise<boolean> {
     const removed = await this.queue.commands.startingParents((native) =>
-      native.cutChild(this.knownId(), String(this.parentKey), Date.now()),
+      native.removeDependency(this.knownId(), String(this.parentKey), Date.now()),
     );
     if (removed) {
       this.parent = undefined;

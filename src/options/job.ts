@@ -83,7 +83,7 @@ export interface DefaultJobOptions {
   /** Delay between tries; a number is that many milliseconds each time. */
   backoff?: number | BackoffOptions;
   /**
-   * Puts the job at the front of the line. Says nothing with a priority, nor when a delayed job is due.
+   * Puts the job at the front of the waiting list. Says nothing with a priority, nor when a delayed job is due.
    * @defaultValue false
    */
   lifo?: boolean;
@@ -181,7 +181,7 @@ export interface MoveToDelayedOpts {
   fetchNext?: boolean;
 }
 
-/** How a datastore puts a failed job back in line. */
+/** How a datastore puts a failed job back in the waiting list. */
 export interface RetryJobOpts {
   /** Fields of the job to store with the move. */
   fieldsToUpdate?: Record<string, any>;

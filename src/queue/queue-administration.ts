@@ -84,7 +84,7 @@ export class QueueAdministration<
   }
 
   /**
-   * Limits how many jobs may wait in the queue, as `count()` counts them: in line, prioritized, delayed, or for their
+   * Limits how many jobs may wait in the queue, as `count()` counts them: waiting, prioritized, delayed, or for their
    * children. An add without room for all of its jobs then rejects, with the `code` `ERR_QUEUE_FULL`, and none of them is
    * added: of one `addBulk` or flow, or of the `add` calls of one tick, which travel together. What is in the queue may
    * move and run again whatever its length, and job schedulers go on. Not in BullMQ.
@@ -259,7 +259,7 @@ export class QueueAdministration<
   }
 
   /**
-   * Puts failed (or completed) jobs back in line, those that ended first first. Their counts of tries go on.
+   * Puts failed (or completed) jobs back in the waiting list, those that ended first first. Their counts of tries go on.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @param opts.count jobs a step, 500 at most
    * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
@@ -328,7 +328,7 @@ export class QueueAdministration<
   }
 
   /**
-   * Puts failed jobs that the filter names back in line, those that failed first first. An extension; a job that fails
+   * Puts failed jobs that the filter names back in the waiting list, those that failed first first. An extension; a job that fails
    * again meanwhile stays failed.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @returns the number of jobs

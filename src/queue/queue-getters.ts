@@ -94,7 +94,7 @@ export class QueueGetters<
     return this.getJobs('delayed', start, end, true);
   }
 
-  /** Jobs in line that have a priority, the most urgent first. */
+  /** Waiting jobs that have a priority, the most urgent first. */
   getPrioritized(start = 0, end = -1): Promise<JobBase[]> {
     return this.getJobs('prioritized', start, end, true);
   }
@@ -133,7 +133,7 @@ export class QueueGetters<
     return this.getJobCountByTypes('waiting', 'delayed', 'prioritized', 'waiting-children');
   }
 
-  /** Number of jobs in line by priority, for the given ones; 0: those without a priority. */
+  /** Number of jobs in the waiting list by priority, for the given ones; 0: those without a priority. */
   async getCountsPerPriority(priorities: number[]): Promise<{ [index: string]: number }> {
     const wanted = [...new Set(priorities)];
     if (!wanted.every((priority) => Number.isFinite(Number(priority)))) {
@@ -168,12 +168,12 @@ export class QueueGetters<
     return this.getJobCountByTypes('active');
   }
 
-  /** Number of jobs in line that have a priority. */
+  /** Number of jobs in the waiting list that have a priority. */
   getPrioritizedCount(): Promise<number> {
     return this.getJobCountByTypes('prioritized');
   }
 
-  /** Number of jobs in line that have no priority. */
+  /** Number of jobs in the waiting list that have no priority. */
   getWaitingCount(): Promise<number> {
     return this.getJobCountByTypes('waiting');
   }

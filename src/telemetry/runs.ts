@@ -81,13 +81,13 @@ export class TracedRuns {
     this.end(job);
   }
 
-  /** The job went back in line because of a rate limit. */
+  /** The job went back in the waiting list because of a rate limit. */
   limited(job: TracedJob): void {
     this.end(job);
     recordJob(this.worker, job, 'waiting');
   }
 
-  /** Jobs of lost workers are back in line. */
+  /** Jobs of lost workers are back in the waiting list. */
   stalled(ids: string[]): void {
     const { span } = openSpan(
       this.worker,

@@ -1,5 +1,5 @@
 /**
- * Jobs in the line of a paused queue, which BullMQ 5 keeps, and counts, apart. Here they wait, like those of any queue; these
+ * Jobs in the waiting list of a paused queue, which BullMQ 5 keeps, and counts, apart. Here they wait, like those of any queue; these
  * functions put the one name in the place of the other.
  */
 import type { JobType as BaseJobType } from '../types/job-state.js';

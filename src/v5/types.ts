@@ -16,7 +16,7 @@ export type RedisClient = import('ioredis').Redis | import('ioredis').Cluster;
 /** Which server holds the queues. */
 export type DatabaseType = 'redis' | 'dragonfly' | 'valkey';
 
-/** What getters and counts accept; `paused` is the line of a paused queue. */
+/** What getters and counts accept; `paused` is the waiting list of a paused queue. */
 export type JobType = JobState | 'paused' | 'repeat' | 'wait';
 
 /** When a job repeats. */

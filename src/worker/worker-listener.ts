@@ -33,7 +33,7 @@ export interface WorkerListener<
   ready: () => void;
   /** `resume` was called. */
   resumed: () => void;
-  /** This worker put the job of a lost worker back in line. */
+  /** This worker put the job of a lost worker back in the waiting list. */
   stalled: (jobId: string, prev: string) => void;
   /** The worker could not renew its lease in time. */
   lockRenewalFailed: (jobIds: string[]) => void;

@@ -95,7 +95,7 @@ export class Worker<
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
 
-  /** What a processor throws to put its job back in line without counting the try. */
+  /** What a processor throws to put its job back in the waiting list without counting the try. */
   static RateLimitError(): Error {
     return new RateLimitError();
   }
@@ -302,7 +302,7 @@ export class Worker<
 
   /**
    * Stops this worker from taking jobs; the queue goes on for others. Emits `paused`. Jobs that were taken and not
-   * started go back to the front of the line.
+   * started go back to the front of the waiting list.
    * @param doNotWaitActive does not wait for the jobs that are running
    */
   async pause(doNotWaitActive = false): Promise<void> {

@@ -35,13 +35,13 @@
 //! - **frame**: 1 to 64 plain jobs in one entry of the log.
 //! - **record**: a job with fields of its own, because it has a custom id or a priority, is delayed, failed, was looked at closely...
 //! - **reference**: a log entry with the ids of records.
-//! - **line**: what waits: the front list, then the log from the cursor on; jobs with a priority come after it.
-//! - **take**: a frame that a worker holds. **lease**: what shows that the worker is alive.
+//! - **waiting list**: what waits: the front list, then the log from the cursor on; jobs with a priority come after it.
+//! - **holder**: who holds an active job or frame, since when, and under which **claim**. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **step**: a worker's round trip: finish what is done, fetch what can start. It goes **along** where somebody else's call carries it.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/states/parents.lua`).
-//! - **parent header**: what a frame of children begins with: what their ids begin with, and whose they are. **span**: those of one parent in one
+//! - **parent header**: what a frame of children begins with: what their ids begin with, and whose they are. **sibling range**: those of one parent in one
 //!   frame, of which the parent is told at once when they end together (`lua/jobs/frame`, `lua/jobs/sibling_ranges`).
 //! - **large**: data and results that lie apart from what scripts read (`lua/jobs/large.lua`).
 //! - **scheduler**: what makes jobs again and again. **iteration**: a job of one. **slot**: the time for which it was made.
@@ -59,7 +59,7 @@
 //!                    active --move_to_waiting_children--> waiting-children
 //! ```
 //! # Reading order
-//! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::looping` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
+//! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::event_loop` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
 //! (the server), and `lua/` beside them. [`migrate`] moves BullMQ's queues.
 

@@ -55,7 +55,7 @@ Actions:
   list     the jobs, the latest first (unless an action is named)
   count    how many there are
   show     jobs of these ids, with data, options, stack traces and logs
-  replay   puts them back in line
+  replay   puts them back in the waiting list
   remove   removes them for good
 
 Options:

@@ -101,7 +101,8 @@ export const outcomes: readonly Difference[] = [
   {
     id: 'change-priority-range',
     title: '`job.changePriority`',
-    bullmq: "Takes a priority that is no whole number, or above the limit, or loses the job's place in line.",
+    bullmq:
+      "Takes a priority that is no whole number, or above the limit, or loses the job's place in the waiting list.",
     chasquimq: 'Refuses a priority that is no whole number, or above the limit, with the texts of `add`.',
     why: 'A bad value is told at the call.',
     impact: 'check',

@@ -70,7 +70,7 @@ export const queues: readonly Difference[] = [
     title: '`drain`, `clean`, `retryJobs`, `promoteJobs`',
     bullmq: '`drain` is one script.',
     chasquimq:
-      'Work in steps, each atomic and a few milliseconds long, so that a million jobs do not block the server. What is added meanwhile is not touched: it has a higher number, or stands further back, than what there was at the start. (One exception: a job with an id of its own that is put at the head of the line during a `drain`.) Parents in another queue that a step lets go are put before those of the steps before it.',
+      'Work in steps, each atomic and a few milliseconds long, so that a million jobs do not block the server. What is added meanwhile is not touched: it has a higher number, or stands further back, than what there was at the start. (One exception: a job with an id of its own that is put at the head of the waiting list during a `drain`.) Parents in another queue that a step lets go are put before those of the steps before it.',
     why: 'Other queues use the server too.',
     impact: 'check',
     test: '__test__/parity/differences.steps.test.ts',
@@ -102,9 +102,9 @@ export const queues: readonly Difference[] = [
     id: 'drain-and-obliterate-flows',
     title: '`drain`, `obliterate` where there are flows',
     bullmq:
-      "`obliterate` leaves a parent behind that waits for children elsewhere. `drain` may take the place in line of a scheduler's job for another's. After `drain` lets a parent in another queue go, the next `add` there fails.",
+      "`obliterate` leaves a parent behind that waits for children elsewhere. `drain` may take the place in the waiting list of a scheduler's job for another's. After `drain` lets a parent in another queue go, the next `add` there fails.",
     chasquimq:
-      "A queue that is obliterated keeps no parent that waits for children elsewhere. A scheduler's job that waits stays in line, whatever waits beside it. A parent in another queue that `drain` lets go can be worked with.",
+      "A queue that is obliterated keeps no parent that waits for children elsewhere. A scheduler's job that waits stays in the waiting list, whatever waits beside it. A parent in another queue that `drain` lets go can be worked with.",
     why: 'Nothing is left, and nothing broken.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',

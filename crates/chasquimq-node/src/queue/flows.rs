@@ -91,7 +91,13 @@ impl NativeQueue {
 
     /// Lets a job's parent not wait for it any more; false when it did not.
     #[napi(ts_return_type = "Promise<boolean>")]
-    pub fn remove_dependency<'env>(&self, env: &'env Env, id: String, parent_key: String, now: f64) -> Result<Object<'env>> {
+    pub fn remove_dependency<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        parent_key: String,
+        now: f64,
+    ) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
             queue.remove_dependency(now as u64, &id, &parent_key).await
         })

@@ -9,6 +9,7 @@
 --   memo:last-event  two doubles: event_ms and event_seq of a queue that was obliterated, kept a while: who listens waits for what comes behind it
 -- Also of a queue: base; raw (the state as it is stored); call, what all queues of a call share: home (the queue that it was sent to), queues
 -- (the others, by base), and what states/parents and jobs/records note; is_safe: the call has seen to it that it is not refused half-way.
+local Schema = require('schema')
 
 -- Tables whose lists are made when they are first asked for: most calls need few of them, and each that is made costs its making and its
 -- collection.
@@ -25,12 +26,6 @@ local FORMAT, BYTES = '<dddddddddddddddddd', 144
 local WAITING_AT = 25
 local NEW = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10000, 0, 0, 0, 0, 0 }
 
-local TYPES = { state = 'string', meta = 'hash', log = 'stream', front = 'list', takes = 'hash', frames = 'hash', holes = 'hash', gone = 'hash',
-  jobs = 'hash', vitals = 'hash', traces = 'hash', large = 'hash', active = 'hash', delayed = 'zset', prioritized = 'zset', ['waiting-children'] = 'zset',
-  completed = 'zset', runs = 'hash', failed = 'zset', events = 'stream', trims = 'list', wake = 'zset', delays = 'string', stalled = 'string',
-  logged = 'set', limiter = 'string', open = 'zset', schedulers = 'zset', scheduler = 'hash', parents = 'set', ['metrics:completed'] = 'hash',
-  ['metrics:failed'] = 'hash', ['metrics:completed:data'] = 'list', ['metrics:failed:data'] = 'list' }
-
 -- Ends the call: a key of the queue holds what is not of it.
 local function refuse_key(queue, suffix, found)
   error({ err = 'WRONGTYPE Key ' .. queue.base .. suffix .. ' holds a ' .. found .. ', which is not of this queue' })
@@ -38,7 +33,7 @@ end
 
 -- A queue that is used for the first time, or of which much is about to be written: what lies under its names must not be somebody else's.
 local function check_types(queue)
-  for suffix, type_name in pairs(TYPES) do
+  for suffix, type_name in pairs(Schema.types) do
     local found = redis.call('TYPE', queue.base .. suffix).ok
     if found ~= 'none' and found ~= type_name then refuse_key(queue, suffix, found) end
   end

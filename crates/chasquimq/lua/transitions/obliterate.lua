@@ -12,15 +12,12 @@ local Frame = require('frame')
 local OtherQueues = require('other_queues')
 local Parents = require('parents')
 local Records = require('records')
+local Schema = require('schema')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
 local IN_LOG, LAST_EVENT_TTL_MS = 'log:', 3600000
 local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
-local WHOLE = { 'state', 'log', 'front', 'takes', 'frames', 'holes', 'gone', 'jobs', 'vitals', 'traces', 'large', 'active', 'delayed',
-  'prioritized', 'waiting-children', 'delays', 'completed', 'failed', 'runs', 'events', 'trims', 'wake', 'stalled', 'logged',
-  'limiter', 'open', 'schedulers', 'scheduler', 'parents', 'metrics:completed', 'metrics:failed',
-  'metrics:completed:data', 'metrics:failed:data', 'meta' }
 
 -- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.
 local function unlink_some(base, set, count, starts)
@@ -91,7 +88,7 @@ return function(keys, args)
   settle_others(queue, now_ms)
   if next_cursor then return next_cursor end
   local whole = {}
-  for i, key in ipairs(WHOLE) do whole[i] = base .. key end
+  for i, key in ipairs(Schema.names) do whole[i] = base .. key end
   redis.call('UNLINK', unpack(whole))
   redis.call('SET', base .. 'memo:last-event', struct.pack('<dd', queue.event_ms, queue.event_seq), 'PX', LAST_EVENT_TTL_MS)
   return 0

@@ -131,7 +131,7 @@ impl Producer {
     pub fn command_with_step(&self, call: &Call, step: &StepAlong) -> Vec<u8> {
         let mut args = Vec::with_capacity(10);
         args.extend([
-            Arg::from(step.asked.as_slice()),
+            Arg::from(step.request.as_slice()),
             Arg::from(step.owner.as_str()),
             Arg::Int(step.behind_wait),
         ]);

@@ -14,7 +14,7 @@ use crate::{
     keys::{qualified_name, slot_of, Keys},
     queue::{read_code, Queue},
     redis::{
-        library::{args, Arg, ADD_FLOWS, REMOVE_DEPENDENCY, MOVE_TO_WAITING_CHILDREN},
+        library::{args, Arg, ADD_FLOWS, MOVE_TO_WAITING_CHILDREN, REMOVE_DEPENDENCY},
         reply::Reply,
     },
 };

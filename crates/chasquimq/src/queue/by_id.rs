@@ -9,7 +9,7 @@ use crate::{
     job::{frame::MAX_BYTES, large::Large, Job, StateFields},
     redis::{
         library::{
-            args, UPDATE_JOB, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB,
+            args, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB, UPDATE_JOB,
         },
         reply::Reply,
     },

@@ -34,7 +34,7 @@ pub type Client = Vec<(String, String)>;
 /// Numbers of jobs by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// In line, priorities apart.
+    /// In the waiting list, priorities apart.
     pub waiting: u64,
     /// Held by workers.
     pub active: u64,
@@ -44,7 +44,7 @@ pub struct Counts {
     pub failed: u64,
     /// Not due yet.
     pub delayed: u64,
-    /// In line, with a priority.
+    /// Waiting, with a priority.
     pub prioritized: u64,
     /// Parents whose children are not done.
     pub waiting_children: u64,

@@ -12,7 +12,7 @@ use crate::{
     keys::qualified_name,
     queue::Queue,
     redis::{
-        library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_JOB, REMOVE_DESCENDANTS},
+        library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_DESCENDANTS, REMOVE_JOB},
         reply::Reply,
     },
 };
@@ -20,14 +20,14 @@ use crate::{
 /// What `remove_job` and `remove_children` answer of a great family.
 const TOO_MANY: i64 = 2;
 /// Children that one step removes, and ids that one command asks for.
-const KIN_A_STEP: usize = 100;
+const DESCENDANTS_A_STEP: usize = 100;
 const IDS_A_CALL: usize = 1000;
 
 /// A job with children: its queue's base, and its id.
 type Place = (String, String);
 
 /// A child of a family, which stands behind its parent.
-struct Kin {
+struct Descendant {
     /// Index of its parent; `None`: the head of the family.
     parent: Option<usize>,
     key: String,
@@ -40,12 +40,12 @@ struct Kin {
 /// All that a job has below it.
 struct Family {
     head: Place,
-    kin: Vec<Kin>,
+    descendants: Vec<Descendant>,
 }
 
 impl Family {
     fn place(&self, at: Option<usize>) -> Option<&Place> {
-        at.map_or(Some(&self.head), |at| self.kin[at].place.as_ref())
+        at.map_or(Some(&self.head), |at| self.descendants[at].place.as_ref())
     }
 }
 
@@ -86,16 +86,16 @@ impl Queue {
     async fn family(&self, id: &str, ended: bool) -> Result<Family> {
         let mut family = Family {
             head: (self.keys().base.clone(), id.to_owned()),
-            kin: Vec::new(),
+            descendants: Vec::new(),
         };
         let mut seen = HashSet::from([family.head.clone()]);
         let mut parents = vec![None];
         while let Some(parent) = parents.pop() {
-            let from = family.kin.len();
+            let from = family.descendants.len();
             self.list_children(&mut family, parent, ended).await?;
-            self.find_parents(&mut family.kin[from..]).await?;
-            for at in from..family.kin.len() {
-                let place = family.kin[at].place.clone();
+            self.find_parents(&mut family.descendants[from..]).await?;
+            for at in from..family.descendants.len() {
+                let place = family.descendants[at].place.clone();
                 // a job may have been made a child of its own
                 if place.is_some_and(|place| seen.insert(place)) {
                     parents.push(Some(at));
@@ -110,7 +110,7 @@ impl Queue {
         let Some((base, id)) = family.place(parent).cloned() else {
             return Ok(());
         };
-        let parent_is_waited_for = parent.is_none_or(|at| family.kin[at].waited_for);
+        let parent_is_waited_for = parent.is_none_or(|at| family.descendants[at].waited_for);
         let connection = self.connection().for_keys(&base);
         let (mut kind, mut cursor) = (1, b"0".to_vec());
         let mut seen = HashSet::new();
@@ -123,7 +123,7 @@ impl Queue {
                 let (spans, keys) = (part.array()?.texts()?, part.array()?.texts()?);
                 for key in spans.iter().flat_map(|span| keys_in_span(span)).chain(keys) {
                     if seen.insert(key.clone()) {
-                        family.kin.push(Kin {
+                        family.descendants.push(Descendant {
                             parent,
                             key,
                             waited_for: is_pending && parent_is_waited_for,
@@ -137,9 +137,9 @@ impl Queue {
     }
 
     /// Notes where those are that have children of their own.
-    async fn find_parents(&self, kin: &mut [Kin]) -> Result<()> {
+    async fn find_parents(&self, descendants: &mut [Descendant]) -> Result<()> {
         let mut asked: HashMap<String, Vec<(usize, String)>> = HashMap::new();
-        for (at, one) in kin.iter().enumerate() {
+        for (at, one) in descendants.iter().enumerate() {
             // ids of three parts may be custom ones, and a prefix may have parts as well
             for (keys, id) in [split(&one.key, 1), split(&one.key, 3)].into_iter().flatten() {
                 asked.entry(keys.base).or_default().push((at, id));
@@ -156,7 +156,7 @@ impl Queue {
                 let mut found = Reply::new("the answer to SMISMEMBER", connection.send(&command).await?)?;
                 for (at, id) in some {
                     if found.int()? == 1 {
-                        kin[*at].place = Some((base.clone(), id.clone()));
+                        descendants[*at].place = Some((base.clone(), id.clone()));
                     }
                 }
             }
@@ -167,10 +167,10 @@ impl Queue {
     /// Whether a worker holds one that the head waits for, directly or not.
     async fn is_held(&self, family: &Family) -> Result<bool> {
         let waited_for: HashSet<&str> = family
-            .kin
+            .descendants
             .iter()
-            .filter(|kin| kin.waited_for)
-            .map(|kin| kin.key.as_str())
+            .filter(|one| one.waited_for)
+            .map(|one| one.key.as_str())
             .collect();
         let places = waited_for.iter().flat_map(|key| [split(key, 1), split(key, 3)]);
         let bases: HashSet<String> = places.flatten().map(|(keys, _)| keys.base).collect();
@@ -188,14 +188,14 @@ impl Queue {
 
     /// Removes those below the head, parents first. What is below one that stays stays.
     async fn remove_descendants(&self, now_ms: u64, family: &Family, ended: bool) -> Result<()> {
-        let mut stays = vec![false; family.kin.len()];
-        let mut step = Vec::with_capacity(KIN_A_STEP);
-        for at in 0..family.kin.len() {
-            stays[at] = family.kin[at].parent.is_some_and(|parent| stays[parent]);
+        let mut stays = vec![false; family.descendants.len()];
+        let mut step = Vec::with_capacity(DESCENDANTS_A_STEP);
+        for at in 0..family.descendants.len() {
+            stays[at] = family.descendants[at].parent.is_some_and(|parent| stays[parent]);
             if !stays[at] {
                 step.push(at);
             }
-            if step.len() == KIN_A_STEP || at + 1 == family.kin.len() {
+            if step.len() == DESCENDANTS_A_STEP || at + 1 == family.descendants.len() {
                 self.remove_step(now_ms, family, &step, ended, &mut stays).await?;
                 step.clear();
             }
@@ -214,9 +214,9 @@ impl Queue {
         let mut packed = Packer::default();
         packed.array(3 * step.len());
         for at in step {
-            let kin = &family.kin[*at];
-            let (base, id) = family.place(kin.parent).unwrap_or(&family.head);
-            packed.str(base).str(id).str(&kin.key);
+            let one = &family.descendants[*at];
+            let (base, id) = family.place(one.parent).unwrap_or(&family.head);
+            packed.str(base).str(id).str(&one.key);
         }
         let args = args![now_ms, ended, &packed];
         let mut reply = self.ask(&REMOVE_DESCENDANTS, &args).await?;

@@ -161,7 +161,7 @@ mod tests {
         assert!(!waits(&[6.0, 4.0, 1.0], 7), "added since the state was read");
         assert!(
             !waits(&[7.0, 5.0, 3.0], 6) && !waits(&[7.0, 6.0, 1.0], 6),
-            "left the line"
+            "left the waiting list"
         );
         assert!(waits(&[7.0, 5.0, 2.0], 6));
         let holes = [7.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];

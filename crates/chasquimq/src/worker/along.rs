@@ -7,7 +7,7 @@ pub struct StepAlong {
     pub number: i64,
     pub(crate) owner: String,
     /// What it asks for, packed.
-    pub(crate) asked: Vec<u8>,
+    pub(crate) request: Vec<u8>,
     /// Number of the step behind the worker's wait, unless that is over.
     pub(crate) behind_wait: i64,
 }

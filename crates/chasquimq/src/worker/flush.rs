@@ -109,8 +109,8 @@ pub enum Ending {
     },
     /// The handler moved it itself.
     Moved,
-    /// It never started: back to the head of the line.
+    /// It never started: back to the head of the waiting list.
     Returned,
-    /// It started and met a rate limit: back to the head of the line.
+    /// It started and met a rate limit: back to the head of the waiting list.
     RateLimited,
 }

@@ -24,10 +24,10 @@ mod state;
 use self::state::State;
 use super::{
     along::StepAlong,
-    asked::Behind,
     flush::Flush,
     short_way::{End, ShortWay, Told},
     standing::Standing,
+    step_request::Behind,
     surplus::Surplus,
 };
 use crate::redis::connection::Connection;

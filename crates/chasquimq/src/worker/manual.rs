@@ -8,13 +8,13 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    asked::GRACE,
     finish::{self, Defaults},
     flush::{Completed, Ending, Flush, Outcome},
+    idle_wait::{self, REFUSED_PAUSE},
     in_flight::InFlight,
     options::RateLimit,
     outcomes::{Failure, FailureState, Outcomes},
-    wait::{self, REFUSED_PAUSE},
+    step_request::GRACE,
 };
 use crate::{
     error::{Error, Result},
@@ -223,7 +223,7 @@ impl ManualWaiter {
         // 0 would be for ever
         wait.arg(self.keys.key(MARKER)).arg(left.as_secs_f64().max(0.001));
         if self.waiting.send_once(&wait).await.is_err() {
-            // a server that refuses is not asked without end
+            // a server that refuses is not request without end
             tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
         }
     }
@@ -242,7 +242,7 @@ impl ManualWaiter {
     pub(super) async fn pass_marker_on(&self) {
         // without a connection there is nobody who waits
         if self.commands.is_connected() {
-            let _ = wait::wake_next(&self.commands, &self.keys.base, MARKER).await;
+            let _ = idle_wait::wake_next(&self.commands, &self.keys.base, MARKER).await;
         }
     }
 }

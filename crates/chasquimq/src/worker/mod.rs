@@ -1,39 +1,39 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
-//! One step (finish what is done + fetch what can start) is under way at a time; `looping` drives it. `fetch` reads what a step took into a
+//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
-//! it, `outcomes` finds in it what was refused. `pace` decides how much to take, `due` when to look for delayed jobs, `caller` keeps the
-//! clock of whoever runs them, `surplus` what nobody has started, `wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! it, `outcomes` finds in it what was refused. `prefetch` decides how much to take, `due` when to look for delayed jobs, `client_clock` keeps the
+//! clock of whoever runs them, `surplus` what nobody has started, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
 //! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
 mod along;
 mod apart;
-mod asked;
 mod batch;
-mod caller;
+mod client_clock;
 #[cfg(feature = "counting")]
 pub mod counted;
 mod due;
+mod event_loop;
 mod failed;
 mod fetch;
 mod finish;
 mod flush;
 #[cfg_attr(not(unix), path = "no_idle_socket.rs")]
 mod idle_socket;
+mod idle_wait;
 mod in_flight;
-mod looping;
 mod manual;
 mod message;
 mod options;
 mod outcomes;
-mod pace;
 mod place;
 mod portion;
+mod prefetch;
 mod short_way;
 mod standing;
+mod step_request;
 mod surplus;
-mod wait;
 mod woken;
 
 use std::{
@@ -55,7 +55,7 @@ use message::Command;
 pub use message::{Finished, Message, Sink};
 pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
-pub use pace::ENDS_A_STEP;
+pub use prefetch::ENDS_A_STEP;
 pub use short_way::Told;
 use surplus::{Draw, Surplus};
 
@@ -126,7 +126,7 @@ impl Worker {
         let told = sink.clone();
         let surplus = Arc::new(Surplus::new(&options));
         let of_loop = surplus.clone();
-        let work = looping::Loop::new(
+        let work = event_loop::Loop::new(
             connection.clone(),
             waiting.clone(),
             keys,

@@ -3,10 +3,10 @@
 use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use super::{
-    asked::Behind,
     flush::Flush,
     short_way::{End, ShortWay},
     standing::Standing,
+    step_request::Behind,
     surplus::Surplus,
 };
 use crate::redis::connection::Connection;

@@ -55,7 +55,7 @@ impl Flush {
     /// Takes off the first ends that together cost no more than `budget`, or one; of jobs that all go back the last ones.
     fn split(&mut self, budget: usize) -> Flush {
         if self.is_returning() {
-            // each part goes to the head of the line: the last of them first
+            // each part goes to the head of the waiting list: the last of them first
             let part = affordable(self.others.iter().rev().map(Outcome::cost), budget);
             return Flush {
                 now_ms: self.now_ms,
@@ -203,12 +203,12 @@ mod tests {
     #[test]
     fn the_last_that_are_returned_go_first() {
         let steps = steps(vec![Flush::returning(0..1_200, 7), flush(1, 3, 0)]);
-        let mut line = Vec::new();
+        let mut list = Vec::new();
         for step in &steps {
-            // to the head of the line
-            line.splice(0..0, step.others.iter().copied());
+            // to the head of the waiting list
+            list.splice(0..0, step.others.iter().copied());
         }
-        assert!(line.into_iter().eq(0..1_200) && steps.len() > 2);
+        assert!(list.into_iter().eq(0..1_200) && steps.len() > 2);
         assert_eq!(steps.last().map(|step| step.completed.len()), Some(3));
     }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use super::{
-    asked::{step_args, Asked, Behind},
     batch::Batch,
     due::Found,
     fetch::Answer,
@@ -17,8 +16,9 @@ use super::{
     flush::{Completed, Flush},
     options::WorkerOptions,
     outcomes::Outcomes,
-    pace::ENDS_A_STEP,
+    prefetch::ENDS_A_STEP,
     standing::Standing,
+    step_request::{step_args, Behind, StepRequest},
 };
 use crate::{
     clock::{is_foreign, system_now_ms},
@@ -58,11 +58,11 @@ pub(super) enum End {
     /// Not known whether it was carried out.
     Lost(Behind),
     /// A step that went along with an add was carried out: its reply.
-    SteppedAlong(Asked, Value),
+    SteppedAlong(StepRequest, Value),
     /// It was carried out, and what it took was taken in.
-    TakenAlong(Asked, Box<crate::error::Result<Answer>>),
+    TakenAlong(StepRequest, Box<crate::error::Result<Answer>>),
     /// Not known whether it was carried out.
-    TakeLost(Asked),
+    TakeLost(StepRequest),
     /// A step that records ends: its reply, unless that is lost.
     Recorded(Box<SentStep>, Option<Value>),
     /// Such a step was told of; what follows is for the loop.
@@ -85,7 +85,7 @@ pub(super) struct ShortWay {
 /// A step that was sent.
 #[derive(Debug)]
 pub(super) struct SentStep {
-    pub(super) asked: Asked,
+    pub(super) request: StepRequest,
     pub(super) outcomes: Outcomes,
 }
 
@@ -136,11 +136,11 @@ impl ShortWay {
         };
         let defaults = Defaults::of(&self.options);
         let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
-        standing.pace.ended(outcomes.jobs);
+        standing.prefetch.ended(outcomes.jobs);
         let room = standing.room(0, self.options.concurrency);
-        let asked = standing.ask(outcomes.now_ms, room, false);
-        let packed = self.packed(standing, &asked, &outcomes);
-        Ok((SentStep { asked, outcomes }, packed))
+        let request = standing.ask(outcomes.now_ms, room, false);
+        let packed = self.packed(standing, &request, &outcomes);
+        Ok((SentStep { request, outcomes }, packed))
     }
 
     /// Takes in the reply to the step that recorded ends, if that is all it did. Gives what is to be told.
@@ -149,9 +149,9 @@ impl ShortWay {
             return None;
         };
         let answer = Answer::read(std::mem::replace(reply, Value::Nil), &mut standing.in_flight).ok()?;
-        standing.offset.measure(answer.server_us, step.asked.sent_us);
+        standing.offset.measure(answer.server_us, step.request.sent_us);
         standing.offset.stepped(answer.now_ms);
-        let want = step.asked.want;
+        let want = step.request.want;
         standing.has_fetched(
             want,
             Found {
@@ -173,7 +173,7 @@ impl ShortWay {
     pub(super) fn may_wait(&self, standing: &Standing) -> bool {
         let now = Instant::now();
         let is_due = standing.due.next().is_some_and(|due| due < now + self.time);
-        !is_due && standing.hungry && !standing.offset.is_doubtful(now)
+        !is_due && standing.has_room && !standing.offset.is_doubtful(now)
     }
 
     /// Packs a wait and the step behind it, if the worker may wait.
@@ -181,20 +181,20 @@ impl ShortWay {
         if !self.may_wait(standing) {
             return None;
         }
-        let (behind, asked) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));
-        let step = self.packed(standing, &asked, &Outcomes::none(0));
+        let (behind, request) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));
+        let step = self.packed(standing, &request, &Outcomes::none(0));
         Some((behind, [self.wait.as_slice(), &step].concat()))
     }
 
     /// A step that an add takes along, and what it asks for, packed.
-    pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(Asked, Vec<u8>)> {
+    pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(StepRequest, Vec<u8>)> {
         // a limit that is met would end the wait
         if self.options.limiter.is_some() || !self.may_wait(standing) {
             return None;
         }
-        let asked = standing.ask_at_once(standing.room(0, self.options.concurrency));
-        let packed = asked.pack(&self.options, standing.offset.us(), &Outcomes::none(0));
-        Some((asked, packed))
+        let request = standing.ask_at_once(standing.room(0, self.options.concurrency));
+        let packed = request.pack(&self.options, standing.offset.us(), &Outcomes::none(0));
+        Some((request, packed))
     }
 
     /// Whose steps it takes.
@@ -202,8 +202,8 @@ impl ShortWay {
         &self.options.id
     }
 
-    fn packed(&self, standing: &Standing, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
-        let packed = asked.pack(&self.options, standing.offset.us(), outcomes);
+    fn packed(&self, standing: &Standing, request: &StepRequest, outcomes: &Outcomes) -> Vec<u8> {
+        let packed = request.pack(&self.options, standing.offset.us(), outcomes);
         let args: Vec<Arg<'_>> = step_args(&packed, outcomes);
         STEP.packed(&self.connection, &self.base, &args)
     }

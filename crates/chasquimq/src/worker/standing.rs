@@ -4,11 +4,11 @@
 use std::time::Instant;
 
 use super::{
-    asked::{Asked, Behind},
-    caller::Offset,
+    client_clock::Offset,
     due::{Due, Found},
     in_flight::InFlight,
-    pace::Pace,
+    prefetch::Prefetch,
+    step_request::{Behind, StepRequest},
 };
 
 /// Jobs that a step takes to start now; a worker that wants more takes another step.
@@ -20,11 +20,11 @@ const CARRIED_OUT: i64 = -1;
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) in_flight: InFlight,
-    pub(super) pace: Pace,
+    pub(super) prefetch: Prefetch,
     pub(super) due: Due,
     pub(super) offset: Offset,
     /// The last fetch found less than it wanted: the marker tells when there is more.
-    pub(super) hungry: bool,
+    pub(super) has_room: bool,
     pub(super) drained: bool,
     /// The last flush that is recorded.
     pub(super) flushed: u32,
@@ -37,7 +37,7 @@ impl Standing {
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held.
     pub(super) fn room(&self, coming: u32, concurrency: u32) -> (i64, i64) {
         let held = self.in_flight.jobs() + coming;
-        let (want, surplus) = self.pace.ask(held, concurrency);
+        let (want, surplus) = self.prefetch.ask(held, concurrency);
         match i64::from(want) {
             want if want > MOST_WANTED => (MOST_WANTED, 0),
             want => (want, i64::from(surplus)),
@@ -45,34 +45,34 @@ impl Standing {
     }
 
     /// What the next step asks for. `looks_for_due`: it does not matter how lately that was done.
-    pub(super) fn ask(&mut self, now_ms: u64, room: (i64, i64), looks_for_due: bool) -> Asked {
+    pub(super) fn ask(&mut self, now_ms: u64, room: (i64, i64), looks_for_due: bool) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
-        Asked::new(self.step_number, now_ms as i64, room, leaves_due)
+        StepRequest::new(self.step_number, now_ms as i64, room, leaves_due)
     }
 
     /// The same of a step that takes place as soon as it comes.
-    pub(super) fn ask_at_once(&mut self, room: (i64, i64)) -> Asked {
+    pub(super) fn ask_at_once(&mut self, room: (i64, i64)) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now());
-        Asked::new(self.step_number, CARRIED_OUT, room, leaves_due)
+        StepRequest::new(self.step_number, CARRIED_OUT, room, leaves_due)
     }
 
     /// The same of a step behind a wait.
-    pub(super) fn ask_behind_wait(&mut self, room: (i64, i64)) -> (Behind, Asked) {
+    pub(super) fn ask_behind_wait(&mut self, room: (i64, i64)) -> (Behind, StepRequest) {
         self.wait_number += 1;
-        let asked = Asked::behind_wait(self.wait_number, CARRIED_OUT, room);
+        let request = StepRequest::behind_wait(self.wait_number, CARRIED_OUT, room);
         let behind = Behind {
             number: self.wait_number,
-            want: asked.want,
+            want: request.want,
         };
-        (behind, asked)
+        (behind, request)
     }
 
     /// A step that wanted so many jobs found this much.
     pub(super) fn has_fetched(&mut self, want: i64, found: Found) {
-        self.hungry = want > 0 && found.taken < want;
-        if self.hungry {
+        self.has_room = want > 0 && found.taken < want;
+        if self.has_room {
             self.due.has_room(found);
         } else {
             self.due.is_full();

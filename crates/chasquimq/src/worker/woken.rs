@@ -4,10 +4,10 @@ use redis::Value;
 
 use super::{
     apart::has_stubs,
-    asked::{Asked, Behind},
     fetch::Answer,
     short_way::{End, SentStep},
     standing::Standing,
+    step_request::{Behind, StepRequest},
 };
 use crate::error::Result;
 
@@ -35,19 +35,19 @@ pub(super) type Ends = Vec<(Woken, Option<Behind>)>;
 
 /// What the loop hears of the end of something that it had left to others.
 pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behind>) {
-    let behind = |asked: &Asked| {
+    let behind = |request: &StepRequest| {
         Some(Behind {
-            number: asked.number,
-            want: asked.want,
+            number: request.number,
+            want: request.want,
         })
     };
     match end {
         End::Stepped(behind, reply) => (stepped(reply, standing), Some(behind)),
-        End::SteppedAlong(asked, reply) => (stepped(reply, standing), behind(&asked)),
+        End::SteppedAlong(request, reply) => (stepped(reply, standing), behind(&request)),
         End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),
-        End::TakenAlong(asked, answer) => (Woken::Read(answer), behind(&asked)),
+        End::TakenAlong(request, answer) => (Woken::Read(answer), behind(&request)),
         End::Lost(behind) => (Woken::Lost, Some(behind)),
-        End::TakeLost(asked) => (Woken::LostAlong(asked.number), None),
+        End::TakeLost(request) => (Woken::LostAlong(request.number), None),
         End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
         End::Told => (Woken::Told, None),
     }

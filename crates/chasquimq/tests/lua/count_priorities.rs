@@ -1,4 +1,4 @@
-//! Numbers of jobs in line by priority.
+//! Numbers of jobs that wait by priority.
 
 use chasquimq::msgpack::Packer;
 

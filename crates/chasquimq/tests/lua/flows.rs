@@ -281,7 +281,15 @@ impl Pair {
                 "0",
                 ""
             ),
-            1 => run!(self.queues[at], REMOVE_DEPENDENCY, now_ms, chasquimq::unique_id(), 0, 1, id),
+            1 => run!(
+                self.queues[at],
+                REMOVE_DEPENDENCY,
+                now_ms,
+                chasquimq::unique_id(),
+                0,
+                1,
+                id
+            ),
             _ => run!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
         };
     }

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use chasquimq::redis::library::KEYS;
+
 const CALLED: [&str; 2] = ["transitions", "reads"];
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
@@ -88,11 +90,13 @@ fn files(are_called: bool) -> Vec<File> {
     let lua = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
     let paths = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("a folder");
-        entries.map(|entry| entry.expect("entry").path()).collect::<Vec<PathBuf>>()
+        entries
+            .map(|entry| entry.expect("entry").path())
+            .collect::<Vec<PathBuf>>()
     };
     let folders = paths(&lua).into_iter();
     let mut files: Vec<File> = folders
-        .filter(|folder| CALLED.iter().any(|name| folder.ends_with(name)) == are_called)
+        .filter(|folder| folder.is_dir() && CALLED.iter().any(|name| folder.ends_with(name)) == are_called)
         .flat_map(|folder| paths(&folder))
         .map(|path| File {
             name: path
@@ -171,7 +175,10 @@ fn headers_are_complete() {
     }
     for library in libraries() {
         if !library.text.starts_with(&format!("-- {}: ", library.name)) {
-            wrong.push(format!("module {}: the first line does not say what it is", library.name));
+            wrong.push(format!(
+                "module {}: the first line does not say what it is",
+                library.name
+            ));
         }
     }
     nothing_wrong(wrong);
@@ -390,4 +397,36 @@ fn every_script_has_a_test() {
         }
     }
     nothing_wrong(wrong);
+}
+
+#[test]
+fn every_key_in_the_code_is_in_the_schema() {
+    let known: BTreeSet<&str> = KEYS.iter().map(|(name, _)| stem(name)).collect();
+    let mut wrong = Vec::new();
+    for file in scripts().iter().chain(&libraries()) {
+        for line in file.lines() {
+            for (at, found) in line.match_indices("queue.base .. '") {
+                let key = line[at + found.len()..].split('\'').next().unwrap_or("");
+                if !known.contains(stem(key)) {
+                    wrong.push(format!("{}: {key} is not in schema.txt", file.name));
+                }
+            }
+        }
+    }
+    for (name, _) in KEYS {
+        let quoted = format!("'{}", stem(name));
+        if !scripts()
+            .iter()
+            .chain(&libraries())
+            .any(|file| file.text.contains(&quoted))
+        {
+            wrong.push(format!("schema.txt: nobody uses {name}"));
+        }
+    }
+    nothing_wrong(wrong);
+}
+
+/// What stands before the part of a name that is one of many.
+fn stem(name: &str) -> &str {
+    name.split(['<', ':']).next().unwrap_or("")
 }

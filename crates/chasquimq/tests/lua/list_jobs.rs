@@ -270,7 +270,7 @@ fn a_stale_reference_stays_stale_however_a_step_ends() {
     }
     let mut queue = TestQueue::with(plan);
     run!(queue, PROMOTE_JOBS, 1010, 100);
-    // it leaves its place in line, and comes back behind the others
+    // it leaves its place in the waiting list, and comes back behind the others
     run!(queue, CHANGE_PRIORITY, "r01", 5, 0);
     run!(queue, CHANGE_PRIORITY, "r01", 0, 0);
     swell(&mut queue, "jobs", &all, 200_000);

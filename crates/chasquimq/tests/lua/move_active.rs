@@ -83,7 +83,7 @@ fn a_job_that_is_not_active_is_not_moved() {
     let mut queue = active();
     let keys = queue.show();
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "0", 2000), "-3");
-    // back to the line without a lock: there is nothing to do
+    // back to the waiting list without a lock: there is nothing to do
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "0", 0), "0");
     assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "5", "w", 0), "-2");
     queue.keys_are(&keys);

@@ -22,7 +22,17 @@ fn holding(options: &str) -> TestQueue {
 fn a_job_waits_for_its_children() {
     let mut queue = holding("{}");
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            ""
+        ),
         "0"
     );
     queue.keys_are(
@@ -49,7 +59,17 @@ fn a_job_without_pending_children_stays() {
     let mut queue = holding("{}");
     let elsewhere = format!("{}:b", queue.probe.keys.qualified_name);
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", elsewhere),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            elsewhere
+        ),
         "1"
     );
     queue.step(Step::by("v").want(1));
@@ -57,7 +77,17 @@ fn a_job_without_pending_children_stays() {
     let keys = queue.show();
     queue.skip_events();
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            ""
+        ),
         "1"
     );
     queue.keys_are(&keys);
@@ -69,7 +99,17 @@ fn a_job_may_wait_for_one_child() {
     let mut queue = holding("{}");
     let child = format!("{}:a", queue.probe.keys.qualified_name);
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", child),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            child
+        ),
         "0"
     );
 }
@@ -79,21 +119,61 @@ fn only_the_holder_parks_a_job() {
     let mut queue = holding("{}");
     for (id, token, code) in [("1", "v", "-6"), ("9", "w", "-1")] {
         assert_eq!(
-            run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, id, token, ""),
+            run!(
+                queue,
+                MOVE_TO_WAITING_CHILDREN,
+                1010,
+                chasquimq::unique_id(),
+                0,
+                1,
+                id,
+                token,
+                ""
+            ),
             code
         );
     }
     queue.end_lease("w");
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            ""
+        ),
         "-2"
     );
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "0", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "0",
+            ""
+        ),
         "0"
     );
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "0", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "0",
+            ""
+        ),
         "-3"
     );
 }
@@ -104,7 +184,17 @@ fn a_job_with_a_failed_child_is_not_parked() {
     queue.step(Step::by("v").want(1));
     queue.step(Step::by("v").fail(&of("a"), &Fail::to("failed")));
     assert_eq!(
-        run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, chasquimq::unique_id(), 0, 1, "1", "w", ""),
+        run!(
+            queue,
+            MOVE_TO_WAITING_CHILDREN,
+            1010,
+            chasquimq::unique_id(),
+            0,
+            1,
+            "1",
+            "w",
+            ""
+        ),
         "-9"
     );
 }
@@ -113,7 +203,10 @@ fn a_job_with_a_failed_child_is_not_parked() {
 fn a_call_sent_again_is_answered_from_memory() {
     let mut queue = holding("{}");
     for _ in 0..2 {
-        assert_eq!(run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, "c", 0, 7, "1", "w", ""), "0");
+        assert_eq!(
+            run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, "c", 0, 7, "1", "w", ""),
+            "0"
+        );
     }
     queue.events_are("[X waiting-children [1] prev active]");
 }

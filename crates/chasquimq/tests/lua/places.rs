@@ -33,14 +33,14 @@ fn page(queue: &mut TestQueue, start: i64, stop: i64, ascending: bool) -> (Vec<S
     (jobs.iter().map(|job| show_reply(&job[0])).collect(), calls)
 }
 
-/// The line, from its head: nothing is passed over.
+/// The waiting list, from its head: nothing is passed over.
 fn line(queue: &mut TestQueue) -> Vec<String> {
     let line = page(queue, 0, -1, true).0;
     assert_eq!(line, queue.probe.snapshot().line());
     line
 }
 
-/// A page is that part of the line, asked for in any way. Gives the most calls that a way took.
+/// A page is that part of the waiting list, asked for in any way. Gives the most calls that a way took.
 fn page_is(queue: &mut TestQueue, line: &[String], ranks: Range<usize>) -> u32 {
     let (len, from, to) = (line.len() as i64, ranks.start as i64, ranks.end as i64 - 1);
     let expected = &line[ranks];
@@ -102,11 +102,11 @@ fn pages_are(queue: &mut TestQueue) -> u32 {
 #[test]
 fn a_rank_far_from_both_ends_is_found_in_one_call() {
     let mut queue = TestQueue::fresh();
-    // numbers of jobs that are not in line
+    // numbers of jobs that do not wait
     add_singles(&mut queue, 10, &[DELAYED, |plan| plan.prioritized("", 3)]);
     add_singles(&mut queue, 4 * ENTRIES_A_CALL, &[FRAME]);
     assert_eq!(pages_are(&mut queue), 1);
-    // jobs at the head of the line, and records that do not wait by references
+    // jobs at the head of the waiting list, and records that do not wait by references
     add_singles(&mut queue, 50, &[|plan| plan.front("")]);
     queue.step(Step::by("w").want(60));
     queue.step(
@@ -145,7 +145,7 @@ fn jobs_without_a_number_in_the_place_of_one_are_told_apart() {
     // as many jobs wait as there are numbers, and nothing leads to another order
     run!(queue, PROMOTE_JOBS, 6000, 100);
     pages_are(&mut queue);
-    // they have gone from the line, in which stale references of them are left
+    // they have gone from the waiting list, in which stale references of them are left
     for number in 2001..2101 {
         remove(&mut queue, &number.to_string());
     }

@@ -143,7 +143,7 @@ fn holes(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     }
 }
 
-/// Every frame that left the line is held by a worker, or kept for its runs; takes, runs and numbers of kept jobs agree.
+/// Every frame that left the waiting list is held by a worker, or kept for its runs; takes, runs and numbers of kept jobs agree.
 fn taken(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     let takes = snapshot.takes();
     let mut kept: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();

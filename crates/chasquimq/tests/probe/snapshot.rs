@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chasquimq::{
     frame::{child_id, is_stub, Frame},
     job::parent_header::ParentHeader,
+    redis::library::KEYS,
 };
 use redis::Value;
 
@@ -38,28 +39,12 @@ pub const STATE_FIELDS: [&str; 18] = [
     "apart",
 ];
 
-const HASHES: [&str; 12] = [
-    "meta",
-    "takes",
-    "frames",
-    "holes",
-    "gone",
-    "jobs",
-    "vitals",
-    "traces",
-    "large",
-    "active",
-    "runs",
-    "scheduler",
-];
-const SETS: [&str; 6] = [
-    "completed",
-    "failed",
-    "delayed",
-    "prioritized",
-    "waiting-children",
-    "schedulers",
-];
+/// The keys of this type that are not one of many, but for those of `metrics` and markers, which are not taken apart.
+fn keys_of_type(wanted: &str) -> Vec<&'static str> {
+    let is_plain = |name: &str| !name.contains(['<', ':']) && !matches!(name, "wake" | "open");
+    let keys = KEYS.iter().filter(|(name, kind)| *kind == wanted && is_plain(name));
+    keys.map(|(name, _)| *name).collect()
+}
 
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -206,10 +191,11 @@ impl Snapshot {
         pipe.cmd("EXISTS").arg(key("wake"));
         pipe.cmd("SMEMBERS").arg(key("logged"));
         pipe.cmd("SMEMBERS").arg(key("parents"));
-        for hash in HASHES {
+        let (hashes, sets) = (keys_of_type("hash"), keys_of_type("zset"));
+        for hash in &hashes {
             pipe.cmd("HGETALL").arg(key(hash));
         }
-        for set in SETS {
+        for set in &sets {
             pipe.cmd("ZRANGE").arg(key(set)).arg(0).arg(-1).arg("WITHSCORES");
         }
         let replies: Vec<Value> = pipe.query(connection).expect("snapshot");
@@ -241,8 +227,8 @@ impl Snapshot {
                 .into_iter()
                 .map(|id| (id.clone(), Family::of(connection, base, &id)))
                 .collect(),
-            hashes: HASHES.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
-            sets: SETS.iter().map(|set| (*set, parse_set(next()))).collect(),
+            hashes: hashes.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
+            sets: sets.iter().map(|set| (*set, parse_set(next()))).collect(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! From the line to the handler, and its result back.
+//! From the waiting list to the handler, and its result back.
 
 use std::{
     sync::{

@@ -10,11 +10,11 @@ use crate::{
     worker::{
         along::StepAlong,
         apart::has_stubs,
-        asked::{Asked, Behind, GRACE},
         fetch::Answer,
         flush::Flush,
         short_way::{End, SentStep, ShortWay, Told},
         standing::Standing,
+        step_request::{Behind, StepRequest, GRACE},
         surplus::Surplus,
     },
 };
@@ -58,7 +58,7 @@ struct Along {
 
 #[derive(Debug)]
 enum SentAlong {
-    Take(Asked),
+    Take(StepRequest),
     Record(Box<SentStep>),
 }
 
@@ -69,15 +69,15 @@ impl Along {
 
     fn number(&self) -> i64 {
         match &self.sent {
-            SentAlong::Take(asked) => asked.number,
-            SentAlong::Record(step) => step.asked.number,
+            SentAlong::Take(request) => request.number,
+            SentAlong::Record(step) => step.request.number,
         }
     }
 
     /// Not known whether it was carried out.
     fn lost(self) -> End {
         match self.sent {
-            SentAlong::Take(asked) => End::TakeLost(asked),
+            SentAlong::Take(request) => End::TakeLost(request),
             SentAlong::Record(step) => End::Recorded(step, None),
         }
     }
@@ -274,14 +274,14 @@ impl State {
         let (Some(UnderWay::Wait { behind, is_alone }), true) = (&self.under_way, self.is_idle()) else {
             return None;
         };
-        let (asked, packed) = self.short_way.as_ref()?.step_along(self.standing.as_mut()?)?;
+        let (request, packed) = self.short_way.as_ref()?.step_along(self.standing.as_mut()?)?;
         let step = StepAlong {
-            number: asked.number,
+            number: request.number,
             owner: self.short_way.as_ref()?.owner().to_owned(),
-            asked: packed,
+            request: packed,
             behind_wait: if *is_alone { 0 } else { behind.number },
         };
-        self.along = Some(Along::new(SentAlong::Take(asked)));
+        self.along = Some(Along::new(SentAlong::Take(request)));
         Some(step)
     }
 
@@ -297,7 +297,7 @@ impl State {
 
     pub(super) fn stepped(&mut self, number: i64, reply: Option<Value>) -> Option<Told> {
         let told = match (self.take_along(number)?.sent, reply) {
-            (SentAlong::Take(asked), Some(reply)) => self.taken_along(asked, reply),
+            (SentAlong::Take(request), Some(reply)) => self.taken_along(request, reply),
             // nothing was added, or the wait ended first
             (SentAlong::Take(_), None) => None,
             (SentAlong::Record(step), Some(reply)) if !self.held_back => self.recorded(step, reply),
@@ -310,18 +310,18 @@ impl State {
         told
     }
 
-    fn taken_along(&mut self, asked: Asked, reply: Value) -> Option<Told> {
+    fn taken_along(&mut self, request: StepRequest, reply: Value) -> Option<Told> {
         if let Some(UnderWay::Wait { is_alone, .. }) = &mut self.under_way {
             *is_alone = true;
         }
         match &mut self.standing {
             Some(standing) if !self.held_back && Answer::has_jobs(&reply) && !has_stubs(&reply) => {
                 let (answer, told) = take_in(reply, standing, &self.surplus);
-                self.end = Some(End::TakenAlong(asked, Box::new(answer)));
+                self.end = Some(End::TakenAlong(request, Box::new(answer)));
                 told
             }
             _ => {
-                self.end = Some(End::SteppedAlong(asked, reply));
+                self.end = Some(End::SteppedAlong(request, reply));
                 None
             }
         }
@@ -340,11 +340,11 @@ impl State {
                 self.send(&commands, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
                 Ok(None)
             }
-            Some(End::TakenAlong(asked, answer)) => {
+            Some(End::TakenAlong(request, answer)) => {
                 let Ok(answer) = &**answer else { return Err(flush) };
-                let (step, command) = way.record(standing, answer, asked.want, flush)?;
+                let (step, command) = way.record(standing, answer, request.want, flush)?;
                 self.end = None;
-                let number = step.asked.number;
+                let number = step.request.number;
                 self.along = Some(Along::new(SentAlong::Record(Box::new(step))));
                 Ok(Some((number, command)))
             }
@@ -364,6 +364,6 @@ fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<
         surplus.hand_over(&jobs, standing.in_flight.jobs());
         Some(jobs)
     });
-    standing.pace.delivered_to_idle();
+    standing.prefetch.delivered_to_idle();
     (answer, jobs.map(Told::Jobs))
 }

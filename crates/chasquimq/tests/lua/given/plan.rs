@@ -54,7 +54,7 @@ impl Plan {
         self.single(id, 0, false, 0)
     }
 
-    /// A record at the head of the line.
+    /// A record at the head of the waiting list.
     pub fn front(self, id: &str) -> Self {
         self.single(id, 0, true, 0)
     }

@@ -89,7 +89,7 @@ impl Drive {
     /// Frames and records. Gives also index and id of each job whose id is not its number.
     fn mixture(&mut self, first: u64) -> (Plan, Vec<String>) {
         let (mut plan, mut exceptions) = (Plan::new(), Vec::new());
-        // records that follow each other share a place in the line
+        // records that follow each other share a place in the waiting list
         let mut group: Vec<String> = Vec::new();
         for _ in 0..=self.random.below(4) {
             if self.random.once_in(2) {

@@ -92,7 +92,7 @@ impl Drive {
         }
     }
 
-    /// Puts finished jobs back in line. Which of those that ended at once come first is the queue's affair.
+    /// Puts finished jobs back in the waiting list. Which of those that ended at once come first is the queue's affair.
     pub fn retry_many(&mut self) {
         let state = *self.random.pick(&["failed", "completed"]);
         let count = 1 + self.random.below(20) as usize;

@@ -97,7 +97,7 @@ impl Drive {
         self.compare();
     }
 
-    /// What comes into the line, or is due sooner than anything was, wakes a worker that may be waiting.
+    /// What comes into the waiting list, or is due sooner than anything was, wakes a worker that may be waiting.
     fn compare_wake(&mut self, line: &[String], due_ms: Option<u64>) {
         let is_longer = self.model.work().iter().any(|id| !line.contains(id));
         let next_due = self.model.delayed.first().map(|(due_ms, _)| *due_ms);

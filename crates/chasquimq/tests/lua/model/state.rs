@@ -1,4 +1,4 @@
-//! What a queue is, as simply as it can be said: jobs by id, and the line they wait in.
+//! What a queue is, as simply as it can be said: jobs by id, and the waiting list they wait in.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -80,7 +80,7 @@ pub const NOBODY: &str = "-";
 /// A retention rule: count, age in seconds, limit.
 pub type Keep = (i64, i64, u64);
 
-/// Ids that were put in line together, and stay together.
+/// Ids that were put into the waiting list together, and stay together.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub ids: Vec<String>,
@@ -192,7 +192,7 @@ impl Model {
         self.job(id).state = State::Prioritized;
     }
 
-    /// Puts jobs at the end of the line, those with a priority at the end of it.
+    /// Puts jobs at the end of the waiting list, those with a priority at the end of it.
     pub fn wait_last(&mut self, mut ids: Vec<String>) {
         let ranked: Vec<String> = ids.extract_if(.., |id| self.priority_of(id) != 0).collect();
         for id in ranked {
@@ -201,7 +201,7 @@ impl Model {
         self.tail(ids);
     }
 
-    /// Puts jobs at the end of the line, whatever their priority.
+    /// Puts jobs at the end of the waiting list, whatever their priority.
     pub fn tail(&mut self, ids: Vec<String>) {
         for id in &ids {
             self.job(id).state = State::Waiting;
@@ -217,7 +217,7 @@ impl Model {
         self.log.push_back(Group { ids, frame });
     }
 
-    /// Puts jobs at the head of the line, those with a priority where they say.
+    /// Puts jobs at the head of the waiting list, those with a priority where they say.
     pub fn wait_first(&mut self, ids: &[(String, At)]) {
         let (ranked, plain): (Vec<_>, Vec<_>) = ids.iter().cloned().partition(|(id, _)| self.priority_of(id) != 0);
         for (id, at) in ranked.iter().filter(|(_, at)| *at != At::Back) {
@@ -229,7 +229,7 @@ impl Model {
         self.head(&plain.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
     }
 
-    /// Puts jobs at the head of the line, whatever their priority.
+    /// Puts jobs at the head of the waiting list, whatever their priority.
     fn head(&mut self, ids: &[String]) {
         for id in ids.iter().rev() {
             self.job(id).state = State::Waiting;
@@ -259,7 +259,7 @@ impl Model {
         self.tail(plain);
     }
 
-    /// Gives a job another priority; one in line takes its new place.
+    /// Gives a job another priority; one that waits takes its new place.
     pub fn change_priority(&mut self, id: &str, priority: i64, lifo: bool) {
         self.job(id).fields.priority = Some(priority);
         if matches!(self.state(id), Some(State::Waiting | State::Prioritized)) {
@@ -301,7 +301,7 @@ impl Model {
     }
 
     /// Jobs that a fetch takes: `want`, and up to `most` in all unless the next one stalled before, or lies in a frame that does not
-    /// fit. Any other group that does not fit is broken, and its rest heads the line.
+    /// fit. Any other group that does not fit is broken, and its rest heads the waiting list.
     pub fn fetch(&mut self, owner: &str, want: usize, most: usize) -> Vec<String> {
         let mut taken = Vec::new();
         while taken.len() < most {
@@ -369,7 +369,7 @@ impl Model {
         self.starts.unwrap_or(0) >= max
     }
 
-    /// Ends a try that the worker holds. Gives where the job goes back in line, if it does: `waiting` or `front`, and its place
+    /// Ends a try that the worker holds. Gives where the job goes back in the waiting list, if it does: `waiting` or `front`, and its place
     /// among those of its priority.
     pub fn end(&mut self, id: &str, ending: &Ending) -> Option<(&'static str, At)> {
         let now_ms = self.now_ms;

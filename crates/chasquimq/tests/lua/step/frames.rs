@@ -1,4 +1,4 @@
-//! Frames that do not fit are broken: what fits is taken, the rest heads the line in order.
+//! Frames that do not fit are broken: what fits is taken, the rest heads the waiting list in order.
 
 use crate::given::{
     plan::Plan,

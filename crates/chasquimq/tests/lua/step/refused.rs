@@ -107,7 +107,7 @@ fn a_job_taken_twice_by_one_worker_ends_once() {
     queue.key_is("state", "cursor=1-2 id=2 completed=2");
 }
 
-/// A frame 1..2 and a record x that one step of `w` took; they went back to the line, and another step of it took them again.
+/// A frame 1..2 and a record x that one step of `w` took; they went back to the waiting list, and another step of it took them again.
 fn taken_again() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
     queue.step(Step::by("w").number(FIRST).want(3));

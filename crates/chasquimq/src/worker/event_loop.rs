@@ -15,16 +15,16 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    caller::Caller,
+    client_clock::ClientClock,
     flush::Flush,
     idle_socket::IdleSocket,
+    idle_wait::{Pending, Waiter},
     message::{Command, Message, Sink},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
-    pace::SHARE,
+    prefetch::SHARE,
     standing::Standing,
     surplus::Surplus,
-    wait::{Pending, Waiter},
 };
 use crate::{error::Error, keys::Keys, redis::connection::Connection};
 
@@ -46,7 +46,7 @@ pub(super) struct Loop {
     recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
-    caller: Caller,
+    clock: ClientClock,
     fetching: bool,
     look_again: bool,
     // a rate limit lets this worker start nothing until then
@@ -91,7 +91,7 @@ impl Loop {
             ended_since: None,
             recorded: Default::default(),
             refused: Arc::default(),
-            caller: Caller::default(),
+            clock: ClientClock::default(),
             fetching: false,
             look_again: false,
             limited_until: None,
@@ -155,7 +155,7 @@ impl Loop {
         loop {
             let servers = self.connection.servers();
             if servers != self.servers {
-                self.disown(servers).await;
+                self.reconcile(servers).await;
             }
             if self.has_step_to_take() {
                 self.step().await;
@@ -179,7 +179,7 @@ impl Loop {
             self.release().await;
             return false;
         }
-        self.wait_if_hungry().await;
+        self.wait_if_idle().await;
         true
     }
 
@@ -197,12 +197,12 @@ impl Loop {
         let is_waited_for = !self.fetching
             || self.look_again
             || self.room_changed
-            || self.caller.is_foreign()
+            || self.clock.is_foreign()
             || self.options.limiter.is_some()
             || !self.closing.is_empty()
             || !self.pausing.is_empty();
         let is_busy = self.standing.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
-        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.standing.pace.shares(ended) {
+        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.standing.prefetch.shares(ended) {
             return None;
         }
         Some(self.ended_since? + SHARE)
@@ -210,9 +210,9 @@ impl Loop {
 
     fn hear(&mut self, command: Command) {
         match command {
-            Command::FakeClock(is_fake) => self.caller.fakes(is_fake),
+            Command::FakeClock(is_fake) => self.clock.fakes(is_fake),
             Command::Run { now_ms } => {
-                self.caller.says(now_ms);
+                self.clock.says(now_ms);
                 if !self.fetching {
                     self.fetching = true;
                     self.look_again = true;
@@ -221,7 +221,7 @@ impl Loop {
             }
             Command::Pause { done } => {
                 self.fetching = false;
-                self.standing.hungry = false;
+                self.standing.has_room = false;
                 self.next_scan = None;
                 self.pausing.extend(done);
                 // now: what is handed over once it fetches again is to be started
@@ -239,14 +239,14 @@ impl Loop {
                 self.end_rest();
             }
             Command::Finish(flush) => {
-                self.caller.says(flush.now_ms);
+                self.clock.says(flush.now_ms);
                 if self.flushes.is_empty() {
                     self.ended_since = Some(Instant::now());
                 }
                 self.flushes.push(flush);
             }
             Command::Tick { now_ms } => {
-                self.caller.says(now_ms);
+                self.clock.says(now_ms);
                 // the clock may have jumped to where something is due
                 self.flushes.push(Flush {
                     now_ms,
@@ -264,21 +264,23 @@ impl Loop {
             }
             Command::Close { done } => {
                 self.fetching = false;
-                self.standing.hungry = false;
+                self.standing.has_room = false;
                 self.closing.push(done);
             }
         }
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let surplus = self.must_watch_surplus().then(|| self.standing.pace.patience_ends());
+        let surplus = self
+            .must_watch_surplus()
+            .then(|| self.standing.prefetch.patience_ends());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let due = self
             .standing
             .due
             .next()
-            .filter(|_| self.fetching && self.standing.hungry && !steps);
+            .filter(|_| self.fetching && self.standing.has_room && !steps);
         let renewal = self.next_renewal.filter(|_| self.standing.in_flight.jobs() > 0);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
@@ -293,7 +295,7 @@ impl Loop {
         self.flushes.is_empty() && self.surplus.is_waiting()
     }
 
-    /// Takes back surplus, or all that nobody has drawn: it goes to the head of the line, for whoever can start it.
+    /// Takes back surplus, or all that nobody has drawn: it goes to the head of the waiting list, for whoever can start it.
     fn take_back(&mut self, all: bool) {
         let handles = self.surplus.take_back(all);
         self.return_jobs(handles);
@@ -304,10 +306,10 @@ impl Loop {
         if handles.is_empty() {
             return;
         }
-        self.standing.pace.forget();
-        let returning = Flush::returning(handles, self.caller.now_ms());
+        self.standing.prefetch.forget();
+        let returning = Flush::returning(handles, self.clock.now_ms());
         match self.flushes.last_mut().filter(|last| last.is_returning()) {
-            // they follow those in the line
+            // they follow those in the waiting list
             Some(last) => last.others.extend(returning.others),
             None => self.flushes.push(returning),
         }
@@ -320,7 +322,7 @@ impl Loop {
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }
-        if self.must_watch_surplus() && self.standing.pace.patience_ends() <= now {
+        if self.must_watch_surplus() && self.standing.prefetch.patience_ends() <= now {
             self.take_back(false);
         }
         if self.next_renewal.is_some_and(|at| at <= now) {

@@ -6,7 +6,7 @@
 //! take it.
 //!
 //! The server may give the marker to a connection that is gone and does not look gone to it yet: then nobody hears of the job it told
-//! of. So while a wait of ours that was lost may still stand in the server's line, the waits that follow it are short.
+//! of. So while a wait of ours that was lost may still stand among the server's blocked clients, the waits that follow it are short.
 
 use std::{
     sync::Arc,
@@ -17,10 +17,10 @@ use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
 use super::{
-    asked::{Behind, GRACE},
     idle_socket::IdleSocket,
     short_way::{End, ShortWay},
     standing::Standing,
+    step_request::{Behind, GRACE},
     woken::{read_end, Ends, Woken},
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-// a server that refuses is not asked without end
+// a server that refuses is not request without end
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 // a socket that cannot be opened, or breaks, is not asked for without end
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
@@ -91,11 +91,11 @@ impl Drop for Waiter {
 impl Waiter {
     /// Starts the waiting task; it ends with its connection, or with this value.
     pub(super) fn start(connection: Connection, keys: &Keys) -> Self {
-        let (ask, asked) = mpsc::channel(1);
+        let (ask, request) = mpsc::channel(1);
         let (wake, woken) = mpsc::channel(1);
         let cancel = Arc::new(Notify::new());
         let marker = keys.key("wake");
-        tokio::spawn(wait_when_asked(connection, asked, wake, cancel.clone()));
+        tokio::spawn(wait_when_asked(connection, request, wake, cancel.clone()));
         Self {
             ask,
             woken,
@@ -254,7 +254,7 @@ impl Waiter {
         time
     }
 
-    /// A wait that nobody answered stands in the server's line until it ends there, or the server notices.
+    /// A wait that nobody answered stands among the server's blocked clients until it ends there, or the server notices.
     fn noted(&mut self, woken: Woken) -> Woken {
         if matches!(woken, Woken::Lost | Woken::Marker(false)) && Instant::now() < self.ends {
             self.lost_until = self.lost_until.max(Some(self.ends));
@@ -298,11 +298,11 @@ impl Watch {
 
 async fn wait_when_asked(
     connection: Connection,
-    mut asked: mpsc::Receiver<Ask>,
+    mut request: mpsc::Receiver<Ask>,
     woken: mpsc::Sender<Woken>,
     cancel: Arc<Notify>,
 ) {
-    while let Some(ask) = asked.recv().await {
+    while let Some(ask) = request.recv().await {
         let behind = ask.step.is_some();
         let result = tokio::select! {
             result = tokio::time::timeout(ask.time + GRACE, wait_once(&connection, ask)) => result,

@@ -13,13 +13,13 @@ use crate::{
         reply::Reply,
     },
     worker::{
-        asked::{Asked, Behind},
         fetch::Answer,
         idle_socket::IdleSocket,
+        idle_wait::{self, Pending},
         message::Message,
         outcomes::Outcomes,
         short_way::{SentStep, ShortWay},
-        wait::{self, Pending},
+        step_request::{Behind, StepRequest},
         woken::{Ends, Woken},
     },
 };
@@ -30,7 +30,7 @@ const FOREIGN_LOOK: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(150);
 
 impl Loop {
-    pub(super) async fn wait_if_hungry(&mut self) {
+    pub(super) async fn wait_if_idle(&mut self) {
         if !self.fetching || self.look_again {
             return;
         }
@@ -47,10 +47,10 @@ impl Loop {
             }
             return;
         }
-        if !self.standing.hungry {
+        if !self.standing.has_room {
             return;
         }
-        let steps = self.standing.in_flight.jobs() == 0 && !self.caller.is_foreign();
+        let steps = self.standing.in_flight.jobs() == 0 && !self.clock.is_foreign();
         if steps && self.standing.offset.is_doubtful(Instant::now()) {
             self.measure_clock().await;
         }
@@ -64,7 +64,7 @@ impl Loop {
             self.waiter.use_socket(Some(socket));
         }
         // a caller's clock of its own cannot be told to the server beforehand
-        if self.caller.is_foreign() {
+        if self.clock.is_foreign() {
             self.waiter.wait(time.min(FOREIGN_LOOK));
             return;
         }
@@ -74,8 +74,8 @@ impl Loop {
             return;
         }
         self.ask_for_socket();
-        let (behind, asked) = self.standing.ask_behind_wait(self.room(0));
-        let packed = self.pack(&asked, &Outcomes::none(0));
+        let (behind, request) = self.standing.ask_behind_wait(self.room(0));
+        let packed = self.pack(&request, &Outcomes::none(0));
         let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         let lease = self.options.lock_renew_time.map(|time| time / 2);
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
@@ -85,7 +85,7 @@ impl Loop {
 
     /// Has the wait under way bring jobs again that adds take along, once nothing is held and nothing is due before it ends.
     async fn lend(&mut self) {
-        if !self.standing.hungry || self.is_limited() || self.standing.in_flight.jobs() > 0 {
+        if !self.standing.has_room || self.is_limited() || self.standing.in_flight.jobs() > 0 {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -133,9 +133,9 @@ impl Loop {
     pub(super) fn must_break_off(&self) -> bool {
         match self.waiter.pending {
             Pending::Step(_) => {
-                !self.fetching || !self.flushes.is_empty() || self.room_changed || self.caller.is_foreign()
+                !self.fetching || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign()
             }
-            Pending::Alone => self.is_limited() || self.caller.is_foreign(),
+            Pending::Alone => self.is_limited() || self.clock.is_foreign(),
             Pending::Nothing | Pending::Marker => false,
         }
     }
@@ -167,11 +167,11 @@ impl Loop {
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,
             Woken::Lost => {
-                self.send_again(|room| Asked::behind_wait(number, system_now_ms() as i64, room))
+                self.send_again(|room| StepRequest::behind_wait(number, system_now_ms() as i64, room))
                     .await
             }
             Woken::LostAlong(number) => {
-                self.send_again(|room| Asked::new(number, system_now_ms() as i64, room, false))
+                self.send_again(|room| StepRequest::new(number, system_now_ms() as i64, room, false))
                     .await
             }
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
@@ -183,26 +183,22 @@ impl Loop {
     }
 
     /// Learns what became of a step, by sending it again: what it took is taken in; if it never was carried out, it is now.
-    async fn send_again(&mut self, ask: impl FnOnce((i64, i64)) -> Asked) -> Result<()> {
+    async fn send_again(&mut self, ask: impl FnOnce((i64, i64)) -> StepRequest) -> Result<()> {
         // a caller's clock of its own has to be asked for first
-        let room = if self.caller.is_foreign() {
-            (-1, 0)
-        } else {
-            self.room(0)
-        };
-        self.look_again = self.fetching && self.caller.is_foreign();
-        let asked = ask(room);
-        let reply = self.send_step(&asked, &Outcomes::none(0)).await?;
-        self.absorb(reply, &asked, Outcomes::none(0)).await
+        let room = if self.clock.is_foreign() { (-1, 0) } else { self.room(0) };
+        self.look_again = self.fetching && self.clock.is_foreign();
+        let request = ask(room);
+        let reply = self.send_step(&request, &Outcomes::none(0)).await?;
+        self.absorb(reply, &request, Outcomes::none(0)).await
     }
 
     /// Takes in the answer to a step that recorded ends by the short way; a lost one is asked for by sending the step again.
-    async fn absorb_recorded(&mut self, SentStep { asked, outcomes }: SentStep, reply: Option<Value>) -> Result<()> {
+    async fn absorb_recorded(&mut self, SentStep { request, outcomes }: SentStep, reply: Option<Value>) -> Result<()> {
         let reply = match reply {
             Some(reply) => reply,
-            None => self.send_step(&asked, &outcomes).await?,
+            None => self.send_step(&request, &outcomes).await?,
         };
-        self.absorb(reply, &asked, outcomes).await
+        self.absorb(reply, &request, outcomes).await
     }
 
     /// A wait without a step ended, by its marker or its time.
@@ -223,7 +219,7 @@ impl Loop {
     }
 
     async fn wake_next(&self, marker: &str) {
-        if let Err(error) = wait::wake_next(&self.connection, &self.keys.base, marker).await {
+        if let Err(error) = idle_wait::wake_next(&self.connection, &self.keys.base, marker).await {
             self.report(error);
         }
     }

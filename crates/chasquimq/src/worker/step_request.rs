@@ -27,7 +27,7 @@ pub(super) struct Behind {
 
 /// What a step asks for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct StepRequest {
     slot: &'static str,
     pub(super) number: i64,
     // of the caller's clock
@@ -40,7 +40,7 @@ pub(super) struct Asked {
     pub(super) sent: Instant,
 }
 
-impl Asked {
+impl StepRequest {
     /// Room for jobs to take now, and as surplus; -1 = for none at all. `leaves_due`: delayed jobs stay where they are.
     pub(super) fn new(number: i64, now_ms: i64, (want, surplus): (i64, i64), leaves_due: bool) -> Self {
         Self {

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     lost::Search,
     redis::library::{Arg, RELEASE_WORKER},
-    worker::{message::Message, wait::Pending},
+    worker::{idle_wait::Pending, message::Message},
 };
 
 impl Loop {
@@ -74,7 +74,7 @@ impl Loop {
     }
 
     /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
-    pub(super) async fn disown(&mut self, servers: u64) {
+    pub(super) async fn reconcile(&mut self, servers: u64) {
         self.servers = servers;
         if matches!(self.waiter.pending, Pending::Step(_)) {
             // what that took is held, too

@@ -15,23 +15,23 @@ use crate::{
     redis::reply::Reply,
     worker::{
         apart,
-        asked::Asked,
         batch::{Batch, Extra},
         due::Found,
         fetch::Answer,
         message::Message,
         outcomes::{Outcomes, Rejected},
         standing::MOST_WANTED,
+        step_request::StepRequest,
     },
 };
 
 impl Loop {
     /// Takes in the answer to a step.
-    pub(super) async fn absorb(&mut self, reply: Value, asked: &Asked, outcomes: Outcomes) -> Result<()> {
+    pub(super) async fn absorb(&mut self, reply: Value, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
         let reply = self.whole(reply).await?;
         let answer = Answer::read(reply, &mut self.standing.in_flight)?;
-        self.standing.offset.measure(answer.server_us, asked.sent_us);
-        self.settle(answer, asked.sent..=Instant::now(), asked.want, outcomes)
+        self.standing.offset.measure(answer.server_us, request.sent_us);
+        self.settle(answer, request.sent..=Instant::now(), request.want, outcomes)
             .await
     }
 
@@ -52,7 +52,7 @@ impl Loop {
         mut outcomes: Outcomes,
     ) -> Result<()> {
         if answer.is_over() {
-            self.look_again |= self.fetching && self.standing.hungry && !self.is_limited();
+            self.look_again |= self.fetching && self.standing.has_room && !self.is_limited();
             return Ok(());
         }
         let carried_out = *moments.end();
@@ -95,7 +95,7 @@ impl Loop {
             },
         );
         if answer.was_idle && taken > 0 {
-            self.standing.pace.delivered_to_idle();
+            self.standing.prefetch.delivered_to_idle();
         }
         // the step itself renewed the lease
         self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);

@@ -25,7 +25,7 @@ const FAST: f64 = 10.0;
 
 /// Watches how fast jobs end.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Prefetch {
     seen: u64,
     per_ms: f64,
     since: Instant,
@@ -34,7 +34,7 @@ pub(super) struct Pace {
     busy: Duration,
 }
 
-impl Default for Pace {
+impl Default for Prefetch {
     fn default() -> Self {
         Self {
             seen: 0,
@@ -46,7 +46,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl Prefetch {
     /// Jobs were handed over to somebody who had none.
     pub(super) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
@@ -133,71 +133,71 @@ mod tests {
 
     #[test]
     fn a_new_worker_takes_its_free_slots_only() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.ask(0, 10), (10, 0));
-        pace.ended(49);
-        assert_eq!(pace.ask(4, 10), (6, 0));
+        let mut prefetch = Prefetch::default();
+        assert_eq!(prefetch.ask(0, 10), (10, 0));
+        prefetch.ended(49);
+        assert_eq!(prefetch.ask(4, 10), (6, 0));
     }
 
     #[test]
     fn short_handlers_earn_a_surplus_and_lose_it() {
-        let mut pace = Pace {
+        let mut prefetch = Prefetch {
             seen: 100,
             per_ms: 100.0,
             since: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
-        assert_eq!(pace.ask(0, 10), (10, 500));
-        assert_eq!(pace.ask(300, 10), (0, 210));
-        pace.forget();
-        assert_eq!(pace.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ask(0, 10), (10, 500));
+        assert_eq!(prefetch.ask(300, 10), (0, 210));
+        prefetch.forget();
+        assert_eq!(prefetch.ask(0, 10), (10, 0));
     }
 
     #[test]
     fn a_pace_that_changes_is_noticed_however_short_the_batches_are() {
-        let mut pace = Pace::default();
+        let mut prefetch = Prefetch::default();
         // a first job that was slow
-        pace.since -= Duration::from_millis(1000);
-        pace.ended(60);
-        assert_eq!(pace.ask(0, 10), (10, 0));
+        prefetch.since -= Duration::from_millis(1000);
+        prefetch.ended(60);
+        assert_eq!(prefetch.ask(0, 10), (10, 0));
         for _ in 0..100 {
-            pace.delivered_to_idle();
-            pace.since -= Duration::from_millis(1);
-            pace.ended(100);
+            prefetch.delivered_to_idle();
+            prefetch.since -= Duration::from_millis(1);
+            prefetch.ended(100);
         }
-        let (_, surplus) = pace.ask(0, 10);
+        let (_, surplus) = prefetch.ask(0, 10);
         assert!(surplus > 300, "{surplus}");
     }
 
     #[test]
     fn ends_wait_for_others_that_are_expected() {
-        let mut pace = Pace {
+        let mut prefetch = Prefetch {
             seen: 100,
             per_ms: 1.0,
             since: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
-        assert!(pace.shares(1));
-        assert!(!pace.shares(ENDS_A_STEP));
+        assert!(prefetch.shares(1));
+        assert!(!prefetch.shares(ENDS_A_STEP));
         for rare_or_fast in [0.1, 100.0] {
-            pace.per_ms = rare_or_fast;
-            assert!(!pace.shares(1));
+            prefetch.per_ms = rare_or_fast;
+            assert!(!prefetch.shares(1));
         }
-        pace.forget();
-        assert!(!pace.shares(1));
+        prefetch.forget();
+        assert!(!prefetch.shares(1));
     }
 
     #[test]
     fn long_handlers_earn_none() {
-        let pace = Pace {
+        let prefetch = Prefetch {
             seen: 100,
             per_ms: 0.09,
             since: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
-        assert_eq!(pace.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ask(0, 10), (10, 0));
     }
 }

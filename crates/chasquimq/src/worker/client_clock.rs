@@ -14,7 +14,7 @@ const MEASURED_FOR: Duration = Duration::from_secs(30);
 
 /// What it says of itself.
 #[derive(Debug, Default)]
-pub(super) struct Caller {
+pub(super) struct ClientClock {
     // its clock is not the system's
     foreign: bool,
     // it is said to be another one, even where it agrees
@@ -46,7 +46,7 @@ impl Default for Offset {
     }
 }
 
-impl Caller {
+impl ClientClock {
     /// Its clock is said to be a fake one, or not.
     pub(super) fn fakes(&mut self, fake: bool) {
         self.fake = fake;
@@ -203,22 +203,22 @@ mod tests {
 
     #[test]
     fn a_clock_of_its_own_is_not_guessed() {
-        let (mut caller, mut offset) = (Caller::default(), Offset::default());
+        let (mut clock, mut offset) = (ClientClock::default(), Offset::default());
         let now_us = system_now_us();
         offset.measure(now_us, now_us);
-        caller.says(1000);
+        clock.says(1000);
         assert_eq!(
-            (caller.is_foreign(), caller.offset_us(&offset)),
+            (clock.is_foreign(), clock.offset_us(&offset)),
             (true, UNKNOWN_OFFSET_US)
         );
-        caller.says(now_us as u64 / 1000);
-        assert_eq!((caller.is_foreign(), caller.offset_us(&offset)), (false, 0));
+        clock.says(now_us as u64 / 1000);
+        assert_eq!((clock.is_foreign(), clock.offset_us(&offset)), (false, 0));
         // one that stands still agrees with the system's at first
-        caller.fakes(true);
-        caller.says(now_us as u64 / 1000);
-        assert!(caller.is_foreign());
-        caller.says(2000);
-        assert_eq!(caller.now_ms(), 2000);
+        clock.fakes(true);
+        clock.says(now_us as u64 / 1000);
+        assert!(clock.is_foreign());
+        clock.says(2000);
+        assert_eq!(clock.now_ms(), 2000);
     }
 
     #[test]

@@ -16,13 +16,13 @@ use crate::{
     error::{Error, Result},
     redis::library::STEP,
     worker::{
-        asked::{step_args, Asked},
         fetch::Answer,
         finish::{self, Defaults},
+        idle_wait::Pending,
         message::Message,
         outcomes::Outcomes,
         portion,
-        wait::Pending,
+        step_request::{step_args, StepRequest},
     },
 };
 
@@ -33,7 +33,7 @@ impl Loop {
     /// Records what ended, and takes what may start.
     pub(super) async fn step(&mut self) {
         self.look_again = false;
-        if self.caller.is_foreign() && self.flushes.is_empty() {
+        if self.clock.is_foreign() && self.flushes.is_empty() {
             (self.sink)(Message {
                 clock: true,
                 ..Message::default()
@@ -65,33 +65,33 @@ impl Loop {
     /// Takes a step, and further ones while more has ended by the time an answer comes: then the next step is sent first, so that the
     /// server works while the answer is read.
     async fn take_steps(&mut self, mut outcomes: Outcomes) -> Result<()> {
-        let mut asked = self.ask(&outcomes, 0);
-        let mut reply = self.send_step(&asked, &outcomes).await?;
+        let mut request = self.ask(&outcomes, 0);
+        let mut reply = self.send_step(&request, &outcomes).await?;
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
-            let next_asked = self.ask(&next, brought);
-            let packed = self.pack(&next_asked, &next);
+            let next_request = self.ask(&next, brought);
+            let packed = self.pack(&next_request, &next);
             let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
             let connection = self.connection.clone();
             let mut answer = std::pin::pin!(async move { connection.send_write(&command).await });
             let early = poll_once(answer.as_mut()).await;
             // lets the connection's task write it
             tokio::task::yield_now().await;
-            if let Err(error) = self.absorb(reply, &asked, outcomes).await {
+            if let Err(error) = self.absorb(reply, &request, outcomes).await {
                 self.report(error);
             }
             let answered = match early {
                 Some(answered) => answered,
                 None => answer.await,
             };
-            (asked, outcomes) = (next_asked, next);
+            (request, outcomes) = (next_request, next);
             reply = match answered {
                 Ok(reply) => reply,
                 Err(Error::Closed) => return Err(Error::Closed),
-                Err(_) => self.send_step(&asked, &outcomes).await?,
+                Err(_) => self.send_step(&request, &outcomes).await?,
             };
         }
-        self.absorb(reply, &asked, outcomes).await
+        self.absorb(reply, &request, outcomes).await
     }
 
     /// The jobs that an answer brings, if the next step may be sent before it is read: when there is something to record, and nothing else to do.
@@ -103,7 +103,7 @@ impl Loop {
             || self.connection.servers() != self.servers
             || self.flushes.is_empty()
             || self.shares_until().is_some()
-            || self.caller.is_foreign()
+            || self.clock.is_foreign()
             || self.options.limiter.is_some()
             || self.waiter.pending != Pending::Nothing
             || !self.closing.is_empty()
@@ -118,12 +118,12 @@ impl Loop {
     }
 
     /// What the next step asks for, `coming` jobs being about to be held.
-    fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> Asked {
+    fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> StepRequest {
         self.look_again = false;
-        self.standing.pace.ended(outcomes.jobs);
+        self.standing.prefetch.ended(outcomes.jobs);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
-        self.standing.ask(outcomes.now_ms, room, self.caller.is_foreign())
+        self.standing.ask(outcomes.now_ms, room, self.clock.is_foreign())
     }
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
@@ -136,8 +136,8 @@ impl Loop {
     }
 
     /// Sends a step until the server takes it.
-    pub(super) async fn send_step(&self, asked: &Asked, outcomes: &Outcomes) -> Result<Value> {
-        let packed = self.pack(asked, outcomes);
+    pub(super) async fn send_step(&self, request: &StepRequest, outcomes: &Outcomes) -> Result<Value> {
+        let packed = self.pack(request, outcomes);
         let args = step_args(&packed, outcomes);
         loop {
             match STEP.run(&self.connection, &self.keys.base, &args).await {
@@ -156,8 +156,8 @@ impl Loop {
         }
     }
 
-    pub(super) fn pack(&self, asked: &Asked, outcomes: &Outcomes) -> Vec<u8> {
-        asked.pack(&self.options, self.caller.offset_us(&self.standing.offset), outcomes)
+    pub(super) fn pack(&self, request: &StepRequest, outcomes: &Outcomes) -> Vec<u8> {
+        request.pack(&self.options, self.clock.offset_us(&self.standing.offset), outcomes)
     }
 }
 
