@@ -344,6 +344,14 @@ export interface NativeChildren {
   values: Array<string>
 }
 
+/** A command that a server refused. */
+export interface NativeCommand {
+  /** Its name. */
+  name: string
+  /** Its arguments, as far as they are shown. */
+  args: Array<string>
+}
+
 /** Where the server is. */
 export interface NativeConnection {
   /** Host; default `127.0.0.1`. */
@@ -388,6 +396,10 @@ export interface NativeError {
   code?: string
   /** BullMQ's numeric code. */
   number?: number
+  /** `ReplyError` where the server answered with it. */
+  name?: string
+  /** What the server was asked. */
+  command?: NativeCommand
 }
 
 /** What a reader is made from. */

@@ -50,7 +50,7 @@ export function entryOf(about: Circumstances, rows: readonly Row[], counts?: His
   const ratios: Record<string, Partial<Record<Metric, number>>> = {};
   const values: Record<string, Partial<Record<Metric, readonly [number, number]>>> = {};
   for (const { scenario, metric, ratio, values: both } of rows) {
-    (ratios[scenario] ??= {})[metric] = rounded(ratio.median);
+    if (ratio) (ratios[scenario] ??= {})[metric] = rounded(ratio.median);
     (values[scenario] ??= {})[metric] = [rounded(both.base), rounded(both.challenger)];
   }
   return {

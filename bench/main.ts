@@ -20,7 +20,7 @@ import { appendHistory, drifts, entryOf, readHistory } from './history.js';
 import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
 import { fullMode, quickMode, runAll } from './pairs.js';
-import { formatRatio, rowsOf } from './report.js';
+import { formatRatio, rowsOf, withoutRatio } from './report.js';
 import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
@@ -75,7 +75,10 @@ async function main(argv: readonly string[]): Promise<number> {
   console.log(`\n${tablesForScreen(about, results)}\n`);
   for (const path of writeReport(about, results)) console.log(path);
   const rows = rowsOf(results, asked.self);
-  const complaints = rows.filter(({ met }) => met === false).map(missedFloor);
+  for (const row of rows.filter(({ ratio }) => !ratio)) console.log(withoutRatio(row, about.libraries));
+  const complaints = rows.flatMap((row) =>
+    row.met === false && row.ratio ? [missedFloor(row, row.ratio.median)] : [],
+  );
   const isForHistory = about.kind === 'full' && !about.self && !about.partial;
   const hasFaults = results.some((result) => result.faults.length > 0);
   if (isForHistory && !hasFaults) {
@@ -88,8 +91,8 @@ async function main(argv: readonly string[]): Promise<number> {
   return hasFaults || complaints.length > 0 ? 1 : 0;
 }
 
-function missedFloor({ title, metric, ratio, target }: Row): string {
-  return `BELOW THE FLOOR  ${title}, ${metric}: ${formatRatio(ratio.median)}, and ${target?.text ?? ''} is wanted`;
+function missedFloor({ title, metric, target }: Row, ratio: number): string {
+  return `BELOW THE FLOOR  ${title}, ${metric}: ${formatRatio(ratio)}, and ${target?.text ?? ''} is wanted`;
 }
 
 /** Adds the run to the history, and tells what has fallen over the last ten of them. */

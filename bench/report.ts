@@ -30,8 +30,8 @@ export interface Row {
   readonly metric: Metric;
   /** The median of each side's runs. */
   readonly values: BothSides<number>;
-  /** Of the ratios of the pairs, challenger to base. */
-  readonly ratio: Spread;
+  /** Of the ratios of the pairs, challenger to base; none where a pair has none. */
+  readonly ratio: Spread | undefined;
   readonly pairs: number;
   readonly target: Target | undefined;
   readonly met: boolean | undefined;
@@ -81,8 +81,10 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
   if (pairs.length === 0) return [];
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
-  const ratio = spread(challenger.map((value, i) => ratioOf(value, base[i] ?? NaN)));
-  const target = self ? undefined : floorOf(scenario.name, metric);
+  const ratios = challenger.map((value, i) => ratioOf(metric, value, base[i] ?? NaN));
+  // without those pairs it would be a ratio of the base's worse runs
+  const ratio = ratios.every((each) => each !== undefined) ? spread(ratios) : undefined;
+  const target = self || !ratio ? undefined : floorOf(scenario.name, metric);
   return [
     {
       scenario: scenario.name,
@@ -92,14 +94,23 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
       ratio,
       pairs: pairs.length,
       target,
-      met: target && isMet(metric, target, ratio.median),
+      met: target && ratio && isMet(metric, target, ratio.median),
     },
   ];
 }
 
-/** Nothing is as much as nothing: neither side sends a command while it is idle, say. */
-function ratioOf(value: number, base: number): number {
-  return value === 0 && base === 0 ? 1 : value / base;
+/**
+ * Nothing is as much as nothing: neither side sends a command while it is idle, say. But a latency of 0 is one that the clock cannot tell,
+ * and to that, as to any other 0, nothing has a ratio.
+ */
+function ratioOf(metric: Metric, value: number, base: number): number | undefined {
+  if (base !== 0) return value / base;
+  return value === 0 && !/^(latency|recorded)/.test(metric) ? 1 : undefined;
+}
+
+/** What is said of a row without a ratio. */
+export function withoutRatio({ title, metric }: Row, { base }: Circumstances['libraries']): string {
+  return `NO RATIO  ${title}, ${metric}: 0 was measured of ${base.name}, and no floor is judged`;
 }
 
 export interface FaultLine {
@@ -134,13 +145,14 @@ export function formatMet(met: boolean | undefined): string {
 /** The cells of a row, for the screen and for Markdown alike. */
 export function cellsOf(row: Row, format: (value: number) => string): string[] {
   const { ratio } = row;
+  const ratios = ratio
+    ? [formatRatio(ratio.median), formatRange(ratio.least, ratio.most), formatRange(...ratio.quartiles)]
+    : ['none', '', ''];
   return [
     row.title,
     format(row.values.base),
     format(row.values.challenger),
-    formatRatio(ratio.median),
-    formatRange(ratio.least, ratio.most),
-    formatRange(...ratio.quartiles),
+    ...ratios,
     String(row.pairs),
     row.target?.text ?? '',
     formatMet(row.met),

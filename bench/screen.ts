@@ -42,7 +42,10 @@ export class Progress implements Observer {
     this.finished += 1;
     this.redraw('');
     const [row] = rowsOf([result], this.self);
-    const ratio = row ? `${formatRatio(row.ratio.median)} (${formatRange(row.ratio.least, row.ratio.most)})` : '';
+    const spread = row?.ratio;
+    const ratio = spread
+      ? `${formatRatio(spread.median)} (${formatRange(spread.least, spread.most)})`
+      : row && 'no ratio';
     const faults = result.faults.map((fault) => `ERROR ${fault.message}`);
     const parts = [ratio, row && (row.pairs === 1 ? '1 pair' : `${row.pairs} pairs`), ...faults].filter(Boolean);
     const count = `${this.finished}/${this.scenarioCount}`.padStart(5);

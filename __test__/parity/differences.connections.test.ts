@@ -37,6 +37,27 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     ]);
   });
 
+  it('reply-error-command', async () => {
+    const own = stage.keep(await OwnServer.start());
+    const told = (error: Error) => JSON.stringify((error as { command?: unknown }).command) ?? '';
+    const refused = stage.queue({ connection: { ...own.connection, username: 'nobody', password: 'a password' } });
+    const [error] = await new EventLog(refused, ['error']).get<[Error]>('error');
+    expect(told(error).includes('a password')).toBe(of({ bullmq: true, chasquimq: false }));
+    stage.takeErrors();
+    await refused.close();
+
+    const admin = own.client();
+    await admin.config('SET', 'min-replicas-to-write', '1');
+    const queue = stage.queue({ connection: own.connection });
+    const command = told(await rejection(queue.add('job', { is: 'personal' })));
+    expect([command.includes('personal'), command.includes(stage.queueName)]).toEqual([
+      of({ bullmq: true, chasquimq: false }),
+      true,
+    ]);
+    await admin.config('SET', 'min-replicas-to-write', '0');
+    await admin.quit();
+  });
+
   it.each(['', '{tag}'])('keys-of-its-own: names with %j', async (tag) => {
     stage.queueName += tag;
     const name = `bull:${stage.queueName}`;

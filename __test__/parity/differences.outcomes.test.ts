@@ -132,6 +132,17 @@ describe.each(libraries)('$name: differences, outcomes', ({ name, lib }) => {
     expect(warnings.includes('MaxListenersExceededWarning')).toBe(of({ bullmq: true, chasquimq: false }));
   });
 
+  it('wait-until-finished-removed', async () => {
+    const [queue, events] = [stage.queue(), stage.events()];
+    const told = new EventLog(events, ['completed']);
+    stage.worker(async () => 'done');
+    const job = await queue.add('job', {}, { removeOnComplete: true });
+    await told.get('completed');
+    const end = await job.waitUntilFinished(events).catch((error: Error) => error.message);
+    const missing = `Missing key for job bull:${stage.queueName}:1. isFinished`;
+    expect(end).toBe(of({ bullmq: missing, chasquimq: 'done' }));
+  });
+
   it('unreadable-jobs', async () => {
     const queue = stage.queue();
     const { id } = await queue.add('job', {}, { jobId: 'odd' });

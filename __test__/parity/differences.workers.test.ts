@@ -13,6 +13,7 @@ import { TestTelemetry } from '../support/telemetry.js';
 import type { TestContext } from '../support/telemetry.js';
 import { EventLog, sleep, until } from '../support/waiting.js';
 
+const LATE = fileURLToPath(new URL('processors/late.cjs', import.meta.url));
 const EXITS = fileURLToPath(new URL('processors/exits.cjs', import.meta.url));
 /** Enough of them to let a worker see that its handlers are short. */
 const MANY = 300;
@@ -186,6 +187,28 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'failed' }));
     await worker.close(true);
     stage.takeErrors();
+  });
+
+  it.each([false, true])('sandboxed-late-calls: with threads %s', async (useWorkerThreads) => {
+    const queue = stage.queue();
+    const child = { name: 'leaves', queueName: stage.queueName, data: { of: 'child' } };
+    const flow = await stage.flowProducer().add({ ...child, data: { of: 'parent' }, children: [child] });
+    const worker = stage.watch(
+      new lib.Worker(stage.queueName, LATE, { connection: { ...connection }, useWorkerThreads }),
+    );
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await log.get('completed', 2, 20_000);
+    const { id } = await queue.add('makes', { of: 'next' });
+    const [, values] = await log.get<[Job, unknown]>('completed', 3);
+
+    const look = async (job: Job) => [job.data, job.progress, (await queue.getJobLogs(String(job.id))).count];
+    const touched = [{ of: 'late' }, 'late', 1];
+    const parent = await look(await fetchJob(queue, flow.job.id));
+    const next = await look(await fetchJob(queue, id));
+    expect(parent).toEqual(of({ bullmq: [{ of: 'parent' }, 0, 0], chasquimq: touched }));
+    expect(next).toEqual(of({ bullmq: touched, chasquimq: [{ of: 'next' }, 0, 0] }));
+    const key = stage.childKey(flow.children?.[0].job.id);
+    expect(values).toEqual(of({ bullmq: {}, chasquimq: { [key]: null } }));
   });
 
   it('jobs-taken-in-advance', async () => {

@@ -21,9 +21,11 @@ export const nodeCpu: Bars = { title: 'Node CPU a job, ChasquiMQ to BullMQ', met
 
 export function ratioChart({ run }: ChartData, { title, metrics }: Bars): TopLevelSpec {
   const rows = run.rows.filter(({ metric }) => metrics.includes(metric));
-  const values = rows.map(({ title: row, metric, ratio: { median, least, most } }) => {
+  const values = rows.flatMap(({ title: row, metric, ratio }) => {
+    if (!ratio) return [];
+    const { median, least, most } = ratio;
     const isBetter = moreIsBetter(metric) ? median >= 1 : median <= 1;
-    return { row, median, least, most, text: formatRatio(median), isBetter };
+    return [{ row, median, least, most, text: formatRatio(median), isBetter }];
   });
   const better = metrics.every(moreIsBetter) ? 'to the right' : 'to the left';
   // whole titles, however long

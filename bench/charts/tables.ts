@@ -91,8 +91,9 @@ const lostOf = (rows: readonly Row[]): Row[] => rows.filter((row) => lossOf(row)
 
 const worstFirst = (rows: readonly Row[]): Row[] => [...rows].sort((a, b) => lossOf(b) - lossOf(a));
 
-/** How far BullMQ is ahead: above one, it is better. */
+/** How far BullMQ is ahead: above one, it is better. Without a ratio nobody is. */
 function lossOf({ metric, ratio }: Row): number {
+  if (!ratio) return 1;
   return moreIsBetter(metric) ? 1 / ratio.median : ratio.median;
 }
 
@@ -107,7 +108,7 @@ function unitOf({ title, metric }: Row): string {
 function cellsOf({ metric, values, ratio }: Row): string[] {
   const { format: write } = groupOf(metric);
   const sides = [write(values.base), write(values.challenger)];
-  return [...sides, formatRatio(ratio.median), formatRange(ratio.least, ratio.most)];
+  return [...sides, ...(ratio ? [formatRatio(ratio.median), formatRange(ratio.least, ratio.most)] : ['none', ''])];
 }
 
 function groupOf(metric: Metric): MetricGroup {

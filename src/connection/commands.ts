@@ -16,11 +16,11 @@ export interface CommandsOwner {
   emit(event: string, ...args: unknown[]): boolean;
 }
 
-/** Milliseconds for which a close waits for a server that keeps the connection and answers nothing. */
+/** Milliseconds for which a close waits for a server that keeps the connection and answers nothing, and a disconnect for all answers. */
 const PATIENCE_MS = 2_000;
 
 // Taken at load, so that a user's fake timers do not hold up a close.
-const { setInterval, clearInterval } = globalThis;
+const { setInterval, clearInterval, setTimeout, clearTimeout } = globalThis;
 
 /** Watches whether any of the commands under way is answered. */
 class Silence {
@@ -58,6 +58,7 @@ export class Commands {
   private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
   private addingFlows = 0;
+  private disconnecting: Promise<void> | undefined;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
 
@@ -167,17 +168,43 @@ export class Commands {
 
   /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
   async close(): Promise<void> {
+    const refusal = this.refuse();
+    const silence = new Silence(() => this.unanswered);
+    await this.closeUnless(silence.fell);
+    silence.stop();
+    this.producer.abandon(refusal);
+  }
+
+  /**
+   * As {@link close}, with a limit to all the waiting, whatever is answered meanwhile. A second call returns the promise of the first.
+   * Source: BullMQ 6.7.0 `RedisConnection#disconnect`, and ioredis's `disconnectTimeout`.
+   */
+  disconnect(): Promise<void> {
+    return (this.disconnecting ??= this.disconnectSoon());
+  }
+
+  private async disconnectSoon(): Promise<void> {
+    const refusal = this.refuse();
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<false>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, false)));
+    await this.closeUnless(tooLate);
+    clearTimeout(timer);
+    this.producer.abandon(refusal);
+  }
+
+  /** Sends what was called so far, and takes no more. */
+  private refuse(): Error {
     if (!this.ended) {
       this.producer.flush();
       this.logRows.flush();
     }
-    this.ended ??= new ConnectionClosedError();
-    const silence = new Silence(() => this.unanswered);
-    const isClosed = await Promise.race([this.closeEngine().then(() => true), silence.fell]);
-    silence.stop();
+    return (this.ended ??= new ConnectionClosedError());
+  }
+
+  private async closeUnless(tooLate: Promise<false>): Promise<void> {
+    const isClosed = await Promise.race([this.closeEngine().then(() => true), tooLate]);
     this.readiness.stop();
     if (!isClosed) this.opened?.disconnect();
-    this.producer.abandon(this.ended);
   }
 
   private async closeEngine(): Promise<void> {
@@ -194,10 +221,6 @@ export class Commands {
   }
 
   /** Closes at once; commands under way reject. */
-  disconnect(): void {
-    this.end(new ConnectionClosedError());
-  }
-
   private end(error: Error): void {
     this.readiness.stop();
     this.ended ??= error;

@@ -189,11 +189,9 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     await Promise.all([this.commands.close(), ...[...this.queues.values()].map((queue) => queue.close())]);
   }
 
-  /** Drops the connection at once. */
-  disconnect(): Promise<void> {
-    this.commands.disconnect();
-    for (const queue of this.queues.values()) queue.disconnect();
-    return Promise.resolve();
+  /** As {@link close}, but waits for answers for 2 seconds at most. */
+  async disconnect(): Promise<void> {
+    await Promise.all([this.commands.disconnect(), ...[...this.queues.values()].map((queue) => queue.disconnect())]);
   }
 
   // ---- Events

@@ -63,7 +63,7 @@ export class FlowQueue implements MinimalQueue {
     await this.opened?.close();
   }
 
-  disconnect(): void {
-    this.opened?.disconnect();
+  async disconnect(): Promise<void> {
+    await this.opened?.disconnect();
   }
 }

@@ -13,7 +13,8 @@ export interface JobEvents {
 
 /**
  * Settles when a job has ended: with its return value, or with an error whose message is its failed reason.
- * The job's state is read once the events flow, so an end between the two is not missed.
+ * The job's state is read once the events flow, so an end between the two is not missed. Of a job that is gone the engine
+ * looks into the event log: this one's events may have been read before anyone listened for them.
  * Source: BullMQ 6.7.0 `Job#waitUntilFinished`.
  */
 export async function waitUntilFinished<R>(

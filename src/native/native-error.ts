@@ -1,12 +1,15 @@
 import { ErrorCode } from '../errors/error-code.js';
 import type { NativeError } from './types.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
+import { ReplyError, type RefusedCommand } from '../errors/reply-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 import { systemFields } from './system-error.js';
 
 /** An error of the engine as callers and listeners see it: `code` is a number (`ErrorCode`) or a system code. */
 export interface CodedError extends Error {
   code?: number | string;
+  /** What the server refused. */
+  command?: RefusedCommand;
 }
 
 /**
@@ -15,10 +18,14 @@ export interface CodedError extends Error {
  */
 export function errorFromNative(native: NativeError): CodedError {
   const error: CodedError =
-    native.number === ErrorCode.JobHasFailedChildren
-      ? new UnrecoverableError(native.message)
-      : new Error(native.message);
+    native.number === ErrorCode.JobHasFailedChildren ? new UnrecoverableError(native.message) : named(native);
   return coded(error, native.number ?? native.code);
+}
+
+/** An error of the class that its name says. The command is copied: it may be of another realm. */
+function named({ name, message, command }: Pick<CodedError, 'message' | 'command'> & { name?: string }): CodedError {
+  if (name !== 'ReplyError') return new Error(message);
+  return new ReplyError(message, command && { name: command.name, args: Array.from(command.args) });
 }
 
 function coded(error: CodedError, code: number | string | undefined): CodedError {
@@ -33,7 +40,7 @@ function coded(error: CodedError, code: number | string | undefined): CodedError
 export function remade(error: unknown): CodedError {
   const { message, code } = error as CodedError;
   if (error instanceof ConnectionClosedError) return new ConnectionClosedError(message);
-  return coded(new Error(message), code);
+  return coded(named(error as CodedError), code);
 }
 
 /** What a call of the addon threw, as an Error of this realm. */

@@ -134,9 +134,8 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     this.closed = true;
   }
 
-  /** Drops the connection at once. */
+  /** Closes the connection as soon as what was called before is answered, after 2 seconds at the latest. */
   disconnect(): Promise<void> {
-    this.commands.disconnect();
-    return Promise.resolve();
+    return this.commands.disconnect();
   }
 }

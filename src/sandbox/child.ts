@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
 import type { Job } from '../job/job.js';
+import type { MinimalQueue } from '../job/minimal-queue.js';
 import type { SandboxedOptions } from '../options/worker.js';
 import type { ToChild, ToParent } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
@@ -158,6 +159,8 @@ export class Child {
         message: (message) => {
           hasEnded ||= message.cmd === 'completed' || message.cmd === 'failed';
           if (message.cmd === 'call' && message.question !== undefined) void this.answer(job, message);
+          // that job's run is over: there is nothing left for its error to fail
+          else if (message.cmd === 'call' && message.late) callOn(job, message).catch(() => {});
           else if (message.cmd === 'call') calls = calls.then(() => callOn(job, message));
           else if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);
           else if (message.cmd === 'failed') calls.then(() => reject(fromPlainError(message.error)), reject);
@@ -200,8 +203,10 @@ export class Child {
   }
 }
 
-/** Does what the processor asked of its job. */
-async function callOn(job: Job, { method, args }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
+/** Does what a processor asked of its job: the one it runs, or ran last, or one that has ended before. */
+async function callOn(running: Job, { method, args, late }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
+  const { queue } = running as unknown as { queue: MinimalQueue };
+  const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : running;
   return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
 }
 

@@ -17,7 +17,7 @@ type Process = (job: SandboxedJob, token?: string, signal?: AbortSignal) => unkn
 
 let processor: Process | undefined;
 /** The job that is running. */
-let running: { controller: AbortController; done: Promise<void> } | undefined;
+let running: { json: JobJsonSandbox; controller: AbortController; done: Promise<void> } | undefined;
 let lastQuestion = 0;
 const questions = new Map<number, (answer: Extract<ToChild, { cmd: 'answer' }>) => void>();
 
@@ -64,7 +64,7 @@ async function load(file: string): Promise<void> {
 
 function start({ job, token }: Extract<ToChild, { cmd: 'start' }>): Promise<void> {
   const controller = new AbortController();
-  const current = { controller, done: Promise.resolve() };
+  const current = { json: job, controller, done: Promise.resolve() };
   running = current;
   // a processor that throws before it promises anything has ended by then
   current.done = run(job, token, controller.signal);
@@ -100,18 +100,23 @@ function toJob(json: JobJsonSandbox): SandboxedJob {
     job[method] = (...args: unknown[]) => {
       if (method === 'updateProgress') job.progress = args[0];
       if (method === 'updateData') job.data = args[0];
-      return tell(method, args);
+      return tell(json, method, args);
     };
   }
-  for (const method of ASKED) job[method] = (...args: unknown[]) => ask(method, args);
+  for (const method of ASKED) job[method] = (...args: unknown[]) => ask(json, method, args);
   return job as unknown as SandboxedJob;
 }
 
-function tell(method: Told, args: unknown[]): Promise<void> {
-  return send({ cmd: 'call', method, args });
+/** Whose call it is, where the worker cannot know: it takes a call for one of the job that runs. */
+function whose(json: JobJsonSandbox): { late?: JobJsonSandbox } {
+  return running?.json === json ? {} : { late: json };
 }
 
-function ask(method: Asked, args: unknown[]): Promise<unknown> {
+function tell(json: JobJsonSandbox, method: Told, args: unknown[]): Promise<void> {
+  return send({ cmd: 'call', method, args, ...whose(json) });
+}
+
+function ask(json: JobJsonSandbox, method: Asked, args: unknown[]): Promise<unknown> {
   const question = ++lastQuestion;
   return new Promise((resolve, reject) => {
     let parts = 0;
@@ -127,7 +132,7 @@ function ask(method: Asked, args: unknown[]): Promise<unknown> {
       if (error) reject(fromPlainError(error));
       else resolve(value);
     });
-    send({ cmd: 'call', method, args, question }).catch(reject);
+    send({ cmd: 'call', method, args, question, ...whose(json) }).catch(reject);
   });
 }
 

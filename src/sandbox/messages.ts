@@ -31,4 +31,5 @@ export type ToParent =
   | { cmd: 'completed'; value: unknown }
   /** `leaves`: nothing caught the error, and the child is about to exit. */
   | { cmd: 'failed'; error: PlainError; leaves?: true }
-  | { cmd: 'call'; method: Told | Asked; args: unknown[]; question?: number };
+  /** `late`: the job it is about, as it was at its start, when its run has ended. */
+  | { cmd: 'call'; method: Told | Asked; args: unknown[]; question?: number; late?: JobJsonSandbox };

@@ -1,6 +1,6 @@
 //! Engine errors as JavaScript knows them.
 
-use chasquimq::{ConnectionEvent, Error};
+use chasquimq::{ConnectionEvent, Error, RefusedCommand};
 use napi::{bindgen_prelude::JsObjectValue, Env, JsValue};
 use napi_derive::napi;
 
@@ -13,14 +13,40 @@ pub struct NativeError {
     pub code: Option<String>,
     /// BullMQ's numeric code.
     pub number: Option<i32>,
+    /// `ReplyError` where the server answered with it.
+    pub name: Option<String>,
+    /// What the server was asked.
+    pub command: Option<NativeCommand>,
+}
+
+/// A command that a server refused.
+#[napi(object)]
+pub struct NativeCommand {
+    /// Its name.
+    pub name: String,
+    /// Its arguments, as far as they are shown.
+    pub args: Vec<String>,
+}
+
+/// ioredis's name for an error of the server, and what it was asked.
+fn reply_parts(error: &Error) -> (Option<&'static str>, Option<NativeCommand>) {
+    let Error::Refused(refusal) = error else {
+        return (None, None);
+    };
+    let command = refusal.command.as_deref().cloned();
+    let command = command.map(|RefusedCommand { name, args }| NativeCommand { name, args });
+    (Some("ReplyError"), command)
 }
 
 impl From<&Error> for NativeError {
     fn from(error: &Error) -> Self {
+        let (name, command) = reply_parts(error);
         Self {
             message: error.to_string(),
             code: node_code(error).map(str::to_owned),
             number: error.code(),
+            name: name.map(str::to_owned),
+            command,
         }
     }
 }
@@ -45,7 +71,7 @@ fn node_code(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// A JavaScript `Error` with BullMQ's message, and its numeric code or Node's.
+/// A JavaScript `Error` with BullMQ's message, its numeric code or Node's, and ioredis's name and command.
 pub fn js_error(env: &Env, error: &Error) -> napi::Error {
     let made = || -> napi::Result<napi::Error> {
         let mut object = env.create_error(napi::Error::from_reason(error.to_string()))?;
@@ -55,6 +81,13 @@ pub fn js_error(env: &Env, error: &Error) -> napi::Error {
             (None, None) => {
                 object.delete_named_property("code")?;
             }
+        }
+        let (name, command) = reply_parts(error);
+        if let Some(name) = name {
+            object.set_named_property("name", name)?;
+        }
+        if let Some(command) = command {
+            object.set_named_property("command", command)?;
         }
         Ok(napi::Error::from(object.to_unknown()))
     };

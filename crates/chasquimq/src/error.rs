@@ -1,6 +1,6 @@
 //! What can go wrong, as variants a caller can act on.
 
-use std::time::Duration;
+use std::{fmt, ops::Deref, time::Duration};
 
 /// Result of every engine call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -124,7 +124,10 @@ pub enum Error {
     /// A batch could not be confirmed for so long that the server has forgotten it: it may or may not have been carried out.
     #[error("The server did not confirm this call within {0:?}; it may have been carried out")]
     Unconfirmed(Duration),
-    /// The server refused or failed a command.
+    /// The server answered a command with an error.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The servers are not such that a command could be sent to one.
     #[error("{0}")]
     Server(String),
     /// The server is older than 7.0.
@@ -144,6 +147,44 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+}
+
+/// What a server answered instead of a result. Reads as its message.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// The server's words.
+    pub message: String,
+    /// What it was asked, where that is known.
+    pub command: Option<Box<RefusedCommand>>,
+}
+
+/// A command that a server refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCommand {
+    /// Its name, in small letters.
+    pub name: String,
+    /// Its arguments; those of functions and scripts end with the key, as the rest is packed.
+    pub args: Vec<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self { message, command: None }
+    }
+}
+
+impl Deref for Refusal {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
 }
 
 impl Error {

@@ -92,7 +92,7 @@ pub use self::redis::{
 };
 pub use add::{AddBatch, Added, NewJob, Producer};
 pub use clock::{millis, system_now_ms, LONGEST_MS};
-pub use error::{Error, Result};
+pub use error::{Error, Refusal, RefusedCommand, Result};
 pub use events::{Event, EventMessage, EventReader};
 pub use flows::{
     children::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode},

@@ -115,6 +115,16 @@ export const connections: readonly Difference[] = [
     test: '__test__/parity/differences.connections.test.ts',
   },
   {
+    id: 'reply-error-command',
+    title: '`command` of a `ReplyError`',
+    bullmq: 'Has all arguments: data of jobs, the text of a script, and the password of a login that was refused.',
+    chasquimq:
+      'Has those of a function or script up to the key, none of more than 256 bytes. An error of connecting has no `command`.',
+    why: 'Errors go into logs.',
+    impact: 'none',
+    test: '__test__/parity/differences.connections.test.ts',
+  },
+  {
     id: 'close-without-a-server',
     title: '`close()`',
     bullmq: 'Of a worker or QueueEvents may wait for a server that was never reachable.',

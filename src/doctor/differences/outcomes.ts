@@ -128,4 +128,14 @@ export const outcomes: readonly Difference[] = [
     test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'waitUntilFinished' }],
   },
+  {
+    id: 'wait-until-finished-removed',
+    title: '`waitUntilFinished` for a job that was removed at its end',
+    bullmq: 'Rejects with `Missing key for job ...` when the job was gone before the wait began.',
+    chasquimq: 'Tells how the job ended, as long as that is among the newest thousand entries of the event log.',
+    why: 'A job that another process runs may have ended before the answer to its `add` is there.',
+    impact: 'none',
+    test: '__test__/parity/differences.outcomes.test.ts',
+    detect: [{ call: 'waitUntilFinished' }],
+  },
 ];

@@ -80,6 +80,16 @@ export const workers: readonly Difference[] = [
     detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
   },
   {
+    id: 'sandboxed-late-calls',
+    title: 'Calls of a sandboxed job after its end',
+    bullmq: 'Are made on the job that runs in that child by then, or on none.',
+    chasquimq: 'Are made on the job they were called on. An error of one is told only where the call has an answer.',
+    why: 'A job must not change another.',
+    impact: 'none',
+    test: '__test__/parity/differences.workers.test.ts',
+    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+  },
+  {
     id: 'sandboxed-in-a-bundle',
     title: 'Sandboxed processors in a bundle',
     bullmq: 'Throws `ENOENT`, or takes a bundle called `main.js` for its own file.',

@@ -82,7 +82,7 @@ impl Producer {
     /// Sends a call until it is answered.
     /// # Errors
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
-    /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Server`] when the server refuses, for instance for lack of memory.
+    /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Refused`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
         let reply = tokio::time::timeout(CONFIRM_WITHIN, self.run(call)).await;
         let reply = reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??;
@@ -100,7 +100,7 @@ impl Producer {
             }
             let reply = call.script().run(&self.connection, &self.keys.base, &args).await;
             tries += 1;
-            let is_stash_lost = matches!(&reply, Err(Error::Server(message)) if message.contains("no such key"));
+            let is_stash_lost = matches!(&reply, Err(Error::Refused(message)) if message.contains("no such key"));
             if !is_stash_lost || call.stashes() == 0 || tries == STASHES {
                 return reply;
             }
@@ -163,7 +163,10 @@ impl Producer {
 
     /// Lets the call's slot be used again, if its answer is certain.
     pub fn end(&self, call: &Call, added: &Result<Added>) {
-        if matches!(added, Ok(_) | Err(Error::QueueFull { .. } | Error::Server(_))) {
+        if matches!(
+            added,
+            Ok(_) | Err(Error::QueueFull { .. } | Error::Refused(_) | Error::Server(_))
+        ) {
             self.calls.end(call.ticket);
         }
     }

@@ -5,18 +5,16 @@ use std::{future::Future, sync::Arc, time::Duration};
 use redis::Value;
 use tokio::sync::{watch, Semaphore};
 
-use super::unpack::{unpack_entry, Event};
+use super::{
+    entries::{parse_id, Entry, PageSize, BYTES_AT_ONCE},
+    unpack::Event,
+};
 use crate::{
     error::{Error, Result},
     keys::Keys,
     redis::{connection::Connection, options::ConnectOptions, reply::Reply, session::ConnectionEvent},
 };
 
-/// Most entries of a read; the first reads fewer, as nobody knows how large they are.
-const ENTRIES_A_READ: usize = 256;
-const FIRST_ENTRIES: usize = 8;
-/// Bytes of a read, and of what is handed over at once, unless a single entry, or event, has more.
-const BYTES_AT_ONCE: usize = 8 << 20;
 const RETRY: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -103,9 +101,9 @@ impl EventReader {
             }
             tokio::time::sleep(RETRY).await;
         };
-        let mut entries = FIRST_ENTRIES;
+        let mut page = PageSize::first();
         loop {
-            match self.read(&mut last, wait, &mut entries).await {
+            match self.read(&mut last, wait, &mut page).await {
                 Ok(events) => {
                     for part in in_parts(events) {
                         if !self.has_room().await {
@@ -159,10 +157,10 @@ impl EventReader {
         parse_id(&entries.array()?.text()?)
     }
 
-    /// Reads that many entries, and sets how many the next read asks for: as many as fit, by the size of those that came.
-    async fn read(&self, last: &mut (u64, u64), wait: Duration, count: &mut usize) -> Result<Vec<Event>> {
+    /// Reads a page of entries.
+    async fn read(&self, last: &mut (u64, u64), wait: Duration, page: &mut PageSize) -> Result<Vec<Event>> {
         let mut read = redis::cmd("XREAD");
-        read.arg("COUNT").arg(*count).arg("BLOCK").arg(wait.as_millis() as u64);
+        read.arg("COUNT").arg(page.0).arg("BLOCK").arg(wait.as_millis() as u64);
         read.arg("STREAMS")
             .arg(self.keys.key("events"))
             .arg(format!("{}-{}", last.0, last.1));
@@ -183,19 +181,13 @@ impl EventReader {
         let mut entries = stream.array()?;
         let (came, mut bytes) = (entries.len(), 0);
         while !entries.is_empty() {
-            let mut entry = entries.array()?;
-            let id = parse_id(&entry.text()?)?;
-            let mut fields = entry.array()?;
-            fields.text()?;
-            let groups = fields.bytes()?;
-            let large = large_values(fields)?;
-            bytes += groups.len() + large.iter().map(String::len).sum::<usize>();
-            // what another program wrote there is no event, and must not keep those around it
-            let _ = unpack_entry(id, *last, &groups, large, &mut events);
+            let entry = Entry::take(&mut entries)?;
+            bytes += entry.bytes();
+            let (after, id) = (*last, entry.id);
+            entry.unpack(after, &mut events);
             *last = id;
         }
-        let fitting = (BYTES_AT_ONCE * came).checked_div(bytes).unwrap_or(ENTRIES_A_READ);
-        *count = fitting.clamp(1, ENTRIES_A_READ.min(2 * *count));
+        page.learn(came, bytes);
         Ok(events)
     }
 }
@@ -219,35 +211,4 @@ fn in_parts(events: Vec<Event>) -> Vec<Vec<Event>> {
         }
     }
     parts
-}
-
-fn parse_id(id: &str) -> Result<(u64, u64)> {
-    let (ms, seq) = id.split_once('-').unwrap_or((id, "0"));
-    match (ms.parse(), seq.parse()) {
-        (Ok(ms), Ok(seq)) => Ok((ms, seq)),
-        _ => Err(Error::Invalid(format!(
-            "Invalid stream ID specified as stream command argument: {id}"
-        ))),
-    }
-}
-
-/// The values of an entry's other fields.
-fn large_values(mut fields: Reply) -> Result<Vec<String>> {
-    let mut values = Vec::with_capacity(fields.len() / 2);
-    while fields.len() > 1 {
-        fields.text()?;
-        values.push(fields.text()?);
-    }
-    Ok(values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_start_position_that_is_none_is_refused() {
-        assert!(parse_id("yesterday").is_err());
-        assert_eq!(parse_id("7").expect("id"), (7, 0));
-    }
 }

@@ -137,7 +137,7 @@ impl Queue {
         scan.arg(cursor).arg("MATCH").arg(format!("{}*", escaped(&start)));
         scan.arg("COUNT").arg(KEYS_A_STEP);
         let mut reply = match self.connection().send(&scan).await {
-            Err(Error::Server(message)) if message.starts_with("NOPERM") => return Ok(None),
+            Err(Error::Refused(message)) if message.starts_with("NOPERM") => return Ok(None),
             answered => Reply::new("the answer to SCAN", answered?)?,
         };
         let (next, keys) = (reply.text()?, reply.array()?.texts()?);

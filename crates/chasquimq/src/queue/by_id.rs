@@ -6,6 +6,7 @@ use super::{lists::read_all, Queue};
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
+    events::find_ending,
     job::{frame::MAX_BYTES, large::Large, Job, StateFields},
     redis::{
         library::{
@@ -53,7 +54,8 @@ impl Queue {
         self.ask(&JOB_STATE, &args![id]).await
     }
 
-    /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed.
+    /// As [`Queue::state`], and the job's return value (JSON text) or the reason it failed. Of a job that was removed as it ended, this is
+    /// what the newest events tell.
     pub async fn outcome(&self, id: &str) -> Result<(String, String)> {
         let mut reply = self.read_state(id).await?;
         let (state, mut ended) = (reply.text()?, reply.text()?);
@@ -64,6 +66,11 @@ impl Queue {
             };
             let large = Large::read(self.connection(), self.keys(), id, &fields).await?;
             ended = large.result.unwrap_or(ended);
+        }
+        if state == "unknown" {
+            return Ok(find_ending(self.connection(), self.keys(), id)
+                .await?
+                .unwrap_or((state, ended)));
         }
         Ok((state, ended))
     }

@@ -17,13 +17,13 @@ use redis::{Cmd, RedisError, Value};
 use super::direct::DirectSocket;
 use super::{
     discovery::slot_of_each_master,
-    failure::{is_broken, is_passing, to_error},
+    failure::{answer_to, is_broken, is_passing, to_error},
     link::Link,
     options::ConnectOptions,
     session::{ConnectionEvent, Listener, Session, FIRST_RETRY},
 };
 use crate::{
-    error::{Error, Result},
+    error::{Error, Refusal, Result},
     keys::slot_of,
 };
 
@@ -130,7 +130,7 @@ impl Connection {
     /// Sends a command, and sends it again when the connection breaks before the reply, or the server has become a replica.
     /// Only for commands that may run twice.
     /// # Errors
-    /// [`Error::Closed`] once closed, [`Error::Server`] when the server refuses, [`Error::ServerTooOld`].
+    /// [`Error::Closed`] once closed, [`Error::Refused`], [`Error::ServerTooOld`].
     pub async fn send(&self, command: &Cmd) -> Result<Value> {
         self.send_while(command, false).await
     }
@@ -157,7 +157,7 @@ impl Connection {
                     pause = (pause * 2).min(LAST_LOOK);
                 }
                 Err(error) if is_broken(&error) => self.session().lose(generation),
-                Err(error) => return Err(to_error(&error, link.server())),
+                Err(error) => return Err(answer_to(command, &error, link.server())),
             }
         }
     }
@@ -192,7 +192,7 @@ impl Connection {
         let (link, generation) = self.session().connected().await?;
         link.ask_master(command)
             .await
-            .map_err(|error| self.failed_once(&error, &link, generation))
+            .map_err(|error| self.failed_once(Some(command), &error, &link, generation))
     }
 
     /// Sends a pipeline once. A reply in it may be an error.
@@ -202,7 +202,7 @@ impl Connection {
         let (link, generation) = self.session().connected().await?;
         link.ask_all(pipeline, count)
             .await
-            .map_err(|error| self.failed_once(&error, &link, generation))
+            .map_err(|error| self.failed_once(None, &error, &link, generation))
     }
 
     /// The same for reads, which a replica would answer, too.
@@ -212,10 +212,10 @@ impl Connection {
         let (link, generation) = self.session().connected().await?;
         Box::pin(self.unless_replaced(&link, link.ask_all_of_master(reads, count)))
             .await
-            .map_err(|error| self.failed_once(&error, &link, generation))
+            .map_err(|error| self.failed_once(None, &error, &link, generation))
     }
 
-    fn failed_once(&self, error: &RedisError, link: &Link, generation: u64) -> Error {
+    fn failed_once(&self, command: Option<&Cmd>, error: &RedisError, link: &Link, generation: u64) -> Error {
         if self.is_closed() {
             return Error::Closed;
         }
@@ -225,9 +225,15 @@ impl Connection {
         } else if is_broken(error) {
             self.session().lose(generation);
         }
-        match to_error(error, link.server()) {
+        let told = match command {
+            Some(command) => answer_to(command, error, link.server()),
+            None => to_error(error, link.server()),
+        };
+        match told {
             // the same call works once the server is ready or found
-            Error::Server(message) if is_elsewhere || is_passing(error) => Error::Connection { message, code: None },
+            Error::Refused(Refusal { message, .. }) if is_elsewhere || is_passing(error) => {
+                Error::Connection { message, code: None }
+            }
             other => other,
         }
     }

@@ -47,7 +47,7 @@ pub struct DirectSocket {
 impl DirectSocket {
     /// Connects and logs in. Blocks; call it off the event loop.
     /// # Errors
-    /// [`Error::Connection`] when the server cannot be reached, [`Error::Server`] when it refuses the login.
+    /// [`Error::Connection`] when the server cannot be reached, [`Error::Refused`] when it refuses the login.
     pub fn open(options: &ConnectOptions) -> Result<Self> {
         let stream = connect(options).map_err(|error| lost(&error))?;
         let mut socket = Self {
@@ -280,7 +280,7 @@ fn parse(bytes: &[u8]) -> Option<(Result<Value>, usize)> {
     let number = || line.parse::<i64>().ok();
     let value = match (bytes[0], number()) {
         (b'+', _) => Value::SimpleString(line.to_owned()),
-        (b'-', _) => return Some((Err(Error::Server(line.to_owned())), next)),
+        (b'-', _) => return Some((Err(Error::Refused(line.to_owned().into())), next)),
         (b':', Some(number)) => Value::Int(number),
         (b'$' | b'*', Some(len)) if len < 0 => Value::Nil,
         (b'$', Some(len)) => {

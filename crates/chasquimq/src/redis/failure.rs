@@ -6,10 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use redis::RedisError;
+use redis::{Arg, Cmd, RedisError};
 
 use super::options::ConnectOptions;
-use crate::error::Error;
+use crate::error::{Error, RefusedCommand};
+
+/// Bytes of an argument that an error shows: nobody wants the text of a script, or a job's data, in a log.
+const LONGEST_SHOWN: usize = 256;
 
 // the server is not ready for commands yet; ASK: the queue moves to another node key by key, and no script may see half of it
 pub(super) fn is_passing(error: &RedisError) -> bool {
@@ -48,9 +51,34 @@ pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
         };
     }
     match (error.code(), error.detail()) {
-        (Some(code), Some(detail)) => Error::Server(format!("{code} {detail}")),
+        (Some(code), Some(detail)) => Error::Refused(format!("{code} {detail}").into()),
+        (Some(_), None) => Error::Refused(error.to_string().into()),
         _ => Error::Server(error.to_string()),
     }
+}
+
+/// The same for the answer to this command.
+pub(super) fn answer_to(command: &Cmd, error: &RedisError, options: &ConnectOptions) -> Error {
+    let mut told = to_error(error, options);
+    if let Error::Refused(refusal) = &mut told {
+        refusal.command = shown(command).map(Box::new);
+    }
+    told
+}
+
+/// A command, as an error names it.
+fn shown(command: &Cmd) -> Option<RefusedCommand> {
+    let mut parts = command.args_iter().map(|part| match part {
+        Arg::Simple(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_SHOWN)]).into_owned(),
+        _ => String::new(),
+    });
+    let name = parts.next()?.to_lowercase();
+    let args = match name.as_str() {
+        // its name, hash or text, the number of keys, the key
+        "fcall" | "evalsha" | "eval" => parts.take(3).collect(),
+        _ => parts.collect(),
+    };
+    Some(RefusedCommand { name, args })
 }
 
 /// The I/O error behind it, which the library may hold in an `Arc`.

@@ -97,18 +97,18 @@ impl Script {
                 break;
             }
             match self.send(connection, "FCALL", self.function, base, args).await {
-                Err(Error::Server(message)) if is_no_function(&message) => {
+                Err(Error::Refused(message)) if is_no_function(&message) => {
                     if !load(connection).await? {
                         break;
                     }
                 }
                 Err(Error::NoScripts(_)) => connection.use_scripts(),
-                Err(Error::Server(message)) if is_denied(&message, "fcall") => connection.use_scripts(),
+                Err(Error::Refused(message)) if is_denied(&message, "fcall") => connection.use_scripts(),
                 done => return done,
             }
         }
         match self.send(connection, "EVALSHA", self.sha, base, args).await {
-            Err(Error::Server(message)) if message.starts_with("NOSCRIPT") => {
+            Err(Error::Refused(message)) if message.starts_with("NOSCRIPT") => {
                 self.send(connection, "EVAL", self.text, base, args).await
             }
             done => done,
@@ -137,7 +137,7 @@ impl Script {
         };
         match done {
             // the server's message repeats the arguments
-            Err(Error::Server(message)) if message.starts_with("ERR unknown command") => Err(Error::NoScripts(how)),
+            Err(Error::Refused(message)) if message.starts_with("ERR unknown command") => Err(Error::NoScripts(how)),
             done => done,
         }
     }
@@ -210,10 +210,10 @@ async fn load(connection: &Connection) -> Result<bool> {
     {
         Ok(_) => Ok(true),
         // another connection was faster
-        Err(Error::Server(message)) if message.starts_with("ERR Library") && message.ends_with("already exists") => {
+        Err(Error::Refused(message)) if message.starts_with("ERR Library") && message.ends_with("already exists") => {
             Ok(true)
         }
-        Err(Error::Server(message)) => {
+        Err(Error::Refused(message)) => {
             if is_denied(&message, "function") || message.starts_with("ERR") {
                 connection.use_scripts();
             }

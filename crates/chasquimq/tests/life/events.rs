@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{Event, EventMessage, EventReader, WorkerOptions};
+use chasquimq::{system_now_ms, Event, EventMessage, EventReader, WorkerOptions};
 
 use crate::{
     probe::connect_options,
@@ -109,6 +109,48 @@ async fn a_job_tells_its_whole_life() {
     assert_eq!(shown(&events), expected);
     worker.close().await;
     listener.close().await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_job_that_it_removed_is_in_the_log() {
+    let world = World::new();
+    let worker = world.worker(WorkerOptions::default(), |job| {
+        std::future::ready(match job.data.as_str() {
+            "\"fails\"" => End::Failed("boom"),
+            // beyond what a record holds
+            "\"large\"" => End::Completed(Some(format!("\"{}\"", "x".repeat(100_000)))),
+            _ => End::Completed(Some("7".to_owned())),
+        })
+    });
+    let jobs = ["\"passes\"", "\"fails\"", "\"large\"", "\"passes\""].map(str::to_owned);
+    world
+        .add(r#"{"removeOnComplete":true,"removeOnFail":true}"#, jobs)
+        .await;
+    let outcome = |id| world.queue.outcome(id);
+    until("all to end", || async {
+        outcome("4").await.expect("state").0 == "completed"
+    })
+    .await;
+    assert_eq!(
+        outcome("1").await.expect("state"),
+        ("completed".to_owned(), "7".to_owned())
+    );
+    assert_eq!(
+        outcome("2").await.expect("state"),
+        ("failed".to_owned(), "boom".to_owned())
+    );
+    assert_eq!(outcome("3").await.expect("state").1.len(), 100_002);
+    assert_eq!(outcome("5").await.expect("state").0, "unknown");
+    worker.close().await;
+    // somebody removed it: how it had ended before is over
+    world.add(r#"{"jobId":"mine"}"#, ["1".to_owned()]).await;
+    assert!(world
+        .queue
+        .remove(system_now_ms(), "mine", true)
+        .await
+        .expect("a removal"));
+    assert_eq!(outcome("mine").await.expect("state").0, "unknown");
     world.end();
 }
 

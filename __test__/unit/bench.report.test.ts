@@ -1,0 +1,70 @@
+// The rows of a report: a pair that has no ratio, because nothing was measured of its base, is judged by no floor.
+import { describe, expect, it } from 'vitest';
+import { entryOf } from '../../bench/history.js';
+import type { Metric } from '../../bench/measure.js';
+import type { Result } from '../../bench/pairs.js';
+import { cellsOf, rowsOf, withoutRatio } from '../../bench/report.js';
+import type { Circumstances, Row } from '../../bench/report.js';
+import { scenarios } from '../../bench/scenarios/index.js';
+
+const named = (name: string) => scenarios.find((scenario) => scenario.name === name)!;
+const libraries = { base: { name: 'BullMQ', version: '6' }, challenger: { name: 'ChasquiMQ', version: '0' } };
+
+/** The row of a metric of which each pair has measured these two: of the base, and of the challenger. */
+function rowOf(scenario: string, metric: Metric, pairs: [base: number, challenger: number][]): Row {
+  const side = (value: number) => ({ jobs: 1, seconds: 1, values: { [metric]: value } });
+  const measured = pairs.map(([base, challenger]) => ({ base: side(base), challenger: side(challenger) }));
+  const result = { scenario: { ...named(scenario), metrics: [metric] }, pairs: measured, faults: [] };
+  return rowsOf([result as unknown as Result], false)[0];
+}
+
+describe('a row of a report', () => {
+  it('has the median of the ratios, and its floor', () => {
+    const row = rowOf('schedulers', 'latencyP50Ms', [
+      [10, 1],
+      [10, 2],
+      [10, 9],
+    ]);
+    expect([row.ratio?.median, row.target?.text, row.met]).toEqual([0.2, '<= 0.159x', false]);
+  });
+
+  it.each<[string, [number, number][]]>([
+    [
+      'a latency, and nothing of either side',
+      [
+        [0, 0],
+        [0, 0],
+      ],
+    ],
+    [
+      'a latency, and nothing of the base',
+      [
+        [0, 1],
+        [0, 2],
+      ],
+    ],
+    [
+      'a latency, and nothing of the base in one of the pairs',
+      [
+        [1, 1],
+        [0, 1],
+        [2, 1],
+      ],
+    ],
+  ])('has neither ratio nor floor where it is of %s', (_, pairs) => {
+    const row = rowOf('schedulers', 'latencyP50Ms', pairs);
+    expect([row.ratio, row.target, row.met]).toEqual([undefined, undefined, undefined]);
+    expect(cellsOf(row, String).slice(3)).toEqual(['none', '', '', String(pairs.length), '', '']);
+    expect(withoutRatio(row, libraries)).toMatch(/^NO RATIO {2}.*latencyP50Ms: 0 was measured of BullMQ/);
+    const about = { libraries, machine: {}, source: { commit: 'c' } } as unknown as Circumstances;
+    expect(entryOf(about, [row]).ratios).toEqual({});
+  });
+
+  it('takes no commands for as many as none', () => {
+    const row = rowOf('schedulers', 'idleCommands', [
+      [0, 0],
+      [2, 1],
+    ]);
+    expect([row.ratio?.median, row.ratio?.least]).toEqual([0.75, 0.5]);
+  });
+});
