@@ -185,7 +185,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async getJobSchedulers<D = any>(start = 0, end = -1, asc = false): Promise<JobSchedulerJson<D>[]> {
     const native = await this.behindUpserts();
-    const found = await native.getSchedulers(Number(start), Number(end), asc);
+    const found = await native.getSchedulers(Number(start), Number(end), Boolean(asc));
     return found.map((scheduler) => toJson<D>(scheduler));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
