@@ -37,6 +37,24 @@ describe.each(libraries)('$name: queue.upsertJobScheduler', ({ lib }) => {
       expect(await queue.getJobCounts()).toMatchObject({ waiting: 1, delayed: 0 });
     });
 
+    it('texts of numbers are numbers', async () => {
+      at(NOON);
+      const queue = stage.queue();
+      const repeat = { every: '60000', offset: '500' } as unknown as { every: number; offset: number };
+      const job = await queue.upsertJobScheduler('s', repeat);
+      const next = NOON - AFTER_MINUTE + MINUTE + 500;
+      expect(job?.id).toBe(`repeat:s:${next}`);
+      expect(await queue.getJobScheduler('s')).toMatchObject({ every: MINUTE, offset: 500, next });
+      const ran = new EventLog(
+        stage.worker(async () => {}),
+        ['completed'],
+      );
+      at(next);
+      await job?.promote();
+      await ran.get('completed');
+      expect(await ids(queue, 'delayed')).toEqual([`repeat:s:${next + MINUTE}`]);
+    });
+
     it('stores the options of the job with its repetition', async () => {
       at(NOON);
       const queue = stage.queue();

@@ -126,6 +126,11 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
       expect([stored.failedReason, stored.stacktrace]).toEqual(['boom', job.stacktrace]);
     });
 
+    it('the JSON of an error has its message', async () => {
+      const [, error] = await fails('throws');
+      expect(JSON.parse(JSON.stringify(error))).toEqual({ message: 'boom', detail: { code: 7 }, extra: 'x' });
+    });
+
     it('an error thrown before anything was promised', async () => {
       expect((await fails('throwsAtOnce'))[1].message).toBe('at once');
     });

@@ -522,7 +522,7 @@ export class Job<
    */
   async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
     const id = this.knownId();
-    const call = this.queue.commands.startingParents((native) => native.remove(id, removeChildren));
+    const call = this.queue.commands.startingParents((native) => native.remove(id, Boolean(removeChildren)));
     const removed = await callAbout(this.queue, id, call);
     if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
     this.queue.emit('removed', this);
@@ -530,10 +530,10 @@ export class Job<
 
   /** Puts a finished job back in the waiting list. */
   async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
-    const { resetAttemptsMade = false, resetAttemptsStarted = false } = opts;
+    const { resetAttemptsMade, resetAttemptsStarted } = opts;
     const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
     await this.queue.commands.starting((native) =>
-      native.retryJob(id, state, lifo, resetAttemptsMade, resetAttemptsStarted, Date.now()),
+      native.retryJob(id, state, lifo, Boolean(resetAttemptsMade), Boolean(resetAttemptsStarted), Date.now()),
     );
     // As in BullMQ these become null, which their types do not say.
     const cleared = this as {

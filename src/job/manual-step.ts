@@ -41,7 +41,7 @@ export async function manualStep(
   const stepped = queue.commands.native.stepManually({
     now,
     token: String(token ?? ''),
-    fetch: fetch && !queue.closing,
+    fetch: Boolean(fetch) && !queue.closing,
     lockDuration,
     ...(name !== undefined && { workerName: String(name) }),
     ...(limiter && { limiter }),

@@ -139,7 +139,7 @@ export class QueueAdministration<
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: options };
     return traceInternal(this, 'remove', attributes, async () => {
       const id = String(jobId);
-      const call = this.commands.startingParents((native) => native.remove(id, removeChildren));
+      const call = this.commands.startingParents((native) => native.remove(id, Boolean(removeChildren)));
       const removed = await callAbout(this, id, call);
       if (removed === 1) this.emit('removed', jobId);
       return removed;
@@ -269,7 +269,7 @@ export class QueueAdministration<
     const { count = 1000, state = 'failed', timestamp = new Date().getTime() } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
-      const before = { before: timestamp };
+      const before = { before: Number(timestamp) };
       await this.commands.starting((native) =>
         native.retryJobs(String(state), before, 0, Number(count), false, Date.now()),
       );

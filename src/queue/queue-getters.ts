@@ -60,7 +60,7 @@ export class QueueGetters<
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
     const wanted = countable(statesFor(typeof types === 'string' ? [types] : types));
     if (wanted.length === 0) return [];
-    const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), asc);
+    const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), Boolean(asc));
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
@@ -71,7 +71,7 @@ export class QueueGetters<
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
     if (!Array.isArray(types)) throw new TypeError(`getRanges takes an array of states, not ${String(types)}`);
     const wanted = countable(new Set(types));
-    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), asc);
+    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), Boolean(asc));
   }
 
   /** Waiting jobs, in the order in which they will be taken. */
@@ -217,7 +217,7 @@ export class QueueGetters<
    * @param asc oldest first, with the range counted from the oldest; otherwise newest first
    */
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
-    return this.commands.native.getLogs(String(jobId), Number(start), Number(end), asc);
+    return this.commands.native.getLogs(String(jobId), Number(start), Number(end), Boolean(asc));
   }
 
   /** Id of the job that owns a deduplication id, or null. */

@@ -47,13 +47,11 @@ function ownEntries(value: object): [string, unknown][] {
   return Object.getOwnPropertyNames(value).map((key) => [key, (value as Record<string, unknown>)[key]]);
 }
 
-/** An Error with the properties that the plain one has. */
+/** An Error with the properties that the plain one has. All but the stack are listed, as in BullMQ: its message is in its JSON. */
 export function fromPlainError(plain: PlainError): Error {
   const error = new Error(plain.message);
   for (const [key, value] of Object.entries(plain)) {
-    Object.defineProperty(error, key, { value, writable: true, configurable: true, enumerable: !STANDARD.has(key) });
+    Object.defineProperty(error, key, { value, writable: true, configurable: true, enumerable: key !== 'stack' });
   }
   return error;
 }
-
-const STANDARD = new Set(['name', 'message', 'stack']);

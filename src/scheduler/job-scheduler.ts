@@ -10,7 +10,7 @@ import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions }
 import type { RepeatBaseOptions } from '../options/queue.js';
 import type { RepeatOptions } from '../options/repeat.js';
 import { QueueBase } from '../queue/queue-base.js';
-import { checkRepeat, iterationOf, nextRun, toMillis } from './next-run.js';
+import { checkRepeat, iterationOf, nextRun, toMillis, withNumbers } from './next-run.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { telemetryOf } from '../telemetry/trace.js';
 import type { JobSchedulerJson } from '../types/job-scheduler-json.js';
@@ -71,10 +71,11 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     opts: JobSchedulerTemplateOptions,
     { override, producerId }: { override: boolean; producerId?: string },
   ): Promise<Job<T, R, N> | undefined> {
-    checkRepeat(repeatOpts);
+    const repeat = withNumbers(repeatOpts);
+    checkRepeat(repeat);
     checkTemplate(opts);
     const name = checkName(jobName);
-    const scheduler = { id: jobSchedulerId, repeat: repeatOpts, name, data: jobData, opts };
+    const scheduler = { id: jobSchedulerId, repeat, name, data: jobData, opts };
     return override
       ? noted(this.upserts, this.upsert<T, R, N>(scheduler))
       : this.follow<T, R, N>(scheduler, producerId ?? '');
@@ -185,7 +186,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async getJobSchedulers<D = any>(start = 0, end = -1, asc = false): Promise<JobSchedulerJson<D>[]> {
     const native = await this.behindUpserts();
-    const found = await native.getSchedulers(Number(start), Number(end), asc);
+    const found = await native.getSchedulers(Number(start), Number(end), Boolean(asc));
     return found.map((scheduler) => toJson<D>(scheduler));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */

@@ -63,6 +63,17 @@ export function checkRepeat(repeat: RepeatOptions): void {
   }
 }
 
+/** The options, with numbers where they have texts of numbers, as those of an environment are. */
+export function withNumbers<T extends Pick<RepeatOptions, 'every' | 'offset'>>(repeat: T): T {
+  const { every, offset } = repeat;
+  const isPlain = typeof every !== 'string' && typeof offset !== 'string';
+  return isPlain ? repeat : { ...repeat, every: asNumber(every), offset: asNumber(offset) };
+}
+
+function asNumber(value: unknown): unknown {
+  return typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value)) ? Number(value) : value;
+}
+
 /** Epoch milliseconds of a date as users write it. */
 export function toMillis(date: Date | string | number | undefined): number | undefined {
   return date ? new Date(date).getTime() : undefined;

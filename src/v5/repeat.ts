@@ -96,7 +96,7 @@ export class Repeat extends JobScheduler {
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   async getRepeatableJobs(start = 0, end = -1, asc = false): Promise<RepeatableJob[]> {
-    const found = await this.commands.native.getSchedulers(Number(start), Number(end), asc);
+    const found = await this.commands.native.getSchedulers(Number(start), Number(end), Boolean(asc));
     return found.map(toRepeatableJob);
   }
 

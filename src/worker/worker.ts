@@ -359,7 +359,8 @@ export class Worker<
   /**
    * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
    * A second call returns the promise of the first.
-   * @param force does not wait: jobs that are running stay active, and are recovered as stalled
+   * @param force does not wait: jobs that are running stay active, and are recovered as stalled. The name of a signal, which its listener
+   * is given, is such a `true` as well.
    */
   override close(force = false): Promise<void> {
     if (!this.closing) {
@@ -368,7 +369,7 @@ export class Worker<
       this.closing = new Promise((resolve) => (closed = resolve));
       const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
       let ending: Promise<void> | undefined;
-      const end = (): Promise<void> => (ending ??= this.closeAll(force));
+      const end = (): Promise<void> => (ending ??= this.closeAll(Boolean(force)));
       // a tracer that throws keeps nothing open
       const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
       void traced.then(end).then(closed);
