@@ -10,7 +10,7 @@ import { NOTHING } from '../add/job-options.js';
 import { childId } from '../job/child-id.js';
 import { FlowQueue } from './flow-queue.js';
 import { readTree, type JobNode, type NodeOpts } from './flow-tree.js';
-import { checkedJob } from '../job/create-jobs.js';
+import { checkedJob, type CheckedJob } from '../job/create-jobs.js';
 import { Job } from '../job/job.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { FlowJob, FlowJobNode, FlowOpts, FlowParentJob, FlowQueuesOpts } from '../options/flow.js';
@@ -229,6 +229,7 @@ class Encoding {
   readonly now = Date.now();
   /** Children whose ids the engine makes, in order. */
   readonly unnamed: Job[] = [];
+  private before: CheckedJob<Job> | undefined;
   /** Jobs that were written, whose children were not. */
   private readonly parents: {
     node: FlowParentJob;
@@ -305,7 +306,8 @@ class Encoding {
     const isGiven = Boolean(node.opts?.jobId);
     const { options } = this.commands.producer;
     const { name } = node;
-    const made = checkedJob(this.JobClass, queue, options, name, node.data, given, parent, id, this.now);
+    const made = checkedJob(this.JobClass, queue, options, name, node.data, given, parent, id, this.now, this.before);
+    this.before = made;
     const { job } = made;
     if (id === undefined) this.unnamed.push(job);
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, made.data, made.checked);

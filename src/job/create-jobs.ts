@@ -19,6 +19,7 @@ export const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
 interface NewJob extends AddedJob {
   timestamp: number;
   adoptOptions(opts: JobsOptions, now: number): void;
+  shareOptions(sibling: unknown): void;
 }
 
 /** The class of the jobs. */
@@ -30,6 +31,8 @@ export interface CheckedJob<J> {
   /** The JSON text of its data. */
   data: string;
   checked: CheckedOptions;
+  /** That of a job of a flow. */
+  parent?: ParentOptions;
 }
 
 /** Source: BullMQ 6.7.0 `Job.create`. */
@@ -102,6 +105,7 @@ export function createJobs<J extends NewJob>(
 /**
  * A job of a flow, or one with a parent.
  * @param parent of a job of a flow, which its options do not name
+ * @param before the one made before it at the same time: siblings with equal options share them
  * @throws as {@link createJob} rejects
  */
 export function checkedJob<J extends NewJob>(
@@ -114,12 +118,14 @@ export function checkedJob<J extends NewJob>(
   parent: ParentOptions | undefined,
   id: string | undefined,
   now: number,
+  before?: CheckedJob<J>,
 ): CheckedJob<J> {
   const job = new Job(queue, checkName(name) as never, data as never, BLANK, id);
   const text = encodeData(data);
   const checked = options.check(job.name, text, opts, parent);
-  job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
-  return { job, data: text, checked };
+  if (before && before.parent === parent && before.checked === checked) job.shareOptions(before.job);
+  else job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
+  return { job, data: text, checked, parent };
 }
 
 /** Adds jobs to one queue of which some are children of jobs that exist. */

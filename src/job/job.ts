@@ -167,6 +167,18 @@ export class Job<
     this.repeatJobKey = opts.repeatJobKey;
   }
 
+  /** @internal Takes over the options of a sibling that was made at the same time, and the fields that follow from them. */
+  shareOptions(sibling: Job): void {
+    this[OPTS] = sibling[OPTS];
+    this.delay = sibling.delay;
+    this.priority = sibling.priority;
+    this.timestamp = sibling.timestamp;
+    this.parentKey = sibling.parentKey;
+    this.parent = sibling.parent;
+    this.deduplicationId = sibling.deduplicationId;
+    this.repeatJobKey = sibling.repeatJobKey;
+  }
+
   // ---- Lazily decoded members
 
   /** A member that held text until now; a frozen job gets it beside itself. */
