@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { FlowJob, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { closedPort } from '../support/redis.js';
-import { useStage } from '../support/stage.js';
-import { EventLog, rejection } from '../support/waiting.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: flow.errors', ({ lib }) => {
   const stage = useStage(lib);
@@ -105,6 +105,32 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
       `The parent job ${stage.childKey(second.id, 'top')} cannot be replaced. addJob`,
       -7,
     ]);
+  });
+
+  it('a parent does not run without a child that another parent has', async () => {
+    const flows = stage.flowProducer();
+    const node = (jobId: string, children?: FlowJob[]): FlowJob => ({
+      name: jobId,
+      queueName: stage.name(children ? 'top' : undefined),
+      opts: { jobId },
+      children,
+    });
+    const queueEvents = stage.events();
+    await queueEvents.waitUntilReady();
+    const events = new EventLog(queueEvents, ['added', 'duplicated', 'completed']);
+    await flows.add(node('first', [node('x')]));
+    await flows.add(node('alone', [node('x')]));
+    await flows.add(node('second', [node('x'), node('y')]));
+    const top = stage.queue({}, 'top');
+    const states = () => Promise.all(['first', 'alone', 'second'].map((id) => top.getJobState(id)));
+    expect(await states()).toEqual(['waiting-children', 'waiting-children', 'waiting-children']);
+
+    stage.worker(async () => undefined);
+    await events.get('completed', 2);
+    await until('the parents to start', async () => (await states())[2] === 'waiting');
+    expect(await states()).toEqual(['waiting', 'waiting-children', 'waiting']);
+    expect(events.names.filter((name) => name !== 'completed')).toEqual(['added', 'added']);
+    expect(await fetchJob(top, 'alone').then((job) => job.getDependenciesCount())).toMatchObject({ unprocessed: 0 });
   });
 
   it('refuses keepLastIfActive below a parent', async () => {

@@ -280,6 +280,31 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
   });
 });
 
+describe.each(libraries)('$name: a failure that is refused', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it.each([
+    ['failed for good', 1, undefined, 'moveToFinished'],
+    ['tried again at once', 3, undefined, 'retryJob'],
+    ['tried again later', 3, { type: 'fixed', delay: 1000 }, 'moveToDelayed'],
+  ] as const)('is told as the move that it was: %s', async (_, attempts, backoff, command) => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const worker = stage.worker(async () => {
+      await gate.opened;
+      throw new Error('it failed');
+    });
+    const log = new EventLog(worker, ['active', 'error']);
+    await queue.add('job', {}, { attempts, backoff });
+    await log.get('active');
+    await queue.obliterate({ force: true });
+    gate.open();
+    const [error] = await log.get<[Error]>('error');
+    expect(error.message).toBe(`Missing key for job 1. ${command}`);
+    stage.takeErrors();
+  });
+});
+
 describe.each(libraries)('$name: error classes', ({ lib }) => {
   it.each([
     ['UnrecoverableError', 'bullmq:unrecoverable'],

@@ -36,8 +36,8 @@ local function range_of(queue, of, id, pa)
 end
 
 -- Of a call: news, what happened to the children of each parent since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
--- faults, ranges, unfolds, starts, asks, cut}; keys of all; the next three in pairs {key, value, ...}; ranges, of which all completed, in
--- pairs {range, values, ...}; unfolds: ranges of single children; starts: whatever is pending; asks: though no child is told of; cut: a
+-- faults, ranges, unfolds, starts, cut}; keys of all; the next three in pairs {key, value, ...}; ranges, of which all completed, in
+-- pairs {range, values, ...}; unfolds: ranges of single children; starts: whatever is pending; cut: a
 -- child was removed, and the parent goes to the head of the waiting list, whatever its own options.
 -- by_turn: what starts at home is looked after by step/round_trip.
 local function news_of(queue, pa)
@@ -196,7 +196,7 @@ local function settle_parent(queue, id, of, fields, now_ms)
   for range in pairs(of.unfolds) do SiblingRanges.unfold_pending(queue.base, id, range) end
   local any_span = take_spans(queue, id, of)
   if #of.keys > 0 then take_pending(queue, id, of) end
-  if #of.keys == 0 then return (any_span or of.asks) and not waits(queue, id) end
+  if #of.keys == 0 then return any_span and not waits(queue, id) end
   WaitingList.call_in_chunks('HSET', queue.base .. 'processed:' .. id, of.processed)
   WaitingList.call_in_chunks('HSET', queue.base .. 'ignored:' .. id, of.ignored)
   local fails = #of.faults > 0 and fail_parent(queue, id, fields, of.faults, now_ms)

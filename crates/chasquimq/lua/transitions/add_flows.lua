@@ -189,19 +189,18 @@ end
 -- A job of this id exists: nothing of it changes but who its parent is.
 local function link_existing(queue, i, id, policy)
   local tree = queue.call.tree
-  Events.emit_job(queue, 'duplicated', id)
   if tree.is_parent[i] then adopt(queue, id) end
   local family = family_of(tree, i)
-  if not family then return end
+  if not family then return Events.emit_job(queue, 'duplicated', id) end
   local job = Find.locate(queue, id)
   local fields = Locate.detach(queue, job)
   local pa, asked = fields.pa, { family.of, family.id, policy }
   if pa and pa[4] then SiblingRanges.unfold_pending(pa[1], pa[2], Parents.range_of(queue, queue.base, id, pa)) end
   if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
-    except(tree, i, -7)
-    Parents.news_of(queue, asked).asks = true
-    return
+    -- its new parent waits on, for a child that it will never hear of, rather than run without it
+    return except(tree, i, -7)
   end
+  Events.emit_job(queue, 'duplicated', id)
   fields.pa = asked
   redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
   join(queue, family, id)

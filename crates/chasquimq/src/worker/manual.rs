@@ -13,7 +13,7 @@ use super::{
     idle_wait::{self, REFUSED_PAUSE},
     in_flight::InFlight,
     options::RateLimit,
-    outcomes::{Failure, FailureState, Outcomes},
+    outcomes::{Failure, Outcomes},
     step_request::GRACE,
 };
 use crate::{
@@ -98,11 +98,9 @@ impl Queue {
             None => Outcomes::none(step.now_ms),
         };
         let failure = outcomes.failures.pop();
-        let command = match failure.as_ref().map(|failure| failure.state) {
-            Some(FailureState::Waiting) => "retryJob",
-            Some(FailureState::Delayed(_)) => "moveToDelayed",
-            _ => "moveToFinished",
-        };
+        let command = failure
+            .as_ref()
+            .map_or("moveToFinished", |failure| failure.state.command());
         let mut args = vec![
             Arg::from(step.token.as_str()),
             Arg::Int(step.lock_duration.as_millis().max(1) as i64),

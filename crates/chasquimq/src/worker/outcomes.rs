@@ -47,6 +47,17 @@ pub enum FailureState {
     Waiting,
 }
 
+impl FailureState {
+    /// What BullMQ calls the move.
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::Failed => "moveToFinished",
+            Self::Delayed(_) => "moveToDelayed",
+            Self::Waiting => "retryJob",
+        }
+    }
+}
+
 /// Outcomes as the step script takes them.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
@@ -181,10 +192,11 @@ impl Outcomes {
 
     /// What BullMQ calls the move that was refused.
     fn command_of(&self, handle: u32) -> &'static str {
-        match self.limited.contains(&handle) {
-            true => "moveJobFromActiveToWait",
-            false => "moveToFinished",
+        if self.limited.contains(&handle) {
+            return "moveJobFromActiveToWait";
         }
+        let failure = self.failures.iter().find(|failure| failure.handle == handle);
+        failure.map_or("moveToFinished", |failure| failure.state.command())
     }
 }
 

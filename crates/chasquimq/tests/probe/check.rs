@@ -341,8 +341,12 @@ fn families(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, qualified_name: &s
         }
     }
     for (id, _) in snapshot.set("waiting-children") {
-        let pending = snapshot.families.get(id).map_or(0, |family| family.all_pending().len());
-        wrong.unless(pending > 0, || format!("{id} is parked, and waits for nothing"));
+        // one that has never had a child was refused all of them: other parents have them
+        let waits = snapshot
+            .families
+            .get(id)
+            .is_none_or(|family| family.is_empty() || !family.all_pending().is_empty());
+        wrong.unless(waits, || format!("{id} is parked, and waits for nothing"));
     }
 }
 

@@ -138,6 +138,14 @@ impl Family {
         }
     }
 
+    /// Whether it has no child, and has had none.
+    pub fn is_empty(&self) -> bool {
+        self.all_pending().is_empty()
+            && self.all_processed().is_empty()
+            && self.ignored.is_empty()
+            && self.faults.is_empty()
+    }
+
     /// Keys of all children that are waited for.
     pub fn all_pending(&self) -> Vec<String> {
         let spans = self.spans.iter().flat_map(|span| keys_in_span(span));
