@@ -42,7 +42,9 @@ describe.each(libraries)('$name: queue.rules', ({ lib }) => {
 
     it('that is a number', async () => {
       const queue = stage.queue();
-      expect(await rejection(queue.add('job', {}, { jobId: 5 as unknown as string }))).toBeInstanceOf(TypeError);
+      const error = await rejection(queue.add('job', {}, { jobId: 5 as unknown as string }));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error.message).toBe('jobId.startsWith is not a function');
       expect((await queue.add('job', {})).id).toBe('1');
     });
 
@@ -53,6 +55,14 @@ describe.each(libraries)('$name: queue.rules', ({ lib }) => {
       await rejection(queue.addBulk([{ name: 'job', data: {}, opts }]));
       expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
     });
+  });
+
+  it('an option that is null is as none, once it is read back', async () => {
+    const queue = stage.queue();
+    const opts = { priority: null, removeOnComplete: null, deduplication: { id: 'once', extend: null } };
+    const job = await queue.add('job', {}, opts as unknown as JobsOptions);
+    expect(job.opts).toMatchObject(opts);
+    expect((await fetchJob(queue, job.id)).opts).toEqual({ attempts: 0, deduplication: { id: 'once' } });
   });
 
   describe('a name', () => {

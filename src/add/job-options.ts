@@ -200,7 +200,9 @@ export function optionsText(opts: JobsOptions): string {
   for (const key of ['delay', 'timestamp', 'attempts'] as const) {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
   }
-  return JSON.stringify(stored);
+  const text = JSON.stringify(stored);
+  // as in BullMQ, null is nothing, however deep
+  return text.includes('null') ? JSON.stringify(stored, (_, value: unknown) => value ?? undefined) : text;
 }
 
 /** Options read back from text, BullMQ's short names included. */
