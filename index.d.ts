@@ -221,8 +221,8 @@ export declare const ENDS_A_STEP: number
 
 /** What a reader tells. */
 export interface EventsMessage {
-  /** JSON text: `[[id, event, args], ...]`. */
-  events?: string
+  /** What happened. */
+  events?: NativeEventTexts
   /** Reading failed. */
   error?: NativeError
   /** It is not open any more, or still not. */
@@ -416,6 +416,16 @@ export interface NativeEventsOptions {
   lastEventId: string
   /** Longest read, ms. */
   blockingTimeout: number
+}
+
+/** Events, by their names. */
+export interface NativeEventTexts {
+  /** The names, each once. */
+  names: Array<string>
+  /** Of each name its events, in order, JSON text: `[[id, args], ...]`. */
+  texts: Array<string>
+  /** The order of all of them, in pairs: the index of a name, and how many of its events come next. */
+  runs: Uint32Array
 }
 
 /** A try that failed. */

@@ -28,6 +28,37 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
     ]);
   });
 
+  it('are heard by who begins to listen at the one before, in whatever way', async () => {
+    const queue = stage.queue();
+    await queue.addBulk([1, 2].map((i) => ({ name: 'job', data: {}, opts: { jobId: `j${i}` } })));
+    const worker = stage.worker(async () => undefined);
+    const ends = new EventLog(worker, ['drained']);
+    await ends.get('drained');
+    // all lies in the log by now, and is read at once
+    const events = stage.events({ lastEventId: '0', autorun: false });
+    const heard: string[] = [];
+    const note = (event: string) => (args: unknown) => heard.push(`${event} ${(args as { jobId: string }).jobId}`);
+    events.prependOnceListener('added', () => {
+      events.addListener('waiting', note('waiting'));
+      events.prependListener('active', (args) => {
+        note('active')(args);
+        events.once(`completed:${args.jobId}` as 'completed', note('completed'));
+      });
+    });
+    events.on('drained', note('drained'));
+    void events.run();
+    await until('the last event', () => heard.at(-1)?.startsWith('drained'));
+    expect(heard).toEqual([
+      'waiting j1',
+      'waiting j2',
+      'active j1',
+      'completed j1',
+      'active j2',
+      'completed j2',
+      'drained undefined',
+    ]);
+  });
+
   it('tell the life of a job that fails', async () => {
     const queue = stage.queue();
     const log = stage.globalLog();

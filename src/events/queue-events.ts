@@ -1,7 +1,7 @@
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { forwardRejection } from '../errors/emit-error.js';
 import { native } from '../native/addon.js';
-import type { EventsMessage, NativeEvents } from '../native/types.js';
+import type { EventsMessage, NativeEvents, NativeEventTexts } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { QueueEventsOptions } from '../options/queue-events.js';
 import { QueueBase } from '../queue/queue-base.js';
@@ -36,6 +36,10 @@ export class QueueEvents<
   declare opts: QueueEventsOptions<ConnectionOptionsType>;
   private readonly engine: NativeEvents;
   private readonly readiness: Readiness;
+  /** Names of events that somebody has listened to. */
+  private readonly listenedTo = new Set<string>();
+  /** Whether somebody may listen to events of single jobs. */
+  private hearsOfJobs = false;
   private running = false;
   /** Settles the promise of `run()`. */
   private endRun: (() => void) | undefined = undefined;
@@ -96,11 +100,36 @@ export class QueueEvents<
   }
 
   private receive(message: EventsMessage): void {
-    if (message.events) {
-      const events = JSON.parse(message.events) as [id: string, event: string, args: StoredArgs][];
-      for (const [id, event, args] of events) this.announce(id, event, args);
-    }
+    if (message.events) this.announceAll(message.events);
     reportConnection(this, this.readiness, message, message.error);
+  }
+
+  /** Announces events in their order. The text of events to which nobody listens, which are most, is not parsed. */
+  private announceAll({ names, texts, runs }: NativeEventTexts): void {
+    this.hearsOfJobs &&= this.eventNames().some(isOfJob);
+    const parsed: ([id: string, args: StoredArgs][] | undefined)[] = [];
+    const next = names.map(() => 0);
+    for (let run = 0; run < runs.length; run += 2) {
+      const name = runs[run];
+      const from = next[name];
+      next[name] += runs[run + 1];
+      // whoever hears an event may begin to listen to the one behind it
+      if (!this.hearsOf(names[name])) continue;
+      const events = (parsed[name] ??= JSON.parse(texts[name]) as [string, StoredArgs][]);
+      for (let at = from; at < next[name]; at += 1) this.announce(events[at][0], names[name], events[at][1]);
+    }
+  }
+
+  /** Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */
+  private hearsOf(event: string): boolean {
+    // a user's own event may have a colon in its name; who puts an `emit` of its own in the place of ours hears all events
+    return this.listenedTo.has(event) || event.includes(':') || this.emit !== QueueEvents.prototype.emit;
+  }
+
+  /** @param name that of an event, or `<event>:<job id>` */
+  private noteListener(name: string | symbol): void {
+    if (typeof name === 'string') this.listenedTo.add(name.split(':', 1)[0]);
+    this.hearsOfJobs ||= isOfJob(name);
   }
 
   private announce(id: string, event: string, stored: StoredArgs): void {
@@ -109,10 +138,11 @@ export class QueueEvents<
       return;
     }
     const { jobId } = stored;
-    const ofJob = jobId === undefined ? undefined : `${event}:${jobId}`;
+    const isReplaced = this.emit !== QueueEvents.prototype.emit;
+    // a name of one job's is looked up in vain for every event, unless somebody listens to one
+    const ofJob = jobId === undefined || !(this.hearsOfJobs || isReplaced) ? undefined : `${event}:${jobId}`;
     const heard = this.listenerCount(event) > 0 || (ofJob !== undefined && this.listenerCount(ofJob) > 0);
-    // who puts an `emit` of its own in the place of ours hears all events
-    if (!heard && this.emit === QueueEvents.prototype.emit) return;
+    if (!heard && !isReplaced) return;
     const args = decodeArgs(event, stored);
     const emit = this.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
     emit(event, args, id);
@@ -132,6 +162,7 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
+    this.noteListener(event);
     return super.on(event, listener as (...args: unknown[]) => void);
   }
 
@@ -140,7 +171,23 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
+    this.noteListener(event);
     return super.once(event, listener as (...args: unknown[]) => void);
+  }
+
+  override addListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+    this.noteListener(event);
+    return super.addListener(event, listener);
+  }
+
+  override prependListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+    this.noteListener(event);
+    return super.prependListener(event, listener);
+  }
+
+  override prependOnceListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+    this.noteListener(event);
+    return super.prependOnceListener(event, listener);
   }
 
   /** Takes a listener away. */
@@ -150,6 +197,10 @@ export class QueueEvents<
   >(event: U, listener: QEL[U]): this {
     return super.off(event, listener as (...args: unknown[]) => void);
   }
+}
+
+function isOfJob(name: string | symbol): boolean {
+  return typeof name === 'string' && name.includes(':');
 }
 
 /** The arguments as listeners get them: texts, but for the three that BullMQ decodes. */

@@ -296,7 +296,8 @@ function isEmpty(options: object): boolean {
 /** Token `0` skips locks, so an id that could be taken for one is refused. Not a string: fails as in BullMQ. */
 function rejectReservedId(jobId: string | undefined): void {
   // `==` as in BullMQ: the values 0 and false are refused with the same text.
-  if (jobId == '0' || (jobId != null && jobId.startsWith('0:'))) throw new Error("JobId cannot be '0' or start with '0:'");
+  if (jobId == '0' || (jobId != null && jobId.startsWith('0:')))
+    throw new Error("JobId cannot be '0' or start with '0:'");
 }
 
 function checkMostPending(most: number): number {

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chasquimq::{Error, EventMessage, EventReader, Keys};
+use chasquimq::{events::EventTexts, ConnectionEvent, Error, EventMessage, EventReader, Keys};
 use napi::{
-    bindgen_prelude::{Function, Object},
+    bindgen_prelude::{Function, Object, Uint32Array},
     Env, Result,
 };
 use napi_derive::napi;
@@ -43,8 +43,8 @@ pub struct NativeEventsOptions {
 #[napi(object)]
 #[derive(Default)]
 pub struct EventsMessage {
-    /// JSON text: `[[id, event, args], ...]`.
-    pub events: Option<String>,
+    /// What happened.
+    pub events: Option<NativeEventTexts>,
     /// Reading failed.
     pub error: Option<NativeError>,
     /// It is not open any more, or still not.
@@ -53,12 +53,23 @@ pub struct EventsMessage {
     pub eviction: Option<String>,
 }
 
+/// Events, by their names.
+#[napi(object)]
+pub struct NativeEventTexts {
+    /// The names, each once.
+    pub names: Vec<String>,
+    /// Of each name its events, in order, JSON text: `[[id, args], ...]`.
+    pub texts: Vec<String>,
+    /// The order of all of them, in pairs: the index of a name, and how many of its events come next.
+    pub runs: Uint32Array,
+}
+
 /// One reader. See `src/events/queue-events.ts`.
 #[napi]
 pub struct NativeEvents {
     reader: Arc<EventReader>,
     runtime: Held,
-    sink: Sink<EventMessage, EventsMessage>,
+    sink: Sink<Told, EventsMessage>,
     last_event_id: String,
     wait: Duration,
 }
@@ -74,7 +85,7 @@ impl NativeEvents {
         let room = Arc::new(Semaphore::new(MESSAGES_AT_ONCE));
         let handled = room.clone();
         let sink = Sink::new(&on_message, move |message| {
-            if matches!(message, EventMessage::Events(_)) {
+            if matches!(message, Told::Events(_)) {
                 handled.add_permits(1);
             }
             Ok(to_message(message))
@@ -83,7 +94,7 @@ impl NativeEvents {
         let reader = EventReader::new(
             options.connection.to_options(options.skip_version_check),
             Keys::new(&options.prefix, &options.name),
-            Arc::new(move |message| events.send(message)),
+            Arc::new(move |message| events.send(written(message))),
         )
         .paced_by(room);
         Ok(Self {
@@ -109,7 +120,7 @@ impl NativeEvents {
         let reading = self.reader.run(
             &self.last_event_id,
             self.wait,
-            Arc::new(move |message| sink.send(message)),
+            Arc::new(move |message| sink.send(written(message))),
         );
         runtime.handle().spawn(reading);
         Ok(())
@@ -131,18 +142,38 @@ impl Drop for NativeEvents {
     }
 }
 
-fn to_message(message: EventMessage) -> EventsMessage {
+/// What the reader tells: its events are written where they are read, as the JavaScript thread has enough to do.
+enum Told {
+    Events(EventTexts),
+    Failed(Error),
+    Connection(ConnectionEvent),
+}
+
+fn written(message: EventMessage) -> Told {
+    match message {
+        EventMessage::Events(events) => Told::Events(EventTexts::new(&events)),
+        EventMessage::Failed(error) => Told::Failed(error),
+        EventMessage::Connection(event) => Told::Connection(event),
+    }
+}
+
+fn to_message(message: Told) -> EventsMessage {
     let mut told = EventsMessage::default();
     match message {
-        EventMessage::Events(events) => match chasquimq::events::to_json(&events) {
-            text if text.len() > LONGEST_TEXT => {
-                let error = Error::Invalid(format!("an event of {} bytes is too long to be told", text.len()));
-                told.error = Some(NativeError::from(&error));
+        Told::Events(EventTexts { names, texts, runs }) => {
+            match texts.iter().map(String::len).find(|bytes| *bytes > LONGEST_TEXT) {
+                Some(bytes) => {
+                    let error = Error::Invalid(format!("an event of {bytes} bytes is too long to be told"));
+                    told.error = Some(NativeError::from(&error));
+                }
+                None => {
+                    let runs = Uint32Array::new(runs);
+                    told.events = Some(NativeEventTexts { names, texts, runs });
+                }
             }
-            text => told.events = Some(text),
-        },
-        EventMessage::Failed(error) => told.error = Some(NativeError::from(&error)),
-        EventMessage::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
+        }
+        Told::Failed(error) => told.error = Some(NativeError::from(&error)),
+        Told::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
     }
     told
 }

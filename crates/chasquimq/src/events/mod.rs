@@ -7,4 +7,4 @@ pub(crate) mod unpack;
 
 pub(crate) use ending::find_ending;
 pub use reader::{EventMessage, EventReader};
-pub use unpack::{to_json, Event};
+pub use unpack::{Event, EventTexts};

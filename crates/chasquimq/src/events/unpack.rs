@@ -24,13 +24,39 @@ pub struct Event {
     pub fields: Vec<(String, String)>,
 }
 
-/// Events as JSON text: `[[id, name, {field: value}], ...]`.
-pub fn to_json(events: &[Event]) -> String {
-    let rows: Vec<(&str, &str, Fields<'_>)> = events
-        .iter()
-        .map(|event| (event.id.as_str(), event.name.as_str(), Fields(&event.fields)))
-        .collect();
-    serde_json::to_string(&rows).unwrap_or_else(|_| "[]".to_owned())
+/// Events as JSON texts, one for each name: who listens to some names reads those texts only.
+#[derive(Debug, Default, PartialEq)]
+pub struct EventTexts {
+    /// The names, each once.
+    pub names: Vec<String>,
+    /// Of each name its events, in order: `[[id, {field: value}], ...]`.
+    pub texts: Vec<String>,
+    /// The order of all of them, in pairs: the index of a name, and how many of its events come next.
+    pub runs: Vec<u32>,
+}
+
+impl EventTexts {
+    /// Writes events.
+    pub fn new(events: &[Event]) -> Self {
+        let mut written = Self::default();
+        let mut rows: Vec<Vec<(&str, Fields<'_>)>> = Vec::new();
+        for event in events {
+            let known = written.names.iter().position(|name| *name == event.name);
+            let at = known.unwrap_or_else(|| {
+                written.names.push(event.name.clone());
+                rows.push(Vec::new());
+                rows.len() - 1
+            });
+            rows[at].push((&event.id, Fields(&event.fields)));
+            match written.runs.last_chunk_mut() {
+                Some([last, count]) if *last == at as u32 => *count += 1,
+                _ => written.runs.extend([at as u32, 1]),
+            }
+        }
+        let texts = rows.iter().map(serde_json::to_string);
+        written.texts = texts.map(|text| text.unwrap_or_else(|_| "[]".to_owned())).collect();
+        written
+    }
 }
 
 struct Fields<'a>(&'a [(String, String)]);
@@ -330,6 +356,18 @@ mod tests {
             ]
         );
         assert_eq!(events[4].fields[1], ("returnvalue".to_owned(), "null".to_owned()));
+    }
+
+    #[test]
+    fn events_are_written_by_their_names_in_an_order_that_is_known() {
+        let mut events = Vec::new();
+        unpack_entry((100, 5), (100, 1), &frame_entry(), Vec::new(), &mut events).expect("events");
+        events.push(events[3].clone());
+        let written = EventTexts::new(&events);
+        assert_eq!(written.names, ["waiting", "added", "completed"]);
+        assert_eq!(written.runs, [0, 1, 1, 1, 0, 1, 2, 2]);
+        assert_eq!(written.texts[0], r#"[["100-2",{"jobId":"5"}],["100-4",{"jobId":"6"}]]"#);
+        assert_eq!(EventTexts::new(&[]), EventTexts::default());
     }
 
     #[test]
