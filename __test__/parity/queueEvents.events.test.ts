@@ -39,7 +39,10 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
     const heard: string[] = [];
     const note = (event: string) => (args: unknown) => heard.push(`${event} ${(args as { jobId: string }).jobId}`);
     events.prependOnceListener('added', () => {
-      events.addListener('waiting', note('waiting'));
+      events.addListener('waiting', (args) => {
+        note('waiting')(args);
+        if (args.jobId === 'j1') events.once('waiting:j1' as 'waiting', note('of one job'));
+      });
       events.prependListener('active', (args) => {
         note('active')(args);
         events.once(`completed:${args.jobId}` as 'completed', note('completed'));
@@ -50,6 +53,7 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
     await until('the last event', () => heard.at(-1)?.startsWith('drained'));
     expect(heard).toEqual([
       'waiting j1',
+      'of one job j1',
       'waiting j2',
       'active j1',
       'completed j1',

@@ -2,8 +2,8 @@
 //! servers and users that know no functions, each transition as a script with the modules that it needs.
 //!
 //! A transition (`lua/transitions`) or a read (`lua/reads`) gives a function of keys and arguments; one that consists of others requires them as
-//! modules. A module (the other folders) names the modules that it uses by `require` at its head, and gives a table. The library's name carries a hash of its text: releases that differ
-//! live side by side in one server.
+//! modules. A module (the other folders) names the modules that it uses by `require` at its head, and gives a table. The library's name carries
+//! a hash of its text: releases that differ live side by side in one server.
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,

@@ -123,7 +123,16 @@ export class QueueEvents<
   /** Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */
   private hearsOf(event: string): boolean {
     // a user's own event may have a colon in its name; who puts an `emit` of its own in the place of ours hears all events
-    return this.listenedTo.has(event) || event.includes(':') || this.emit !== QueueEvents.prototype.emit;
+    return this.listenedTo.has(event) || event.includes(':') || this.isEmitReplaced;
+  }
+
+  /** Where nobody listens to events of single jobs, each of their names would be looked up in vain. */
+  private hearsOfJob(jobId: string | undefined): jobId is string {
+    return jobId !== undefined && (this.hearsOfJobs || this.isEmitReplaced);
+  }
+
+  private get isEmitReplaced(): boolean {
+    return this.emit !== QueueEvents.prototype.emit;
   }
 
   /** @param name that of an event, or `<event>:<job id>` */
@@ -138,15 +147,16 @@ export class QueueEvents<
       return;
     }
     const { jobId } = stored;
-    const isReplaced = this.emit !== QueueEvents.prototype.emit;
-    // a name of one job's is looked up in vain for every event, unless somebody listens to one
-    const ofJob = jobId === undefined || !(this.hearsOfJobs || isReplaced) ? undefined : `${event}:${jobId}`;
-    const heard = this.listenerCount(event) > 0 || (ofJob !== undefined && this.listenerCount(ofJob) > 0);
-    if (!heard && !isReplaced) return;
+    const isHeard =
+      this.isEmitReplaced ||
+      this.listenerCount(event) > 0 ||
+      (this.hearsOfJob(jobId) && this.listenerCount(`${event}:${jobId}`) > 0);
+    if (!isHeard) return;
     const args = decodeArgs(event, stored);
     const emit = this.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
     emit(event, args, id);
-    if (ofJob !== undefined) emit(ofJob, args, id);
+    // perhaps only by now
+    if (this.hearsOfJob(jobId)) emit(`${event}:${jobId}`, args, id);
   }
 
   override emit<
