@@ -28,7 +28,7 @@ async function produce() {
     added.push(...jobs.map(({ id }) => id), job.id, ...children.map((child) => child.job.id));
     if (i % 7 > 0) continue;
     const touched = await queue.add('plain', { text: 'd'.repeat(20_000) }, { jobId: `${LABEL}-${i}`, delay: 500 });
-    await touched.updateData({ now: 'less' });
+    await touched.updateData({ result: 100_000 });
     await touched.log('a row');
     await queue.add('plain', {}, { deduplication: { id: `${LABEL}-${i}` } }).then(({ id }) => added.push(id));
     added.push(touched.id);

@@ -170,9 +170,8 @@ export class Commands {
   async close(): Promise<void> {
     const refusal = this.refuse();
     const silence = new Silence(() => this.unanswered);
-    await this.closeUnless(silence.fell);
+    await this.closeUnless(silence.fell, refusal);
     silence.stop();
-    this.producer.abandon(refusal);
   }
 
   /**
@@ -187,9 +186,8 @@ export class Commands {
     const refusal = this.refuse();
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<false>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, false)));
-    await this.closeUnless(tooLate);
+    await this.closeUnless(tooLate, refusal);
     clearTimeout(timer);
-    this.producer.abandon(refusal);
   }
 
   /** Sends what was called so far, and takes no more. */
@@ -201,10 +199,11 @@ export class Commands {
     return (this.ended ??= new ConnectionClosedError());
   }
 
-  private async closeUnless(tooLate: Promise<false>): Promise<void> {
+  private async closeUnless(tooLate: Promise<false>, refusal: Error): Promise<void> {
     const isClosed = await Promise.race([this.closeEngine().then(() => true), tooLate]);
     this.readiness.stop();
     if (!isClosed) this.opened?.disconnect();
+    this.producer.abandon(refusal);
   }
 
   private async closeEngine(): Promise<void> {

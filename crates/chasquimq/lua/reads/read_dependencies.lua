@@ -48,7 +48,7 @@ local function give_children(base, values, kind, id, range, numbers)
 end
 
 -- Adds `room` children of ranges, or a few more, whose numbers are above this one. Gives the cursor of the next page.
-local function page_of_spans(base, values, kind, id, above, room)
+local function page_of_ranges(base, values, kind, id, above, room)
   local found, top, more = {}, 0, false
   for _, range in ipairs(ranges_of(base, kind, id)) do
     if #found >= room and range[1] > top then
@@ -95,7 +95,7 @@ local function page_of_all(base, kind, id, cursor)
     return #values < MOST and 0 or cursor + MOST, values
   end
   if cursor < SCANS then
-    local following = KINDS[kind][4] and page_of_spans(base, values, kind, id, math.max(cursor - IN_SPANS, 0), MOST) or 0
+    local following = KINDS[kind][4] and page_of_ranges(base, values, kind, id, math.max(cursor - IN_SPANS, 0), MOST) or 0
     return following > 0 and following or SCANS, values
   end
   local found = redis.call(KINDS[kind][3], key, cursor - SCANS, 'COUNT', MOST)
@@ -120,7 +120,7 @@ local function page(base, kind, id, cursor, count)
   end
   local room = count - (kind == 'children' and #values or #values / 2)
   if room <= 0 then return #ranges_of(base, kind, id) > 0 and IN_SPANS or 0, values end
-  return page_of_spans(base, values, kind, id, above, room), values
+  return page_of_ranges(base, values, kind, id, above, room), values
 end
 
 return function(keys, args)

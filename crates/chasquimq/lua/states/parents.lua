@@ -144,7 +144,7 @@ local function keep_pending(of, found)
 end
 
 -- Takes the ranges told of out of those that the parent waits for; of one that was unfolded since, its children. Gives whether there were any.
-local function take_spans(queue, id, of)
+local function take_ranges(queue, id, of)
   local given = {}
   for i = 1, #of.ranges, 2 do
     local range, values = of.ranges[i], of.ranges[i + 1]
@@ -194,9 +194,9 @@ end
 -- Records what happened to one parent's children. Gives whether it may start.
 local function settle_parent(queue, id, of, fields, now_ms)
   for range in pairs(of.unfolds) do SiblingRanges.unfold_pending(queue.base, id, range) end
-  local any_span = take_spans(queue, id, of)
+  local any_range = take_ranges(queue, id, of)
   if #of.keys > 0 then take_pending(queue, id, of) end
-  if #of.keys == 0 then return any_span and not waits(queue, id) end
+  if #of.keys == 0 then return any_range and not waits(queue, id) end
   WaitingList.call_in_chunks('HSET', queue.base .. 'processed:' .. id, of.processed)
   WaitingList.call_in_chunks('HSET', queue.base .. 'ignored:' .. id, of.ignored)
   local fails = #of.faults > 0 and fail_parent(queue, id, fields, of.faults, now_ms)

@@ -29,7 +29,7 @@ return function(keys, args)
   local children, ranges = base .. 'children:' .. id, base .. 'spans:' .. id
   if redis.call('EXISTS', children, ranges) == 0 then return 1 end
 
-  local function is_in_span()
+  local function is_in_range()
     local front, number = child:sub(1, -13), tonumber(child:sub(-12), 16)
     for _, range in ipairs(number and redis.call('SMEMBERS', ranges) or {}) do
       local first, count, front_of = SiblingRanges.read_range(range)
@@ -37,7 +37,7 @@ return function(keys, args)
     end
   end
 
-  if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_span() then return 1 end
+  if child ~= '' and redis.call('SISMEMBER', children, child) == 0 and not is_in_range() then return 1 end
   local code = Lock.check_lock(queue, job, token)
   if code ~= 0 then return code end
   local fields = Lock.leave_active(queue, job)

@@ -13,12 +13,12 @@ pub struct Parent {
     pub id: String,
     /// What becomes of it when the child fails.
     pub policy: Policy,
-    /// Of a child that is or was in a frame: number of the first of its span, and how many these are (`lua/jobs/sibling_ranges.lua`).
+    /// Of a child that is or was in a frame: number of the first of its sibling range, and how many these are (`lua/jobs/sibling_ranges.lua`).
     #[serde(default)]
-    pub span: Option<u64>,
-    /// See `span`.
+    pub range: Option<u64>,
+    /// See `range`.
     #[serde(default)]
-    pub span_len: Option<u64>,
+    pub range_len: Option<u64>,
 }
 
 impl Parent {

@@ -40,8 +40,8 @@ impl<'a> ParentHeader<'a> {
                 base: base.to_owned(),
                 id: id.to_owned(),
                 policy,
-                span: None,
-                span_len: None,
+                range: None,
+                range_len: None,
             };
             (parent, children)
         })

@@ -80,17 +80,17 @@ impl Queue {
     /// [`Error::JobMissing`].
     pub async fn update_data(&self, now_ms: u64, id: &str, data: &str) -> Result<()> {
         let what = if data.len() > MAX_BYTES { "large" } else { "data" };
-        self.amend(now_ms, id, what, data, "updateData").await
+        self.update(now_ms, id, what, data, "updateData").await
     }
 
     /// Replaces a job's progress (JSON text), and tells it as an event.
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn update_progress(&self, now_ms: u64, id: &str, progress: &str) -> Result<()> {
-        self.amend(now_ms, id, "progress", progress, "updateProgress").await
+        self.update(now_ms, id, "progress", progress, "updateProgress").await
     }
 
-    async fn amend(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
+    async fn update(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
         let args = args![now_ms, id, what, value];
         self.coded(&UPDATE_JOB, &args, id, "", command).await.map(drop)
     }

@@ -120,8 +120,8 @@ impl Queue {
             (kind, cursor) = (reply.int()?, reply.bytes()?);
             for is_pending in [true, false] {
                 let mut part = reply.array()?;
-                let (spans, keys) = (part.array()?.texts()?, part.array()?.texts()?);
-                for key in spans.iter().flat_map(|span| keys_in_span(span)).chain(keys) {
+                let (ranges, keys) = (part.array()?.texts()?, part.array()?.texts()?);
+                for key in ranges.iter().flat_map(|range| keys_in_range(range)).chain(keys) {
                     if seen.insert(key.clone()) {
                         family.descendants.push(Descendant {
                             parent,
@@ -227,9 +227,9 @@ impl Queue {
     }
 }
 
-/// The children of a span (`lua/jobs/sibling_ranges.lua`); none of what another program wrote there.
-fn keys_in_span(span: &str) -> Vec<String> {
-    let parts = span.split_once('+').and_then(|(first, rest)| {
+/// The children of a sibling range (`lua/jobs/sibling_ranges.lua`); none of what another program wrote there.
+fn keys_in_range(range: &str) -> Vec<String> {
+    let parts = range.split_once('+').and_then(|(first, rest)| {
         let (count, front) = rest.split_once(' ')?;
         Some((first.parse::<u64>().ok()?, count.parse::<u64>().ok()?, front))
     });
@@ -246,13 +246,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_names_its_children() {
+    fn a_range_names_its_children() {
         assert_eq!(
-            keys_in_span("15+2 bull:q:u-"),
+            keys_in_range("15+2 bull:q:u-"),
             ["bull:q:u-00000000000f", "bull:q:u-000000000010"]
         );
         for odd in ["", "x", "1+2", "a+2 q", "1+a q"] {
-            assert!(keys_in_span(odd).is_empty());
+            assert!(keys_in_range(odd).is_empty());
         }
     }
 }

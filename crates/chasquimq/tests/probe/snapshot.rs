@@ -99,7 +99,7 @@ pub struct Family {
     pub processed: Hash,
     pub ignored: Hash,
     pub faults: Vec<(String, f64)>,
-    pub spans: Vec<String>,
+    pub ranges: Vec<String>,
     pub returned: Hash,
 }
 
@@ -125,11 +125,11 @@ impl Family {
             .arg(key("returned"))
             .query(connection)
             .expect("a family");
-        let (mut pending, processed, ignored, faults, mut spans, returned) = parts;
+        let (mut pending, processed, ignored, faults, mut ranges, returned) = parts;
         pending.sort();
-        spans.sort();
+        ranges.sort();
         Self {
-            spans,
+            ranges,
             returned: parse_hash(returned),
             pending,
             processed: parse_hash(processed),
@@ -148,24 +148,24 @@ impl Family {
 
     /// Keys of all children that are waited for.
     pub fn all_pending(&self) -> Vec<String> {
-        let spans = self.spans.iter().flat_map(|span| keys_in_span(span));
-        self.pending.iter().cloned().chain(spans).collect()
+        let ranges = self.ranges.iter().flat_map(|range| keys_in_range(range));
+        self.pending.iter().cloned().chain(ranges).collect()
     }
 
     /// Keys of all children that completed.
     pub fn all_processed(&self) -> Vec<String> {
-        let spans = self.returned.keys().flat_map(|span| keys_in_span(span));
-        self.processed.keys().cloned().chain(spans).collect()
+        let ranges = self.returned.keys().flat_map(|range| keys_in_range(range));
+        self.processed.keys().cloned().chain(ranges).collect()
     }
 }
 
-/// Keys of the children of a span (`lua/jobs/sibling_ranges.lua`).
-pub fn keys_in_span(span: &str) -> Vec<String> {
-    let parts = span.split_once(' ').and_then(|(numbers, front)| {
+/// Keys of the children of a sibling range (`lua/jobs/sibling_ranges.lua`).
+pub fn keys_in_range(range: &str) -> Vec<String> {
+    let parts = range.split_once(' ').and_then(|(numbers, front)| {
         let (first, count) = numbers.split_once('+')?;
         Some((first.parse().ok()?, count.parse().ok()?, front))
     });
-    let (first, count, front): (u64, u64, &str) = parts.expect("a span");
+    let (first, count, front): (u64, u64, &str) = parts.expect("a range");
     (first..first + count).map(|number| child_id(front, number)).collect()
 }
 

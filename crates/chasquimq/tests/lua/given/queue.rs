@@ -581,7 +581,7 @@ fn show_family(snapshot: &Snapshot, suffix: &str) -> String {
         "children" => family.pending.join(" "),
         "processed" => show(&family.processed),
         "ignored" => show(&family.ignored),
-        "spans" => family.spans.join(" "),
+        "spans" => family.ranges.join(" "),
         "returned" => {
             let spans = family.returned.iter();
             let spans = spans.map(|(span, values)| format!("{span}={}", show_bytes(values)));
