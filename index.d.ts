@@ -176,7 +176,7 @@ export declare class NativeQueue {
   /** Adds one job, without options unless they are given; answered by `onAdded`, or by a message. */
   addOne(request: number, now: number, name: string, data: string, opts?: string | undefined | null): void
   /** Adds jobs in one atomic batch; answered by a message with the same request number. */
-  add(request: number, now: number, text: string, layout: Uint32Array, opts: Array<string>): void
+  add(request: number, now: number, text: string | Array<string>, layout: Uint32Array, opts: Array<string>): void
 }
 
 /** One worker. See `src/worker/worker.ts`. */
@@ -201,7 +201,7 @@ export declare class NativeWorker {
   /** Puts the last jobs back that were drawn, and did not start. */
   putBack(handle: number, count: number): void
   /** Reports how jobs ended. */
-  finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string, others?: NativeOthers | undefined | null): void
+  finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string | Array<string>, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
   tick(now: number, fake: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
@@ -293,7 +293,7 @@ export interface NativeBatch {
   claim: number
   /** Names and data, back to back. */
   text: string
-  /** Texts that follow it, of whole jobs each, where all are longer together than a string may be. */
+  /** Texts that follow it, of whole jobs each, where all are long together. */
   more?: Array<string>
   /**
    * Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
@@ -457,7 +457,7 @@ export interface NativeFlows {
   /** Qualified name of the queue, and id, of each parent that exists, in turn. */
   parents: Array<string>
   /** Ids, names and data (JSON texts) of all jobs, back to back. */
-  text: string
+  text: string | Array<string>
   /**
    * Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
    * (0: the queue's next number; of a child of one of these jobs, a UUID that is made for it), of its name and of its data; index of its options; 1 if its id was given by the user.

@@ -167,3 +167,46 @@ describe.each(cases)('$name: payload.$size', ({ lib, times }) => {
     expect(await queue.getJob('4')).toBeUndefined();
   });
 });
+
+describe.each(libraries)('$name: payload of many lengths', ({ lib }) => {
+  const stage = useStage(lib);
+  /** Of no characters up to 70,000, in an order that is no order; every third is one byte a character. */
+  const jobs = Array.from({ length: 200 }, (_, i) => ({
+    name: i % 7 < 3 ? 'same' : `ñ${i}`,
+    data: { i, text: (i % 3 === 0 ? 'x' : 'ñ\ud800').repeat(((i * 37) % 200) ** 2 * (i % 5 === 0 ? 1 : 0)) },
+  }));
+  const byNumber = (a: { data: { i: number } }, b: { data: { i: number } }) => a.data.i - b.data.i;
+
+  it('jobs of a bulk, their results too', async () => {
+    await stage.queue().addBulk(jobs);
+    const seen: typeof jobs = [];
+    const log = new EventLog(
+      stage.worker(
+        async ({ name, data }: Job) => {
+          seen.push({ name, data: data as (typeof jobs)[0]['data'] });
+          return [name, data as unknown];
+        },
+        { concurrency: 50 },
+      ),
+      ['completed'],
+    );
+    await log.get('completed', jobs.length, LONG_MS);
+    expect(seen).toEqual(jobs);
+    const ended = await stage.queue().getCompleted();
+    expect(ended.map(({ name, data, returnvalue }) => ({ name, data, returnvalue }))).toEqual(
+      expect.arrayContaining(jobs.map(({ name, data }) => ({ name, data, returnvalue: [name, data] }))),
+    );
+  });
+
+  it('children of a flow', async () => {
+    const [top, below] = [stage.name('top'), stage.name()];
+    const children = jobs.map((job) => ({ ...job, queueName: below }));
+    await stage.flowProducer().add({ name: 'parent', queueName: top, children });
+    const seen: typeof jobs = [];
+    const worker = stage.worker(async ({ name, data }: Job) => {
+      seen.push({ name, data: data as (typeof jobs)[0]['data'] });
+    });
+    await new EventLog(worker, ['completed']).get('completed', jobs.length, LONG_MS);
+    expect(seen.sort(byNumber)).toEqual(jobs);
+  });
+});

@@ -1,4 +1,5 @@
 import type { CheckedOptions } from './job-options.js';
+import { LongText } from '../native/long-text.js';
 import { doubled } from '../native/typed-array.js';
 import type { NativeFlows } from '../native/types.js';
 import type { ParentOptions } from '../options/job.js';
@@ -11,7 +12,7 @@ export type EncodedParent = number | ParentOptions | undefined;
 
 /** Writes jobs in the layout of `NativeFlows`, each behind its parent. */
 export class FlowEncoder {
-  private text = '';
+  private readonly text = new LongText();
   private count = 0;
   private layout = new Int32Array(16 * STRIDE);
   private readonly queues: string[] = [];
@@ -51,15 +52,14 @@ export class FlowEncoder {
     layout[at + 4] = data.length;
     layout[at + 5] = this.optsIndex(text);
     layout[at + 6] = isGiven ? 1 : 0;
-    if (id !== undefined) this.text += id;
-    this.text += name;
-    this.text += data;
+    if (id !== undefined) this.text.append(id);
+    this.text.append(name, data);
     return this.count++;
   }
 
   take(): NativeFlows {
     const { queues, parents, text, layout, opts } = this;
-    return { queues, parents, text, layout: layout.slice(0, STRIDE * this.count), opts };
+    return { queues, parents, text: text.take(), layout: layout.slice(0, STRIDE * this.count), opts };
   }
 
   private queueIndex(queue: { prefix: string; name: string }): number {

@@ -5,6 +5,7 @@
  * This path is hot: per job it takes one JSON.stringify, two string appends and three numbers.
  */
 import { ownError, rejectedWith } from '../native/native-error.js';
+import { LongText } from '../native/long-text.js';
 import { doubled } from '../native/typed-array.js';
 import { ANY_QUEUE, beginCall, endCall } from './calls-under-way.js';
 import { NO_OPTIONS, OptionsChecker } from './job-options.js';
@@ -285,14 +286,14 @@ class BulkBatch implements Batch {
 
 /** Arguments of `NativeQueue.add`. */
 interface EncodedJobs {
-  text: string;
+  text: string | string[];
   layout: Uint32Array;
   options: string[];
 }
 
 /** Writes jobs in the layout of `NativeQueue.add`: one text, three numbers a job, each distinct option text once. */
 export class Encoder {
-  private text = '';
+  private readonly text = new LongText();
   private count = 0;
   private numbers: Uint32Array;
   private options: string[] = [];
@@ -317,21 +318,19 @@ export class Encoder {
 
   /** Adds a job: its name, the JSON text of its data, the text of its options. */
   append(name: string, data: string, opts: string): void {
-    const text = this.text + name + data; // first: it throws when it is too long
+    this.text.append(name, data); // first: it throws when it is too long
     const at = 3 * this.count++;
     if (at === this.numbers.length) this.numbers = doubled(this.numbers, 6);
     const { numbers } = this;
     numbers[at] = name.length;
     numbers[at + 1] = data.length;
     numbers[at + 2] = opts === this.lastOptions ? this.lastIndex : this.indexOf(opts);
-    this.text = text;
   }
 
   /** What was written, which is then forgotten. */
   take(): EncodedJobs {
     // The layout is a copy: the engine may still read it while the next batch is written.
-    const encoded = { text: this.text, layout: this.numbers.slice(0, 3 * this.count), options: this.options };
-    this.text = '';
+    const encoded = { text: this.text.take(), layout: this.numbers.slice(0, 3 * this.count), options: this.options };
     this.count = 0;
     this.options = [];
     this.indexes = undefined;

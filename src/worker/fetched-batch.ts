@@ -65,7 +65,8 @@ export class FetchedBatch {
 
   /** Whether its jobs have long texts. */
   get areLong(): boolean {
-    return this.batch.text.length >= LONG_TEXT * this.batch.count;
+    const { text, more = [], count } = this.batch;
+    return more.reduce((sum, { length }) => sum + length, text.length) >= LONG_TEXT * count;
   }
 
   /** The claim of these jobs. */

@@ -1,4 +1,5 @@
 import type { AttemptFailure } from '../job/attempt-policy.js';
+import { LongText } from '../native/long-text.js';
 import { doubled } from '../native/typed-array.js';
 import type { Job } from '../job/job.js';
 import type { NativeChanged, NativeOthers, NativeOutcome, NativeWorker } from '../native/types.js';
@@ -32,7 +33,7 @@ export class Outcomes {
   private completed = 0;
   private completedHandles = new Uint32Array(64);
   private lengths = new Int32Array(64);
-  private text = '';
+  private readonly text = new LongText();
   private failures = 0;
   private failedLayout = new Float64Array(64 * FAILED_STRIDE);
   private failedTexts: string[] = [];
@@ -63,7 +64,7 @@ export class Outcomes {
     if (text === undefined) this.lengths[at] = -1;
     else {
       this.lengths[at] = text.length;
-      this.text += text;
+      this.text.append(text);
       this.characters += text.length;
     }
     this.noteOptions(handle, changedOpts);
@@ -103,7 +104,7 @@ export class Outcomes {
     // Copies: the engine may still read them while the next outcomes are written.
     const handles = this.completedHandles.slice(0, completed);
     const lengths = this.lengths.slice(0, completed);
-    native.finish(flush, now, handles, lengths, this.text, this.takeOthers());
+    native.finish(flush, now, handles, lengths, this.text.take(), this.takeOthers());
   }
 
   private takeOthers(): NativeOthers | undefined {
@@ -119,7 +120,6 @@ export class Outcomes {
     this.kinds.length = 0;
     this.values.length = 0;
     this.completed = 0;
-    this.text = '';
     this.characters = 0;
     this.failures = 0;
     this.failedTexts = [];

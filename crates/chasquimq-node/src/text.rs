@@ -1,5 +1,15 @@
 //! Texts in which one side counts units of UTF-16, and the other bytes.
 
+use napi::Either;
+
+/// A text of JavaScript's that came whole, or in pieces where it is long.
+pub fn joined(text: Either<String, Vec<String>>) -> String {
+    match text {
+        Either::A(text) => text,
+        Either::B(pieces) => pieces.concat(),
+    }
+}
+
 /// Cuts a text into pieces whose lengths JavaScript gave.
 pub struct Pieces<'a> {
     rest: &'a str,

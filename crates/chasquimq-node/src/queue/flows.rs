@@ -3,12 +3,15 @@
 use chasquimq::{AddedFlows, FlowException, FlowNode, Flows, JobOptions, Keys, NodeParent};
 use napi::{
     bindgen_prelude::{Int32Array, Object},
-    Env, Result,
+    Either, Env, Result,
 };
 use napi_derive::napi;
 
 use super::{messages::NativeAddedException, NativeQueue};
-use crate::{error::NativeError, text::Pieces};
+use crate::{
+    error::NativeError,
+    text::{joined, Pieces},
+};
 
 /// Numbers a job of a flow takes in `NativeFlows.layout`.
 const STRIDE: usize = 7;
@@ -21,7 +24,7 @@ pub struct NativeFlows {
     /// Qualified name of the queue, and id, of each parent that exists, in turn.
     pub parents: Vec<String>,
     /// Ids, names and data (JSON texts) of all jobs, back to back.
-    pub text: String,
+    pub text: Either<String, Vec<String>>,
     /// Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
     /// (0: the queue's next number; of a child of one of these jobs, a UUID that is made for it), of its name and of its data; index of its options; 1 if its id was given by the user.
     pub layout: Int32Array,
@@ -58,7 +61,7 @@ impl NativeQueue {
     /// Adds trees of jobs, to any queues, in one atomic step.
     #[napi(ts_return_type = "Promise<NativeAddedFlows>")]
     pub fn add_flows<'env>(&self, env: &'env Env, now: f64, flows: NativeFlows) -> Result<Object<'env>> {
-        let packed = pack(now as u64, &flows);
+        let packed = pack(now as u64, flows);
         let hold = self.adds.hold();
         self.call(env, async move |queue| {
             let _hold = hold;
@@ -104,7 +107,7 @@ impl NativeQueue {
     }
 }
 
-fn pack(now_ms: u64, flows: &NativeFlows) -> chasquimq::Result<Flows> {
+fn pack(now_ms: u64, flows: NativeFlows) -> chasquimq::Result<Flows> {
     let options = flows
         .opts
         .iter()
@@ -115,7 +118,8 @@ fn pack(now_ms: u64, flows: &NativeFlows) -> chasquimq::Result<Flows> {
         .chunks_exact(2)
         .map(|queue| Keys::new(&queue[0], &queue[1]))
         .collect();
-    let mut pieces = Pieces::new(&flows.text);
+    let text = joined(flows.text);
+    let mut pieces = Pieces::new(&text);
     let layout: &[i32] = &flows.layout;
     let nodes: Vec<FlowNode<'_>> = layout
         .chunks_exact(STRIDE)

@@ -21,7 +21,7 @@ use std::{future::Future, sync::Arc};
 use chasquimq::{Keys, Queue};
 use napi::{
     bindgen_prelude::{Function, Object, ToNapiValue, Uint32Array},
-    Env, Result,
+    Either, Env, Result,
 };
 use napi_derive::napi;
 
@@ -34,6 +34,7 @@ use crate::{
     connection::NativeConnection,
     low_latency,
     runtime::{Held, Runtime},
+    text::joined,
 };
 
 /// What a queue is made from.
@@ -135,9 +136,16 @@ impl NativeQueue {
 
     /// Adds jobs in one atomic batch; answered by a message with the same request number.
     #[napi]
-    pub fn add(&self, request: u32, now: f64, text: String, layout: Uint32Array, opts: Vec<String>) -> Result<()> {
+    pub fn add(
+        &self,
+        request: u32,
+        now: f64,
+        text: Either<String, Vec<String>>,
+        layout: Uint32Array,
+        opts: Vec<String>,
+    ) -> Result<()> {
         self.runtime.get()?;
-        self.adds.add(request, now as u64, &text, &layout, &opts);
+        self.adds.add(request, now as u64, &joined(text), &layout, &opts);
         Ok(())
     }
 }

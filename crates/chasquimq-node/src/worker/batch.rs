@@ -12,8 +12,9 @@ use napi_derive::napi;
 
 use crate::{queue::job::NativeJobExtra, text::units_of};
 
-/// Bytes of jobs that lie in one text at most, unless a single job has more.
-const LONGEST_TEXT: usize = 64 << 20;
+/// Bytes of jobs that lie in one text at most, unless a single job has more. V8 asks the system for the memory of each string from
+/// 128 KiB on, and the faults of its pages cost more than the copying; and a job that is kept keeps no more than this of the others.
+const LONGEST_TEXT: usize = 64 << 10;
 
 /// Jobs that became active together.
 #[napi(object)]
@@ -28,7 +29,7 @@ pub struct NativeBatch {
     pub claim: f64,
     /// Names and data, back to back.
     pub text: String,
-    /// Texts that follow it, of whole jobs each, where all are longer together than a string may be.
+    /// Texts that follow it, of whole jobs each, where all are long together.
     pub more: Option<Vec<String>>,
     /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
     /// first, second... of the siblings).
@@ -89,7 +90,7 @@ pub fn to_batch(mut batch: Batch) -> NativeBatch {
     }
 }
 
-/// Cuts the text behind a job where it grows too long for one string of V8's: gives what follows.
+/// Cuts the text behind a job where it grows too long for one string: gives what follows.
 fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
     if batch.text.len() <= LONGEST_TEXT {
         return None;

@@ -17,7 +17,7 @@ use chasquimq::{
 };
 use napi::{
     bindgen_prelude::{Function, Int32Array, Object, Uint32Array},
-    Env, Result,
+    Either, Env, Result,
 };
 use napi_derive::napi;
 
@@ -32,6 +32,7 @@ use crate::{
     queue::order::Followers,
     runtime::{Held, Runtime},
     sink::Sink,
+    text::joined,
 };
 
 /// So many outcomes share a round trip well: the engine waits for no more of them.
@@ -163,10 +164,10 @@ impl NativeWorker {
         now: f64,
         handles: Uint32Array,
         lengths: Int32Array,
-        text: String,
+        text: Either<String, Vec<String>>,
         others: Option<NativeOthers>,
     ) {
-        let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
+        let flush = to_flush(flush, now as u64, (&handles, &lengths), joined(text), others);
         // what a handler gave and did not await takes effect before its job ends
         if self.ends.may_wait() {
             let worker = self.worker.clone();
