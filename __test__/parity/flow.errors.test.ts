@@ -133,6 +133,32 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
     expect(await fetchJob(top, 'alone').then((job) => job.getDependenciesCount())).toMatchObject({ unprocessed: 0 });
   });
 
+  it.each([
+    ['the root', 'leaf', 'leaf', 'top'],
+    ['the parents', 'top', 'leaf', 'leaf'],
+    ['both', 'leaf', 'leaf', 'leaf'],
+    ['nobody', 'root', 'top', 'leaf'],
+  ])('a child of two parents of one flow stays with the first: beside %s', async (_, root, parents, leaves) => {
+    const node = (jobId: string, queue: string, children?: FlowJob[]): FlowJob => ({
+      name: jobId,
+      queueName: stage.name(queue),
+      opts: { jobId },
+      children,
+    });
+    const tops = ['a', 'b'].map((id) => node(id, parents, [node('twice', leaves), node(`only-${id}`, leaves)]));
+    await stage.flowProducer().add(node('root', root, tops));
+    const twice = await fetchJob(stage.queue({}, leaves), 'twice');
+    expect(twice.parentKey).toBe(stage.childKey('a', parents));
+    const pending = ['a', 'b'].map(async (id) => {
+      const job = await fetchJob(stage.queue({}, parents), id);
+      return (await job.getDependencies()).unprocessed?.sort();
+    });
+    expect(await Promise.all(pending)).toEqual([
+      [stage.childKey('only-a', leaves), stage.childKey('twice', leaves)],
+      [stage.childKey('only-b', leaves)],
+    ]);
+  });
+
   it('refuses keepLastIfActive below a parent', async () => {
     const parent = await stage.queue({}, 'top').add('parent', {});
     const error = await rejection(

@@ -4,7 +4,7 @@ import type { FlowJob, Job, JobsOptions } from 'bullmq';
 import { endChildren, familyOf } from '../support/flows.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, until } from '../support/waiting.js';
 
 type Failed = [job: Job, error: Error, prev: string];
 
@@ -414,6 +414,42 @@ describe.each(libraries)('$name: flow.failures', ({ lib }) => {
       expect((await top.get<Failed>('failed'))[1].message).toBe(`child ${key('bad2')} failed`);
       expect(await job.getDependenciesCount()).toEqual({ ...NOTHING, ignored: 1, failed: 1 });
     });
+  });
+
+  describe('a child that is kept until its sibling ends', () => {
+    const policies = ['ignoreDependencyOnFailure', 'removeDependencyOnFailure', 'continueParentOnFailure'] as const;
+    const cases = policies.flatMap((policy) =>
+      [1, 10].map((concurrency) => [policy, concurrency, { [policy]: true, removeOnFail: 1 }] as const),
+    );
+
+    it.each(cases)('does not send its parent before others: %s, %i at once', async (_, concurrency, opts) => {
+      const waiting = await stage.queue({}, 'top').add('before', {});
+      const { job } = await stage.flowProducer().add(flow({ bad: opts, badToo: opts }, { priority: 2 }));
+      const { job: late } = await stage.flowProducer().add(flow({ worse: opts, worst: opts }, { delay: 60_000 }));
+      const failing = stage.worker(() => Promise.reject(new Error('bad')), { concurrency });
+      await new EventLog(failing, ['failed']).get('failed', 4);
+      expect(await Promise.all([waiting, job, late].map((job) => job.getState()))).toEqual([
+        'waiting',
+        'prioritized',
+        'delayed',
+      ]);
+    });
+  });
+
+  it('parents of children that go together start in the order in which these failed', async () => {
+    for (const jobId of ['a', 'b', 'c']) await stage.flowProducer().add(flow({ [`child-${jobId}`]: {} }, { jobId }));
+    const failing = new EventLog(
+      stage.worker(() => Promise.reject(new Error('bad'))),
+      ['failed'],
+    );
+    await failing.get('failed', 3);
+    // of what ends in one millisecond neither is the older
+    const now = Date.now();
+    await until('the next millisecond', () => Date.now() > now);
+    await stage.queue().add('last', {}, { removeOnFail: 1 });
+    await failing.get('failed', 4);
+    const waiting = await stage.queue({}, 'top').getWaiting();
+    expect(waiting.map(({ id }) => id)).toEqual(['a', 'b', 'c']);
   });
 
   describe('over several levels', () => {

@@ -36,9 +36,10 @@ local function range_of(queue, of, id, pa)
 end
 
 -- Of a call: news, what happened to the children of each parent since it was settled last: base -> {ids, of}, of: id -> {keys, processed, ignored,
--- faults, ranges, unfolds, starts, cut}; keys of all; the next three in pairs {key, value, ...}; ranges, of which all completed, in
--- pairs {range, values, ...}; unfolds: ranges of single children; starts: whatever is pending; cut: a
--- child was removed, and the parent goes to the head of the waiting list, whatever its own options.
+-- faults, ranges, unfolds, starts, cuts, cut}; keys of all; the next three in pairs {key, value, ...}; ranges, of which all completed, in
+-- pairs {range, values, ...}; unfolds: ranges of single children; starts: whatever is pending; cuts: which of the
+-- keys are of children that were removed; cut: the parent waited for one of those, and goes to the head of the waiting list, whatever its own
+-- options.
 -- by_turn: what starts at home is looked after by step/round_trip.
 local function news_of(queue, pa)
   local told = queue.call.news[pa[1]]
@@ -78,8 +79,10 @@ end
 local function remove_dependency(queue, of, pa, id)
   local known = news_of(queue, pa)
   if pa[4] then known.unfolds[range_of(queue, of, id, pa)] = true end
-  known.keys[#known.keys + 1] = child_key(queue, of, id)
-  known.cut = true
+  local n = #known.keys + 1
+  known.keys[n] = child_key(queue, of, id)
+  known.cuts = known.cuts or {}
+  known.cuts[n] = true
 end
 
 -- A child of this queue has failed for good; dropped: it is not kept.
@@ -161,6 +164,16 @@ local function take_ranges(queue, id, of)
   return #given > 0
 end
 
+-- Whether a child that was removed had not ended before.
+local function is_cut(of, found)
+  local seen = {}
+  for i, key in ipairs(of.keys) do
+    if of.cuts[i] and found[i] == 1 and not seen[key] then return true end
+    seen[key] = true
+  end
+  return false
+end
+
 local function waits(queue, id)
   return redis.call('EXISTS', queue.base .. 'children:' .. id, queue.base .. 'spans:' .. id) > 0
 end
@@ -174,6 +187,7 @@ local function take_pending(queue, id, of)
       are_all = are_all and is_pending == 1
     end
   end
+  if of.cuts then of.cut = is_cut(of, found) end
   if not are_all then keep_pending(of, found) end
   WaitingList.call_in_chunks('SREM', pending, of.keys)
 end

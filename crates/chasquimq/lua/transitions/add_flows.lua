@@ -35,8 +35,8 @@ local WaitingList = require('waiting_list')
 
 -- Of a call: tree, what is to be added, and what became of it. The plan's columns by name; args, whose bodies come behind FIRST_BODY; exceptions and
 -- firsts: see RETURNS; refused and is_parent, by the index of a job; families: what each parent gets: of (its base), id, keys (of children),
--- ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by: of a parent that is both of these jobs and one that exists,
--- two names.
+-- ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by: by the index of
+-- a parent that is of these jobs, and by base and id of each.
 -- Of a queue: batch, what its jobs have in common until they are written: lists, and the event that the latest have in common, with its ids, names and
 -- event_dues; framed: a frame was added.
 local FIRST_BODY = 5
@@ -63,7 +63,7 @@ local function family_under(tree, parent, outer)
   if not found then
     found = { of = outer and outer[1] or tree.bases[tree.queues[parent]], id = outer and outer[2] or tree.ids[parent], keys = {}, ranges = {},
       fields = {} }
-    tree.family_by[name] = found
+    tree.family_by[name], tree.family_by[found.of .. found.id] = found, found
     tree.families[#tree.families + 1] = found
   end
   return found
@@ -182,8 +182,9 @@ local function join(queue, family, id)
   keys[#keys + 1] = Parents.child_key(queue, queue.base, id)
 end
 
-local function is_alive(pa)
-  return redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
+-- Whether this parent exists, or will: it may be in a queue whose turn comes later.
+local function is_alive(tree, pa)
+  return tree.family_by[pa[1] .. pa[2]] ~= nil or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
 end
 
 -- A job of this id exists: nothing of it changes but who its parent is.
@@ -196,7 +197,7 @@ local function link_existing(queue, i, id, policy)
   local fields = Locate.detach(queue, job)
   local pa, asked = fields.pa, { family.of, family.id, policy }
   if pa and pa[4] then SiblingRanges.unfold_pending(pa[1], pa[2], Parents.range_of(queue, queue.base, id, pa)) end
-  if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(pa) then
+  if pa and (pa[1] ~= asked[1] or pa[2] ~= asked[2]) and is_alive(tree, pa) then
     -- its new parent waits on, for a child that it will never hear of, rather than run without it
     return except(tree, i, -7)
   end
