@@ -105,6 +105,12 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     });
   });
 
+  it('a job that was never added is not found', async () => {
+    const job = new lib.Job(stage.queue(), 'paint', {});
+    expect(await Promise.all([job.getState(), job.isWaiting(), job.remove()])).toEqual(['unknown', false, undefined]);
+    await expect(job.updateProgress(1)).rejects.toThrow('Missing key for job undefined. updateProgress');
+  });
+
   describe('toJSON', () => {
     it('gives the members themselves, not their text', async () => {
       const queue = stage.queue();
@@ -120,6 +126,25 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
       });
       expect(json).not.toHaveProperty('queue');
       expect(json).not.toHaveProperty('backend');
+    });
+
+    it('has what becomes of a job only once it has become of it', async () => {
+      const queue = stage.queue();
+      const later = ['processedOn', 'finishedOn', 'failedReason', 'token', 'processedBy', 'deferredFailure'];
+      const laterOf = (job: Job) => later.filter((key) => key in job.toJSON());
+      const job = await queue.add('paint', {}, { attempts: 2 });
+      expect([laterOf(job), laterOf(await fetchJob(queue, job.id))]).toEqual([[], []]);
+      const seen: string[][] = [];
+      const worker = stage.worker(async (job) => {
+        seen.push(laterOf(job));
+        if (job.attemptsStarted === 1) throw new Error('first');
+      });
+      const log = new EventLog(worker, ['completed']);
+      const [ended] = await log.get<[Job]>('completed', 1);
+      const tried = ['processedOn', 'failedReason', 'token'];
+      expect(seen).toEqual([['processedOn', 'token'], tried]);
+      expect(laterOf(ended)).toEqual(['processedOn', 'finishedOn', 'failedReason', 'token']);
+      expect(laterOf(await fetchJob(queue, job.id))).toEqual(['processedOn', 'finishedOn', 'failedReason']);
     });
   });
 

@@ -44,6 +44,20 @@ describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
     expect((await fetchJob(queue, 'mine')).opts.attempts).toBe(3);
   });
 
+  it('what is changed in the options of a job, or in what they were made of, is changed in no other job', async () => {
+    const queue = stage.queue();
+    const given = () => ({ attempts: 2, backoff: { type: 'fixed', delay: 5 } });
+    const [kept, first] = [given(), given()];
+    const [a, b] = await queue.addBulk([first, kept].map((opts) => ({ name: 'job', data: {}, opts })));
+    const backoffOf = (job: Job) => job.opts.backoff as { delay: number };
+    backoffOf(a).delay = 77;
+    expect(backoffOf(b).delay).toBe(5);
+    backoffOf(b).delay = 88;
+    first.backoff.delay = 99;
+    const c = await queue.add('job', {}, given());
+    expect([backoffOf(c).delay, backoffOf(await fetchJob(queue, c.id)).delay]).toEqual([5, 5]);
+  });
+
   it('is processed in the order of the array, after what was added before', async () => {
     const queue = stage.queue();
     await queue.add('first', {});

@@ -48,6 +48,17 @@ export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOpti
   return normalised;
 }
 
+/** Options of their own: what is changed in them, or in an object that they hold, is changed nowhere else. */
+export function copyOptions(opts: JobsOptions): JobsOptions {
+  const copy: Record<string, unknown> = { ...opts };
+  for (const key in copy) if (isObject(copy[key])) copy[key] = { ...copy[key] };
+  return copy;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Options that may be added: normalised (and shared between jobs, so not to be changed), and as text. */
 export interface CheckedOptions {
   readonly opts: JobsOptions;
@@ -84,7 +95,8 @@ export class OptionsChecker {
     const checked = { opts, text: optionsText(opts) };
     if (key !== undefined) {
       if (this.known.size === MOST_KNOWN) this.known.clear();
-      this.known.set(key, checked);
+      // what the caller holds may change later
+      this.known.set(key, Object.values(opts).some(isObject) ? { ...checked, opts: copyOptions(opts) } : checked);
     }
     return checked;
   }

@@ -15,7 +15,7 @@ import { completeManually, extendLocks, failManually } from './manual-step.js';
 import { bearMembers } from './own-members.js';
 import { callAbout } from './open-calls.js';
 import { asUnrecoverable } from '../native/native-error.js';
-import { checkKeepLogs, checkPriority, normaliseOptions, optionsFromText } from '../add/job-options.js';
+import { checkKeepLogs, checkPriority, copyOptions, normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
 import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
 import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
@@ -209,7 +209,7 @@ export class Job<
     const encoded = this[ENCODED];
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
-      const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : { ...opts });
+      const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : copyOptions(opts));
       if (Object.isFrozen(this)) return onceInSideTable(this, OPTS, read) as JobsOptions;
       this.noteGiven();
       this[OPTS] = read();
@@ -739,8 +739,8 @@ export class Job<
   }
 
   private knownId(): string {
-    // a job that was asked for by a number has that number
-    return typeof this.id === 'number' ? String(this.id) : (this.id as string);
+    // a job that was asked for by a number has that number; one that was never added is not found
+    return String(this.id);
   }
 
   // ---- Parents and children

@@ -13,11 +13,23 @@ interface JobFields extends MinimalJob<unknown, unknown> {
   processedBy?: string;
 }
 
+/** Fields that BullMQ's jobs have only once something has set them. */
+const COME_LATER: ReadonlySet<string> = new Set([
+  'deferredFailure',
+  'failedReason',
+  'finishedOn',
+  'processedBy',
+  'processedOn',
+  'token',
+]);
+
 /** The job's own fields as real values, in BullMQ's order, without the queue. */
 export function fieldsOf(job: JobFields): Record<string, unknown> {
   const { name, data, opts, id, progress, returnvalue, stacktrace, queueQualifiedName } = job;
   const fields: Record<string, unknown> = { name, data, opts, id, progress, returnvalue, stacktrace };
-  for (const [key, value] of Object.entries(job)) if (key !== 'queue') fields[key] = value;
+  for (const [key, value] of Object.entries(job)) {
+    if (key !== 'queue' && !(value === undefined && COME_LATER.has(key))) fields[key] = value;
+  }
   fields.queueQualifiedName = queueQualifiedName;
   return fields;
 }
