@@ -7,6 +7,7 @@ export type {
   Backend,
   BackendClient,
   BackendFactory,
+  IConnection,
   IRedisClient,
   RedisClient,
   RedisConnection,
@@ -66,7 +67,7 @@ export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';
 export type { MinimalQueue } from './job/minimal-queue.js';
-export type { ParentKeys } from './types/parent.js';
+export type { ParentKeyOpts, ParentKeys } from './types/parent.js';
 export type { Processor } from './worker/processor.js';
 export type { QueueEventsListener } from './events/queue-events-listener.js';
 export type { QueueListener } from './queue/queue-listener.js';

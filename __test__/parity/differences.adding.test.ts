@@ -6,6 +6,7 @@ import { libraries } from '../support/libraries.js';
 import { connection, server } from '../support/redis.js';
 import { sideOf } from '../support/sides.js';
 import { fetchJob, useStage } from '../support/stage.js';
+import { TestTelemetry } from '../support/telemetry.js';
 import { EventLog, rejection } from '../support/waiting.js';
 
 /** A way to the server that stops in the midst of what is sent. */
@@ -87,6 +88,14 @@ describe.each(libraries)('$name: differences, adding', ({ name, lib }) => {
     const [a = '', b = ''] = children.map(({ job }) => job.id);
     expect([a, b].every((id) => /^[\da-f-]{36}$/.test(id)) && a !== b).toBe(true);
     expect(a.slice(0, 18) === b.slice(0, 18)).toBe(of({ bullmq: false, chasquimq: true }));
+  });
+
+  it('telemetry-of-flow-nodes', async () => {
+    const { job } = await stage
+      .flowProducer({ telemetry: new TestTelemetry() })
+      .add({ name: 'parent', queueName: stage.queueName });
+    const stored = await fetchJob(stage.queue(), job.id);
+    expect(stored.opts.telemetry?.metadata !== undefined).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
   it.each([{ priority: NaN }, { delay: Infinity }, { attempts: NaN }])('job-option-numbers: %o', async (opts) => {

@@ -33,6 +33,7 @@ import type {
   FlowProducerOptions,
   FlowQueuesOpts,
   GetNextJobOptions,
+  IConnection,
   Job,
   JobJson,
   JobNode,
@@ -48,6 +49,7 @@ import type {
   MoveToDelayedOpts,
   MoveToWaitingChildrenOpts,
   NodeOpts,
+  ParentKeyOpts,
   Processor,
   QueueEventsListener,
   QueueEventsOptions,
@@ -352,4 +354,15 @@ export async function schedulers(queue: Queue<Mail, Sent, MailName>): Promise<st
   console.log(job.repeatJobKey, found?.next, found?.template?.data?.to, direct?.id, ended, next);
   if (await queue.removeJobScheduler('welcome')) console.log(await queue.getJobSchedulersCount());
   return all.map(({ key }) => key);
+}
+
+export async function described(connection: IConnection, parent: ParentKeyOpts): Promise<string> {
+  connection.on('error', (error: Error) => console.log(error.message));
+  const ready: boolean = await connection.waitUntilReady();
+  const info: string = await (await connection.client).info();
+  const keys: (string | undefined)[] = [parent.parentKey, parent.parentDependenciesKey];
+  const flags: (boolean | undefined)[] = [parent.addToWaitingChildren, parent.deferParentRelease];
+  // @ts-expect-error -- a flag is no text
+  const wrong: ParentKeyOpts = { addToWaitingChildren: 'yes' };
+  return [ready, info, ...keys, ...flags, wrong.parentKey].join();
 }

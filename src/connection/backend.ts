@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import type { Commands } from './commands.js';
 import type { Connection } from './read-connection.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
@@ -25,6 +26,14 @@ export type IRedisClient = BackendClient;
 
 /** Source: BullMQ 6.7.0 `RedisClient`. */
 export type RedisClient = IRedisClient;
+
+/** A connection that emits events, as programs describe one of their own. Source: BullMQ 6.7.0 `IConnection`. */
+export interface IConnection extends EventEmitter {
+  /** Resolves with true when the connection is usable. */
+  waitUntilReady(): Promise<boolean>;
+  /** Resolves with the client. */
+  client: Promise<RedisClient>;
+}
 
 /** What has a client. Source: BullMQ 6.7.0 `RedisConnection`. */
 export interface RedisConnection {

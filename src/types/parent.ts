@@ -13,3 +13,15 @@ export interface ParentKeys {
   /** `continueParentOnFailure` */
   cpof?: boolean;
 }
+
+/** How an add is tied to a parent or to children; a flow's adds are tied by the engine here. Source: BullMQ 6.7.0 `ParentKeyOpts`. */
+export interface ParentKeyOpts {
+  /** Whether the job begins in `waiting-children`. */
+  addToWaitingChildren?: boolean;
+  /** Whether the end of a child that has completed already leaves its parent where it is. */
+  deferParentRelease?: boolean;
+  /** Key of what the parent waits for. */
+  parentDependenciesKey?: string;
+  /** Key of the parent. */
+  parentKey?: string;
+}

@@ -42,6 +42,17 @@ export const adding: readonly Difference[] = [
     test: '__test__/parity/differences.adding.test.ts',
   },
   {
+    id: 'telemetry-of-flow-nodes',
+    title: 'Telemetry of the jobs of a flow',
+    bullmq:
+      'Jobs that are given no options carry no context, so the spans of their workers begin a trace of their own.',
+    chasquimq: 'All carry the context of their own span, unless they bring one or `omitContext` is set.',
+    why: 'A trace must not end where a job has no options.',
+    impact: 'none',
+    test: '__test__/parity/differences.adding.test.ts',
+    detect: [{ option: 'telemetry' }],
+  },
+  {
     id: 'job-option-numbers',
     title: 'Numbers in job options',
     bullmq: "Rejects some of what is no number with the server's message, and stores the rest.",
