@@ -176,6 +176,24 @@ describe('server.memory', () => {
     expect(log.names).not.toContain('stalled');
   });
 
+  it('a lease that was lost is there again, and the job ends', async () => {
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const gate = stage.gate();
+    const worker = stage.worker(() => gate.opened, { connection, lockDuration: 1_000, stalledInterval: 60_000 });
+    const log = new EventLog(worker, ['active', 'completed', 'error']);
+    await queue.add('held', {});
+    await log.get('active');
+    await useUp();
+    const [lease] = await keysContaining(admin, ':lease:');
+    await admin.del(lease);
+    await until('another lease', () => admin.exists(lease));
+    gate.open();
+    await log.get('completed');
+    const errors = stage.takeErrors().map(({ message }) => message);
+    expect(errors.filter((message) => OOM.test(message))).toEqual([]);
+  });
+
   it('jobs can be moved and removed, and the queue as a whole', async () => {
     const { connection } = own;
     const queue = stage.queue({ connection });

@@ -50,6 +50,7 @@ mod remove_dedup_key;
 mod remove_descendants;
 mod remove_job;
 mod remove_scheduler;
+mod renew_lease;
 mod retry_job;
 mod retry_jobs;
 mod return_jobs;

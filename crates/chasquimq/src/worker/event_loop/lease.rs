@@ -9,7 +9,7 @@ use crate::{
     clock::system_now_ms,
     error::Result,
     lost::Search,
-    redis::library::{Arg, RELEASE_WORKER},
+    redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
     worker::{idle_wait::Pending, message::Message},
 };
 
@@ -42,10 +42,9 @@ impl Loop {
             }
             Err(error) => return self.report(error),
         }
-        let mut anew = redis::cmd("SET");
-        anew.arg(&lease).arg(1).arg("PX").arg(duration);
         let sent = Instant::now();
-        match self.connection.send(&anew).await {
+        let anew = args![self.options.id.as_str(), duration];
+        match RENEW_LEASE.run(&self.connection, &self.keys.base, &anew).await {
             Ok(_) => {
                 let lapsed = self.surplus.lease(sent..=Instant::now());
                 self.return_jobs(lapsed);
