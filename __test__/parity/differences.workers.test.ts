@@ -1,6 +1,7 @@
 // Pins wanted differences in workers, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
 import { describe, expect, it, vi } from 'vitest';
 import { execFileSync } from 'node:child_process';
+import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Job, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
@@ -14,6 +15,8 @@ import type { TestContext } from '../support/telemetry.js';
 import { EventLog, sleep, until } from '../support/waiting.js';
 
 const LATE = fileURLToPath(new URL('processors/late.cjs', import.meta.url));
+const TELLS = fileURLToPath(new URL('processors/tells.cjs', import.meta.url));
+const NO_DEFAULT = fileURLToPath(new URL('processors/no-default.mjs', import.meta.url));
 const EXITS = fileURLToPath(new URL('processors/exits.cjs', import.meta.url));
 /** Enough of them to let a worker see that its handlers are short. */
 const MANY = 300;
@@ -209,6 +212,51 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(next).toEqual(of({ bullmq: touched, chasquimq: [{ of: 'next' }, 0, 0] }));
     const key = stage.childKey(flow.children?.[0].job.id);
     expect(values).toEqual(of({ bullmq: {}, chasquimq: { [key]: null } }));
+  });
+
+  describe.each([false, true])('in a sandbox, with threads %s', (useWorkerThreads) => {
+    /** How a job of this name fails. */
+    async function failure(file: string, jobName = 'job'): Promise<Error & Record<string, unknown>> {
+      await stage.queue().add(jobName, {});
+      const opts = { connection: { ...connection }, useWorkerThreads };
+      const worker = stage.watch(new lib.Worker(stage.queueName, file, opts));
+      const [, error] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 20_000);
+      return error as Error & Record<string, unknown>;
+    }
+
+    it('sandboxed-error-members: a BigInt', async () => {
+      const { message, size, code } = await failure(TELLS, 'bigint');
+      const bullmq = ['Do not know how to serialize a BigInt', undefined, undefined];
+      expect([message, size, code]).toEqual(of({ bullmq, chasquimq: ['boom', '10', 'E'] }));
+    });
+
+    it('sandboxed-error-members: the message of its cause', async () => {
+      const { message, cause } = await failure(TELLS, 'cause');
+      const { message: why, code } = cause as { message?: string; code: string };
+      expect([message, code]).toEqual(['boom', 'C']);
+      expect(why).toBe(of({ bullmq: undefined, chasquimq: 'why' }));
+    });
+
+    it('sandboxed-relative-path', async () => {
+      const file = relative(process.cwd(), TELLS);
+      const { message } = await failure(file, 'cause');
+      expect(message === 'boom').toBe(of({ bullmq: false, chasquimq: true }));
+    });
+
+    it('sandboxed-no-default', async () => {
+      const { message } = await failure(NO_DEFAULT);
+      const bullmq = "Cannot read properties of undefined (reading 'default')";
+      expect(message).toBe(of({ bullmq, chasquimq: 'No function is exported in processor file' }));
+    });
+  });
+
+  it.each(['function', 'symbol'])('sandboxed-result-not-cloned: a %s', async (kind) => {
+    await stage.queue().add(kind, {});
+    const worker = stage.watch(
+      new lib.Worker(stage.queueName, TELLS, { connection: { ...connection }, useWorkerThreads: true }),
+    );
+    const [, { message }] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 20_000);
+    expect(message.endsWith(' could not be cloned.')).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
   it('jobs-taken-in-advance', async () => {
