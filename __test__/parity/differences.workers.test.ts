@@ -16,6 +16,7 @@ import { EventLog, sleep, until } from '../support/waiting.js';
 
 const LATE = fileURLToPath(new URL('processors/late.cjs', import.meta.url));
 const TELLS = fileURLToPath(new URL('processors/tells.cjs', import.meta.url));
+const THROWS = fileURLToPath(new URL('processors/throws.js', import.meta.url));
 const NO_DEFAULT = fileURLToPath(new URL('processors/no-default.mjs', import.meta.url));
 const EXITS = fileURLToPath(new URL('processors/exits.cjs', import.meta.url));
 /** Enough of them to let a worker see that its handlers are short. */
@@ -232,13 +233,16 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
 
     it('sandboxed-error-members: the message of its cause', async () => {
       const { message, cause } = await failure(TELLS, 'cause');
-      const { message: why, code } = cause as { message?: string; code: string };
+      const { message: why, code, stack } = cause as { message?: string; code: string; stack?: string };
       expect([message, code]).toEqual(['boom', 'C']);
       expect(why).toBe(of({ bullmq: undefined, chasquimq: 'why' }));
+      expect(stack?.includes('tells.cjs') ?? false).toBe(of({ bullmq: false, chasquimq: true }));
     });
 
-    it('sandboxed-relative-path', async () => {
-      const file = relative(process.cwd(), TELLS);
+    it.each([
+      ['relative', relative(process.cwd(), TELLS)],
+      ['without .js', THROWS.replace(/\.js$/, '')],
+    ])('sandboxed-relative-path: %s', async (_, file) => {
       const { message } = await failure(file, 'cause');
       expect(message === 'boom').toBe(of({ bullmq: false, chasquimq: true }));
     });

@@ -134,10 +134,11 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
   });
 
   it.each([
-    ['the root', 'leaf', 'leaf', 'top'],
+    ['the root', 'leaf', 'top', 'leaf'],
     ['the parents', 'top', 'leaf', 'leaf'],
     ['both', 'leaf', 'leaf', 'leaf'],
-    ['nobody', 'root', 'top', 'leaf'],
+    ['neither', 'root', 'top', 'leaf'],
+    ['neither, which lie together', 'top', 'top', 'leaf'],
   ])('a child of two parents of one flow stays with the first: beside %s', async (_, root, parents, leaves) => {
     const node = (jobId: string, queue: string, children?: FlowJob[]): FlowJob => ({
       name: jobId,

@@ -1,6 +1,6 @@
 // Pins Queue#addBulk: order, options of their own, validation of all before anything is sent.
 import { describe, expect, it } from 'vitest';
-import type { Job } from 'bullmq';
+import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
@@ -56,6 +56,16 @@ describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
     first.backoff.delay = 99;
     const c = await queue.add('job', {}, given());
     expect([backoffOf(c).delay, backoffOf(await fetchJob(queue, c.id)).delay]).toEqual([5, 5]);
+  });
+
+  it('options of the program’s own are what was given, each job has those that it was given', async () => {
+    const queue = stage.queue();
+    type Own = JobsOptions & { tags: { of: string[] }[] };
+    const given = (): Own => ({ tags: [{ of: ['a'] }] });
+    const [a, b] = await queue.addBulk([1, 2].map(() => ({ name: 'job', data: {}, opts: given() })));
+    (a.opts as Own).tags[0].of.push('b');
+    const c = await queue.add('job', {}, given());
+    for (const { opts } of [b, c]) expect(opts).toMatchObject(given());
   });
 
   it('is processed in the order of the array, after what was added before', async () => {

@@ -128,6 +128,15 @@ describe('OptionsChecker', () => {
     expect(texts).toEqual(Array.from({ length: 300 }, (_, i) => `{"priority":${1 + (i % 100)}}`));
   });
 
+  it('knows options as they were given, whatever becomes of these, and what is no plain object as it is', () => {
+    const checker = new OptionsChecker();
+    const given = () => ({ due: new Date(5), tags: [{ of: ['a'] }] });
+    const first = given();
+    checker.check('job', '{}', first as object);
+    first.tags[0].of.push('b');
+    expect(checker.check('job', '{}', given() as object).opts).toEqual({ attempts: 0, ...given() });
+  });
+
   it('checks the size of each job', () => {
     const checker = new OptionsChecker();
     checker.check('small', '{}', { sizeLimit: 5 });

@@ -48,15 +48,13 @@ export function normaliseOptions(opts: JobsOptions | null | undefined): JobsOpti
   return normalised;
 }
 
-/** Options of their own: what is changed in them, or in an object that they hold, is changed nowhere else. */
-export function copyOptions(opts: JobsOptions): JobsOptions {
-  const copy: Record<string, unknown> = { ...opts };
-  for (const key in copy) if (isObject(copy[key])) copy[key] = { ...copy[key] };
+/** A copy of options, or of what they hold: what is changed in it is changed nowhere else. A Date, say, stays the one that was given. */
+export function copyOptions<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyOptions) as T;
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const copy = { ...value };
+  for (const key in copy) copy[key] = copyOptions(copy[key]);
   return copy;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Options that may be added: normalised (and shared between jobs, so not to be changed), and as text. */
@@ -95,8 +93,9 @@ export class OptionsChecker {
     const checked = { opts, text: optionsText(opts) };
     if (key !== undefined) {
       if (this.known.size === MOST_KNOWN) this.known.clear();
-      // what the caller holds may change later
-      this.known.set(key, Object.values(opts).some(isObject) ? { ...checked, opts: copyOptions(opts) } : checked);
+      // what the caller holds may change later; where there is no such thing, a copy is time lost for jobs with ids of their own
+      const holds = Object.values(opts).some((value) => typeof value === 'object');
+      this.known.set(key, holds ? { opts: copyOptions(opts), text: checked.text } : checked);
     }
     return checked;
   }

@@ -65,8 +65,9 @@ export class FetchedBatch {
 
   /** Whether its jobs have long texts. */
   get areLong(): boolean {
-    const { text, more = [], count } = this.batch;
-    return more.reduce((sum, { length }) => sum + length, text.length) >= LONG_TEXT * count;
+    const { text, more, count } = this.batch;
+    const length = more ? more.reduce((sum, { length }) => sum + length, text.length) : text.length;
+    return length >= LONG_TEXT * count;
   }
 
   /** The claim of these jobs. */

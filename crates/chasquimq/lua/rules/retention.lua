@@ -123,13 +123,10 @@ local function apply_keep(queue, set, rule, now_ms, finished, later)
   if max_count > 0 then
     local excess = (set == 'completed' and queue.completed or redis.call('ZCARD', queue.base .. set)) - later - max_count
     if excess > 0 then
-      local oldest, members = math.min(excess, most), nil
-      if set == 'completed' then
-        members = redis.call('ZRANGE', queue.base .. set, 0, oldest - 1, 'WITHSCORES')
-      else
-        -- the newest first: the parent of the oldest, told of last, heads the waiting list
-        members = redis.call('ZREVRANGE', queue.base .. set, -oldest, -1, 'WITHSCORES')
-      end
+      local n = math.min(excess, most)
+      -- of those that failed the newest first: the parent of the oldest, told of last, heads the waiting list
+      local members = set == 'completed' and redis.call('ZRANGE', queue.base .. set, 0, n - 1, 'WITHSCORES')
+        or redis.call('ZREVRANGE', queue.base .. set, -n, -1, 'WITHSCORES')
       drop_finished(queue, set, members, excess)
     end
   end

@@ -1,0 +1,4 @@
+// An ES module whose jobs fail.
+export default async () => {
+  throw new Error('boom');
+};
