@@ -8,24 +8,35 @@ const PIECE = 64 * 1024;
 
 /** A text that grows, for the addon, in pieces that are cheap to read. */
 export class LongText {
-  /** UTF-16 units of it. */
-  length = 0;
   private pieces: string[] | undefined;
+  /** UTF-16 units of the pieces. */
+  private ended = 0;
   private last = '';
+
+  /** UTF-16 units of it. */
+  get length(): number {
+    return this.ended + this.last.length;
+  }
 
   /** Appends texts, all or none. @throws RangeError where the whole is longer than a string may be */
   append(text: string, next = ''): void {
+    const last = this.last + text + next;
+    if (last.length <= PIECE) this.last = last;
+    else this.appendLong(text, next);
+  }
+
+  private appendLong(text: string, next: string): void {
     const more = text.length + next.length;
     if (this.length + more > constants.MAX_STRING_LENGTH) throw new RangeError('Invalid string length');
-    this.length += more;
-    if (this.last.length + more > PIECE) this.endPiece();
-    this.last += text;
+    this.endPiece();
+    this.last = text;
     if (more > PIECE) this.endPiece();
     this.last += next;
   }
 
   private endPiece(): void {
     if (this.last !== '') (this.pieces ??= []).push(this.last);
+    this.ended += this.last.length;
     this.last = '';
   }
 
@@ -34,7 +45,7 @@ export class LongText {
     const { pieces, last } = this;
     this.pieces = undefined;
     this.last = '';
-    this.length = 0;
+    this.ended = 0;
     if (!pieces) return last;
     if (last !== '') pieces.push(last);
     return pieces;

@@ -35,8 +35,8 @@ local WaitingList = require('waiting_list')
 
 -- Of a call: tree, what is to be added, and what became of it. The plan's columns by name; args, whose bodies come behind FIRST_BODY; exceptions and
 -- firsts: see RETURNS; refused and is_parent, by the index of a job; families: what each parent gets: of (its base), id, keys (of children),
--- ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by: by the index of
--- a parent that is of these jobs, and by base and id of each.
+-- ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by: of a parent that is both of these jobs and one that exists,
+-- two names; known_parents: base and id of those of the first known_families of the families.
 -- Of a queue: batch, what its jobs have in common until they are written: lists, and the event that the latest have in common, with its ids, names and
 -- event_dues; framed: a frame was added.
 local FIRST_BODY = 5
@@ -49,7 +49,7 @@ local function read_tree(plan, args)
   local columns = cmsgpack.unpack(plan)
   return { bases = columns[1], queues = columns[2], ids = columns[3], names = columns[4], parents = columns[5], extras = columns[6],
     named_by = columns[7], frames = columns[8], args = args, exceptions = {}, refused = {}, is_parent = {}, firsts = {}, families = {},
-    family_by = {} }
+    family_by = {}, known_parents = {}, known_families = 0 }
 end
 
 local function except(tree, i, id)
@@ -63,7 +63,7 @@ local function family_under(tree, parent, outer)
   if not found then
     found = { of = outer and outer[1] or tree.bases[tree.queues[parent]], id = outer and outer[2] or tree.ids[parent], keys = {}, ranges = {},
       fields = {} }
-    tree.family_by[name], tree.family_by[found.of .. found.id] = found, found
+    tree.family_by[name] = found
     tree.families[#tree.families + 1] = found
   end
   return found
@@ -182,9 +182,18 @@ local function join(queue, family, id)
   keys[#keys + 1] = Parents.child_key(queue, queue.base, id)
 end
 
--- Whether this parent exists, or will: it may be in a queue whose turn comes later.
+-- Whether a child of these jobs has this parent, which may be in a queue whose turn comes later.
+local function is_in_tree(tree, pa)
+  for i = tree.known_families + 1, #tree.families do
+    local family = tree.families[i]
+    tree.known_parents[family.of .. family.id] = true
+  end
+  tree.known_families = #tree.families
+  return tree.known_parents[pa[1] .. pa[2]]
+end
+
 local function is_alive(tree, pa)
-  return tree.family_by[pa[1] .. pa[2]] ~= nil or redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1
+  return redis.call('HEXISTS', pa[1] .. 'jobs', pa[2]) == 1 or is_in_tree(tree, pa)
 end
 
 -- A job of this id exists: nothing of it changes but who its parent is.
