@@ -20,7 +20,7 @@ import { appendHistory, drifts, entryOf, readHistory } from './history.js';
 import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
 import { fullMode, quickMode, runAll } from './pairs.js';
-import { formatRatio, rowsOf, withoutRatio } from './report.js';
+import { formatRatio, notJudged, rowsOf, withoutRatio } from './report.js';
 import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
@@ -76,6 +76,7 @@ async function main(argv: readonly string[]): Promise<number> {
   for (const path of writeReport(about, results)) console.log(path);
   const rows = rowsOf(results, asked.self);
   for (const row of rows.filter(({ ratio }) => !ratio)) console.log(withoutRatio(row, about.libraries));
+  for (const line of notJudged(rows)) console.log(line);
   const complaints = rows.flatMap((row) =>
     row.met === false && row.ratio ? [missedFloor(row, row.ratio.median)] : [],
   );

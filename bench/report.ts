@@ -34,6 +34,7 @@ export interface Row {
   readonly ratio: Spread | undefined;
   readonly pairs: number;
   readonly target: Target | undefined;
+  /** Undefined where there is no floor, and where there are too few pairs to judge it. */
   readonly met: boolean | undefined;
 }
 
@@ -45,6 +46,9 @@ export interface MetricGroup {
 
 const significant = (digits: number) => (value: number) =>
   Number(value.toPrecision(digits)).toLocaleString('en-US', { maximumSignificantDigits: digits });
+
+/** One pair tells what a library is about; a floor is judged by so many. */
+const LEAST_PAIRS_TO_JUDGE = 3;
 
 /** The tables of a report, in order. */
 export const metricGroups: readonly MetricGroup[] = [
@@ -94,7 +98,7 @@ function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[
       ratio,
       pairs: pairs.length,
       target,
-      met: target && ratio && isMet(metric, target, ratio.median),
+      met: target && ratio && pairs.length >= LEAST_PAIRS_TO_JUDGE ? isMet(metric, target, ratio.median) : undefined,
     },
   ];
 }
@@ -111,6 +115,13 @@ function ratioOf(metric: Metric, value: number, base: number): number | undefine
 /** What is said of a row without a ratio. */
 export function withoutRatio({ title, metric }: Row, { base }: Circumstances['libraries']): string {
   return `NO RATIO  ${title}, ${metric}: 0 was measured of ${base.name}, and no floor is judged`;
+}
+
+/** What is said of floors that too few pairs were run to judge. */
+export function notJudged(rows: readonly Row[]): string[] {
+  const count = rows.filter(({ target, met }) => target && met === undefined).length;
+  if (count === 0) return [];
+  return [`NOT JUDGED  ${count} floors: fewer than ${LEAST_PAIRS_TO_JUDGE} pairs were run`];
 }
 
 export interface FaultLine {

@@ -3,12 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { entryOf } from '../../bench/history.js';
 import type { Metric } from '../../bench/measure.js';
 import type { Result } from '../../bench/pairs.js';
-import { cellsOf, rowsOf, withoutRatio } from '../../bench/report.js';
+import { cellsOf, notJudged, rowsOf, withoutRatio } from '../../bench/report.js';
 import type { Circumstances, Row } from '../../bench/report.js';
 import { scenarios } from '../../bench/scenarios/index.js';
+import { floorOf } from '../../bench/targets.js';
 
 const named = (name: string) => scenarios.find((scenario) => scenario.name === name)!;
 const libraries = { base: { name: 'BullMQ', version: '6' }, challenger: { name: 'ChasquiMQ', version: '0' } };
+/** Well below 0.8. */
+const floor = floorOf('schedulers', 'latencyP50Ms')!;
 
 /** The row of a metric of which each pair has measured these two: of the base, and of the challenger. */
 function rowOf(scenario: string, metric: Metric, pairs: [base: number, challenger: number][]): Row {
@@ -22,10 +25,21 @@ describe('a row of a report', () => {
   it('has the median of the ratios, and its floor', () => {
     const row = rowOf('schedulers', 'latencyP50Ms', [
       [10, 1],
-      [10, 2],
+      [10, 8],
       [10, 9],
     ]);
-    expect([row.ratio?.median, row.target?.text, row.met]).toEqual([0.2, '<= 0.159x', false]);
+    expect([row.ratio?.median, row.target, row.met]).toEqual([0.8, floor, false]);
+  });
+
+  it('is judged by its floor from three pairs on', () => {
+    const [one, two] = [1, 2].map((pairs) => rowOf('schedulers', 'latencyP50Ms', Array(pairs).fill([10, 9])));
+    expect([one.ratio?.median, one.met, two.met]).toEqual([0.9, undefined, undefined]);
+    expect(cellsOf(one, String).slice(6)).toEqual(['1', floor.text, '']);
+    expect(notJudged([one, two])).toEqual([
+      expect.stringMatching(/^NOT JUDGED {2}2 floors: fewer than 3 pairs were run$/),
+    ]);
+    const without = rowOf('schedulers', 'idleCommands', [[1, 1]]);
+    expect(notJudged([without, rowOf('schedulers', 'latencyP50Ms', Array(3).fill([10, 9]))])).toEqual([]);
   });
 
   it.each<[string, [number, number][]]>([
