@@ -23,7 +23,9 @@ end
 
 -- The packed time of such an entry of the same worker and this claim; nil when the stored one is another.
 local function started(raw, of, step, claim)
-  if raw:byte(2) ~= 207 or raw:sub(11) ~= of .. holder(step, claim) then return nil end
+  local known = of .. holder(step, claim)
+  local ends_at = 10 + #known
+  if raw:byte(2) ~= 207 or raw:sub(11, ends_at) ~= known or (#raw > ends_at and raw:byte(1) ~= 150) then return nil end
   return raw:sub(2, 10)
 end
 

@@ -12,8 +12,8 @@ local Frame = require('frame')
 local Holder = require('holder')
 local Metrics = require('metrics')
 local Packed = require('packed')
+local PlainJobs = require('plain_jobs')
 local Records = require('records')
-local Retention = require('retention')
 local State = require('state')
 
 -- Events of such a step at most: completed, active, drained.
@@ -22,11 +22,6 @@ local MOST_EVENTS = 3
 local ALL = -1
 
 local NONE = {}
-
--- Whether the queue has nothing of what few records have beside their body: state fields, logs, children, large values, stack traces.
-local function is_bare(base)
-  return redis.call('EXISTS', base .. 'vitals', base .. 'logged', base .. 'parents', base .. 'large', base .. 'traces') == 0
-end
 
 -- When the job that completed had started, packed, if it is a plain one that this worker holds; and whether the queue is bare, if it matters.
 local function look_at_ended(base, step)
@@ -39,7 +34,7 @@ local function look_at_ended(base, step)
   local raw = redis.call('HGET', base .. 'active', place)
   local started = raw and Holder.started(raw, Holder.RECORD, step, step.ended)
   if not started then return nil end
-  if not step.is_kept then bare = is_bare(base) end
+  if not step.is_kept then bare = PlainJobs.is_bare(base) end
   if not bare and redis.call('HGET', base .. 'vitals', place) then return nil end
   return started, bare
 end
@@ -73,32 +68,22 @@ local function look_at_head(base, bare, waiting, cursor_ms, cursor_seq)
   return head, content
 end
 
--- State fields of a record that completed at its first try.
-local function completed_fields(started, step)
-  local name, results, count = step.worker_name, step.results, 132
-  local fields = '\162am\1\162as\1\162po' .. started .. '\162fo' .. Packed.time(step.now_ms)
-  if name ~= '' then count, fields = count + 1, fields .. '\162pb' .. Packed.text(name) end
-  -- an array of one
-  if results ~= '' then count, fields = count + 1, fields .. '\162rv' .. results:sub(2) end
-  return string.char(count) .. fields
-end
-
 -- Completes the job. Gives the event.
 local function complete(base, step, started, bare)
   local place, results, is_kept = step.place, step.results, step.is_kept
   if step.is_frame then
-    local number, packed = cmsgpack.pack(place), Packed.text(results)
     redis.call('HDEL', base .. 'takes', place)
     if is_kept then
-      redis.call('HSET', base .. 'runs', place, '\150\1' .. number .. '\1' .. started .. Packed.text(step.worker_name) .. packed)
+      redis.call('HSET', base .. 'runs', place, PlainJobs.run_of(place, started, results, step))
     else
       redis.call('XDEL', base .. 'log', State.entry_id(place, 1))
     end
-    return '\148\161C' .. number .. '\1' .. packed
+    return '\148\161C' .. cmsgpack.pack(place) .. '\1' .. Packed.text(results)
   end
   redis.call('HDEL', base .. 'active', place)
   if is_kept then
-    redis.call('HSET', base .. 'vitals', place, completed_fields(started, step))
+    -- an array of one
+    redis.call('HSET', base .. 'vitals', place, PlainJobs.completed_fields(started, results:sub(2), step))
   elseif bare then
     redis.call('HDEL', base .. 'jobs', place)
   else
@@ -116,13 +101,7 @@ local function keep_completed(base, raw, step, completed)
     return completed
   end
   local rule = type(keep) == 'table' and keep or { keep, -1, 0 }
-  local queue = State.open(base, nil, raw)
-  queue.completed = completed
-  local add = { now_ms, step.is_frame and State.whole(place) or place }
-  Retention.rank_ends(queue, 'completed', add, now_ms, rule[1] > 0)
-  redis.call('ZADD', base .. 'completed', add[1], place)
-  Retention.apply_keep(queue, 'completed', rule, now_ms, 1, 0)
-  return queue.completed
+  return PlainJobs.keep_completed(base, raw, rule, { now_ms, step.is_frame and State.whole(place) or place }, now_ms, completed)
 end
 
 -- Takes what heads the waiting list. Gives the reply's items, what is remembered of them, and the event.
@@ -138,7 +117,8 @@ local function start_next(base, step, bare, head, content)
   return { -1, '\148\145' .. id .. '\145' .. Packed.text(content) .. '\0\0' }, '\146\0\145' .. id, '\149\161X\166active\145' .. id .. '\164prev\167waiting'
 end
 
--- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait.
+-- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait. nil and true:
+-- several would start (step/few).
 local function run(base, raw, step)
   if #raw < State.BYTES then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
@@ -148,7 +128,7 @@ local function run(base, raw, step)
   local want, started, bare, due, head, content = step.want, nil, false, nil, nil, nil
   -- several would be taken, or one that starts later
   local most = math.min(waiting, want + step.surplus)
-  if most > 1 or most > want then return nil end
+  if most > 1 or most > want then return nil, true end
   if step.place then
     started, bare = look_at_ended(base, step)
     if not started then return nil end
@@ -189,9 +169,7 @@ local function run(base, raw, step)
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
       event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, apart)
-    redis.call('SET', base .. 'state', saved)
-    local written = redis.pcall('XADD', base .. 'events', State.entry_id(event_ms, event_seq), 'e', groups)
-    if type(written) == 'table' then EventLog.write_events(State.open(base, nil, saved), count, groups, NONE) end
+    PlainJobs.save(base, saved, event_ms, event_seq, count, groups)
   end
   return items, ids, due, waiting
 end

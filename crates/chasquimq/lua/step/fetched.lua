@@ -159,6 +159,9 @@ end
 return {
   MOST_BYTES = MOST_BYTES,
   FIRST_RECORDS = FIRST_RECORDS,
+  SMALL = SMALL,
+  FEW_ACTIVE = FEW_ACTIVE,
+  NO_LIST = NO_LIST,
   start = start,
   give_records = give_records,
   add_records = add_records,

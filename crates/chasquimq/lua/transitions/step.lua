@@ -19,6 +19,7 @@
 -- FLAGS   allow-oom
 local Delayed = require('delayed')
 local FastPath = require('fast_path')
+local Few = require('few')
 local Fetched = require('fetched')
 local Frame = require('frame')
 local Lease = require('lease')
@@ -126,16 +127,21 @@ return function(keys, args)
     place = place, ended = outcomes, results = results, keep = keeps }
   local items, ids, due, waiting
   local rejected, gated, limited_ms = NONE, 0, 0
-  if state and limiter_max == 0 and (place or #outcomes == 0) then
+  local is_of_few = state and limiter_max == 0
+  if is_of_few and (place or #outcomes == 0) then
     items, ids, due, waiting = FastPath.run(base, state, step)
+    is_of_few = not items and ids
   end
   if not items then
-    step.lease_ms, step.max_bytes, step.limiter_max, step.limiter_ms, step.large_results = lease_ms, max_bytes, limiter_max, limiter_ms, large_results
-    step.keeps = keeps
+    step.max_bytes, step.keeps = max_bytes, keeps
     if place then
       local outcome, rule = outcome_of(step)
       outcomes, step.keeps = { outcome }, { rule }
     end
+    if is_of_few then items, ids, due, waiting = Few.run(base, state, outcomes, step) end
+  end
+  if not items then
+    step.lease_ms, step.limiter_max, step.limiter_ms, step.large_results = lease_ms, limiter_max, limiter_ms, large_results
     local queue = State.open(base, nil, state)
     rejected, due, gated, limited_ms = RoundTrip.run(queue, outcomes, want, surplus, step)
     items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting

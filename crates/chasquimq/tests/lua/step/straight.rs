@@ -1,4 +1,4 @@
-//! One plain job ends, one starts, or both: what a step does by its straight path is what it does for any jobs.
+//! One plain job ends, one starts, or both, or a few do: what a step does by its short paths is what it does for any jobs.
 
 use redis::Value;
 
@@ -15,13 +15,13 @@ enum Way {
     Any,
 }
 
-/// A queue from which worker `w` has taken one job by its step of number 100.
-fn holding(plan: Plan, before: impl Fn(&mut TestQueue)) -> TestQueue {
+/// A queue from which worker `w` has taken so many jobs by its step of number 100.
+fn holding(jobs: i64, plan: Plan, before: impl Fn(&mut TestQueue)) -> TestQueue {
     let mut queue = TestQueue::with(plan);
     // it learns that nothing limits the queue
     queue.step(Step::by("v").want(0));
     before(&mut queue);
-    queue.step(Step::by("w").named("bob").number(100).at(1001).want(1));
+    queue.step(Step::by("w").named("bob").number(100).at(1001).want(jobs));
     queue.skip_events();
     queue
 }
@@ -36,10 +36,19 @@ fn outcome_of(queue: &mut TestQueue, step: &Step) -> (String, String, String) {
     (reply, queue.show(), queue.events())
 }
 
-/// Takes the step both ways, and compares all that can be seen; then sends it again.
 fn same_both_ways(plan: impl Fn() -> Plan, before: impl Fn(&mut TestQueue), step: impl Fn(Step) -> Step) -> TestQueue {
+    same_of_some(1, plan, before, step)
+}
+
+/// Takes the step both ways, and compares all that can be seen; then sends it again.
+fn same_of_some(
+    held: i64,
+    plan: impl Fn() -> Plan,
+    before: impl Fn(&mut TestQueue),
+    step: impl Fn(Step) -> Step,
+) -> TestQueue {
     let [(mut straight, left), (_, right)] = [Way::Straight, Way::Any].map(|way| {
-        let mut queue = holding(plan(), &before);
+        let mut queue = holding(held, plan(), &before);
         let claim = match way {
             Way::Straight => 200,
             Way::Any => 0,
@@ -169,7 +178,7 @@ fn what_else_may_start_is_not_passed_over() {
 
 #[test]
 fn an_outcome_of_another_claim_is_refused() {
-    let mut queue = holding(Plan::new().frame(1).frame(1), nothing);
+    let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
     let step = Step::by("w").named("bob").number(101).of_claim(198).at(1010);
     assert_eq!(
         queue.step(step.done(1, 1, 0, 1).want(1)),
@@ -177,4 +186,138 @@ fn an_outcome_of_another_claim_is_refused() {
     );
     let step = Step::by("v").named("bob").of_claim(200).at(1010);
     assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -6 200]] [] -1 0 0]");
+}
+
+/// `count` frames of one job.
+fn frames(count: usize) -> Plan {
+    (0..count).fold(Plan::new(), |plan, _| plan.frame(1))
+}
+
+#[test]
+fn a_few_frames_of_one_complete_and_the_next_start() {
+    let done = |step: Step| step.done_with(1, 1, 0, &["5"]).done(3, 1, 0, 1);
+    for want in [-1, 0, 1, 2, 20] {
+        same_of_some(3, || frames(6), nothing, |step| done(step).want(want));
+        same_of_some(
+            3,
+            || frames(6),
+            nothing,
+            |step| done(step.keep(0, -1.0, 1000)).want(want),
+        );
+    }
+    let mut queue = same_of_some(3, || frames(6), nothing, |step| done(step).want(2));
+    queue.key_is("takes", "2=[1001 '' w bob] 4=[1010 '' w bob] 5=[1010 '' w bob]");
+    queue.key_is("runs", "1=[1 1 1 1001 bob <[5]>] 3=[1 3 1 1001 bob '']");
+    queue.key_is("wake", "set");
+}
+
+#[test]
+fn a_few_records_complete_and_the_next_start() {
+    let results = [("1", "{\"a\":1}"), ("3", ""), ("2", "\"x\"")];
+    for results in [&results[..], &[("1", ""), ("2", "")]] {
+        for want in [-1, 0, 1, 3, 20] {
+            let plan = || Plan::new().frame(9);
+            same_of_some(3, plan, nothing, |step| step.done_records(results).want(want));
+            same_of_some(3, plan, nothing, |step| {
+                step.keep(0, -1.0, 1000).done_records(results).want(want)
+            });
+        }
+    }
+    let mut queue = same_of_some(
+        3,
+        || Plan::new().frame(9),
+        nothing,
+        |step| step.done_records(&[("1", ""), ("3", "")]).want(2),
+    );
+    queue.key_is("active", "2=[1001 1 w bob] 4=[1010 1 w bob] 5=[1010 1 w bob]");
+}
+
+#[test]
+fn records_and_frames_end_and_start_side_by_side() {
+    let plan = || frames(2).front("x").front("y").frame(1).frame(1);
+    let done = |step: Step| step.done_record("y", "1").done(1, 1, 0, 1).done_record("x", "");
+    for want in [-1, 1, 2, 5] {
+        same_of_some(3, plan, nothing, |step| done(step).want(want));
+        same_of_some(3, plan, nothing, |step| done(step.keep(0, -1.0, 1)).want(want));
+    }
+    // the last of them drain it
+    same_of_some(
+        4,
+        || frames(2).front("x").front("y"),
+        nothing,
+        |step| done(step).done(2, 1, 0, 1).want(1),
+    );
+}
+
+#[test]
+fn few_jobs_are_kept_as_any() {
+    let plan = || frames(3).front("x").frame(1).frame(1);
+    let finished = |queue: &mut TestQueue| {
+        for number in [1, 2] {
+            queue.step(Step::by("v").number(10 * number).want(1));
+            let step = Step::by("v").number(10 * number + 5).at(1001);
+            match number {
+                1 => queue.step(step.done_record("x", "")),
+                _ => queue.step(step.done(1, 1, 0, 1)),
+            };
+        }
+    };
+    for (count, age) in [(2, -1.0), (-1, 0.005), (1, 3600.0), (3, 3600.0), (0, -1.0)] {
+        for minutes in [0, 10] {
+            same_of_some(2, plan, finished, |step| {
+                let step = step.keep(count, age, 1000).metrics(minutes);
+                step.done(2, 1, 0, 1).done(3, 1, 0, 1).want(1)
+            });
+        }
+    }
+}
+
+#[test]
+fn a_few_that_are_not_all_plain_end_as_any_jobs() {
+    let plan = || Plan::new().frame(4).frame(1);
+    for id in ["1", "3", "4"] {
+        let progress = |queue: &mut TestQueue| {
+            run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+        };
+        let done = |step: Step| step.done_records(&[("1", ""), ("2", "")]).want(2);
+        same_of_some(2, plan, progress, done);
+        same_of_some(2, plan, progress, |step| done(step.keep(0, -1.0, 1)));
+    }
+    let log = |queue: &mut TestQueue| {
+        run!(queue, LOG_JOB, "2", "a row", 0);
+    };
+    let mut queue = same_of_some(2, plan, log, |step| {
+        step.keep(0, -1.0, 1).done_records(&[("1", ""), ("2", "")]).want(2)
+    });
+    queue.key_is("logs:2", "(none)");
+}
+
+#[test]
+fn of_a_few_those_of_another_claim_are_refused() {
+    let mut queue = holding(2, frames(3), nothing);
+    let step = Step::by("w").named("bob").number(101).at(1010);
+    let step = step.of_claim(200).done(1, 1, 0, 1).of_claim(198).done(2, 1, 0, 1);
+    assert_eq!(queue.step(step.want(1)), "[[[2 0 -6 198]] [3 1 <7 {} a 1>] -1 0 0]");
+    // the same job twice
+    let step = Step::by("w").named("bob").number(102).of_claim(200).at(1010);
+    assert_eq!(
+        queue.step(step.done(2, 1, 0, 1).done(2, 1, 0, 1)),
+        "[[[2 0 -6 200]] [] -1 0 0]"
+    );
+}
+
+#[test]
+fn of_a_few_all_may_be_due_or_limited() {
+    let done = |step: Step| step.done(1, 1, 0, 1).done(2, 1, 0, 1).want(2);
+    same_of_some(2, || frames(3).delayed("later", 5000), nothing, done);
+    same_of_some(2, || frames(3).delayed("due", 1005), nothing, done);
+    same_of_some(2, || frames(3).prioritized("p", 3), nothing, done);
+    same_of_some(2, || frames(2).record("x").frame(3), nothing, done);
+    same_of_some(2, || frames(2).frame(3), nothing, done);
+    same_of_some(
+        2,
+        || frames(3).delayed("later", 5000),
+        nothing,
+        |of| done(of).leaving_due(),
+    );
 }

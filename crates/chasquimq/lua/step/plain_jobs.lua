@@ -1,0 +1,52 @@
+-- plain_jobs: what the short paths of a step (step/fast_path, step/few) share. A job is plain when it is alone in its frame, or a record without
+-- state fields.
+local EventLog = require('event_log')
+local Packed = require('packed')
+local Retention = require('retention')
+local State = require('state')
+
+local NONE = {}
+
+-- Whether the queue has nothing of what few records have beside their body: state fields, logs, children, large values, stack traces.
+local function is_bare(base)
+  return redis.call('EXISTS', base .. 'vitals', base .. 'logged', base .. 'parents', base .. 'large', base .. 'traces') == 0
+end
+
+-- State fields of a record that completed at its first try. started: when, packed; value: its result, packed ('' = undefined).
+local function completed_fields(started, value, step)
+  local name, count = step.worker_name, 132
+  local fields = '\162am\1\162as\1\162po' .. started .. '\162fo' .. Packed.time(step.now_ms)
+  if name ~= '' then count, fields = count + 1, fields .. '\162pb' .. Packed.text(name) end
+  if value ~= '' then count, fields = count + 1, fields .. '\162rv' .. value end
+  return string.char(count) .. fields
+end
+
+-- A frame of one job that completed, as it is kept (rules/retention); results: an array of one, or ''.
+local function run_of(first, started, results, step)
+  return '\150\1' .. cmsgpack.pack(first) .. '\1' .. started .. Packed.text(step.worker_name) .. Packed.text(results)
+end
+
+-- Keeps jobs that ended ({finished_on, member, ...}), and drops others by the rule (step/finish). completed: kept jobs, with them. Gives their number.
+local function keep_completed(base, raw, rule, add, now_ms, completed)
+  local queue = State.open(base, nil, raw)
+  queue.completed = completed
+  Retention.rank_ends(queue, 'completed', add, now_ms, rule[1] > 0)
+  redis.call('ZADD', base .. 'completed', unpack(add))
+  Retention.apply_keep(queue, 'completed', rule, now_ms, #add / 2, 0)
+  return queue.completed
+end
+
+-- Saves the state, then writes the events (queue/events says why in this order).
+local function save(base, saved, event_ms, event_seq, count, groups)
+  redis.call('SET', base .. 'state', saved)
+  local written = redis.pcall('XADD', base .. 'events', State.entry_id(event_ms, event_seq), 'e', groups)
+  if type(written) == 'table' then EventLog.write_events(State.open(base, nil, saved), count, groups, NONE) end
+end
+
+return {
+  is_bare = is_bare,
+  completed_fields = completed_fields,
+  run_of = run_of,
+  keep_completed = keep_completed,
+  save = save,
+}
