@@ -47,7 +47,7 @@ export interface MetricGroup {
 const significant = (digits: number) => (value: number) =>
   Number(value.toPrecision(digits)).toLocaleString('en-US', { maximumSignificantDigits: digits });
 
-/** One pair tells what a library is about; a floor is judged by so many. */
+/** A floor is judged by so many pairs at least: one alone is too noisy. */
 const LEAST_PAIRS_TO_JUDGE = 3;
 
 /** The tables of a report, in order. */

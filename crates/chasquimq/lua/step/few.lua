@@ -24,9 +24,9 @@ local MOST_EVENTS = 2 * MOST + 1
 local NONE = {}
 
 -- What completed: records and frames of one job, with the claim and the result (packed; '' = undefined) of each; groups, what is told of them, in order;
--- keep, the index of the rule of them all; nil where there is anything else.
+-- keep, the index of the rule of them all. Gives nil where there is anything else.
 local function ends_of(outcomes)
-  local ends = { ids = {}, claims = {}, values = {}, firsts = {}, frame_claims = {}, results = {}, members = {}, groups = {}, keep = nil }
+  local ends = { ids = {}, claims = {}, values = {}, firsts = {}, frame_claims = {}, results = {}, members = {}, groups = {} }
   local ids, firsts, members, groups, seen = ends.ids, ends.firsts, ends.members, ends.groups, {}
   for at, outcome in ipairs(outcomes) do
     local kind, first, n, offset, claims = unpack(outcome, 1, 5)

@@ -36,6 +36,7 @@ fn outcome_of(queue: &mut TestQueue, step: &Step) -> (String, String, String) {
     (reply, queue.show(), queue.events())
 }
 
+/// The same as [`same_of_some`], of a worker that holds one job.
 fn same_both_ways(plan: impl Fn() -> Plan, before: impl Fn(&mut TestQueue), step: impl Fn(Step) -> Step) -> TestQueue {
     same_of_some(1, plan, before, step)
 }
@@ -307,7 +308,7 @@ fn of_a_few_those_of_another_claim_are_refused() {
 }
 
 #[test]
-fn of_a_few_all_may_be_due_or_limited() {
+fn what_else_may_start_is_not_passed_over_by_a_few() {
     let done = |step: Step| step.done(1, 1, 0, 1).done(2, 1, 0, 1).want(2);
     same_of_some(2, || frames(3).delayed("later", 5000), nothing, done);
     same_of_some(2, || frames(3).delayed("due", 1005), nothing, done);
@@ -320,4 +321,23 @@ fn of_a_few_all_may_be_due_or_limited() {
         nothing,
         |of| done(of).leaving_due(),
     );
+}
+
+#[test]
+fn a_few_that_start_now_or_later_are_read_at_once() {
+    let portions = |claim: u64| {
+        let mut queue = holding(3, Plan::new().frame(9), nothing);
+        let step = Step::by("w").named("bob").of_claim(claim).number(101).at(1010);
+        let step = step.done_records(&[("1", ""), ("3", "")]).want(1).surplus(1);
+        let call = queue.step_call(&step);
+        let Value::Array(parts) = queue.carry_out_value(&call) else {
+            panic!("a reply")
+        };
+        let Value::Array(items) = &parts[1] else {
+            panic!("{parts:?}")
+        };
+        items.len() / 2
+    };
+    // any other way reads them in one portion each
+    assert_eq!((portions(200), portions(0)), (1, 2));
 }
