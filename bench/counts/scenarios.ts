@@ -165,6 +165,31 @@ function batches(name: string, about: string, removeOnComplete: boolean): Counte
   };
 }
 
+/** A few jobs that start one after the other, and end in one tick, while one slot is idle: their ends share a step. */
+const few: CountedScenario = {
+  name: 'few',
+  about: 'four jobs that start one by one and end together',
+  jobs: 20,
+  async prepare(ground) {
+    const [AT_ONCE, ROUNDS] = [4, 5];
+    const queue = await ground.openQueue();
+    const ends: (() => void)[] = [];
+    const processor = () => new Promise<void>((resolve) => ends.push(resolve));
+    await ground.startWorker({ processor, concurrency: AT_ONCE + 1 });
+    return () =>
+      times(ROUNDS, async () => {
+        const completed = ground.ended('completed', AT_ONCE);
+        await times(AT_ONCE, async (i) => {
+          await queue.add('job', tiny(i));
+          await ground.settled();
+        });
+        for (const end of ends.splice(0)) end();
+        await completed;
+        await ground.settled();
+      });
+  },
+};
+
 function completeByHand(worker: Worker, jobs: number): Promise<void> {
   return times(jobs, async () => {
     const job = await worker.getNextJob('token');
@@ -250,6 +275,7 @@ export const countedScenarios: readonly CountedScenario[] = [
   ...adds,
   addFlow,
   ...trickles,
+  few,
   batches('batch-keep', 'batches of 100 that run at once, kept when completed', false),
   batches('batch-remove', 'the same, removed when completed', true),
   byHand,

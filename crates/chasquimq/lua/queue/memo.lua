@@ -2,8 +2,8 @@
 -- A client uses a slot for one call at a time; a slot (a key of its own) remembers its last call only.
 local State = require('state')
 
--- The number stands before the answer, as a double: most calls read no more.
-local MEMO_TTL_MS, NUMBER_BYTES = 3600000, 8
+-- The number stands before the answer, as a double: most calls read no more. The time is a text: to make one of a number costs as much as to store it.
+local MEMO_TTL_MS, NUMBER_BYTES = '3600000', 8
 
 local function key_of(base, client, slot)
   return base .. 'memo:' .. client .. ':' .. slot
@@ -20,17 +20,16 @@ local function answer_in(raw, number)
   return is_known(raw, number) and raw:sub(NUMBER_BYTES + 1) or nil
 end
 
--- The queue, and what the call of this number was answered, if it was carried out before.
-local function open(base, client, slot, number)
-  local read = redis.call('MGET', base .. 'state', key_of(base, client, slot))
-  local answer = answer_in(read[2], number)
-  return State.open(base, nil, read[1]), answer and cmsgpack.unpack(answer)
+-- What is read at the start of a call that looks at more keys: the queue's state, the answer as it was remembered, and what those keys hold.
+local function read_beside(base, slot_key, number, ...)
+  local read = redis.call('MGET', base .. 'state', slot_key, ...)
+  return read[1], answer_in(read[2], number), read[3], read[4], read[5]
 end
 
--- What is read at the start of a call that looks at two keys more: the queue's state, the answer as it was remembered, and what those keys hold.
-local function read_beside(base, slot_key, number, key, other)
-  local read = redis.call('MGET', base .. 'state', slot_key, key, other)
-  return read[1], answer_in(read[2], number), read[3], read[4]
+-- The queue, and what the call of this number was answered, if it was carried out before.
+local function open(base, client, slot, number)
+  local raw, answer = read_beside(base, key_of(base, client, slot), number)
+  return State.open(base, nil, raw), answer and cmsgpack.unpack(answer)
 end
 
 -- packed: the number as a double, and the answer.

@@ -26,9 +26,12 @@ local NONE = {}
 -- When the job that completed had started, packed, if it is a plain one that this worker holds; and whether the queue is bare, if it matters.
 local function look_at_ended(base, step)
   local place, keep, bare = step.place, step.keep, false
-  step.is_frame, step.is_kept = type(place) == 'number', (type(keep) == 'table' and keep[1] or keep) ~= 0
-  if step.is_frame then
-    local raw = redis.call('HGET', base .. 'takes', place)
+  step.is_kept = (type(keep) == 'table' and keep[1] or keep) ~= 0
+  if type(place) == 'number' then
+    -- a text once, as each command would make one
+    local first = State.whole(place)
+    step.first = first
+    local raw = redis.call('HGET', base .. 'takes', first)
     return raw and Holder.started(raw, Holder.FRAME, step, step.ended), bare
   end
   local raw = redis.call('HGET', base .. 'active', place)
@@ -70,11 +73,11 @@ end
 
 -- Completes the job. Gives the event.
 local function complete(base, step, started, bare)
-  local place, results, is_kept = step.place, step.results, step.is_kept
-  if step.is_frame then
-    redis.call('HDEL', base .. 'takes', place)
+  local place, first, results, is_kept = step.place, step.first, step.results, step.is_kept
+  if first then
+    redis.call('HDEL', base .. 'takes', first)
     if is_kept then
-      redis.call('HSET', base .. 'runs', place, PlainJobs.run_of(place, started, results, step))
+      redis.call('HSET', base .. 'runs', first, PlainJobs.run_of(place, started, results, step))
     else
       redis.call('XDEL', base .. 'log', State.entry_id(place, 1))
     end
@@ -95,13 +98,13 @@ end
 
 -- Keeps the job, and drops others by the rule. completed: kept jobs, with it. Gives their number.
 local function keep_completed(base, raw, step, completed)
-  local place, keep, now_ms = step.place, step.keep, step.now_ms
+  local member, keep, now_ms = step.first or step.place, step.keep, step.now_ms
   if keep == ALL then
-    redis.call('ZADD', base .. 'completed', now_ms, place)
+    redis.call('ZADD', base .. 'completed', now_ms, member)
     return completed
   end
   local rule = type(keep) == 'table' and keep or { keep, -1, 0 }
-  return PlainJobs.keep_completed(base, raw, rule, { now_ms, step.is_frame and State.whole(place) or place }, now_ms, completed)
+  return PlainJobs.keep_completed(base, raw, rule, { now_ms, member }, now_ms, completed)
 end
 
 -- Takes what heads the waiting list. Gives the reply's items, what is remembered of them, and the event.
@@ -169,7 +172,7 @@ local function run(base, raw, step)
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
       event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, apart)
-    PlainJobs.save(base, saved, event_ms, event_seq, count, groups)
+    PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
   return items, ids, due, waiting
 end

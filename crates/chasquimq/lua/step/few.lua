@@ -245,7 +245,7 @@ local function run(base, raw, outcomes, step)
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
       event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, apart)
-    PlainJobs.save(base, saved, event_ms, event_seq, count, groups)
+    PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
   return items, known, due, waiting
 end

@@ -1,4 +1,4 @@
--- plain_jobs: what the short paths of a step (step/fast_path, step/few) share. A job is plain when it is alone in its frame, or a record without
+-- plain_jobs: what the short paths of a step (step/fast_path, step/few) and of an add (step/straight_add) share. A job is plain when it is alone in its frame, or a record without
 -- state fields.
 local EventLog = require('event_log')
 local Packed = require('packed')
@@ -36,11 +36,18 @@ local function keep_completed(base, raw, rule, add, now_ms, completed)
   return queue.completed
 end
 
+-- Writes the events. False: another program's lie behind them, and the state was saved with their new place.
+local function tell(base, saved, event_id, count, groups)
+  local written = redis.pcall('XADD', base .. 'events', event_id, 'e', groups)
+  if type(written) ~= 'table' then return true end
+  EventLog.write_events(State.open(base, nil, saved), count, groups, NONE)
+  return false
+end
+
 -- Saves the state, then writes the events (queue/events says why in this order).
-local function save(base, saved, event_ms, event_seq, count, groups)
+local function save(base, saved, event_id, count, groups)
   redis.call('SET', base .. 'state', saved)
-  local written = redis.pcall('XADD', base .. 'events', State.entry_id(event_ms, event_seq), 'e', groups)
-  if type(written) == 'table' then EventLog.write_events(State.open(base, nil, saved), count, groups, NONE) end
+  tell(base, saved, event_id, count, groups)
 end
 
 return {
@@ -48,5 +55,6 @@ return {
   completed_fields = completed_fields,
   run_of = run_of,
   keep_completed = keep_completed,
+  tell = tell,
   save = save,
 }

@@ -14,6 +14,7 @@ local Length = require('length')
 local Memo = require('memo')
 local StartOnAdd = require('start_on_add')
 local State = require('state')
+local StraightAdd = require('straight_add')
 
 local FIRST_FRAME, LONG_MS = 5, '4000000000000'
 
@@ -49,50 +50,32 @@ local function drop_stash(stash, args)
   for place = 1, #firsts_apart(0, args) do redis.pcall('UNLINK', stash .. place) end
 end
 
--- Puts the frames at the end of the waiting list; number: of the first job; is_saved: the state tells of them already.
-local function append_to_log(queue, number, args, is_saved)
+-- Puts the frames at the end of the waiting list, of which the state tells already; number: of the first job.
+local function append_to_log(queue, number, args)
   for at = FIRST_FRAME, #args, 3 do
     local n = math.abs(tonumber(args[at]))
     local id = State.entry_id(number, n)
     local written = redis.pcall('XADD', queue.base .. 'log', id, 'f', args[at + 2])
     if type(written) == 'table' then
       ForeignEntries.clear_end_of_log(queue, id, written)
-      if is_saved then State.save_state(queue) end
+      State.save_state(queue)
       redis.call('XADD', queue.base .. 'log', id, 'f', args[at + 2])
     end
     number = number + n
   end
 end
 
--- The frame, where it is the only one, and one job that does not lie apart.
-local function only_job(args)
-  return #args == FIRST_FRAME + 2 and args[FIRST_FRAME] == '1' and args[#args]
-end
-
--- worker: who waits, of whoever calls this for one (step/start_on_add), and tells others.
-return function(keys, args, worker)
-  local base = keys[1]
-  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
-
-  local stash = base .. 'stash:' .. client .. ':' .. slot .. ':' .. State.whole(number) .. ':'
-  local queue, known = Memo.open(base, client, slot, number)
-  if known then
-    drop_stash(stash, args)
-    return known
-  end
-
+-- Adds frames of any kind. Gives the number of the first job, or the answer of a queue that is full.
+local function add(queue, now_ms, stash, args, worker)
   if queue.max_length > 0 then
     local n = 0
     for at = FIRST_FRAME, #args, 3 do n = n + math.abs(tonumber(args[at])) end
     local full = Length.refuse_beyond(queue, n)
     if full then
       drop_stash(stash, args)
-      return full
+      return nil, full
     end
   end
-
-  local blob = worker and only_job(args)
-  local started = blob and StartOnAdd.begin(queue, worker)
 
   local first, groups, are_apart = queue.id + 1, '', false
   for at = FIRST_FRAME, #args, 3 do
@@ -101,25 +84,46 @@ return function(keys, args, worker)
     groups = groups .. '\148\161A' .. cmsgpack.pack(queue.id + 1, n) .. args[at + 1]
     queue.id, queue.waiting = queue.id + n, queue.waiting + n
   end
-
   if are_apart then settle_apart(queue, first, stash, args) end
 
   local count = 2 * (queue.id - first + 1)
-  if started then queue.waiting, count, groups = 0, count + 1, groups .. StartOnAdd.event(started) end
   EventLog.place_events(queue, count, now_ms)
-
   -- in this order: a call that is refused half-way, for a command that the user may not give, leaves no job, nor a stream ahead of the
-  -- state; the waiting list may then seem longer than it is, until somebody gets to its end. Of a job that has started nobody gets there.
-  if started then append_to_log(queue, first, args, false) else State.save_state(queue) end
-  -- beside a job that has started, only what was set aside waits
-  if not worker or (started and queue.waiting > 0) then redis.call('ZADD', base .. 'wake', 0, '0') end
+  -- state; the waiting list may then seem longer than it is, until somebody gets to its end. Of a job that has started (step/straight_add) nobody gets
+  -- there: its state is saved last.
+  State.save_state(queue)
+  if not worker then redis.call('ZADD', queue.base .. 'wake', 0, '0') end
   EventLog.write_events(queue, count, groups, {})
-  if started then
-    State.save_state(queue)
-    worker.reply = StartOnAdd.reply(started, blob)
+  append_to_log(queue, first, args)
+  return first
+end
+
+-- worker: who waits, of whoever calls this for one (step/start_on_add), and tells others.
+return function(keys, args, worker)
+  local base = keys[1]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local memo = Memo.key_of(base, client, slot)
+
+  local raw, known, remembered, left, delays
+  if worker then
+    raw, known, remembered, left, delays = Memo.read_beside(base, memo, number, StartOnAdd.look(base, worker))
   else
-    append_to_log(queue, first, args, true)
+    raw, known = Memo.read_beside(base, memo, number)
   end
-  Memo.remember_packed(Memo.key_of(base, client, slot), struct.pack('<d', number) .. '\146' .. cmsgpack.pack(first) .. '\144')
+
+  local first, packed, full
+  if raw and not known and #args == FIRST_FRAME + 2 then
+    first, packed = StraightAdd.run(base, raw, args, worker, remembered, left, delays)
+  end
+  if not first then
+    local stash = base .. 'stash:' .. client .. ':' .. slot .. ':' .. State.whole(number) .. ':'
+    if known then
+      drop_stash(stash, args)
+      return cmsgpack.unpack(known)
+    end
+    first, full = add(State.open(base, nil, raw), now_ms, stash, args, worker)
+    if full then return full end
+  end
+  Memo.remember_packed(memo, struct.pack('<d', number) .. '\146' .. (packed or cmsgpack.pack(first)) .. '\144')
   return { first, {} }
 end
