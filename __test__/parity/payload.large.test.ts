@@ -198,6 +198,32 @@ describe.each(libraries)('$name: payload of many lengths', ({ lib }) => {
     );
   });
 
+  it('jobs of a bulk that fail at their first try', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(jobs.map((job) => ({ ...job, opts: { attempts: 2 } })));
+    const seen: unknown[] = [];
+    const log = new EventLog(
+      stage.worker(
+        async ({ name, data, attemptsMade }: Job) => {
+          if (attemptsMade === 0) throw new Error('first');
+          seen.push({ name, data: data as unknown });
+          return [name, data as unknown];
+        },
+        { concurrency: 50 },
+      ),
+      ['completed'],
+    );
+    await log.get('completed', jobs.length, LONG_MS);
+    expect(seen).toHaveLength(jobs.length);
+    expect(seen).toEqual(expect.arrayContaining(jobs));
+    const ended = await queue.getCompleted();
+    expect(ended.map(({ name, data, returnvalue }) => ({ name, data, returnvalue }))).toEqual(
+      expect.arrayContaining(jobs.map(({ name, data }) => ({ name, data, returnvalue: [name, data] }))),
+    );
+    await queue.obliterate({ force: true });
+    expect(await queue.getJobCounts()).toEqual(expect.objectContaining({ completed: 0, waiting: 0 }));
+  });
+
   it('children of a flow', async () => {
     const [top, below] = [stage.name('top'), stage.name()];
     const children = jobs.map((job) => ({ ...job, queueName: below }));

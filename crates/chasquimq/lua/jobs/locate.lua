@@ -10,7 +10,7 @@ local Stored = require('stored')
 local function frame_body(queue, job)
   local reading = queue.reading
   if not reading or reading.first ~= job.first or reading.blob ~= job.blob or job.offset < reading.offset then
-    reading = { first = job.first, blob = job.blob, body_of = Frame.frame_bodies(queue, job.first, job.blob) }
+    reading = { first = job.first, blob = job.blob, body_of = Frame.frame_bodies(queue, job.first, job.blob, job.n) }
     queue.reading = reading
   end
   reading.offset = job.offset
@@ -67,13 +67,23 @@ local function leave_run(queue, job)
   return finished_on
 end
 
+-- The body of a job that gets a record. Data that lay apart for this job alone go on doing so (jobs/large), so that Lua reads them this once.
+local function body_for_record(queue, job, fields)
+  if job.n > 1 or job.header or not Frame.bytes_apart(queue, job.blob) then return frame_body(queue, job) end
+  local ok, timestamp, options, name, data = pcall(cmsgpack.unpack, Frame.whole_blob(queue, job.first, job.blob))
+  if not ok or type(data) ~= 'string' then return frame_body(queue, job) end
+  redis.call('HSET', queue.base .. 'large', 'd' .. job.id, data)
+  fields.ld = #data
+  return cmsgpack.pack({ timestamp, options, name, '' })
+end
+
 -- Gives a located job a record of its own, in the same state and place. Its state fields are returned, and stored if there are any.
 local function detach(queue, job)
   if job.record then
     return Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id))
   end
   local fields = frame_fields(queue, job)
-  job.body = frame_body(queue, job)
+  job.body = body_for_record(queue, job, fields)
   redis.call('HSET', queue.base .. 'jobs', job.id, job.body)
   if job.state == 'waiting' then
     mark_hole(queue, job, 'r')

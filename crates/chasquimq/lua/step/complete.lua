@@ -193,7 +193,7 @@ end
 -- ends with other options than its neighbours comes this way as well, and may have no result ('').
 local function complete_large(queue, outcome, step)
   local finishing = queue.finishing
-  local id, keep, result = outcome[6], outcome[8], step.large_results[outcome[9]]
+  local id, keep, result = outcome[6], outcome[8], step.large[outcome[9]]
   local has_result = result ~= ''
   local told = has_result and result or 'null'
   local code = finishing.fields[id] and finishing.fields[id].ch and Parents.children_code(queue, id, step.now_ms)

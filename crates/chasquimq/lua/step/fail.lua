@@ -68,17 +68,18 @@ local function fail_jobs(queue, outcome, step)
   local finishing = queue.finishing
   local first, _, offsets, claims, ids, bodies, to = unpack(outcome, 2, 8)
   local keep, reason, traces = outcome[9], outcome[13], outcome[14]
-  local again, alike, fresh, fresh_parent = {}, {}, nil, nil
+  local again, alike, fresh, fresh_parent, fresh_bytes = {}, {}, nil, nil, nil
   for i, id in ipairs(ids) do
     local claim, active, why, packed = Leave.claim_at(claims, i), nil, nil, nil
     if first > 0 and Leave.leave_frame(queue, outcome, offsets[i], 1, step, '0') then
       local n, holder = #finishing.jobs_set, finishing.frames[first].holder
-      finishing.jobs_set[n + 1], finishing.jobs_set[n + 2] = id, bodies[i]
+      local body, bytes = Leave.take_body(queue, id, bodies[i], step)
+      finishing.jobs_set[n + 1], finishing.jobs_set[n + 2] = id, body
       local pa = Leave.parent_at(queue, first, offsets[i])
       if pa and to == 'failed' then Parents.tell_failure(queue, pa, id, reason, step.keeps[keep][1] == 0) end
       -- jobs of one frame, and parent, that fail alike, for the first time, have equal state fields
-      if not fresh or fresh_parent ~= pa then
-        fresh, fresh_parent = failed_fields({ pa = pa }, { holder[1], 1, step.owner, holder[4] }, outcome, step), pa
+      if not fresh or fresh_parent ~= pa or fresh_bytes ~= bytes then
+        fresh, fresh_parent, fresh_bytes = failed_fields({ pa = pa, ld = bytes }, { holder[1], 1, step.owner, holder[4] }, outcome, step), pa, bytes
       end
       packed = fresh
     else

@@ -53,7 +53,7 @@ local function break_frame(queue, first, n, blob, room, step)
     redis.call('HDEL', queue.base .. 'holes', State.whole(first))
     queue.holes = queue.holes - 1
   end
-  local body_of, header = Frame.frame_bodies(queue, first, blob), Frame.header_of(blob)
+  local body_of, header = Frame.frame_bodies(queue, first, blob, n), Frame.header_of(blob)
   local set, ids, bodies, rest, fields_set = {}, {}, {}, {}, {}
   for i = 0, n - 1 do
     local char = chars and chars:sub(i + 1, i + 1) or '1'

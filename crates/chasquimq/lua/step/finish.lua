@@ -5,12 +5,14 @@
 --        children, what theirs begin with (jobs/frame)
 --   {r, 0, 0, 0, claims, ids, keep, results}                         completed records; claims: one for all, or one a job
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
---   {l, first, n, offset, claim, id, body, keep, at}                 completed with a large result (jobs/large): step.large_results[at]
+--   {l, first, n, offset, claim, id, body, keep, at}                 completed with a large result (jobs/large): step.large[at]; body: '' where
+--        the job is not kept
 --   {f, first, n, offsets, claims, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces}   failed tries that end alike
 --        to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one text, or one a job
 --   {b, first, n, offset, claim, id, body, started}                  back to the front of the waiting list, unfinished; started: it met a rate
 --        limit, else its handler never ran
 --   {m, first, n, offset, claim, id, body}                           let go: its handler said that it moved the job elsewhere
+-- A body whose data go apart (jobs/large) is {body without them, at}: they are step.large[at].
 -- keep is an index into keeps: rules {count, age, limit} of rules/retention; count 0 removes at once. A fourth number is that of the minutes
 -- for which finished jobs are counted (rules/metrics).
 local Complete = require('complete')

@@ -160,16 +160,25 @@ local function parent_at(queue, first, offset)
   return pa
 end
 
+-- The body that an outcome brings of a job of a frame, for its record. Data of a long one are step.large[at]: they go apart, and Lua reads them this
+-- once. Gives their bytes as well.
+local function take_body(queue, id, body, step)
+  if type(body) ~= 'table' then return body end
+  local data = step.large[body[2]]
+  redis.call('HSET', queue.base .. 'large', 'd' .. id, data)
+  return body[1], #data
+end
+
 -- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.
 local function take_out(queue, outcome, step)
   local finishing = queue.finishing
   local first, _, offset, claim, id, body = unpack(outcome, 2, 7)
   if first > 0 and leave_frame(queue, outcome, offset, 1, step, '0') then
-    finishing.jobs_set[#finishing.jobs_set + 1] = id
-    finishing.jobs_set[#finishing.jobs_set + 1] = body
+    local text, bytes = take_body(queue, id, body, step)
+    WaitingList.append(finishing.jobs_set, id, text)
     local holder, pa = finishing.frames[first].holder, parent_at(queue, first, offset)
-    if pa then
-      finishing.fields[id] = { pa = pa }
+    if pa or bytes then
+      finishing.fields[id] = { pa = pa, ld = bytes }
       WaitingList.append(finishing.fields_set, id, cmsgpack.pack(finishing.fields[id]))
     end
     return { holder[1], 1, step.owner, holder[4] }
@@ -195,6 +204,7 @@ return {
   own_fields = own_fields,
   leave_active = leave_active,
   parent_at = parent_at,
+  take_body = take_body,
   take_out = take_out,
   name_mismatches = name_mismatches,
 }

@@ -1,7 +1,7 @@
 -- round_trip: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
 -- step: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (rules/limits), leaves_due (true: delayed jobs stay
--- where they are), none_delayed (true: the queue never had any), large_results (step/finish; false: none). want = -1: nothing is fetched. Gives
+-- where they are), none_delayed (true: the queue never had any), large (step/finish; false: none). want = -1: nothing is fetched. Gives
 -- the refusals, the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now,
 -- and limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
 local Due = require('due')

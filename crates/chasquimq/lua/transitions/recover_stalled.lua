@@ -43,7 +43,7 @@ local function frame_of(queue, first)
       local _, holder = Active.read_frame_holder(first, raw)
       local n, blob = Active.held_frame(queue, first, holder)
       recovery.bytes = recovery.bytes + (Frame.bytes_apart(queue, blob) or #blob)
-      frames[first] = { holder = holder, n = n, body_of = Frame.frame_bodies(queue, first, blob), header = Frame.header_in(holder),
+      frames[first] = { holder = holder, n = n, body_of = Frame.frame_bodies(queue, first, blob, n), header = Frame.header_in(holder),
         chars = holder[2] == '' and string.rep('1', n) or holder[2] }
     end
   end

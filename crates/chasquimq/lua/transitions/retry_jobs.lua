@@ -40,7 +40,7 @@ local function move_run(queue, member, run, finished_on)
   local retrying = queue.retrying
   local start, taken = tonumber(member), math.min(run[1], retrying.count - #retrying.ids)
   local blob = Frame.frame_blob(queue, run[2], run[3])
-  local body_of, header = Frame.frame_bodies(queue, run[2], blob), Frame.header_of(blob)
+  local body_of, header = Frame.frame_bodies(queue, run[2], blob, run[3]), Frame.header_of(blob)
   for job = start, start + taken - 1 do
     local id = Frame.id_in(run[7], job)
     WaitingList.append(retrying.jobs_set, id, body_of(job - run[2]))

@@ -7,8 +7,8 @@
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
---         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the large
---         results (step/finish)
+--         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
+--         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, waiting, now_ms (of the
 --         fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
 --         long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
@@ -94,7 +94,7 @@ end
 return function(keys, args)
   local base = keys[1]
   local asked = args[1]
-  local large_results = #args > 1 and { unpack(args, 2) }
+  local large = #args > 1 and { unpack(args, 2) }
 
   local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
     keeps, place, results = cmsgpack.unpack(asked)
@@ -141,7 +141,7 @@ return function(keys, args)
     if is_of_few then items, ids, due, waiting = Few.run(base, state, outcomes, step) end
   end
   if not items then
-    step.lease_ms, step.limiter_max, step.limiter_ms, step.large_results = lease_ms, limiter_max, limiter_ms, large_results
+    step.lease_ms, step.limiter_max, step.limiter_ms, step.large = lease_ms, limiter_max, limiter_ms, large
     local queue = State.open(base, nil, state)
     rejected, due, gated, limited_ms = RoundTrip.run(queue, outcomes, want, surplus, step)
     items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting

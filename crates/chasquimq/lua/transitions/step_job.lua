@@ -25,7 +25,7 @@ return function(keys, args)
   local now_ms, client, slot, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
   local worker_name, fetch_next, outcomes, keeps = args[7], args[8], cmsgpack.unpack(args[9]), cmsgpack.unpack(args[10])
   local limiter_max, limiter_ms = tonumber(args[11]), tonumber(args[12])
-  local large_results = #args > 12 and { unpack(args, 13) }
+  local large = #args > 12 and { unpack(args, 13) }
   local owner = token .. '#' .. client .. '.' .. slot .. '.' .. number
 
   local queue, known = Memo.open(base, client, slot, number)
@@ -41,7 +41,7 @@ return function(keys, args)
   if known then return answer(known[1], known[2], known[3], known[4]) end
 
   local step = { now_ms = now_ms, takes_as = owner, claim = Frame.ANY_CLAIM, worker_name = worker_name, keeps = keeps, max_bytes = 0,
-    limiter_max = limiter_max, limiter_ms = limiter_ms, large_results = large_results }
+    limiter_max = limiter_max, limiter_ms = limiter_ms, large = large }
   local outcome = outcomes[1]
   if outcome then
     local job = Find.locate(queue, type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::place::Place;
+use super::place::{pack_body, Place};
 use crate::job::{frame::bodies_in_frame, msgpack::Packer};
 
 /// How failed attempts of one operation end: those of one frame (first > 0), or of records, that share all of this.
@@ -43,9 +43,9 @@ impl Failed {
         self.traces.push(trace.unwrap_or_else(|| Arc::from("")));
     }
 
-    /// For the step script.
+    /// For the step script; `large`: what stands behind its other arguments.
     #[inline]
-    pub(super) fn pack(&self, items: &mut Packer) {
+    pub(super) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
         let Self { end, places, traces } = self;
         items.array(14).str("f").int(end.first as i64);
         items.int(i64::from(places[0].n));
@@ -61,7 +61,7 @@ impl Failed {
                 let offsets: Vec<usize> = places.iter().map(|place| place.offset as usize).collect();
                 items.array(offsets.len());
                 for body in bodies_in_frame(blob, &offsets) {
-                    items.bytes(&body);
+                    pack_body(items, &body, large);
                 }
             }
             None => {

@@ -249,18 +249,22 @@ impl Packing<'_> {
         let Some((offset, group)) = self.in_flight.find(job.handle) else {
             return;
         };
-        let place = place_of(job.handle, offset, group, &self.changed);
+        let mut place = place_of(job.handle, offset, group, &self.changed);
         let group = self.in_flight.release(job.handle, 1);
         self.out.sent.push(place.sent(job.handle, group));
         let keep = place
             .options
             .remove_on_complete
             .unwrap_or(self.defaults.remove_on_complete);
+        if keep.count == 0 {
+            // of what is not kept there is no record
+            place.blob = None;
+        }
         let keep = self.keep(keep);
         self.items.array(9).str("l");
-        place.pack(&mut self.items);
-        self.out.large_results.push(job.result_in(text).into());
-        self.items.int(keep).int(self.out.large_results.len() as i64);
+        place.pack(&mut self.items, &mut self.out.large);
+        self.out.large.push(job.result_in(text).into());
+        self.items.int(keep).int(self.out.large.len() as i64);
         self.count += 1;
     }
 
@@ -287,14 +291,14 @@ impl Packing<'_> {
         self.count += 1;
         if let Ending::Moved = ending {
             self.items.array(7).str("m");
-            return place.pack(&mut self.items);
+            return place.pack(&mut self.items, &mut self.out.large);
         }
         if let Ending::Returned = ending {
             self.out.returned.push(handle);
         }
         let limited = matches!(ending, Ending::RateLimited);
         self.items.array(8).str("b");
-        place.pack(&mut self.items);
+        place.pack(&mut self.items, &mut self.out.large);
         self.items.int(i64::from(limited));
         if limited {
             self.out.limited.push(handle);
@@ -349,7 +353,7 @@ impl Packing<'_> {
 
     fn close_failed(&mut self) {
         if let Some(failed) = self.failed.take() {
-            failed.pack(&mut self.items);
+            failed.pack(&mut self.items, &mut self.out.large);
             self.count += 1;
         }
     }

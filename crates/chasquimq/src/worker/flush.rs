@@ -6,7 +6,7 @@ use crate::job::options::JobOptions;
 
 /// Bytes of a result that goes through scripts with others; Lua copies it several times on its way. A larger one lies apart, with a record of
 /// its job's own (`lua/jobs/large.lua`).
-const MAX_RESULT: usize = 4 * 1024;
+pub(super) const MAX_RESULT: usize = 4 * 1024;
 
 /// Outcomes reported together.
 #[derive(Debug, Default)]

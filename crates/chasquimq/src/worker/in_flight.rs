@@ -89,6 +89,14 @@ impl InFlight {
         (offset < held.jobs()).then_some((offset, held))
     }
 
+    /// Bytes of a job's name, options and data, about; none of a record, which has them already.
+    pub(super) fn bytes_known(&self, handle: u32) -> usize {
+        match self.groups.range(..=handle).next_back() {
+            Some((_, Group::Frame { n, blob, .. })) => blob.len() / (*n).max(1) as usize,
+            _ => 0,
+        }
+    }
+
     /// Where the handles of a batch of up to `most` jobs start. Handles come round, and a job may be held for longer than that takes.
     fn free_handles(&self, most: u32) -> u32 {
         let mut base = self.next_handle;

@@ -111,7 +111,7 @@ impl Queue {
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.max as i64)),
             Arg::Int(step.limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
         ];
-        args.extend(outcomes.large_results());
+        args.extend(outcomes.large());
         let reply = self.run_once(&STEP_JOB, step.now_ms, &args).await?;
         let mut reply = Reply::new("the answer to step_job", reply)?;
         let (code, gated, due_ms, limited_ms) = (reply.int()?, reply.int()? == 1, reply.int()?, reply.int()?);

@@ -75,7 +75,7 @@ pub(super) struct Outcomes {
     pub(super) limited: Vec<u32>,
     // jobs that go back unstarted: when others have them, that is nobody's error
     pub(super) returned: Vec<u32>,
-    pub(super) large_results: Vec<Box<str>>,
+    pub(super) large: Vec<Box<str>>,
     pub(super) sent: Vec<Sent>,
 }
 
@@ -114,9 +114,9 @@ impl Outcomes {
         }
     }
 
-    /// What stands behind a step's other arguments: the results that numbers in the blob are about, from 1 on.
-    pub(super) fn large_results(&self) -> impl Iterator<Item = Arg<'_>> {
-        self.large_results.iter().map(|result| Arg::from(&**result))
+    /// What stands behind a step's other arguments: the results and data that numbers in the blob are about, from 1 on.
+    pub(super) fn large(&self) -> impl Iterator<Item = Arg<'_>> {
+        self.large.iter().map(|text| Arg::from(&**text))
     }
 
     /// Reads the refusals of a step's reply.

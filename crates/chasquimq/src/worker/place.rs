@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{in_flight::Group, outcomes::Sent};
 use crate::job::{
-    frame::{body_in_frame, id_in},
+    frame::{body_in_frame, id_in, APART_BYTES},
     msgpack::Packer,
     options::JobOptions,
+    record::{record_body, Body},
 };
 
 /// Where an outcome's job is, and what decides what becomes of it.
@@ -71,9 +72,9 @@ impl Place {
         }
     }
 
-    /// For the step script.
+    /// For the step script; `large`: what stands behind its other arguments.
     #[inline]
-    pub(super) fn pack(&self, items: &mut Packer) {
+    pub(super) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
         items
             .int(self.first as i64)
             .int(i64::from(self.n))
@@ -81,9 +82,11 @@ impl Place {
             .int(self.claim as i64)
             .str(&self.id);
         match &self.blob {
-            Some(blob) => items.bytes(&body_in_frame(blob, self.offset as usize)),
-            None => items.str(""),
-        };
+            Some(blob) => pack_body(items, &body_in_frame(blob, self.offset as usize), large),
+            None => {
+                items.str("");
+            }
+        }
     }
 
     #[inline]
@@ -105,5 +108,63 @@ impl Place {
                 group,
             },
         }
+    }
+}
+
+/// The body of a job of a frame, for its record. Where its data are long, they go apart (`lua/jobs/large.lua`).
+#[inline]
+pub(super) fn pack_body(items: &mut Packer, body: &[u8], large: &mut Vec<Box<str>>) {
+    if body.len() < APART_BYTES {
+        items.bytes(body);
+        return;
+    }
+    match Body::parse(body) {
+        Ok(Body {
+            timestamp,
+            options,
+            name,
+            data,
+        }) => {
+            large.push(data.into());
+            let without = record_body(timestamp, &options, &name, "");
+            items.array(2).bytes(&without).int(large.len() as i64);
+        }
+        Err(_) => {
+            items.bytes(body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_data_of_a_job_of_a_frame_go_apart() {
+        for (bytes, is_apart) in [(10, false), (APART_BYTES, true)] {
+            let (data, mut large) = ("d".repeat(bytes), vec!["\"a result\"".into()]);
+            let body = record_body(7, "{}", "a", &data);
+            let mut packed = Packer::default();
+            pack_body(&mut packed, &body, &mut large);
+            let mut expected = Packer::default();
+            if is_apart {
+                expected.array(2).bytes(&record_body(7, "{}", "a", "")).int(2);
+                assert_eq!(&*large[1], data);
+            } else {
+                expected.bytes(&body);
+                assert_eq!(large.len(), 1);
+            }
+            assert_eq!(packed.0, expected.0);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_stays_as_it_is() {
+        let (body, mut large) = (vec![0x91; APART_BYTES], Vec::new());
+        let mut packed = Packer::default();
+        pack_body(&mut packed, &body, &mut large);
+        let mut expected = Packer::default();
+        expected.bytes(&body);
+        assert_eq!((packed.0, large.len()), (expected.0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! How much of what ended goes into one step. Nobody else is served while a script runs, so a step carries what the server works off in a
-//! few milliseconds, however many jobs end at once and however large their results are. The rest goes into the next steps.
+//! few milliseconds, however many jobs end at once and however large their results and data are. The rest goes into the next steps.
 
-use super::flush::{Completed, Ending, Flush, Outcome};
+use super::flush::{Completed, Ending, Flush, Outcome, MAX_RESULT};
 
 /// What one step may cost, in about microseconds of the server's.
 const BUDGET: usize = 6_000;
@@ -10,17 +10,21 @@ const COMPLETED: usize = 3;
 const APART: usize = 20;
 const FAILED: usize = 16;
 const OTHER: usize = 12;
-/// Bytes for a microsecond: of results that lie apart, and of texts that scripts pack.
+/// Bytes for a microsecond: of results that lie apart, of texts that scripts pack, and of what is known of jobs that are given records.
 const BYTES_APART: usize = 200;
 const BYTES_PACKED: usize = 80;
+const BYTES_KNOWN: usize = 400;
+
+/// Bytes that have to be written, by a job's handle, where an end gives it a record.
+type Known<'a> = &'a dyn Fn(u32) -> usize;
 
 /// Takes off what goes into the next step: whole flushes, or a part of the first. A part is told by true: its flush is recorded when the
 /// last part is.
-pub(super) fn cut(flushes: &mut Vec<Flush>) -> (Vec<Flush>, bool) {
+pub(super) fn cut(flushes: &mut Vec<Flush>, known: Known<'_>) -> (Vec<Flush>, bool) {
     let mut left = BUDGET;
     let mut whole = 0;
     for flush in flushes.iter() {
-        let cost = flush.cost_at_most();
+        let cost = flush.cost_at_most(known);
         if cost > left {
             break;
         }
@@ -30,7 +34,7 @@ pub(super) fn cut(flushes: &mut Vec<Flush>) -> (Vec<Flush>, bool) {
     if whole > 0 || flushes.is_empty() {
         return (flushes.drain(..whole).collect(), false);
     }
-    let part = flushes[0].split(BUDGET);
+    let part = flushes[0].split(BUDGET, known);
     if flushes[0].is_empty() {
         // it costs less than it might have
         let number = flushes.remove(0).number;
@@ -45,18 +49,30 @@ impl Flush {
     }
 
     /// More than it costs, perhaps, found without a look at each job that completed.
-    fn cost_at_most(&self) -> usize {
+    fn cost_at_most(&self, known: Known<'_>) -> usize {
         let results = self.text.len() / BYTES_PACKED;
-        let alone = self.changed.len() * APART;
-        let others: usize = self.others.iter().map(Outcome::cost).sum();
+        let alone: usize = match self.text.len() > MAX_RESULT || !self.changed.is_empty() {
+            true => self.alone().map(|job| APART + known(job.handle) / BYTES_KNOWN).sum(),
+            false => 0,
+        };
+        let others: usize = self.others.iter().map(|other| other.cost(known)).sum();
         self.completed.len() * COMPLETED + results + alone + others
     }
 
+    /// Jobs that are given a record as they complete.
+    fn alone(&self) -> impl Iterator<Item = &Completed> {
+        self.completed.iter().filter(|job| self.is_alone(job))
+    }
+
+    fn is_alone(&self, job: &Completed) -> bool {
+        job.is_large() || self.changed.contains_key(&job.handle)
+    }
+
     /// Takes off the first ends that together cost no more than `budget`, or one; of jobs that all go back the last ones.
-    fn split(&mut self, budget: usize) -> Flush {
+    fn split(&mut self, budget: usize, known: Known<'_>) -> Flush {
         if self.is_returning() {
             // each part goes to the head of the waiting list: the last of them first
-            let part = affordable(self.others.iter().rev().map(Outcome::cost), budget);
+            let part = affordable(self.others.iter().rev().map(|other| other.cost(known)), budget);
             return Flush {
                 now_ms: self.now_ms,
                 others: self.others.split_off(self.others.len() - part),
@@ -64,10 +80,11 @@ impl Flush {
             };
         }
         self.sort();
-        let completed = affordable(self.completed.iter().map(|job| self.cost_of(job)), budget);
-        let rest = budget.saturating_sub(self.completed[..completed].iter().map(|job| self.cost_of(job)).sum());
+        let cost_of = |job| self.cost_of(job, known);
+        let completed = affordable(self.completed.iter().map(cost_of), budget);
+        let rest = budget.saturating_sub(self.completed[..completed].iter().map(cost_of).sum());
         let others = match completed == self.completed.len() && (completed == 0 || rest > 0) {
-            true => affordable(self.others.iter().map(Outcome::cost), rest),
+            true => affordable(self.others.iter().map(|other| other.cost(known)), rest),
             false => 0,
         };
         Flush {
@@ -80,23 +97,24 @@ impl Flush {
         }
     }
 
-    fn cost_of(&self, job: &Completed) -> usize {
-        match job.is_large() || self.changed.contains_key(&job.handle) {
-            true => APART + job.bytes() / BYTES_APART,
+    fn cost_of(&self, job: &Completed, known: Known<'_>) -> usize {
+        match self.is_alone(job) {
+            true => APART + job.bytes() / BYTES_APART + known(job.handle) / BYTES_KNOWN,
             false => COMPLETED + job.bytes() / BYTES_PACKED,
         }
     }
 }
 
 impl Outcome {
-    fn cost(&self) -> usize {
-        match &self.ending {
+    fn cost(&self, known: Known<'_>) -> usize {
+        let end = match &self.ending {
             Ending::Failed { reason, stacktrace, .. } => {
                 let bytes = [reason, stacktrace].into_iter().flatten().map(|text| text.len());
                 FAILED + bytes.sum::<usize>() / BYTES_PACKED
             }
             _ => OTHER,
-        }
+        };
+        end + known(self.handle) / BYTES_KNOWN
     }
 }
 
@@ -153,10 +171,14 @@ mod tests {
         is_part: bool,
     }
 
-    fn steps(mut flushes: Vec<Flush>) -> Vec<Step> {
+    fn steps(flushes: Vec<Flush>) -> Vec<Step> {
+        steps_of(flushes, &|_| 0)
+    }
+
+    fn steps_of(mut flushes: Vec<Flush>, known: Known<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
         while !flushes.is_empty() {
-            let (cut, is_part) = cut(&mut flushes);
+            let (cut, is_part) = cut(&mut flushes, known);
             steps.push(Step {
                 completed: cut
                     .iter()
@@ -225,5 +247,19 @@ mod tests {
             assert!(steps.iter().all(|step| step.others.len() <= most));
             assert_eq!(steps[0].completed.len(), 10, "what completed goes first");
         }
+    }
+
+    #[test]
+    fn what_is_known_of_jobs_counts_where_they_are_given_records() {
+        let failures = |count| Flush {
+            others: (0..count).map(|handle| failed(handle, 5)).collect(),
+            ..flush(1, 0, 0)
+        };
+        let of = |flush, bytes: usize| steps_of(vec![flush], &move |_| bytes).len();
+        assert_eq!(of(failures(20), 1_000_000), 10);
+        assert_eq!(of(failures(20), 1_000), 1);
+        // a result that lies apart gives a job a record, others do not
+        assert_eq!(of(flush(1, 20, 5_000), 1_000_000), 10);
+        assert_eq!(of(flush(1, 20, 50), 1_000_000), 1);
     }
 }

@@ -96,6 +96,6 @@ impl StepRequest {
 /// The arguments of a step.
 pub(super) fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
     let mut args = vec![Arg::from(packed)];
-    args.extend(outcomes.large_results());
+    args.extend(outcomes.large());
     args
 }

@@ -229,6 +229,23 @@ fn a_job_that_fails_or_changes_gets_a_record() {
 }
 
 #[test]
+fn data_of_a_job_that_is_alone_go_on_lying_apart() {
+    let mut queue = TestQueue::fresh();
+    let call = call(&mut queue, 1, true);
+    queue.carry_out(&call);
+    run!(queue, UPDATE_JOB, 1001, "1", "progress", "5");
+    queue.key_is("jobs", "1=[7 {} a '']");
+    queue.key_is("large", "d1=1");
+    queue.key_is("vitals", "1={ld:1 p:5}");
+    queue.key_is("apart:1", "set");
+    queue.step(Step::by("w").at(1005).want(1));
+    queue.step(Step::by("w").at(1010).keep(0, -1.0, 1000).done_record("1", ""));
+    for key in ["jobs", "large", "vitals"] {
+        queue.key_is(key, "(none)");
+    }
+}
+
+#[test]
 fn it_goes_with_the_last_job_that_is_kept() {
     let mut queue = taken();
     queue.step(Step::by("w").at(1010).done(1, 4, 0, 4));

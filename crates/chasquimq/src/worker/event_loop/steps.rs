@@ -51,7 +51,8 @@ impl Loop {
         for flush in &mut self.flushes {
             flush.now_ms = self.standing.offset.date(flush.now_ms);
         }
-        let (flushes, is_part) = portion::cut(&mut self.flushes);
+        let in_flight = &self.standing.in_flight;
+        let (flushes, is_part) = portion::cut(&mut self.flushes, &|handle| in_flight.bytes_known(handle));
         if flushes.is_empty() {
             return Outcomes::none(system_now_ms());
         }

@@ -85,7 +85,8 @@ pub struct Step {
     limiter: (u64, u64),
     leaves_due: bool,
     metrics_minutes: i64,
-    large_results: Vec<String>,
+    large: Vec<String>,
+    data_apart: bool,
     claim: u64,
     plain: Option<Plain>,
 }
@@ -115,7 +116,8 @@ impl Step {
             limiter: (0, 0),
             leaves_due: false,
             metrics_minutes: 0,
-            large_results: Vec::new(),
+            large: Vec::new(),
+            data_apart: false,
             claim: 0,
             plain: None,
         }
@@ -310,24 +312,42 @@ impl Step {
         }
     }
 
+    /// Data of the jobs of frames that follow, and are given records, go apart.
+    pub fn data_apart(self) -> Self {
+        Self {
+            data_apart: true,
+            ..self
+        }
+    }
+
+    /// What is known of a job of a frame, as its record is to hold it.
+    fn body(&mut self, offset: u64) -> Vec<u8> {
+        let data = (offset + 1).to_string();
+        let mut packed = Packer::default();
+        if self.data_apart {
+            self.large.push(data);
+            let at = self.large.len() as i64;
+            packed.array(2).bytes(&record_body(TIMESTAMP, "{}", "a", "")).int(at);
+        } else {
+            packed.bytes(&record_body(TIMESTAMP, "{}", "a", &data));
+        }
+        packed.0
+    }
+
     /// A job completed with a result that is to lie apart.
     pub fn done_large(mut self, place: &Place, result: &str) -> Self {
-        self.large_results.push(result.to_owned());
-        let number = self.large_results.len() as i64;
         let rule = self.rule();
-        let (first, n, offset) = place.in_frame().unwrap_or_default();
-        let outcome = self.outcome(9, "l", first, n, offset).str(&place.id());
-        match place.in_frame() {
-            Some(_) => outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string())),
-            None => outcome.str(""),
-        };
-        outcome.int(rule).int(number);
+        self.placed(9, "l", place);
+        self.large.push(result.to_owned());
+        let number = self.large.len() as i64;
+        self.outcomes.int(rule).int(number);
         self
     }
 
     pub fn fail(mut self, place: &Place, fail: &Fail) -> Self {
         self.count += 1;
         let (claim, rule) = (self.claim as i64, self.rule());
+        let body = place.in_frame().map(|(_, _, offset)| self.body(offset));
         let outcome = self.outcomes.array(14).str("f");
         match place.in_frame() {
             Some((first, n, offset)) => {
@@ -338,7 +358,7 @@ impl Step {
                     .int(offset as i64)
                     .int(claim);
                 outcome.array(1).str(&place.id()).array(1);
-                outcome.bytes(&record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string()));
+                outcome.0.extend_from_slice(&body.unwrap_or_default());
             }
             None => {
                 outcome
@@ -377,8 +397,10 @@ impl Step {
     fn placed(&mut self, len: usize, kind: &str, place: &Place) -> &mut Packer {
         match place.in_frame() {
             Some((first, n, offset)) => {
-                let body = record_body(TIMESTAMP, "{}", "a", &(offset + 1).to_string());
-                self.outcome(len, kind, first, n, offset).str(&place.id()).bytes(&body)
+                let body = self.body(offset);
+                let outcome = self.outcome(len, kind, first, n, offset).str(&place.id());
+                outcome.0.extend_from_slice(&body);
+                outcome
             }
             None => self.outcome(len, kind, 0, 0, 0).str(&place.id()).str(""),
         }
@@ -443,7 +465,7 @@ impl Step {
     }
 
     pub fn append_to(&self, next_number: u64, call: &mut redis::Cmd) {
-        call.arg(self.asked(next_number)).arg(&self.large_results);
+        call.arg(self.asked(next_number)).arg(&self.large);
     }
 
     /// What it asks for, with how jobs ended.

@@ -4,7 +4,7 @@ use crate::{
     given::{
         plan::Plan,
         queue::{run, TestQueue},
-        step::{at, of, Fail, Step},
+        step::{at, of, Fail, Place, Step},
         tree::Tree,
     },
     read_jobs::by_ids,
@@ -114,6 +114,90 @@ fn a_job_of_a_frame_is_given_a_record_for_it() {
          state: cursor=1-3 id=3 completed=3
          vitals: 2={am:1 as:1 fo:1010 lr:4 pb:bob po:1005}",
     );
+}
+
+/// A frame of three is active, and what the test does with its second job brings the job's data apart.
+fn taken_frame() -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    queue.step(Step::by("w").named("bob").at(1005).want(3));
+    queue.command("DEL", "wake", &[]);
+    queue
+}
+
+#[test]
+fn long_data_of_a_failed_job_of_a_frame_go_apart() {
+    let fails: [(&str, Fail, &str); 3] = [
+        ("log", Fail::to("waiting"), "2={am:1 as:1 fr:boom ld:1 pb:bob po:1005}"),
+        (
+            "delayed",
+            Fail {
+                due_ms: 2000,
+                ..Fail::to("delayed")
+            },
+            "2={am:1 as:1 d:990 fr:boom ld:1 pb:bob po:1005}",
+        ),
+        (
+            "failed",
+            Fail::to("failed"),
+            "2={am:1 as:1 fo:1010 fr:boom ld:1 pb:bob po:1005}",
+        ),
+    ];
+    for (state, fail, fields) in fails {
+        let mut queue = taken_frame();
+        queue.step(Step::by("w").at(1010).data_apart().fail(&at(1, 3, 1), &fail));
+        queue.key_is("jobs", "2=[7 {} a '']");
+        queue.key_is("large", "d2=2");
+        queue.key_is("vitals", fields);
+        assert!(queue.show().contains(state), "{}", queue.show());
+    }
+}
+
+#[test]
+fn jobs_of_a_frame_that_fail_alike_have_data_of_their_own_length() {
+    let mut queue = TestQueue::with(Plan::new().frame(12));
+    queue.step(Step::by("w").at(1005).want(12));
+    let fail = Fail::to("failed");
+    let step = Step::by("w").at(1010).data_apart();
+    queue.step(step.fail(&at(1, 12, 8), &fail).fail(&at(1, 12, 9), &fail));
+    queue.key_is("large", "d10=10 d9=9");
+    queue.key_is(
+        "vitals",
+        "9={am:1 as:1 fo:1010 fr:boom ld:1 po:1005} 10={am:1 as:1 fo:1010 fr:boom ld:2 po:1005}",
+    );
+}
+
+#[test]
+fn long_data_of_a_job_of_a_frame_go_apart_whatever_becomes_of_it() {
+    let second = || at(1, 3, 1);
+    type End = fn(Step, &Place) -> Step;
+    let ends: [(End, &str, &str); 3] = [
+        (
+            |step, place| step.done_large(place, "\"r2\""),
+            "d2=2 r2=\"r2\"",
+            "2={am:1 as:1 fo:1010 ld:1 lr:4 pb:bob po:1005}",
+        ),
+        (|step, place| step.back(place, false), "d2=2", "2={as:0 ld:1}"),
+        (|step, place| step.let_go(place), "d2=2", "2={ld:1}"),
+    ];
+    for (end, large, fields) in ends {
+        let mut queue = taken_frame();
+        queue.step(end(Step::by("w").at(1010).data_apart(), &second()));
+        queue.key_is("jobs", "2=[7 {} a '']");
+        queue.key_is("large", large);
+        queue.key_is("vitals", fields);
+    }
+}
+
+#[test]
+fn refused_data_of_a_frame_are_not_stored_and_those_of_a_dropped_job_go() {
+    let mut queue = taken_frame();
+    queue.step(Step::by("v").data_apart().fail(&at(1, 3, 1), &Fail::to("failed")));
+    queue.key_is("large", "(none)");
+    queue.key_is("jobs", "(none)");
+    let drops = Step::by("w").keep(0, -1.0, 1000).data_apart();
+    queue.step(drops.fail(&at(1, 3, 1), &Fail::to("failed")));
+    queue.key_is("large", "(none)");
+    queue.key_is("jobs", "(none)");
 }
 
 #[test]
