@@ -5,8 +5,9 @@ import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-/** Repetitions of a text that make about a megabyte of JSON, and 30 kilobytes. */
+/** Repetitions of a text that make about three megabytes of JSON, one, and 36 kilobytes. */
 const sizes = [
+  { size: 'huge', times: 160_000 },
   { size: 'large', times: 60_000 },
   { size: 'long', times: 2_000 },
 ];

@@ -1,6 +1,6 @@
--- large: data of more than 256 KiB, results of more than 4 KiB, and data of some 16 KiB and more of a job that leaves its frame for a record. Lua copies
--- every text several times, so these lie apart from what scripts read, and are read by plain commands of the caller's. Only records have any; of
--- children, the results that their parents know lie there, too.
+-- large: data of more than 256 KiB (2 MiB where only plain jobs are added), results of more than 4 KiB, and data of some 16 KiB and more of a job that
+-- leaves its frame for a record. Lua copies every text several times, so these lie apart from what scripts read, and are read by plain commands of the
+-- caller's. Only records have any; of children, the results that their parents know lie there, too.
 -- Why: 300 results of 250 KB that ended at once, and went through scripts, kept the server for 1.2 s.
 --   large  hash: d<id> a job's data, r<id> its result, JSON texts. Its state fields tell the bytes of each:
 --     ld   of its data, whose place in the body is empty. It stays apart, however short it becomes.

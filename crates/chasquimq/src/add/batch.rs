@@ -4,7 +4,7 @@ use crate::{
     clock::due_ms,
     job::{
         deduplication::Deduplication,
-        frame::{single_frame, stub_of, FrameBuilder, APART_BYTES, MAX_BYTES},
+        frame::{single_frame, stub_of, FrameBuilder, APART_BYTES, MAX_APART_BYTES, MAX_BYTES, STUB_OPTIONS},
         msgpack::Packer,
         options::JobOptions,
         record::body_of,
@@ -23,10 +23,17 @@ pub struct NewJob<'a> {
 }
 
 impl NewJob<'_> {
-    /// Whether its data lie apart (`lua/jobs/large.lua`). What yields to another job, or takes its place, is moved as a whole.
+    /// Whether it has a record, and its data lie apart (`lua/jobs/large.lua`). What yields to another job, or takes its place, is moved as a whole.
     #[inline]
-    fn is_large(&self) -> bool {
-        self.data.len() > MAX_BYTES && self.options.deduplication.is_none()
+    fn is_large(&self, are_frames: bool) -> bool {
+        let most = if are_frames { MAX_APART_BYTES } else { MAX_BYTES };
+        self.data.len() > most && self.options.deduplication.is_none()
+    }
+
+    /// Whether it may lie in a frame, and that apart.
+    #[inline]
+    fn may_be_in_frame(&self) -> bool {
+        self.options.is_plain() && self.options.text.len() <= STUB_OPTIONS && self.data.len() <= MAX_APART_BYTES
     }
 }
 
@@ -52,7 +59,7 @@ pub(super) enum Plan {
 impl AddBatch {
     /// Packs one job, as [`AddBatch::pack`] does.
     pub fn one(now_ms: u64, job: NewJob<'_>) -> Self {
-        if !job.options.is_plain() || job.is_large() {
+        if !job.options.is_plain() || job.is_large(job.may_be_in_frame()) {
             return Self::pack(now_ms, std::iter::once(job));
         }
         let mut names = Packer::with_capacity(job.name.len() + 5);
@@ -86,7 +93,13 @@ impl AddBatch {
 
     /// Packs jobs: plain ones with the same options in frames, those with only a priority in runs, the others one by one. `now_ms` is the caller's clock.
     pub fn pack<'a>(now_ms: u64, jobs: impl Iterator<Item = NewJob<'a>>) -> Self {
-        let mut builder = BatchBuilder::default();
+        let jobs: Vec<NewJob<'a>> = jobs.collect();
+        // frames lie apart where there is nothing else
+        let are_frames = jobs.iter().any(|job| job.data.len() > MAX_BYTES) && jobs.iter().all(NewJob::may_be_in_frame);
+        let mut builder = BatchBuilder {
+            are_frames,
+            ..BatchBuilder::default()
+        };
         for job in jobs {
             builder.push(now_ms, job);
         }
@@ -116,6 +129,8 @@ impl AddBatch {
 
 #[derive(Default)]
 struct BatchBuilder<'a> {
+    // data of more than `MAX_BYTES` lie in frames, as those of all of these do
+    are_frames: bool,
     items: Packer,
     count: usize,
     blobs: Vec<Vec<u8>>,
@@ -128,7 +143,7 @@ struct BatchBuilder<'a> {
 impl<'a> BatchBuilder<'a> {
     fn push(&mut self, now_ms: u64, job: NewJob<'a>) {
         let (timestamp, options) = (job.options.timestamp.unwrap_or(now_ms), job.options);
-        let is_large = job.is_large();
+        let is_large = job.is_large(self.are_frames);
         if options.is_plain() && !is_large {
             self.plain(timestamp, job);
             return;
@@ -335,5 +350,37 @@ mod tests {
         // a run of two, a frame, a run of one, a record of its own
         assert_eq!(plan[..12], [0x94, 0x97, 0, 2, 0xa0, 0xa1, b'a', 0, 0, 0x92, 3, 1]);
         assert_eq!(batch.blobs.len(), 5);
+    }
+
+    #[test]
+    fn long_plain_jobs_lie_in_frames_where_nothing_else_is_added() {
+        let plain = JobOptions::parse("{}").expect("options");
+        let delayed = JobOptions::parse(r#"{"delay":5}"#).expect("options");
+        let job = |options, data| NewJob {
+            name: "a",
+            data,
+            options,
+        };
+        let (long, longer) = ("d".repeat(MAX_BYTES + 1), "d".repeat(MAX_APART_BYTES + 1));
+        let frames_apart = |jobs: &[NewJob<'_>]| {
+            let batch = AddBatch::pack(7, jobs.iter().copied());
+            (
+                matches!(batch.plan, Plan::Frames(_)),
+                batch.apart.len(),
+                batch.blobs.len(),
+            )
+        };
+        assert_eq!(
+            frames_apart(&[job(&plain, "1"), job(&plain, &long), job(&plain, "1")]),
+            (true, 1, 3)
+        );
+        // a record, and its data behind it
+        assert_eq!(frames_apart(&[job(&plain, &longer)]), (false, 0, 2));
+        assert_eq!(frames_apart(&[job(&plain, &long), job(&delayed, "1")]), (false, 0, 3));
+        for data in [&long, &longer] {
+            let [one, batch] = [job(&plain, data); 2];
+            let [one, batch] = [AddBatch::one(7, one), AddBatch::pack(7, std::iter::once(batch))];
+            assert_eq!(format!("{one:?}"), format!("{batch:?}"));
+        }
     }
 }

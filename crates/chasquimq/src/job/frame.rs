@@ -9,13 +9,15 @@ use crate::error::Result;
 
 /// Jobs in a frame at most. A whole frame is fetched, finished and kept by a handful of Redis commands.
 pub const MAX_JOBS: usize = 64;
-/// Bytes of names and data in a frame at most, unless one job alone is larger; and of data, or a result, that does not lie apart
+/// Bytes of names and data in a frame at most, unless one job alone is larger; and of data of a record that do not lie apart
 /// (`lua/jobs/large.lua`).
 pub const MAX_BYTES: usize = 256 * 1024;
 /// Bytes of a frame that lies apart from the log, at least: fewer cost less where they are.
 pub(crate) const APART_BYTES: usize = 16 * 1024;
 /// Options of such a frame, at most.
-const STUB_OPTIONS: usize = 1024;
+pub(crate) const STUB_OPTIONS: usize = 1024;
+/// Data of a job in such a frame, at most: with more, what Lua does where the job is given a record takes too long.
+pub(crate) const MAX_APART_BYTES: usize = 2 * 1024 * 1024;
 
 /// A frame being filled.
 #[derive(Debug)]
@@ -108,14 +110,19 @@ pub fn stub_of(blob: &[u8]) -> Option<Vec<u8>> {
     Some(stub.0)
 }
 
-/// Whether this stands for a frame that lies apart: bytes come where a frame has a name.
+/// Whether this stands for a frame that lies apart.
 pub fn is_stub(blob: &[u8]) -> bool {
+    stub_bytes(blob).is_some()
+}
+
+/// The bytes of the frame that lies apart for which this stands, if it does: they come where a frame has a name.
+pub(crate) fn stub_bytes(blob: &[u8]) -> Option<u64> {
     let mut values = Reader::new(blob);
     let mut next = || values.item().ok();
-    matches!(
-        [next(), next(), next()],
-        [Some(Item::Number(_)), Some(Item::Bytes(_)), Some(Item::Number(_))]
-    )
+    match [next(), next(), next()] {
+        [Some(Item::Number(_)), Some(Item::Bytes(_)), Some(Item::Number(bytes))] => Some(bytes as u64),
+        _ => None,
+    }
 }
 
 /// The id of the child of this number: a UUID, if `ids` is the front of one.
