@@ -31,6 +31,18 @@ describe.each(libraries)('$name: differences, outcomes', ({ name, lib }) => {
     expect(await job.getState()).toBe(of({ bullmq: 'active', chasquimq: 'failed' }));
   });
 
+  it('throw-undefined: moveToFailed(undefined)', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {});
+    const job = (await stage.worker(null).getNextJob('token'));
+    const outcome = await job.moveToFailed(undefined as unknown as Error, 'token', false).then(
+      () => 'done',
+      (error: Error) => error.name,
+    );
+    expect(outcome).toBe(of({ bullmq: 'TypeError', chasquimq: 'done' }));
+    expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'failed' }));
+  });
+
   it('attempts-made-is-of-the-server', async () => {
     const queue = stage.queue();
     const { id } = await queue.add('job', {}, { attempts: 2 });

@@ -23,6 +23,11 @@ describe.each(libraries)('$name: differences, schedulers', ({ name, lib }) => {
     expect(outcome === 'RangeError').toBe(of({ bullmq: false, chasquimq: true }));
   });
 
+  it('scheduler-numbers: a template with a priority of 1.5', async () => {
+    const outcome = await told(stage.queue().upsertJobScheduler('s', { every: 60_000 }, { opts: { priority: 1.5 } }));
+    expect(outcome).toBe(of({ bullmq: 'done', chasquimq: 'Error' }));
+  });
+
   it('scheduler-job-just-made', async () => {
     const job = await stage.queue().upsertJobScheduler('s', { every: 60_000 });
     expect(job?.opts.jobId).toBe(of({ bullmq: 'repeat:s:undefined', chasquimq: job?.id }));

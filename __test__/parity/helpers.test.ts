@@ -23,6 +23,24 @@ describe.each(libraries)('$name: helpers', ({ lib }) => {
     });
   });
 
+  describe('Worker#delay', () => {
+    it('resolves after its time, 100 ms by default', async () => {
+      const worker = stage.worker(null);
+      for (const [given, ms] of [[20, 20] as const, [0, 100] as const, [undefined, 100] as const]) {
+        const started = performance.now();
+        expect(await worker.delay(given)).toBeUndefined();
+        expect(performance.now() - started).toBeGreaterThan(ms - 2);
+      }
+    });
+
+    it('resolves at once when it is aborted', async () => {
+      const controller = new AbortController();
+      const waiting = stage.worker(null).delay(1_000_000, controller as Parameters<typeof lib.delay>[1]);
+      controller.abort();
+      expect(await waiting).toBeUndefined();
+    });
+  });
+
   describe('removeAllQueueData', () => {
     it('removes jobs in every state, and what belongs to them', async () => {
       const queue = stage.queue({ skipMetasUpdate: true });

@@ -6,6 +6,7 @@ import { isFakeClock } from './fake-clock.js';
 import { batchOfOne } from './fetched-batch.js';
 import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
+import { delay } from './delay.js';
 import { forwardRejection } from '../errors/emit-error.js';
 import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
@@ -44,6 +45,8 @@ import type { WorkerListener } from './worker-listener.js';
 
 // Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
 const { setImmediate } = globalThis;
+
+const DEFAULT_DELAY_MS = 100;
 
 /** What async hooks call a worker's handlers and events. */
 const SCOPE = 'chasquimq.Worker';
@@ -419,6 +422,16 @@ export class Worker<
         await callToLimit(this, this.commands.native.hold(checkExpireTime(expireTimeMs)));
       },
     );
+  }
+
+  /**
+   * Waits; nothing of the worker does meanwhile.
+   * @param milliseconds 0 is the default
+   * @param abortController ends the wait when it aborts
+   * @defaultValue 100 ms
+   */
+  async delay(milliseconds = 0, abortController?: AbortController): Promise<void> {
+    await delay(milliseconds || DEFAULT_DELAY_MS, abortController);
   }
 
   // ---- Manual jobs

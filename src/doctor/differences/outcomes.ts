@@ -14,8 +14,8 @@ export const outcomes: readonly Difference[] = [
   },
   {
     id: 'throw-undefined',
-    title: '`throw undefined`, `throw null`',
-    bullmq: 'The job stays active until it stalls.',
+    title: '`throw undefined`, `throw null`, `job.moveToFailed(undefined)`',
+    bullmq: 'The job stays active until it stalls; `moveToFailed` rejects with a `TypeError`.',
     chasquimq: 'Fail the job.',
     why: 'A try that threw has failed.',
     impact: 'none',

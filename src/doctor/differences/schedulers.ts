@@ -5,9 +5,9 @@ export const schedulers: readonly Difference[] = [
   {
     id: 'scheduler-numbers',
     title: 'Job schedulers, numbers',
-    bullmq: 'Runs without end, or rejects with an error of its Lua script.',
+    bullmq: "Runs without end, or rejects with an error of its Lua script. A template's `priority` may be any number.",
     chasquimq:
-      'An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`.',
+      "An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`; a template's `priority` that is no whole number with the text of `add`.",
     why: 'A message that helps.',
     impact: 'check',
     test: '__test__/parity/differences.schedulers.test.ts',

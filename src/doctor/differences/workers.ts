@@ -154,7 +154,8 @@ export const workers: readonly Difference[] = [
     id: 'stalled-not-started',
     title: '`stalledCounter`',
     bullmq: 'Counts jobs whose handlers ran.',
-    chasquimq: 'Jobs that a worker had taken and not started when it died count one stall and one start.',
+    chasquimq:
+      'Jobs that a worker had taken and not started when it died count one stall and one start, too. Where workers die again and again, such a job may fail for it.',
     why: 'They were active.',
     impact: 'none',
     test: '__test__/parity/differences.workers.test.ts',
