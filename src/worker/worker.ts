@@ -425,10 +425,9 @@ export class Worker<
   }
 
   /**
-   * Waits; nothing of the worker does meanwhile.
-   * @param milliseconds 0 is the default
+   * Resolves after a while. The worker itself never calls it.
+   * @param milliseconds how long; 100 when it is 0 or left out
    * @param abortController ends the wait when it aborts
-   * @defaultValue 100 ms
    */
   async delay(milliseconds = 0, abortController?: AbortController): Promise<void> {
     await delay(milliseconds || DEFAULT_DELAY_MS, abortController);

@@ -19,7 +19,7 @@ local function append(base, saved, log_id, blob)
   return queue
 end
 
--- The same of a job that has started; queue: of `append`.
+-- Writes a job that has started where `append` has made room in the log of this queue.
 local function append_started(queue, log_id, blob, count, groups)
   local base = queue.base
   redis.call('XADD', base .. 'log', log_id, 'f', blob)
