@@ -1,10 +1,13 @@
-// A job that waits in a frame is read by plain commands, without a function; every other job, and whatever became of its neighbours, by one.
+// A job that waits in a frame is read by plain commands, without a function; every other job, and whatever became of its neighbours, by one. Frames that
+// lie apart are read by a plain command behind that.
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
+import { Proxy } from '../support/proxy.js';
 import { useStage } from '../support/stage.js';
+import { EventLog, Gate } from '../support/waiting.js';
 
 describe('reading a job', { timeout: 60_000 }, () => {
   const stage = useStage(chasquimq);
@@ -93,5 +96,76 @@ describe('reading a job', { timeout: 60_000 }, () => {
     expect((await compare())[10]).toBe('waiting');
     await queue.obliterate({ force: true });
     expect(await compare()).toEqual(Array.from({ length: 12 }, () => undefined));
+  });
+
+  describe('whose frame lies apart', () => {
+    /** A queue of a server whose every plain read of such frames is told, and held up until that has settled. */
+    async function openReader(own: OwnServer, onRead: () => Promise<void> | undefined): Promise<Queue> {
+      const proxy = stage.keep(new Proxy());
+      proxy.upstream = { host: '127.0.0.1', port: own.connection.port };
+      proxy.holdRequest = (piece) => (piece.includes('apart:') ? onRead() : undefined);
+      await proxy.open();
+      return stage.queue({ connection: { host: '127.0.0.1', port: proxy.port } });
+    }
+
+    it('brings it by a plain command, in any state', async () => {
+      const { own, queue } = await serve();
+      let reads = 0;
+      const reader = await openReader(own, () => void reads++);
+      // some share a frame, the others have one each
+      const data = [...bulk(20, 'x'.repeat(20_000)), ...bulk(3, 'x'.repeat(300_000))].map((job) => job.data);
+      await queue.addBulk(data.map((data) => ({ name: 'job', data })));
+
+      async function read(state: 'waiting' | 'active' | 'completed'): Promise<void> {
+        reads = 0;
+        expect((await reader.getJobs(state, 0, -1, true)).map((job) => job.data as unknown)).toEqual(data);
+        expect(reads).toBe(1);
+        for (const id of ['2', '22']) expect((await reader.getJob(id))?.data).toEqual(data[Number(id) - 1]);
+        expect(reads).toBe(3);
+      }
+
+      await read('waiting');
+      const gate = new Gate();
+      const worker = stage.worker(() => gate.opened, { connection: own.connection, concurrency: data.length });
+      const log = new EventLog(worker, ['active', 'completed']);
+      await log.get('active', data.length);
+      await read('active');
+      gate.open();
+      await log.get('completed', data.length);
+      await read('completed');
+    });
+
+    it('is asked for once more when it left that between the two reads', async () => {
+      const { own, queue } = await serve();
+      const data = [1, 2, 3].map((n) => ({ n, text: 'x'.repeat(300_000) }));
+      await queue.addBulk(data.map((data) => ({ name: 'job', data })));
+
+      async function change(): Promise<void> {
+        await queue.remove('1');
+        await (await queue.getJob('2'))?.changePriority({ priority: 1 });
+      }
+      let changed: Promise<void> | undefined;
+      const reader = await openReader(own, () => (changed ??= change()));
+      const found = await reader.getJobs('waiting', 0, -1, true);
+      expect(changed).toBeDefined();
+      expect(found.map((job) => [job.id, job.data as unknown])).toEqual([
+        ['2', data[1]],
+        ['3', data[2]],
+      ]);
+    });
+
+    it('has no data when that is gone', async () => {
+      const { own, admin, queue } = await serve();
+      await queue.add('job', 'x'.repeat(300_000));
+      await admin.del(`{bull:${queue.name}}:apart:1`);
+      const reader = await openReader(own, () => undefined);
+      const found = await reader.getJob('1');
+      expect([found?.id, found?.name, found?.data as unknown, found?.deferredFailure]).toEqual([
+        '1',
+        '',
+        {},
+        expect.any(String),
+      ]);
+    });
   });
 });

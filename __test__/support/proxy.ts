@@ -1,5 +1,6 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { Transform } from 'node:stream';
 import { server } from './redis.js';
 
 /** A TCP way to the server under test, or to another one, that can be cut, blocked and opened again. */
@@ -11,6 +12,8 @@ export class Proxy {
   accepted = 0;
   /** Where new connections lead to. */
   upstream: { host: string; port: number } = server;
+  /** Told of what clients of new connections send, which goes on when this has settled. */
+  holdRequest: ((piece: Buffer) => Promise<void> | undefined) | undefined;
 
   /** Accepts connections, on the port of the last time if there was one. */
   async open(): Promise<void> {
@@ -30,7 +33,7 @@ export class Proxy {
         this.#sockets.delete(upstream);
         client.destroy();
       });
-      client.pipe(upstream).pipe(client);
+      (this.holdRequest ? client.pipe(holding(this.holdRequest)) : client).pipe(upstream).pipe(client);
     });
     await new Promise<void>((resolve) => listener.listen(this.port, '127.0.0.1', resolve));
     this.port = (listener.address() as AddressInfo).port;
@@ -49,4 +52,12 @@ export class Proxy {
     this.cut();
     if (listener) await new Promise((resolve) => listener.close(resolve));
   }
+}
+
+function holding(hold: (piece: Buffer) => Promise<void> | undefined): Transform {
+  return new Transform({
+    transform: (piece: Buffer, _, done) => {
+      void Promise.resolve(hold(piece)).then(() => done(null, piece), done);
+    },
+  });
 }

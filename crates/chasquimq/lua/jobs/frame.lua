@@ -5,7 +5,7 @@
 -- A frame of children begins with one value more, its parent header: {ids, base of their parents' queue, policy (states/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
 -- A long frame of plain jobs lies apart, in a key of its own, and in the log stands a stub of it: timestamp, options, bytes of the frame. Its
--- producer writes the key, and a worker reads it, by plain commands; scripts do so only where one of its jobs goes another way.
+-- producer writes the key, and workers and getters read it, by plain commands; scripts do so only where one of its jobs goes another way.
 -- Why apart: Lua looks at each byte of a text, and copies it, which costs ten times what it takes to store and to read it.
 --   apart:<first>  the frame
 --   stash:<client>:<slot>:<number>:<place>  what it is until it is added, for a while (add_frames)
@@ -36,6 +36,13 @@ local function whole_blob(queue, first, blob)
   if not bytes_apart(queue, blob) then return blob end
   local found = redis.pcall('GET', key_apart(queue, first))
   return type(found) == 'string' and found or ''
+end
+
+-- What stands for the body of a job that is read by itself, where its frame lies apart: {first, place in the frame, bytes of the frame}. The
+-- caller reads the frame by a plain command. nil: its body stands here.
+local function place_apart(queue, first, blob, offset)
+  local bytes = bytes_apart(queue, blob)
+  return bytes and cmsgpack.pack({ first, offset, bytes })
 end
 
 -- A frame has left the log; first: nil when it was no frame.
@@ -141,6 +148,12 @@ local function frame_bodies(queue, first, blob, n)
   end
 end
 
+-- The same for those who read; what lies apart they read themselves (place_apart).
+local function given_bodies(queue, first, blob, n)
+  if not bytes_apart(queue, blob) then return frame_bodies(queue, first, blob, n) end
+  return function(i) return place_apart(queue, first, blob, i) end
+end
+
 local function load_holder(queue, first)
   local raw = redis.call('HGET', queue.base .. 'takes', State.whole(first))
   -- nobody holds what cannot be read
@@ -187,6 +200,7 @@ return {
   store_holder = store_holder,
   bytes_apart = bytes_apart,
   key_apart = key_apart,
+  place_apart = place_apart,
   drop_apart = drop_apart,
   drop_frame = drop_frame,
   whole_blob = whole_blob,
@@ -194,6 +208,7 @@ return {
   id_in = id_in,
   parent_in = parent_in,
   frame_bodies = frame_bodies,
+  given_bodies = given_bodies,
   load_holder = load_holder,
   replace_chars = replace_chars,
   forget_kept = forget_kept,

@@ -6,6 +6,12 @@
 --     ld   of its data, whose place in the body is empty. It stays apart, however short it becomes.
 --     lr   of its result; there is no rv then
 
+-- Puts a job's data apart. Gives their bytes, which its state fields tell (ld).
+local function put_data(queue, id, data)
+  redis.call('HSET', queue.base .. 'large', 'd' .. id, data)
+  return #data
+end
+
 -- A job that ended in this state is to run again. Why one failed that completed later stays.
 local function forget_end(queue, id, fields, state)
   fields.fo, fields.po = nil, nil
@@ -18,5 +24,6 @@ local function forget_end(queue, id, fields, state)
 end
 
 return {
+  put_data = put_data,
   forget_end = forget_end,
 }

@@ -2,6 +2,7 @@
 -- its own.
 local Find = require('find')
 local Frame = require('frame')
+local Large = require('large')
 local Retention = require('retention')
 local State = require('state')
 local Stored = require('stored')
@@ -72,8 +73,7 @@ local function body_for_record(queue, job, fields)
   if job.n > 1 or job.header or not Frame.bytes_apart(queue, job.blob) then return frame_body(queue, job) end
   local ok, timestamp, options, name, data = pcall(cmsgpack.unpack, Frame.whole_blob(queue, job.first, job.blob))
   if not ok or type(data) ~= 'string' then return frame_body(queue, job) end
-  redis.call('HSET', queue.base .. 'large', 'd' .. job.id, data)
-  fields.ld = #data
+  fields.ld = Large.put_data(queue, job.id, data)
   return cmsgpack.pack({ timestamp, options, name, '' })
 end
 

@@ -108,7 +108,7 @@ local function walk_frame(queue, walk, first, n, blob)
   local from, to = portion(walk, #ids)
   if not from then return end
   if walk.back then from, to = #ids - to + 1, #ids - from + 1 end
-  local body_of, bodies, header = Frame.frame_bodies(queue, first, blob, n), {}, Frame.header_of(blob)
+  local body_of, bodies, header = Frame.given_bodies(queue, first, blob, n), {}, Frame.header_of(blob)
   for i = from, to do bodies[i] = not own[i] and body_of(ids[i] - first) end
   for i = from, to do
     local k = walk.back and to - (i - from) or i
@@ -182,7 +182,7 @@ local function walk_log(queue, walk)
         return false
       end
       walk.ms, walk.seq = ms, seq
-      bytes = bytes + (Frame.bytes_apart(queue, entry[2][2]) or #entry[2][2])
+      bytes = bytes + #entry[2][2]
       listing.entries = listing.entries + 1
     end
     listing.bytes = listing.bytes + bytes
@@ -213,7 +213,7 @@ local function walk_run(queue, walk, start, run, finished_on)
   if not from then return end
   if walk.back then from, to = run[1] - to + 1, run[1] - from + 1 end
   local blob = frame_at(queue, run[2], run[3])
-  local body_of, bodies, header = Frame.frame_bodies(queue, run[2], blob, run[3]), {}, Frame.header_of(blob)
+  local body_of, bodies, header = Frame.given_bodies(queue, run[2], blob, run[3]), {}, Frame.header_of(blob)
   local results = run[6] ~= '' and Stored.list(run[6])
   for i = from, to do bodies[i] = body_of(start + i - 1 - run[2]) end
   for i = from, to do

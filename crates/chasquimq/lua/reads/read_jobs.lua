@@ -1,8 +1,8 @@
 -- read_jobs: no change. Gives whole jobs, by their ids; a bounded step a call, when they are large.
 -- KEYS    base (also: state jobs vitals traces active log takes runs holes completed failed delayed prioritized waiting-children)
 -- ARGV    ids (MessagePack array)
--- RETURNS {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job; missing ids are left out; then, when some
---         are left for another call, how many ids were looked at
+-- RETURNS {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job; body: as in list_jobs; missing ids are
+--         left out; then, when some are left for another call, how many ids were looked at
 -- ERRORS  none      EVENTS none      COST O(jobs), or 1 MiB
 -- SOURCE  BullMQ 6.7 Queue#getJob
 -- FLAGS   no-writes

@@ -1,6 +1,7 @@
 -- leave: a job leaves the active ones: its outcome's claim (jobs/frame) must hold it still, or the outcome is refused.
 local Find = require('find')
 local Frame = require('frame')
+local Large = require('large')
 local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -164,9 +165,7 @@ end
 -- once. Gives their bytes as well.
 local function take_body(queue, id, body, step)
   if type(body) ~= 'table' then return body end
-  local data = step.large[body[2]]
-  redis.call('HSET', queue.base .. 'large', 'd' .. id, data)
-  return body[1], #data
+  return body[1], Large.put_data(queue, id, step.large[body[2]])
 end
 
 -- Takes one job out of its frame or out of the active records. Gives its active entry, or nil and why.

@@ -18,6 +18,7 @@ local Delayed = require('delayed')
 local EventLog = require('event_log')
 local Events = require('events')
 local Find = require('find')
+local Large = require('large')
 local Length = require('length')
 local Memo = require('memo')
 local Prioritized = require('prioritized')
@@ -155,8 +156,7 @@ local function enter(queue, which, ids, names, kind)
 end
 
 local function add_large_data(queue, id, data)
-  redis.call('HSET', queue.base .. 'large', 'd' .. id, data)
-  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack({ ld = #data }))
+  redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack({ ld = Large.put_data(queue, id, data) }))
 end
 
 local function add_numbered(queue, n, names, kind)

@@ -7,6 +7,7 @@
 -- SOURCE  BullMQ 6.7 Job#updateData, #updateProgress
 local Events = require('events')
 local Find = require('find')
+local Large = require('large')
 local Locate = require('locate')
 local State = require('state')
 local Stored = require('stored')
@@ -28,8 +29,7 @@ return function(keys, args)
   else
     local apart = fields.ld or what == 'large'
     if apart then
-      fields.ld = #value
-      redis.call('HSET', base .. 'large', 'd' .. id, value)
+      fields.ld = Large.put_data(queue, id, value)
       Locate.store_fields(queue, id, fields)
     end
     local body = Stored.body(job.body)

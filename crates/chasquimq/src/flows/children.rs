@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     error::Result,
-    job::{msgpack::Packer, Job},
+    job::{msgpack::Packer, whole::read_all, Job},
     keys::Keys,
-    queue::{lists::read_all, Queue},
+    queue::Queue,
     redis::library::{args, READ_DEPENDENCIES},
 };
 

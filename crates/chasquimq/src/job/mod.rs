@@ -1,5 +1,6 @@
 //! Jobs: how they are stored, and what is known of them.
 
+pub(crate) mod apart;
 pub mod deduplication;
 pub mod frame;
 mod json;
@@ -12,6 +13,7 @@ pub mod parent_header;
 mod read;
 pub mod record;
 pub mod state_fields;
+pub(crate) mod whole;
 
 pub use parent::{Parent, Policy};
 pub use read::Job;

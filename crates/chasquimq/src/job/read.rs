@@ -1,6 +1,7 @@
 //! A job, whole, as scripts give it, or as it lies in a frame.
 
 use super::{
+    apart::ApartPlace,
     frame::{body_in_frame, Frame},
     options::JobOptions,
     record::Body,
@@ -23,6 +24,8 @@ pub struct Job {
     pub delay_ms: u64,
     /// Its priority; 0 = none.
     pub priority: i64,
+    /// Where its body is to be read, which was not.
+    pub(crate) apart: Option<ApartPlace>,
 }
 
 /// Reads a job; `None` when it was gone before it was read. One that cannot be read has no name and no data, and says why.
@@ -34,11 +37,12 @@ pub(crate) fn read_job(reply: &mut Reply) -> Result<Option<Job>> {
     if body.is_empty() {
         return Ok(None);
     }
-    let (body, options) = read_body(&body).unwrap_or_else(|error| {
-        fields.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
-        (Body::unreadable(), JobOptions::none("{}"))
-    });
-    Ok(Some(Job::of_parts(id, state, body, &options, fields)))
+    let apart = ApartPlace::parse(&body);
+    if apart.is_some() {
+        let job = Job::of_parts(id, state, Body::unreadable(), &JobOptions::none("{}"), fields);
+        return Ok(Some(Job { apart, ..job }));
+    }
+    Ok(Some(Job::of_stored(id, state, &body, fields)))
 }
 
 /// A waiting job of a frame of plain jobs; `None` when it cannot be read there.
@@ -57,6 +61,26 @@ pub(crate) fn read_waiting(id: &str, frame: &[u8], offset: usize) -> Option<Job>
 }
 
 impl Job {
+    fn of_stored(id: String, state: String, body: &[u8], mut fields: StateFields) -> Self {
+        let (body, options) = read_body(body).unwrap_or_else(|error| {
+            fields.deferred_failure.get_or_insert_with(|| error.reason_to_fail());
+            (Body::unreadable(), JobOptions::none("{}"))
+        });
+        Self::of_parts(id, state, body, &options, fields)
+    }
+
+    /// The same with the body that was to be read.
+    pub(super) fn with_body(self, body: &[u8]) -> Self {
+        Self::of_stored(self.id, self.state, body, self.fields)
+    }
+
+    /// The same when there is none, which it is to fail for.
+    pub(super) fn without_data(mut self, reason: String) -> Self {
+        self.apart = None;
+        self.fields.deferred_failure.get_or_insert(reason);
+        self
+    }
+
     fn of_parts(id: String, state: String, body: Body, options: &JobOptions, fields: StateFields) -> Self {
         let delay_ms = match (state.as_str(), fields.delay_ms) {
             ("delayed", Some(delay_ms)) | ("waiting-children", Some(delay_ms)) => delay_ms,
@@ -71,6 +95,7 @@ impl Job {
             fields,
             delay_ms,
             priority,
+            apart: None,
         }
     }
 }

@@ -5,8 +5,8 @@ use redis::{cmd, pipe, Value};
 use super::MOST_A_STEP;
 use crate::{
     error::Result,
-    job::Job,
-    queue::{lists::read_all, Queue},
+    job::{whole::read_all, Job},
+    queue::Queue,
     redis::reply::Reply,
 };
 

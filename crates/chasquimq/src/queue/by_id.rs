@@ -2,12 +2,12 @@
 
 use redis::Value;
 
-use super::{lists::read_all, Queue};
+use super::Queue;
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
     events::find_ending,
-    job::{frame::MAX_BYTES, large::Large, Job, StateFields},
+    job::{frame::MAX_BYTES, large::Large, whole::read_all, Job, StateFields},
     redis::{
         library::{
             args, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB, UPDATE_JOB,

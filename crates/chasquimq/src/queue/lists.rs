@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use crate::{
     active::{in_range, Active, Whose},
     error::Result,
-    job::{large, msgpack::Packer, read_job, Job},
-    keys::Keys,
+    job::{
+        msgpack::Packer,
+        read_job,
+        whole::{complete_all, read_all},
+        Job,
+    },
     queue::Queue,
     redis::{
-        connection::Connection,
-        library::{args, LIST_JOBS, READ_JOBS},
+        library::{args, LIST_JOBS},
         reply::Reply,
     },
 };
 
-/// Most jobs that one call reads by their ids.
-const IDS_A_CALL: usize = 500;
 const ACTIVE: &str = "active";
 
 /// Jobs of some states, by rank.
@@ -50,7 +51,7 @@ impl Queue {
                 active
             } else {
                 let listed = self.list(types, range, false, read_job).await?;
-                large::complete_all(self.connection(), self.keys(), listed).await?
+                complete_all(self.connection(), self.keys(), listed).await?
             };
             jobs.extend(part);
         }
@@ -127,26 +128,4 @@ impl Queue {
 /// The states of a range in their order: active ones apart from those that are listed together.
 fn parts(range: &JobRange) -> impl Iterator<Item = &[String]> {
     range.types.chunk_by(|one, other| (one == ACTIVE) == (other == ACTIVE))
-}
-
-/// The jobs of these ids, as far as they are there, in steps.
-/// # Errors
-/// As [`Queue::job`].
-pub(crate) async fn read_all(connection: &Connection, keys: &Keys, ids: &[impl AsRef<str>]) -> Result<Vec<Job>> {
-    let (mut jobs, mut at) = (Vec::new(), 0);
-    while at < ids.len() {
-        let some = &ids[at..ids.len().min(at + IDS_A_CALL)];
-        let packed = Packer::of_texts(some.iter().map(AsRef::as_ref));
-        let mut reply = READ_JOBS.ask(connection, &keys.base, &args![&packed]).await?;
-        while reply.len() > 1 {
-            jobs.extend(read_job(&mut reply)?);
-        }
-        // large ones are left for another call
-        at += if reply.is_empty() {
-            some.len()
-        } else {
-            reply.int()?.max(1) as usize
-        };
-    }
-    large::complete_all(connection, keys, jobs).await
 }

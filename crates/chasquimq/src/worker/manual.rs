@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    job::{keep::Keep, large, msgpack::Packer, options::JobOptions, read_job, Job},
+    job::{keep::Keep, msgpack::Packer, options::JobOptions, read_job, whole, Job},
     keys::Keys,
     queue::Queue,
     redis::{
@@ -119,7 +119,7 @@ impl Queue {
             return Err(Error::from_code(code, &id, "active", command));
         }
         let taken = if reply.is_empty() { None } else { read_job(&mut reply)? };
-        let taken = large::complete_all(self.connection(), self.keys(), Vec::from_iter(taken)).await?;
+        let taken = whole::complete_all(self.connection(), self.keys(), Vec::from_iter(taken)).await?;
         Ok(ManualStepped {
             job: taken.into_iter().next().map(Box::new),
             gated,

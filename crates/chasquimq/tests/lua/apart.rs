@@ -194,29 +194,29 @@ fn a_frame_for_which_there_is_no_room_is_broken() {
 }
 
 #[test]
-fn its_jobs_are_read_wherever_they_are() {
+fn getters_are_told_where_its_jobs_lie() {
     let ids = || by_ids(&["1", "3"]);
     let mut queue = added();
     let waiting = run!(queue, READ_JOBS, ids());
-    assert_eq!(
-        waiting,
-        "[1 waiting <[7 {} a 1]> <[]> '' 3 waiting <[7 {} a 3]> <[]> '']"
-    );
+    assert_eq!(waiting, "[1 waiting <[1 0 100]> <[]> '' 3 waiting <[1 2 100]> <[]> '']");
     let (listed, _) = queue.list(&["wait"], 0, -1, true, false);
     assert_eq!(listed.len(), 5);
-    assert_eq!(listed[3][2], Value::BulkString(record("4")));
+    assert_eq!(listed[3][2], Value::BulkString(place(3)));
     let mut queue = half_kept();
     assert_eq!(
         run!(queue, READ_JOBS, ids()),
-        "[1 completed <[7 {} a 1]> <{am:1 as:1 fo:1010 pb:bob po:1005}> '' \
-          3 active <[7 {} a 3]> <{as:1 pb:bob po:1005}> '']"
+        "[1 completed <[1 0 100]> <{am:1 as:1 fo:1010 pb:bob po:1005}> '' \
+          3 active <[1 2 100]> <{as:1 pb:bob po:1005}> '']"
     );
     let (listed, _) = queue.list(&["completed"], 0, -1, true, false);
-    assert_eq!(listed[1][2], Value::BulkString(record("2")));
+    assert_eq!(listed[1][2], Value::BulkString(place(1)));
 }
 
-fn record(data: &str) -> Vec<u8> {
-    chasquimq::record::record_body(TIMESTAMP, "{}", "a", data)
+/// What stands for the body of the job at this place of the frame.
+fn place(offset: i64) -> Vec<u8> {
+    let mut place = Packer::default();
+    place.array(3).int(1).int(offset).int(100);
+    place.0
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! Jobs as scripts give them, completed by what lies apart from what these read.
+
+use std::collections::HashMap;
+
+use super::{
+    apart::{read_frames, ApartFrame},
+    frame::body_in_frame,
+    large::{self, missing},
+    msgpack::Packer,
+    read::read_job,
+    Job,
+};
+use crate::{
+    error::Result,
+    keys::Keys,
+    redis::{
+        connection::Connection,
+        library::{args, READ_JOBS},
+    },
+};
+
+/// Most jobs that one call reads by their ids.
+const IDS_A_CALL: usize = 500;
+
+/// The jobs of these ids, as far as they are there, in steps.
+/// # Errors
+/// [`crate::Error::Malformed`] when what is stored is not a job; as [`Connection::send`].
+pub(crate) async fn read_all(connection: &Connection, keys: &Keys, ids: &[impl AsRef<str>]) -> Result<Vec<Job>> {
+    let jobs = ask_for(connection, keys, ids).await?;
+    complete_all(connection, keys, jobs).await
+}
+
+/// The same, as the script gives them.
+async fn ask_for(connection: &Connection, keys: &Keys, ids: &[impl AsRef<str>]) -> Result<Vec<Job>> {
+    let (mut jobs, mut at) = (Vec::new(), 0);
+    while at < ids.len() {
+        let some = &ids[at..ids.len().min(at + IDS_A_CALL)];
+        let packed = Packer::of_texts(some.iter().map(AsRef::as_ref));
+        let mut reply = READ_JOBS.ask(connection, &keys.base, &args![&packed]).await?;
+        while reply.len() > 1 {
+            jobs.extend(read_job(&mut reply)?);
+        }
+        // large ones are left for another call
+        at += if reply.is_empty() {
+            some.len()
+        } else {
+            reply.int()?.max(1) as usize
+        };
+    }
+    Ok(jobs)
+}
+
+/// Completes jobs; those that are gone by now are left out.
+/// # Errors
+/// As [`read_all`].
+pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    let jobs = match jobs.iter().any(|job| job.apart.is_some()) {
+        true => with_frames(connection, keys, jobs).await?,
+        false => jobs,
+    };
+    large::complete_all(connection, keys, jobs).await
+}
+
+/// Reads the frames that lie apart. A job whose frame has gone since was removed, or has got a record, and is asked for once more.
+async fn with_frames(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    let jobs = put_in_bodies(connection, keys, jobs).await?;
+    let left: Vec<&str> = jobs
+        .iter()
+        .filter(|job| job.apart.is_some())
+        .map(|job| job.id.as_str())
+        .collect();
+    if left.is_empty() {
+        return Ok(jobs);
+    }
+    let asked = ask_for(connection, keys, &left).await?;
+    let mut again: HashMap<String, Job> = asked.into_iter().map(|job| (job.id.clone(), job)).collect();
+    let jobs = jobs.into_iter().filter_map(|job| match job.apart {
+        // nobody takes a frame away and leaves its jobs there
+        Some(_) => again.remove(&job.id).map(|job| match job.apart {
+            Some(_) => job.without_data(missing()),
+            None => job,
+        }),
+        None => Some(job),
+    });
+    Ok(jobs.collect())
+}
+
+/// Gives those jobs their bodies whose frames are there. Each frame is let go behind the last of its jobs that follow each other.
+async fn put_in_bodies(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+    let mut frames: Vec<ApartFrame> = jobs.iter().filter_map(|job| Some(job.apart?.frame)).collect();
+    frames.dedup();
+    let mut read = read_frames(connection, keys, &frames).await?.into_iter();
+    let (mut frame, mut blob) = (None, None);
+    let jobs = jobs.into_iter().map(|job| {
+        let Some(place) = job.apart else { return job };
+        if frame != Some(place.frame) {
+            (frame, blob) = (Some(place.frame), read.next().flatten());
+        }
+        match &blob {
+            Some(blob) => job.with_body(&body_in_frame(blob, place.offset)),
+            None => job,
+        }
+    });
+    Ok(jobs.collect())
+}
