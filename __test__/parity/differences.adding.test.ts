@@ -153,6 +153,28 @@ describe.each(libraries)('$name: differences, adding', ({ name, lib }) => {
     expect(opts.parent).toEqual(of({ bullmq: at, chasquimq: undefined }));
   });
 
+  it('options-not-given', async () => {
+    const queue = stage.queue();
+    const added = await queue.add('job', 1);
+    const [bulk] = await queue.addBulk([{ name: 'job', data: 1 }]);
+    const { job: parent } = await stage.flowProducer().add({ name: 'job', queueName: stage.queueName });
+    expect([added, bulk, parent].map(({ opts }) => Object.keys(opts).sort())).toEqual(
+      of({
+        bullmq: [
+          ['attempts', 'backoff', 'jobId'],
+          ['attempts', 'backoff', 'jobId', 'telemetry'],
+          ['attempts', 'backoff', 'parent', 'telemetry'],
+        ],
+        chasquimq: [
+          ['attempts', 'backoff'],
+          ['attempts', 'backoff'],
+          ['attempts', 'backoff'],
+        ],
+      }),
+    );
+    expect(Object.keys((await fetchJob(queue, added.id)).opts).sort()).toEqual(['attempts', 'backoff']);
+  });
+
   it('lazy-job-fields', async () => {
     const job = await stage.queue().add('job', { a: 1 });
     expect(Object.keys(job).includes('data')).toBe(of({ bullmq: true, chasquimq: false }));

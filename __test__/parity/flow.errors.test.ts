@@ -84,10 +84,36 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
   it.each([
     [{ id: '1' }, 'undefined:1'],
     [{ queue: 'bull:q' }, 'bull:q:undefined'],
-  ])('refuses a parent that is told by half: %j', async (parent, key) => {
+    [1, 'undefined:undefined'],
+    ['text', 'undefined:undefined'],
+    [true, 'undefined:undefined'],
+  ])('refuses a parent that is told by half, or is none: %j', async (parent, key) => {
     const error = await rejection(stage.queue().add('leaf', {}, { parent: parent as { id: string; queue: string } }));
     expect([error.message, error.code]).toEqual([`Missing key for parent job ${key}. addJob`, -5]);
     await nothingIsThere();
+  });
+
+  it('a number is not the place of a job in a bulk, and null is no parent', async () => {
+    const queue = stage.queue();
+    const parent = { id: (await queue.add('top', {})).id ?? '', queue: queue.qualifiedName };
+    const opts = (parent: unknown) => ({ parent: parent as { id: string; queue: string } });
+    await queue
+      .addBulk([
+        { name: 'first', data: {} },
+        { name: 'second', data: {}, opts: opts(0) },
+        { name: 'third', data: {}, opts: opts(null) },
+        { name: 'child', data: {}, opts: opts(parent) },
+        { name: 'none', data: {}, opts: opts(1) },
+      ])
+      .catch((error: Error) => error);
+    const jobs = await queue.getJobs();
+    expect(jobs.map((job) => [job.name, job.parentKey]).sort()).toEqual([
+      ['child', `${parent.queue}:${parent.id}`],
+      ['first', undefined],
+      ['second', undefined],
+      ['third', undefined],
+      ['top', undefined],
+    ]);
   });
 
   it('refuses a root that another parent has', async () => {

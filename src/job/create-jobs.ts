@@ -138,7 +138,9 @@ async function addChildren<J extends NewJob>(
   const { name, qualifiedName } = queue;
   const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };
   for (const { job, data, checked } of children) {
-    const { parent, jobId } = checked.opts;
+    const { jobId } = checked.opts;
+    // what is no object has no id and no queue; a number would be the place of a job in the call
+    const parent = checked.opts.parent ? (Object(checked.opts.parent) as ParentOptions) : undefined;
     encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
     if (jobId) job.id = jobId;
   }

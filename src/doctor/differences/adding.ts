@@ -142,6 +142,16 @@ export const adding: readonly Difference[] = [
     test: '__test__/parity/differences.adding.test.ts',
   },
   {
+    id: 'options-not-given',
+    title: '`job.opts` of jobs just added',
+    bullmq:
+      'Of a job that `add`, `addBulk` or a flow gives, `jobId`, `telemetry` and `parent` are own properties, undefined where they were not given.',
+    chasquimq: 'What was not given is no property, but for `backoff`: as of a job that a getter gives, in both.',
+    why: 'Jobs with equal options share them.',
+    impact: 'none',
+    test: '__test__/parity/differences.adding.test.ts',
+  },
+  {
     id: 'lazy-job-fields',
     title: '`job.data`, `opts`, `returnvalue`, `stacktrace`, `queueQualifiedName`',
     bullmq: 'Plain properties.',
