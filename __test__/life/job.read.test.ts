@@ -164,7 +164,7 @@ describe('reading a job', { timeout: 60_000 }, () => {
         '1',
         '',
         {},
-        expect.any(String),
+        "could not be read: a job's data: they are not there",
       ]);
     });
   });

@@ -88,8 +88,12 @@ describe.each(libraries)('$name: flow.errors', ({ lib }) => {
     ['text', 'undefined:undefined'],
     [true, 'undefined:undefined'],
   ])('refuses a parent that is told by half, or is none: %j', async (parent, key) => {
-    const error = await rejection(stage.queue().add('leaf', {}, { parent: parent as { id: string; queue: string } }));
-    expect([error.message, error.code]).toEqual([`Missing key for parent job ${key}. addJob`, -5]);
+    const opts = { parent: parent as { id: string; queue: string } };
+    const leaf = { name: 'leaf', queueName: stage.name(), opts };
+    const errors = [stage.queue().add('leaf', {}, opts), stage.flowProducer().add(leaf)].map(rejection);
+    for (const error of await Promise.all(errors)) {
+      expect([error.message, error.code]).toEqual([`Missing key for parent job ${key}. addJob`, -5]);
+    }
     await nothingIsThere();
   });
 

@@ -10,6 +10,11 @@ const STRIDE = 7;
 /** Index of a job that was written, or a parent that exists. */
 export type EncodedParent = number | ParentOptions | undefined;
 
+/** A parent that the caller names. What is no object has no id and no queue: a number, say, is not the place of a job among those that are added. */
+export function namedParent(parent: ParentOptions | null | undefined): ParentOptions | undefined {
+  return parent ? (Object(parent) as ParentOptions) : undefined;
+}
+
 /** Writes jobs in the layout of `NativeFlows`, each behind its parent. */
 export class FlowEncoder {
   private readonly text = new LongText();

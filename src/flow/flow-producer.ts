@@ -5,7 +5,7 @@ import { Commands } from '../connection/commands.js';
 import { readConnection, targetOf, type Connection } from '../connection/read-connection.js';
 import { emitError } from '../errors/emit-error.js';
 import { errorFromNative } from '../native/native-error.js';
-import { FlowEncoder, type EncodedParent } from '../add/flow-encoder.js';
+import { FlowEncoder, namedParent, type EncodedParent } from '../add/flow-encoder.js';
 import { NOTHING } from '../add/job-options.js';
 import { childId } from '../job/child-id.js';
 import { FlowQueue } from './flow-queue.js';
@@ -251,7 +251,7 @@ class Encoding {
   /** All roots come first, then all of their children, then those of these: as in BullMQ, they start in this order. */
   addAll(flows: FlowJob[]): JobNode[] {
     const trees = flows.map((flow) => {
-      const parent = flow.opts?.parent;
+      const parent = namedParent(flow.opts?.parent);
       return this.add(flow, parent, parent, undefined, Boolean(parent));
     });
     while (this.parents.length > 0) {

@@ -1,5 +1,5 @@
 /** Jobs that are made to be added: each is checked and its texts are written before any is sent. */
-import { FlowEncoder } from '../add/flow-encoder.js';
+import { FlowEncoder, namedParent } from '../add/flow-encoder.js';
 import {
   NO_OPTIONS,
   checkName,
@@ -138,10 +138,8 @@ async function addChildren<J extends NewJob>(
   const { name, qualifiedName } = queue;
   const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };
   for (const { job, data, checked } of children) {
-    const { jobId } = checked.opts;
-    // what is no object has no id and no queue; a number would be the place of a job in the call
-    const parent = checked.opts.parent ? (Object(checked.opts.parent) as ParentOptions) : undefined;
-    encoder.append(place, parent, jobId || undefined, Boolean(jobId), job.name, data, checked);
+    const { parent, jobId } = checked.opts;
+    encoder.append(place, namedParent(parent), jobId || undefined, Boolean(jobId), job.name, data, checked);
     if (jobId) job.id = jobId;
   }
   const { exceptions } = await queue.commands.addFlows(now, encoder.take());

@@ -1,12 +1,7 @@
--- describe: all there is to know of a located job. Appends id, state, body (or what stands for it: Frame.place_apart), state fields (MessagePack),
+-- describe: all there is to know of a located job. Appends id, state, body (or what stands for it: Frame.given_bodies), state fields (MessagePack),
 -- stack traces (JSON text) or ''.
-local Frame = require('frame')
 local Locate = require('locate')
 local Stored = require('stored')
-
-local function body_of(queue, job)
-  return job.body or Frame.place_apart(queue, job.first, job.blob, job.offset) or Locate.frame_body(queue, job)
-end
 
 local function describe(queue, job, out)
   local fields
@@ -18,7 +13,7 @@ local function describe(queue, job, out)
   end
   out[#out + 1] = job.id
   out[#out + 1] = job.state
-  out[#out + 1] = body_of(queue, job)
+  out[#out + 1] = job.body or Locate.given_body(queue, job)
   out[#out + 1] = cmsgpack.pack(fields)
   out[#out + 1] = job.record and redis.call('HGET', queue.base .. 'traces', job.id) or ''
 end

@@ -38,13 +38,6 @@ local function whole_blob(queue, first, blob)
   return type(found) == 'string' and found or ''
 end
 
--- What stands for the body of a job that is read by itself, where its frame lies apart: {first, place in the frame, bytes of the frame}. The
--- caller reads the frame by a plain command. nil: its body stands here.
-local function place_apart(queue, first, blob, offset)
-  local bytes = bytes_apart(queue, blob)
-  return bytes and cmsgpack.pack({ first, offset, bytes })
-end
-
 -- A frame has left the log; first: nil when it was no frame.
 local function drop_apart(queue, first)
   if first and queue.apart > 0 then queue.apart = queue.apart - redis.call('UNLINK', key_apart(queue, first)) end
@@ -148,10 +141,12 @@ local function frame_bodies(queue, first, blob, n)
   end
 end
 
--- The same for those who read; what lies apart they read themselves (place_apart).
+-- The same for a getter, which reads a frame that lies apart by a plain command: where a body lies there stands for it, {first, i, bytes of the
+-- frame}.
 local function given_bodies(queue, first, blob, n)
-  if not bytes_apart(queue, blob) then return frame_bodies(queue, first, blob, n) end
-  return function(i) return place_apart(queue, first, blob, i) end
+  local bytes = bytes_apart(queue, blob)
+  if not bytes then return frame_bodies(queue, first, blob, n) end
+  return function(i) return cmsgpack.pack({ first, i, bytes }) end
 end
 
 local function load_holder(queue, first)
@@ -200,7 +195,6 @@ return {
   store_holder = store_holder,
   bytes_apart = bytes_apart,
   key_apart = key_apart,
-  place_apart = place_apart,
   drop_apart = drop_apart,
   drop_frame = drop_frame,
   whole_blob = whole_blob,

@@ -7,16 +7,20 @@ local Retention = require('retention')
 local State = require('state')
 local Stored = require('stored')
 
--- reading of the queue: what gives the bodies of the frame that was read last, as jobs of one frame are often read one behind the other.
-local function frame_body(queue, job)
+-- reading of the queue: what gives the bodies of the frame that was read last, as jobs of one frame are often read one behind the other; bodies_of: by
+-- which function of jobs/frame.
+local function read_body(queue, job, bodies_of)
   local reading = queue.reading
-  if not reading or reading.first ~= job.first or reading.blob ~= job.blob or job.offset < reading.offset then
-    reading = { first = job.first, blob = job.blob, body_of = Frame.frame_bodies(queue, job.first, job.blob, job.n) }
+  if not reading or reading.bodies_of ~= bodies_of or reading.first ~= job.first or reading.blob ~= job.blob or job.offset < reading.offset then
+    reading = { bodies_of = bodies_of, first = job.first, blob = job.blob, body_of = bodies_of(queue, job.first, job.blob, job.n) }
     queue.reading = reading
   end
   reading.offset = job.offset
   return reading.body_of(job.offset)
 end
+
+local function frame_body(queue, job) return read_body(queue, job, Frame.frame_bodies) end
+local function given_body(queue, job) return read_body(queue, job, Frame.given_bodies) end
 
 -- What a job's state fields would say if it had a record.
 local function frame_fields(queue, job)
@@ -130,6 +134,7 @@ end
 
 return {
   frame_body = frame_body,
+  given_body = given_body,
   frame_fields = frame_fields,
   leave_run = leave_run,
   detach = detach,

@@ -4,7 +4,7 @@
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
 --         jobs: {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
---         body is '' when the job is gone by now, and tells where to read it where it lies apart (Frame.place_apart)
+--         body is '' when the job is gone by now, and tells where to read it where it lies apart (Frame.given_bodies)
 -- ERRORS  none      EVENTS none      COST O(1000 jobs, or 1000 entries passed over to reach a rank, or 1 MiB)
 -- SOURCE  BullMQ 6.7 Queue#getJobs, #getRanges
 -- FLAGS   no-writes

@@ -5,8 +5,8 @@ use redis::Value;
 use super::msgpack::Reader;
 use crate::{error::Result, keys::Keys, redis::connection::Connection};
 
-/// What one read brings at most, unless one frame alone has more: nobody else is served meanwhile.
-const MAX_READ: u64 = 4 * 1024 * 1024;
+/// What one read brings at most, unless one job or frame alone has more: nobody else is served meanwhile.
+pub(super) const MAX_READ: u64 = 4 * 1024 * 1024;
 
 /// A frame that lies apart.
 #[derive(Debug, Clone, Copy, PartialEq)]

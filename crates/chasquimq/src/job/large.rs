@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    job::{Body, Job, StateFields},
+    job::{apart::MAX_READ, Job, StateFields},
     keys::Keys,
     redis::{
         connection::Connection,
@@ -16,9 +16,6 @@ pub(crate) struct Large {
     pub(crate) data: Option<String>,
     pub(crate) result: Option<String>,
 }
-
-/// What one read brings at most, unless one job alone has more.
-const MAX_READ: u64 = 4 * 1024 * 1024;
 
 impl Large {
     /// Reads what lies apart of the job of this id, as its state fields say.
@@ -64,8 +61,7 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
             if int("the answer to HEXISTS", &exists)? == 0 {
                 return Ok(None);
             }
-            job.body.data = Body::unreadable().data;
-            job.fields.deferred_failure.get_or_insert_with(missing);
+            job = job.without_data(missing());
         }
         None => {}
     }
@@ -73,7 +69,7 @@ async fn put_in(connection: &Connection, keys: &Keys, mut job: Job, large: Large
 }
 
 /// Completes jobs as scripts give them, as many at a time as one read may bring.
-pub(crate) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
+pub(super) async fn complete_all(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
     if !jobs.iter().any(|job| job.fields.has_large()) {
         return Ok(jobs);
     }

@@ -74,9 +74,10 @@ impl Job {
         Self::of_stored(self.id, self.state, body, self.fields)
     }
 
-    /// The same when there is none, which it is to fail for.
+    /// The same when its data are not there, which it is to fail for.
     pub(super) fn without_data(mut self, reason: String) -> Self {
         self.apart = None;
+        self.body.data = Body::unreadable().data;
         self.fields.deferred_failure.get_or_insert(reason);
         self
     }

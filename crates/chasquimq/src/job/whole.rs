@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    apart::{read_frames, ApartFrame},
-    frame::body_in_frame,
+    apart::{read_frames, ApartFrame, ApartPlace},
+    frame::bodies_in_frame,
     large::{self, missing},
     msgpack::Packer,
     read::read_job,
@@ -87,19 +87,28 @@ async fn with_frames(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Re
 
 /// Gives those jobs their bodies whose frames are there. Each frame is let go behind the last of its jobs that follow each other.
 async fn put_in_bodies(connection: &Connection, keys: &Keys, jobs: Vec<Job>) -> Result<Vec<Job>> {
-    let mut frames: Vec<ApartFrame> = jobs.iter().filter_map(|job| Some(job.apart?.frame)).collect();
-    frames.dedup();
-    let mut read = read_frames(connection, keys, &frames).await?.into_iter();
-    let (mut frame, mut blob) = (None, None);
-    let jobs = jobs.into_iter().map(|job| {
-        let Some(place) = job.apart else { return job };
-        if frame != Some(place.frame) {
-            (frame, blob) = (Some(place.frame), read.next().flatten());
-        }
-        match &blob {
-            Some(blob) => job.with_body(&body_in_frame(blob, place.offset)),
+    let places: Vec<ApartPlace> = jobs.iter().filter_map(|job| job.apart).collect();
+    let by_frame: Vec<&[ApartPlace]> = places.chunk_by(|one, other| one.frame == other.frame).collect();
+    let frames: Vec<ApartFrame> = by_frame.iter().map(|places| places[0].frame).collect();
+    let read = read_frames(connection, keys, &frames).await?;
+    let mut bodies = by_frame
+        .into_iter()
+        .zip(read)
+        .flat_map(|(places, blob)| bodies_at(places, blob));
+    let jobs = jobs
+        .into_iter()
+        .map(|job| match job.apart.and_then(|_| bodies.next()?) {
+            Some(body) => job.with_body(&body),
             None => job,
-        }
-    });
+        });
     Ok(jobs.collect())
+}
+
+/// The bodies at these places of a frame; `None` each when that is not there.
+fn bodies_at(places: &[ApartPlace], blob: Option<Vec<u8>>) -> Vec<Option<Vec<u8>>> {
+    let Some(blob) = blob else {
+        return vec![None; places.len()];
+    };
+    let offsets: Vec<usize> = places.iter().map(|place| place.offset).collect();
+    bodies_in_frame(&blob, &offsets).into_iter().map(Some).collect()
 }

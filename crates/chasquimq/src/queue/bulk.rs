@@ -8,7 +8,7 @@ use redis::Value;
 use crate::{
     active::{Active, Whose},
     error::{Error, Result},
-    job::{large, msgpack::Packer, read_job, Job},
+    job::{msgpack::Packer, read_job, whole, Job},
     queue::Queue,
     redis::{
         library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
@@ -181,7 +181,7 @@ impl Queue {
             Ok(())
         })
         .await?;
-        large::complete_all(self.connection(), self.keys(), jobs).await
+        whole::complete_all(self.connection(), self.keys(), jobs).await
     }
 
     /// Number of failed jobs that `pick` names. A step for 500 failed jobs.
