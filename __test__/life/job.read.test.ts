@@ -2,12 +2,12 @@
 // lie apart are read by a plain command behind that.
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import type { Queue } from 'bullmq';
+import type { Job, Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
 import { Proxy } from '../support/proxy.js';
 import { useStage } from '../support/stage.js';
-import { EventLog, Gate } from '../support/waiting.js';
+import { EventLog, Gate, sleep } from '../support/waiting.js';
 
 describe('reading a job', { timeout: 60_000 }, () => {
   const stage = useStage(chasquimq);
@@ -152,6 +152,43 @@ describe('reading a job', { timeout: 60_000 }, () => {
         ['2', data[1]],
         ['3', data[2]],
       ]);
+    });
+
+    it('is whole at any moment, while jobs fail, change and return 100 KB', async () => {
+      const { own, queue } = await serve();
+      const jobs = 300;
+      const dataOf = (n: number) => ({ n, text: 'x'.repeat([10, 20_000, 70_000, 300_000][n % 4] ?? 0) });
+      await queue.addBulk(
+        Array.from({ length: jobs }, (_, n) => ({ name: 'job', data: dataOf(n), opts: { attempts: 2 } })),
+      );
+
+      async function run(job: Job<{ n: number }>): Promise<unknown> {
+        await sleep(3);
+        const { n } = job.data;
+        if (n % 3 === 0 && job.attemptsMade === 0) throw new Error('first');
+        if (n % 5 === 1) await job.updateProgress(n);
+        if (n % 7 === 2) await job.updateData(dataOf(n));
+        return n % 11 === 0 ? 'r'.repeat(100_000) : n;
+      }
+      const worker = stage.worker(run, { connection: own.connection, concurrency: 10 });
+      let areAllEnded = false;
+      const ended = new EventLog(worker, ['completed']).get('completed', jobs, 30_000).then(() => (areAllEnded = true));
+
+      let seen = 0;
+      const look = async (): Promise<void> => {
+        for (const state of ['waiting', 'active', 'completed'] as const) {
+          for (const { data } of await queue.getJobs(state, 0, 40, true)) {
+            expect(data).toEqual(dataOf((data as { n: number }).n));
+            seen++;
+          }
+        }
+      };
+      do await look();
+      while (!areAllEnded);
+      await ended;
+      // more than the last look at completed ones
+      expect(seen).toBeGreaterThan(41);
+      expect(await queue.getCompletedCount()).toBe(jobs);
     });
 
     it('has no data when that is gone', async () => {
