@@ -80,6 +80,7 @@ local function complete(base, step, started, bare)
       redis.call('HSET', base .. 'runs', first, PlainJobs.run_of(place, started, results, step))
     else
       redis.call('XDEL', base .. 'log', State.entry_id(place, 1))
+      Frame.drop_apart(step, place)
     end
     return '\148\161C' .. cmsgpack.pack(place) .. '\1' .. Packed.text(results)
   end
@@ -96,12 +97,12 @@ local function complete(base, step, started, bare)
     .. '\164prev\166active'
 end
 
--- Keeps the job, and drops others by the rule. completed: kept jobs, with it. Gives their number.
+-- Keeps the job, and drops others by the rule. completed: kept jobs, with it. Gives their number, and that of frames that lie apart.
 local function keep_completed(base, raw, step, completed)
   local member, keep, now_ms = step.first or step.place, step.keep, step.now_ms
   if keep == ALL then
     redis.call('ZADD', base .. 'completed', now_ms, member)
-    return completed
+    return completed, step.apart
   end
   local rule = type(keep) == 'table' and keep or { keep, -1, 0 }
   return PlainJobs.keep_completed(base, raw, rule, { now_ms, member }, now_ms, completed)
@@ -126,7 +127,9 @@ local function run(base, raw, step)
   if #raw < State.BYTES then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
-  if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or apart > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+  if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+
+  step.base, step.apart = base, apart
 
   local want, started, bare, due, head, content = step.want, nil, false, nil, nil, nil
   -- several would be taken, or one that starts later
@@ -148,7 +151,7 @@ local function run(base, raw, step)
   local items, ids, count, groups = NONE, '\144', 0, ''
   if started then
     active, count, groups = active - 1, 1, complete(base, step, started, bare)
-    if step.is_kept then completed = keep_completed(base, raw, step, completed + 1) end
+    if step.is_kept then completed, step.apart = keep_completed(base, raw, step, completed + 1) end
     if type(step.keep) == 'table' and step.keep[4] then Metrics.count_minutes({ base = base }, 'completed', 1, step.now_ms, step.keep[4]) end
   end
   if want >= 0 then step.now_ms = step.starts_ms end
@@ -171,7 +174,7 @@ local function run(base, raw, step)
   if count > 0 then
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
-      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, apart)
+      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, step.apart)
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
   return items, ids, due, waiting

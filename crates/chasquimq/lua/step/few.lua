@@ -144,9 +144,10 @@ local function complete(base, ends, step)
     end
   end
   redis.call(ends.is_kept and 'HSET' or 'XDEL', base .. (ends.is_kept and 'runs' or 'log'), unpack(args))
+  for i = 1, ends.is_kept and 0 or #firsts do Frame.drop_apart(step, firsts[i]) end
 end
 
--- Keeps them by their rule. completed: kept jobs, with them. Gives their number.
+-- Keeps them by their rule. completed: kept jobs, with them. Gives their number, and that of frames that lie apart.
 local function keep_completed(base, raw, ends, step, completed)
   local add = {}
   for i, member in ipairs(ends.members) do add[2 * i - 1], add[2 * i] = State.whole(step.now_ms), member end
@@ -186,7 +187,7 @@ local function look_at_waiting(base, most, cursor_ms, cursor_seq, step)
   local ids, bodies, bytes = look_at_front(base, step.bare, most)
   if not ids then return nil end
   local frames = look_at_log(base, most - #ids, cursor_ms, cursor_seq)
-  for i = 2, #frames, 2 do bytes = bytes + #frames[i] end
+  for i = 2, #frames, 2 do bytes = bytes + (Frame.bytes_apart(step, frames[i]) or #frames[i]) end
   local count = #ids + #frames / 2
   if count < math.min(want, most) or bytes >= Fetched.MOST_BYTES or (count > want and bytes >= step.max_bytes) then return nil end
   return ids, bodies, frames
@@ -197,7 +198,9 @@ local function run(base, raw, outcomes, step)
   if #raw < State.BYTES or #outcomes > MOST then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
-  if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or apart > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+  if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+
+  step.base, step.apart = base, apart
 
   local want, due, ends, ids, bodies, frames = step.want, nil, nil, NONE, NONE, NONE
   local most = want < 0 and 0 or math.min(waiting, want + step.surplus)
@@ -220,7 +223,7 @@ local function run(base, raw, outcomes, step)
     count, groups = #ends.members, table.concat(ends.groups)
     active = active - count
     complete(base, ends, step)
-    if ends.is_kept then completed = keep_completed(base, raw, ends, step, completed + count) end
+    if ends.is_kept then completed, step.apart = keep_completed(base, raw, ends, step, completed + count) end
     local points = step.keeps[1][4]
     if points then Metrics.count_minutes({ base = base }, 'completed', count, step.now_ms, points) end
   end
@@ -244,7 +247,7 @@ local function run(base, raw, outcomes, step)
   if count > 0 then
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
-      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, apart)
+      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, step.apart)
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
   return items, known, due, waiting

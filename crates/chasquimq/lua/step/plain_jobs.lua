@@ -26,14 +26,15 @@ local function run_of(first, started, results, step)
   return '\150\1' .. cmsgpack.pack(first) .. '\1' .. started .. Packed.text(step.worker_name) .. Packed.text(results)
 end
 
--- Keeps jobs that ended ({finished_on, member, ...}), and drops others by the rule (step/finish). completed: kept jobs, with them. Gives their number.
+-- Keeps jobs that ended ({finished_on, member, ...}), and drops others by the rule (step/finish). completed: kept jobs, with them. Gives their number, and
+-- that of frames that lie apart.
 local function keep_completed(base, raw, rule, add, now_ms, completed)
   local queue = State.open(base, nil, raw)
   queue.completed = completed
   Retention.rank_ends(queue, 'completed', add, now_ms, rule[1] > 0)
   redis.call('ZADD', base .. 'completed', unpack(add))
   Retention.apply_keep(queue, 'completed', rule, now_ms, #add / 2, 0)
-  return queue.completed
+  return queue.completed, queue.apart
 end
 
 -- Writes the events. False: another program's lie behind them, and the state was saved with their new place.

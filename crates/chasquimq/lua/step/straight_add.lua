@@ -46,7 +46,7 @@ local function run(base, raw, args, worker, ...)
   local groups = '\148\161A' .. packed .. string.char(n) .. names
   -- nothing else waits, and nothing limits who may start what comes
   local starts = worker and worker.memo and n == 1 and waiting == 0 and unlimited == 1 and place == 0 and flows == 0 and holes == 0 and stale == 0
-    and references == 0 and apart == 0 and StartOnAdd.start(base, first, worker, ...)
+    and references == 0 and StartOnAdd.start(base, first, worker, ...)
   if starts then
     active, cursor_ms, cursor_seq, count, groups = active + 1, first, 1, count + 1, groups .. '\147\161a' .. packed .. '\1'
   else

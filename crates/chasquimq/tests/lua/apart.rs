@@ -15,7 +15,7 @@ use crate::given::{
 };
 
 /// Adds a frame of so many jobs, and one of a job that lies in the log. What is stored for the call is there: `is_stored`.
-fn call(queue: &mut TestQueue, jobs: u64, is_stored: bool) -> redis::Cmd {
+pub fn call(queue: &mut TestQueue, jobs: u64, is_stored: bool) -> redis::Cmd {
     let number = queue.next_number();
     let frame = |jobs: u64| {
         let mut frame = FrameBuilder::new(TIMESTAMP, "{}");

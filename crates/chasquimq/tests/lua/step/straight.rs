@@ -2,10 +2,13 @@
 
 use redis::Value;
 
-use crate::given::{
-    plan::Plan,
-    queue::{run, show_reply, TestQueue},
-    step::Step,
+use crate::{
+    apart,
+    given::{
+        plan::Plan,
+        queue::{run, show_reply, TestQueue},
+        step::Step,
+    },
 };
 
 /// How a step comes to its end: it says under which claim it holds the job, and goes straight, or it leaves that open.
@@ -340,4 +343,66 @@ fn a_few_that_start_now_or_later_are_read_at_once() {
     };
     // any other way reads them in one portion each
     assert_eq!((portions(200), portions(0)), (1, 2));
+}
+
+/// Adds the jobs 1 to 4: 1 and 3 lie apart.
+fn two_apart(queue: &mut TestQueue) {
+    for _ in 0..2 {
+        let call = apart::call(queue, 1, true);
+        queue.carry_out(&call);
+    }
+}
+
+#[test]
+fn a_frame_that_lies_apart_goes_with_its_job() {
+    let removed = |step: Step| step.keep(0, -1.0, 1).done(1, 1, 0, 1);
+    let mut queue = same_both_ways(Plan::new, two_apart, |step| removed(step).want(1));
+    queue.keys_are(
+        "apart:3: set
+         lease:v: set
+         lease:w: set
+         log: 2-1 3-1 4-1
+         state: cursor=2-1 id=4 waiting=2 active=1
+         takes: 2=[1010 '' w bob]
+         wake: set",
+    );
+    let removed = |step: Step| removed(step).done(2, 1, 0, 1);
+    let mut queue = same_of_some(2, Plan::new, two_apart, |step| removed(step).want(2));
+    queue.key_is("apart:1", "(none)");
+    queue.key_is("apart:3", "set");
+    let mut queue = same_of_some(4, Plan::new, two_apart, |step| {
+        removed(step).done(3, 1, 0, 1).done(4, 1, 0, 1)
+    });
+    queue.key_is("state", "cursor=4-1 id=4");
+    queue.key_is("apart:3", "(none)");
+}
+
+#[test]
+fn a_frame_that_lies_apart_stays_as_long_as_its_job() {
+    let mut queue = same_both_ways(Plan::new, two_apart, |step| step.done(1, 1, 0, 1).want(1));
+    queue.key_is("apart:1", "set");
+    let first_kept = |queue: &mut TestQueue| {
+        two_apart(queue);
+        queue.step(Step::by("v").at(1000).want(1));
+        queue.step(Step::by("v").at(1001).done(1, 1, 0, 1));
+    };
+    let mut queue = same_both_ways(Plan::new, first_kept, |step| {
+        step.keep(1, -1.0, 1000).done(2, 1, 0, 1).want(1)
+    });
+    queue.key_is("apart:1", "(none)");
+    let mut queue = same_of_some(2, Plan::new, first_kept, |step| {
+        step.keep(1, -1.0, 1000).done(2, 1, 0, 1).done(3, 1, 0, 1).want(1)
+    });
+    queue.key_is("apart:1", "(none)");
+    queue.key_is("apart:3", "set");
+}
+
+#[test]
+fn a_frame_that_lies_apart_is_taken_by_its_stub_and_counts_its_bytes() {
+    let plan = || Plan::new().frame(1);
+    for most in [50, 1 << 20] {
+        same_of_some(1, plan, two_apart, |step| {
+            step.done(1, 1, 0, 1).want(1).surplus(2).max_bytes(most)
+        });
+    }
 }
