@@ -231,6 +231,9 @@ export interface EventsMessage {
   eviction?: string
 }
 
+/** Whether JSON has a text as it is, between quotes: nothing in it is escaped. Says no where there are surrogates, of which lone ones are escaped. */
+export declare function isPlainText(text: string): boolean
+
 /** Answer to one `add`. */
 export interface NativeAdded {
   /** The request's number. */

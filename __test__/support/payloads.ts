@@ -21,6 +21,24 @@ export const faithful: [string, unknown][] = [
   ['NUL and control characters', { text: 'a\0b\u0001\u001f\u007f\n\r\t\b\f', 'k\0': 1 }],
   ['line separators and quotes', { text: '\u2028\u2029"\'\\/`' }],
   ['odd keys', { '': 1, 'a.b': 2, ' ': 3, 'a"b': 4, length: 5 }],
+  ['a long string', 'plain '.repeat(1_000)],
+  [
+    'long strings beside others',
+    {
+      first: 1,
+      plain: 'x'.repeat(5_000),
+      between: [null, { deep: 'y'.repeat(3_000) }],
+      wide: '日本'.repeat(2_000),
+      quoted: `${'x'.repeat(3_000)}"`,
+      lines: 'line\n'.repeat(1_000),
+      control: `\u001f${'x'.repeat(3_000)}`,
+      astral: '🚀'.repeat(2_000),
+      lone: `${'x'.repeat(3_000)}\ud800`,
+      ['a"b']: 'é'.repeat(3_000),
+      7: 'seven'.repeat(1_000),
+      last: '',
+    },
+  ],
   ['an object with 1,000 keys', Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`k${i}`, i]))],
 ];
 

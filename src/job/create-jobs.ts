@@ -9,6 +9,7 @@ import {
 } from '../add/job-options.js';
 import type { AddedJob } from '../add/producer.js';
 import { rejectWith } from '../errors/reject-with.js';
+import { stringify } from '../native/json.js';
 import { errorFromNative } from '../native/native-error.js';
 import type { BulkJobOptions, JobsOptions, ParentOptions } from '../options/job.js';
 import type { MinimalQueue } from './minimal-queue.js';
@@ -152,7 +153,7 @@ async function addChildren<J extends NewJob>(
 
 /** JSON text of a job's data. Data that JSON has no text for (undefined, a function, a symbol) is stored as `{}`. */
 export function encodeData(data: unknown): string {
-  return JSON.stringify(data) ?? NO_DATA;
+  return stringify(data) ?? NO_DATA;
 }
 
 const NO_DATA = '{}';

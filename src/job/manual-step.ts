@@ -2,6 +2,7 @@
  * Jobs that users take and end themselves, one a call: the part that needs no worker. The user's token holds each of them for
  * `lockDuration`, unless `extendLock` says otherwise.
  */
+import { stringify } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
 import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
 import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
@@ -59,7 +60,7 @@ export async function completeManually(
   fetchNext: boolean,
 ): Promise<unknown[]> {
   job.recordResult(value);
-  const result = JSON.stringify(value) as string | undefined;
+  const result = stringify(value);
   const now = Date.now();
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
   const stepped = await manualStep(queue, token, fetchNext, ended, now);

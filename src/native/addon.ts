@@ -11,6 +11,7 @@ export const native = {
   NativeQueue: withOwnCalls(addon.NativeQueue, ['add', 'addOne']),
   NativeWorker: withOwnCalls(addon.NativeWorker, ['finish', 'tick']),
   ENDS_A_STEP: addon.ENDS_A_STEP,
+  isPlainText: addon.isPlainText,
 };
 
 function load(): typeof Native {

@@ -13,6 +13,7 @@
  */
 import { callersGone } from '../add/calls-under-way.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
+import { stringify } from '../native/json.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
@@ -274,7 +275,7 @@ export class Dispatcher {
     let text: string | undefined;
     try {
       slot.job!.recordResult(value);
-      text = value === undefined ? undefined : JSON.stringify(value);
+      text = value === undefined ? undefined : stringify(value);
     } catch (error) {
       return this.refuse(slot, error);
     }

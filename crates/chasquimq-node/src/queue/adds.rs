@@ -9,7 +9,7 @@ use std::{
 };
 
 use chasquimq::{add::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
-use napi::{bindgen_prelude::Function, Env, Result};
+use napi::{bindgen_prelude::Function, Either, Env, Result};
 use tokio::sync::Notify;
 
 use super::{
@@ -160,7 +160,14 @@ impl Adds {
     }
 
     /// Adds jobs; the answer comes as a message.
-    pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) {
+    pub fn add(
+        self: &Arc<Self>,
+        request: u32,
+        now_ms: u64,
+        text: &Either<String, Vec<String>>,
+        layout: &[u32],
+        opts: &[String],
+    ) {
         self.send(request, self.pack(now_ms, text, layout, opts));
     }
 
@@ -184,7 +191,13 @@ impl Adds {
         }
     }
 
-    fn pack(&self, now_ms: u64, text: &str, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
+    fn pack(
+        &self,
+        now_ms: u64,
+        text: &Either<String, Vec<String>>,
+        layout: &[u32],
+        opts: &[String],
+    ) -> chasquimq::Result<AddBatch> {
         let options = opts
             .iter()
             .map(|text| self.parse_options(text))

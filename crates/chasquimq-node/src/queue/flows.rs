@@ -8,10 +8,7 @@ use napi::{
 use napi_derive::napi;
 
 use super::{messages::NativeAddedException, NativeQueue};
-use crate::{
-    error::NativeError,
-    text::{joined, Pieces},
-};
+use crate::{error::NativeError, text::Pieces};
 
 /// Numbers a job of a flow takes in `NativeFlows.layout`.
 const STRIDE: usize = 7;
@@ -118,8 +115,7 @@ fn pack(now_ms: u64, flows: NativeFlows) -> chasquimq::Result<Flows> {
         .chunks_exact(2)
         .map(|queue| Keys::new(&queue[0], &queue[1]))
         .collect();
-    let text = joined(flows.text);
-    let mut pieces = Pieces::new(&text);
+    let mut pieces = Pieces::new(&flows.text);
     let layout: &[i32] = &flows.layout;
     let nodes: Vec<FlowNode<'_>> = layout
         .chunks_exact(STRIDE)

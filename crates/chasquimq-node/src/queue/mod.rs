@@ -34,7 +34,6 @@ use crate::{
     connection::NativeConnection,
     low_latency,
     runtime::{Held, Runtime},
-    text::joined,
 };
 
 /// What a queue is made from.
@@ -145,7 +144,7 @@ impl NativeQueue {
         opts: Vec<String>,
     ) -> Result<()> {
         self.runtime.get()?;
-        self.adds.add(request, now as u64, &joined(text), &layout, &opts);
+        self.adds.add(request, now as u64, &text, &layout, &opts);
         Ok(())
     }
 }

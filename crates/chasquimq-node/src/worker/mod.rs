@@ -32,7 +32,6 @@ use crate::{
     queue::order::Followers,
     runtime::{Held, Runtime},
     sink::Sink,
-    text::joined,
 };
 
 /// So many outcomes share a round trip well: the engine waits for no more of them.
@@ -167,7 +166,7 @@ impl NativeWorker {
         text: Either<String, Vec<String>>,
         others: Option<NativeOthers>,
     ) {
-        let flush = to_flush(flush, now as u64, (&handles, &lengths), joined(text), others);
+        let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
         // what a handler gave and did not await takes effect before its job ends
         if self.ends.may_wait() {
             let worker = self.worker.clone();

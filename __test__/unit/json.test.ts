@@ -1,0 +1,100 @@
+// Pins that data and results become what `JSON.stringify` makes of them, however long their texts are.
+import { describe, expect, it } from 'vitest';
+import { stringify } from '../../src/native/json.js';
+import { Random } from '../support/random.js';
+
+const VALUES = 30_000;
+/** About where texts begin to be long. */
+const LENGTHS = [0, 3, 2_047, 2_048, 5_000];
+const CHARACTERS = ['x', '"', '\\', '\n', '\u001f', '\u007f', ' ', 'é', '日', '🚀', '\ud800', '\udc00', '\u2028'];
+const KEYS = ['a', 'b', '1', '0', '__proto__', 'c"d', 'é', 'toJSON', '\ud800'];
+
+/** Values of all kinds, most of them objects with long texts. */
+class Values {
+  readonly #random: Random;
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+  }
+
+  #oneOf<T>(list: readonly T[]): T {
+    return list[this.#random.next(list.length)];
+  }
+
+  text(): string {
+    const text = 'x'.repeat(this.#oneOf(LENGTHS));
+    const at = this.#random.next(text.length + 1);
+    return this.#random.next(2) === 0 ? text : text.slice(0, at) + this.#oneOf(CHARACTERS) + text.slice(at);
+  }
+
+  any(depth: number): unknown {
+    const makers: (() => unknown)[] = [
+      () => this.text(),
+      () => this.text(),
+      () => this.text(),
+      () => this.object(depth - 1),
+      () => [this.text(), undefined],
+      () => ({ toJSON: (key: string) => `key ${key}` }),
+      () => Object.create({ inherited: this.text() }) as unknown,
+      () => Object(this.text()) as unknown,
+      () =>
+        this.#oneOf([1, NaN, null, undefined, true, 10n, Symbol('s'), () => 1, new Date(5), new Map(), new Error('e')]),
+    ];
+    return this.#oneOf(depth > 0 ? makers : makers.filter((_, i) => i !== 3))();
+  }
+
+  object(depth: number): object {
+    const object = {};
+    for (let left = this.#random.next(6); left > 0; left--) {
+      const value = this.any(depth);
+      const kind = this.#random.next(12);
+      const property = kind === 0 ? { get: () => value } : { value, writable: true };
+      Object.defineProperty(object, this.#oneOf(KEYS), { ...property, enumerable: kind !== 1, configurable: true });
+    }
+    const cycle = this.#random.next(60);
+    if (cycle < 2) Object.assign(object, cycle === 0 ? { itself: object } : { below: { above: object } });
+    return object;
+  }
+}
+
+const resultOf = (write: (value: unknown) => unknown, value: unknown) => {
+  try {
+    return write(value);
+  } catch (error) {
+    return String(error);
+  }
+};
+
+describe('stringify', () => {
+  it('gives what JSON.stringify gives, of any value', () => {
+    const values = new Values(1);
+    let long = 0;
+    for (let i = 0; i < VALUES; i++) {
+      const value = values.any(2);
+      const expected = resultOf(JSON.stringify, value);
+      if (resultOf(stringify, value) !== expected) expect(resultOf(stringify, value)).toBe(expected);
+      if (typeof expected === 'string' && expected.length > 2_048) long++;
+    }
+    expect(long).toBeGreaterThan(VALUES / 4);
+  });
+
+  it('refuses what JSON.stringify refuses, with its error', () => {
+    const text = 'x'.repeat(5_000);
+    const cycle: Record<string, unknown> = { text };
+    cycle.below = { above: cycle };
+    for (const value of [
+      cycle,
+      { text, big: 1n },
+      {
+        text,
+        below: {
+          get bad(): never {
+            throw new Error('no');
+          },
+        },
+      },
+    ]) {
+      expect(() => stringify(value)).toThrow(String(resultOf(JSON.stringify, value)).replace(/^\w+: /, ''));
+    }
+  });
+});
