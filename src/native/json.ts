@@ -8,9 +8,19 @@ import { native } from './addon.js';
 /** Characters from which on the addon finds sooner than `JSON.stringify` that a text has nothing to escape. It copies them: not any number. */
 const [LONG, LONGEST] = [2048, 2 ** 24];
 
+/** It has no text for `undefined`, a function and a symbol. */
+const write: (value: unknown) => string | undefined = JSON.stringify;
+
+/** Values behind a long one that are looked at: a small one costs a part more with it, and most programs have none but small ones. */
+const LOOKS = 64;
+let looksLeft = 0;
+
 /** As `JSON.stringify`, for less where a value is a long text, or a plain object with long texts among its own properties. */
 export function stringify(value: unknown): string | undefined {
-  return jsonOfLong(value) ?? JSON.stringify(value);
+  const text = (looksLeft > 0 ? jsonOfLong(value) : undefined) ?? write(value);
+  if (text !== undefined && text.length >= LONG) looksLeft = LOOKS;
+  else if (looksLeft > 0) looksLeft--;
+  return text;
 }
 
 function jsonOfLong(value: unknown): string | undefined {
@@ -48,7 +58,7 @@ function jsonOfObject(object: Record<string, unknown>): string {
   return `{${text}}`;
 }
 
-/** Whether an object is plain and has long texts. This is all that is done for the many that have none. */
+/** Whether an object is plain and has long texts. */
 function hasLong(object: object): boolean {
   if (Object.getPrototypeOf(object) !== Object.prototype) return false;
   for (const key in object) {
