@@ -8,6 +8,7 @@
 -- ended (its claim), results (step/finish), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of step/finish.
 local Delayed = require('delayed')
 local EventLog = require('event_log')
+local Fetched = require('fetched')
 local Frame = require('frame')
 local Holder = require('holder')
 local Metrics = require('metrics')
@@ -118,7 +119,9 @@ local function start_next(base, step, bare, head, content)
   local id = Packed.text(head)
   if not bare then redis.call('LPOP', base .. 'front') end
   redis.call('HSET', base .. 'active', head, Holder.entry(step, Holder.RECORD))
-  return { -1, '\148\145' .. id .. '\145' .. Packed.text(content) .. '\0\0' }, '\146\0\145' .. id, '\149\161X\166active\145' .. id .. '\164prev\167waiting'
+  local is_long = #content >= Fetched.LONG_BODY
+  local items = is_long and { -1, '\148\145' .. id .. '\0\0\0', content } or { -1, '\148\145' .. id .. '\145' .. Packed.text(content) .. '\0\0' }
+  return items, '\146\0\145' .. id, '\149\161X\166active\145' .. id .. '\164prev\167waiting'
 end
 
 -- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait. nil and true:
@@ -159,7 +162,7 @@ local function run(base, raw, step)
     local group
     items, ids, group = start_next(base, step, bare, head, content)
     waiting, active, count, groups = waiting - 1, active + 1, count + 1, groups .. group
-    if items[3] then cursor_ms, cursor_seq = head, 1 end
+    if type(head) == 'number' then cursor_ms, cursor_seq = head, 1 end
   end
   if want <= (head and 1 or 0) then
     due = nil

@@ -2,6 +2,7 @@
 
 use redis::Value;
 
+use super::fetch::bodies_in;
 use crate::{
     error::Result,
     job::{
@@ -19,6 +20,7 @@ fn stubs_in(taken: &[Value]) -> (Vec<ApartFrame>, Vec<usize>) {
         if *first < 0 {
             // records
             at += 2;
+            at += bodies_in(&taken[at.min(taken.len())..]);
             continue;
         }
         if let Some(Value::BulkString(blob)) = taken.get(at + 2) {
@@ -70,11 +72,19 @@ mod tests {
         let long = single_frame(7, "{}", "a", &"x".repeat(20_000));
         let stub = stub_of(&long).expect("a stub");
         let frame = |first, blob: &[u8]| vec![Value::Int(first), Value::Int(1), Value::BulkString(blob.to_vec())];
-        let records = vec![Value::Int(-2), Value::BulkString(stub.clone())];
-        let taken = [frame(1, &stub), records, frame(9, &long), frame(10, &stub)].concat();
+        let records = |bodies: usize| vec![Value::BulkString(stub.clone()); 1 + bodies];
+        let records = |bodies: usize| [vec![Value::Int(-2)], records(bodies)].concat();
+        let taken = [
+            frame(1, &stub),
+            records(0),
+            frame(9, &long),
+            records(2),
+            frame(10, &stub),
+        ]
+        .concat();
         let bytes = long.len() as u64;
         let frames = [1, 10].map(|first| ApartFrame { first, bytes });
-        assert_eq!(stubs_in(&taken), (frames.to_vec(), vec![2, 10]));
+        assert_eq!(stubs_in(&taken), (frames.to_vec(), vec![2, 14]));
         let reply = |taken| Value::Array(vec![Value::Array(Vec::new()), Value::Array(taken)]);
         assert!(has_stubs(&reply(taken)));
         assert!(!has_stubs(&reply(frame(9, &long))));

@@ -98,7 +98,7 @@ impl Answer {
                 [Value::Int(count), Value::BulkString(columns), rest @ ..]
                     if *count < 0 && columns.ends_with(&[0, 0]) =>
                 {
-                    (jobs + count.unsigned_abs() as u32, rest)
+                    (jobs + count.unsigned_abs() as u32, &rest[bodies_in(rest)..])
                 }
                 [Value::Int(_), Value::Int(count), Value::BulkString(blob), rest @ ..] if !is_stub(blob) => {
                     (jobs + *count as u32, rest)
@@ -125,6 +125,12 @@ impl Answer {
     }
 }
 
+/// How many bodies of records follow, as they are long.
+pub(super) fn bodies_in(rest: &[Value]) -> usize {
+    let bodies = rest.iter().take_while(|value| matches!(value, Value::BulkString(_)));
+    bodies.count()
+}
+
 /// Takes in what a step took, in the order of the waiting list. Jobs that cannot be read are to fail; it is said, too.
 fn take_in(mut taken: Reply, processed_on: u64, claim: u64, in_flight: &mut InFlight) -> (Option<Batch>, Vec<Error>) {
     // a frame is three values; records tell how many they are
@@ -146,7 +152,7 @@ fn take_in(mut taken: Reply, processed_on: u64, claim: u64, in_flight: &mut InFl
     };
     while !taken.is_empty() {
         let read = match taken.int() {
-            Ok(count) if count < 0 => taken.bytes().and_then(|columns| taking.records(&columns)),
+            Ok(count) if count < 0 => taken.bytes().and_then(|columns| taking.records(&columns, &mut taken)),
             Ok(first) => taking.frame(first as u64, &mut taken),
             Err(error) => Err(error),
         };
@@ -199,10 +205,16 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn records(&mut self, columns: &[u8]) -> Result<()> {
+    fn records(&mut self, columns: &[u8], taken: &mut Reply) -> Result<()> {
         let mut columns = Reader::new(columns);
         columns.array()?;
-        let (ids, bodies) = (texts(&mut columns)?, texts(&mut columns)?);
+        let (ids, mut bodies) = (texts(&mut columns)?, texts(&mut columns)?);
+        // long ones follow
+        let behind = match bodies.is_empty() {
+            true => ids.iter().map(|_| taken.bytes()).collect::<Result<Vec<_>>>()?,
+            false => Vec::new(),
+        };
+        bodies.extend(behind.iter().map(Vec::as_slice));
         let (fields, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
         for (at, (id, body)) in ids.iter().zip(&bodies).enumerate() {
             let fields = fields.get(at).copied().unwrap_or_default();
@@ -331,6 +343,8 @@ mod tests {
         assert_eq!(answer(vec![], vec![], 0, 0), Some((0, 1005)));
         let both = [frame(), records(&[0, 0]), frame()].concat();
         assert_eq!(answer(vec![], both, 0, 0), Some((8, 1005)));
+        let long = [records(&[0, 0, 0]), vec![columns(&[]), columns(&[])], frame()].concat();
+        assert_eq!(answer(vec![], long, 0, 0), Some((5, 1005)));
         // records that have been tried before
         assert_eq!(answer(vec![], records(&[0xa0, 0]), 0, 0), None);
         assert_eq!(answer(vec![], records(&[0xa0, 0x91, 2]), 0, 0), None);

@@ -628,6 +628,8 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
                 let [ids, bodies, fields, starts] = columns.items() else {
                     panic!("{}", columns.show())
                 };
+                values.next();
+                let are_behind = !matches!(bodies, Tree::Array(_));
                 for (at, id) in ids.items().iter().enumerate() {
                     let texts = |column: &Tree| match column {
                         Tree::Array(items) => items[at].bytes().to_vec(),
@@ -639,10 +641,11 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
                     };
                     apart.push(Value::Int(0));
                     apart.push(Value::BulkString(id.bytes().to_vec()));
-                    apart.extend([texts(bodies), texts(fields)].map(Value::BulkString));
+                    let behind = are_behind.then(|| values.next().cloned().expect("a body"));
+                    apart.push(behind.unwrap_or_else(|| Value::BulkString(texts(bodies))));
+                    apart.push(Value::BulkString(texts(fields)));
                     apart.push(Value::Int(starts));
                 }
-                values.next();
             }
             _ => apart.push(value.clone()),
         }

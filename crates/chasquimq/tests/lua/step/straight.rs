@@ -1,11 +1,12 @@
 //! One plain job ends, one starts, or both, or a few do: what a step does by its short paths is what it does for any jobs.
 
+use chasquimq::record::record_body;
 use redis::Value;
 
 use crate::{
     apart,
     given::{
-        plan::Plan,
+        plan::{Plan, TIMESTAMP},
         queue::{run, show_reply, TestQueue},
         step::Step,
     },
@@ -405,4 +406,43 @@ fn a_frame_that_lies_apart_is_taken_by_its_stub_and_counts_its_bytes() {
             step.done(1, 1, 0, 1).want(1).surplus(2).max_bytes(most)
         });
     }
+}
+
+#[test]
+fn long_bodies_are_told_one_by_one() {
+    let long = record_body(TIMESTAMP, "{}", "a", &"d".repeat(5000));
+    // jobs 2 and on are records in front, with long bodies but for 6
+    let broken = |queue: &mut TestQueue| {
+        queue.step(Step::by("v").at(1000).want(1));
+        for id in ["2", "3", "4", "5"] {
+            let jobs = queue.probe.keys.key("jobs");
+            let mut set = redis::cmd("HSET");
+            set.arg(jobs).arg(id).arg(&long);
+            set.exec(&mut queue.probe.connection).expect("set");
+        }
+    };
+    let plan = || Plan::new().frame(6);
+    let behind = |held: i64, step: &dyn Fn(Step) -> Step| {
+        let mut queue = same_of_some(held, plan, broken, step);
+        let step = Step::by("w").named("bob").number(102).at(1020).want(2);
+        let call = queue.step_call(&step);
+        let Value::Array(parts) = queue.carry_out_value(&call) else {
+            panic!("a reply")
+        };
+        let Value::Array(items) = &parts[1] else {
+            panic!("{parts:?}")
+        };
+        items.len()
+    };
+    let one = |step: Step| step.keep(0, -1.0, 1).done_record("2", "").want(1);
+    // two long ones
+    assert_eq!(behind(1, &one), 4);
+    let two = |step: Step| step.keep(0, -1.0, 1).done_records(&[("2", ""), ("3", "")]).want(1);
+    // a long one, and one that is not
+    assert_eq!(behind(2, &two), 4);
+    let three = |step: Step| {
+        let ended = [("2", ""), ("3", ""), ("4", "")];
+        step.keep(0, -1.0, 1).done_records(&ended).want(1)
+    };
+    assert_eq!(behind(3, &three), 2);
 }
