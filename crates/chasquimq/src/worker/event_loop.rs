@@ -8,6 +8,7 @@ mod settle;
 mod steps;
 
 use std::{
+    future::ready,
     sync::{atomic::AtomicBool, Arc},
     time::Instant,
 };
@@ -122,11 +123,8 @@ impl Loop {
     /// Waits for something to do and does it. False at the end.
     async fn run_once(&mut self) -> bool {
         // what was heard on the way of the last step is not waited for
-        let timer = if self.has_step_to_take() {
-            Some(Instant::now())
-        } else {
-            self.next_timer()
-        };
+        let is_due = self.has_step_to_take();
+        let timer = self.next_timer().filter(|_| !is_due);
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
@@ -138,6 +136,7 @@ impl Loop {
                 self.wake_by_all(ends).await;
             }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
+            () = ready(()), if is_due => self.ring().await,
         }
         while let Ok(command) = self.commands.try_recv() {
             self.hear(command);
