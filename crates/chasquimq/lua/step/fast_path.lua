@@ -132,8 +132,8 @@ local function run(base, raw, step)
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
   if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
 
+  -- as jobs/frame finds them in a queue
   step.base, step.apart = base, apart
-
   local want, started, bare, due, head, content = step.want, nil, false, nil, nil, nil
   -- several would be taken, or one that starts later
   local most = math.min(waiting, want + step.surplus)

@@ -200,8 +200,8 @@ local function run(base, raw, outcomes, step)
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
   if unlimited == 0 or place > 0 or flows > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
 
+  -- as jobs/frame finds them in a queue
   step.base, step.apart = base, apart
-
   local want, due, ends, ids, bodies, frames = step.want, nil, nil, NONE, NONE, NONE
   local most = want < 0 and 0 or math.min(waiting, want + step.surplus)
   if most > MOST then return nil end
