@@ -78,6 +78,20 @@ describe('stringify', () => {
     expect(long).toBeGreaterThan(VALUES / 4);
   });
 
+  it('reads each property once', () => {
+    let reads = 0;
+    const value = {
+      text: 'x'.repeat(5_000),
+      get read(): number {
+        return ++reads;
+      },
+    };
+    for (let i = 1; i <= 3; i++) {
+      expect(JSON.parse(stringify(value) ?? '')).toEqual({ text: value.text, read: i });
+      expect(reads).toBe(i);
+    }
+  });
+
   it('refuses what JSON.stringify refuses, with its error', () => {
     const text = 'x'.repeat(5_000);
     const cycle: Record<string, unknown> = { text };

@@ -1,19 +1,18 @@
-/**
- * JSON of what users give: data and results.
- *
- * Why `JSON.stringify` does not do it all: of 10 KiB of text it takes 14 us, the addon's look at the same text 2 (Node 20).
- */
+/** JSON of what users give: data and results. */
 import { native } from './addon.js';
 
-/** Characters from which on the addon finds sooner than `JSON.stringify` that a text has nothing to escape. It copies them: not any number. */
-const [LONG, LONGEST] = [2048, 2 ** 24];
-
-/** It has no text for `undefined`, a function and a symbol. */
-const write: (value: unknown) => string | undefined = JSON.stringify;
-
-/** Values behind a long one that are looked at: a small one costs a part more with it, and most programs have none but small ones. */
+/** Characters from which on the addon, which compares many at once, finds sooner than `JSON.stringify` that a text has nothing to escape. */
+const LONG = 2048;
+/** Characters that the addon is to look at, at most: it copies them. */
+const LONGEST = 2 ** 24;
+/** Properties of an object that is looked at, at most. */
+const MOST_KEYS = 32;
+/** Values behind a long one that are looked at. Most programs have none but small ones, which cost more where they are. */
 const LOOKS = 64;
 let looksLeft = 0;
+
+/** `JSON.stringify`, which has no text for `undefined`, a function and a symbol. */
+const write: (value: unknown) => string | undefined = JSON.stringify;
 
 /** As `JSON.stringify`, for less where a value is a long text, or a plain object with long texts among its own properties. */
 export function stringify(value: unknown): string | undefined {
@@ -25,16 +24,18 @@ export function stringify(value: unknown): string | undefined {
 
 function jsonOfLong(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return isPlainLong(value) ? `"${value}"` : undefined;
-  if (!hasLong(value) || 'toJSON' in value) return undefined;
+  if (Object.getPrototypeOf(value) !== Object.prototype || 'toJSON' in value) return undefined;
+  const keys = Object.keys(value);
+  if (keys.length > MOST_KEYS) return undefined;
   try {
-    return jsonOfObject(value as Record<string, unknown>);
+    return jsonOfObject(value as Record<string, unknown>, keys);
   } catch {
     return undefined; // the error of `JSON.stringify` tells of the whole value
   }
 }
 
-/** Long texts are put between what `JSON.stringify` makes of the properties before and behind them. */
-function jsonOfObject(object: Record<string, unknown>): string {
+/** Long texts are put between what `JSON.stringify` makes of the properties before and behind them. Each property is read once: it may be a getter. */
+function jsonOfObject(object: Record<string, unknown>, keys: string[]): string {
   let text = '';
   let others: Record<string, unknown> | undefined;
   const append = (properties: string) => {
@@ -44,7 +45,7 @@ function jsonOfObject(object: Record<string, unknown>): string {
     if (others) append(JSON.stringify(others).slice(1, -1));
     others = undefined;
   };
-  for (const key of Object.keys(object)) {
+  for (const key of keys) {
     const value = object[key];
     if (isPlainLong(value)) {
       appendOthers();
@@ -58,19 +59,6 @@ function jsonOfObject(object: Record<string, unknown>): string {
   return `{${text}}`;
 }
 
-/** Whether an object is plain and has long texts. */
-function hasLong(object: object): boolean {
-  if (Object.getPrototypeOf(object) !== Object.prototype) return false;
-  for (const key in object) {
-    if (isLong((object as Record<string, unknown>)[key])) return true;
-  }
-  return false;
-}
-
-function isLong(value: unknown): value is string {
-  return typeof value === 'string' && value.length >= LONG;
-}
-
 function isPlainLong(value: unknown): value is string {
-  return isLong(value) && value.length <= LONGEST && native.isPlainText(value);
+  return typeof value === 'string' && value.length >= LONG && value.length <= LONGEST && native.isPlainText(value);
 }

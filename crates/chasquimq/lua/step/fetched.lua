@@ -16,7 +16,6 @@ local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096
 local FEW_ACTIVE, NO_LIST = 32, '                        '
 
 -- Bytes of a body from which on bodies are told one by one: to put them into a column Lua looks at each of their bytes.
--- Why: where a worker with a single slot runs jobs of 10 to 60 KB, it saves the server a tenth.
 local LONG_BODY = 1024
 
 -- fetched, what is taken. items: first, n, blob of a frame, or -n, columns of n records, and their bodies where these are long (give_records);

@@ -124,7 +124,7 @@ impl Loop {
     async fn run_once(&mut self) -> bool {
         // what was heard on the way of the last step is not waited for
         let is_due = self.has_step_to_take();
-        let timer = self.next_timer().filter(|_| !is_due);
+        let timer = if is_due { None } else { self.next_timer() };
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
