@@ -10,7 +10,10 @@ use std::{
 
 use chasquimq::{
     add::{read_added, split_answer, Call},
-    redis::direct::{Answer, DirectSocket},
+    redis::{
+        commands::Commands,
+        direct::{Answer, DirectSocket},
+    },
     worker::StepAlong,
     Added, Error,
 };
@@ -115,11 +118,16 @@ impl AddSocket {
     /// Sends a call, and what goes along with it.
     /// # Errors
     /// Every call that was not answered, this one included, when the connection is broken.
-    pub fn send(&self, request: u32, call: Call, along: Option<Along>, command: &[u8]) -> Result<(), Vec<(u32, Call)>> {
-        match self.calls.send(Sent::Add(request, call, along), command) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.calls.give_up()),
-        }
+    pub fn send(
+        &self,
+        request: u32,
+        call: Call,
+        along: Option<Along>,
+        commands: impl FnOnce(&Call) -> Commands<'_>,
+    ) -> Result<(), Vec<(u32, Call)>> {
+        let is_whole = self.calls.state.borrow_mut().socket.send_all(&commands(&call));
+        let watched = self.calls.watch(Sent::Add(request, call, along), is_whole);
+        watched.map_err(|_| self.calls.give_up())
     }
 
     /// Closes the socket and gives back what was not answered.
@@ -177,10 +185,10 @@ impl Calls {
         came.lost.iter().for_each(Along::lost);
     }
 
-    fn send(&self, sent: Sent, command: &[u8]) -> io::Result<()> {
-        let mut state = self.state.borrow_mut();
-        state.waiting.push_back(sent);
-        if state.socket.send(command)? {
+    /// Something was sent: waits for its answer, and until the rest of it can be sent.
+    fn watch(&self, sent: Sent, is_whole: io::Result<bool>) -> io::Result<()> {
+        self.state.borrow_mut().waiting.push_back(sent);
+        if is_whole? {
             self.spin.iter().for_each(Spin::begin);
         } else if let Some(poll) = &*self.poll.borrow() {
             poll.poll_for(Events {
@@ -219,7 +227,8 @@ impl Carrier for Calls {
         if !self.poll.borrow().as_ref().is_some_and(PollHandle::is_open) {
             return along.lost();
         }
-        if self.send(Sent::Carried(along), command).is_err() {
+        let is_whole = self.state.borrow_mut().socket.send(command);
+        if self.watch(Sent::Carried(along), is_whole).is_err() {
             let unanswered = self.give_up();
             self.owner.broken(unanswered);
         }

@@ -97,12 +97,9 @@ fn send_call(socket: &AddSocket, producer: &Producer, request: u32, call: Call) 
     match step.flatten() {
         Some((along, step)) => {
             let command = producer.command_with_step(&call, &step);
-            socket.send(request, call, Some(along), &command)
+            socket.send(request, call, Some(along), |_| command.into())
         }
-        None => {
-            let command = producer.command(&call);
-            socket.send(request, call, None, &command)
-        }
+        None => socket.send(request, call, None, |call| producer.commands(call)),
     }
 }
 

@@ -9,9 +9,10 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     redis::{
+        commands::Commands,
         connection::Connection,
         exactly_once::{Calls, Ticket},
-        library::{push_command, Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
+        library::{Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
         reply::Reply,
     },
     worker::StepAlong,
@@ -116,14 +117,19 @@ impl Producer {
 
     /// The call as commands for a connection of the caller's own: [`Call::stashes`] that are answered first, and itself. Any error it is
     /// answered with leads back to [`Producer::send`].
-    pub fn command(&self, call: &Call) -> Vec<u8> {
+    pub fn commands<'a>(&self, call: &'a Call) -> Commands<'a> {
         let command = call
             .script()
             .packed(&self.connection, &self.keys.base, &self.args(call));
-        match call.stashes() {
-            0 => command,
-            _ => self.behind_stashes(call, &command),
+        if call.stashes() == 0 {
+            return command.into();
         }
+        let mut commands = Commands::default();
+        for (name, frame) in self.stashed(call) {
+            commands.push_set(&name, frame, STASH_MS);
+        }
+        commands.push(&command);
+        commands
     }
 
     /// The same with a step of a worker that waits, which it takes along; the answers to both come as one ([`split_answer`]). Only for a call that
@@ -142,23 +148,6 @@ impl Producer {
     /// Whether calls may take steps along: as a script, such a call would be one that the server has never seen.
     pub fn takes_steps(&self) -> bool {
         !self.connection.needs_scripts()
-    }
-
-    #[cold]
-    fn behind_stashes(&self, call: &Call, command: &[u8]) -> Vec<u8> {
-        let bytes: usize = self
-            .stashed(call)
-            .map(|(name, frame)| name.len() + frame.len() + 64)
-            .sum();
-        let mut commands = Vec::with_capacity(bytes + command.len());
-        for (name, frame) in self.stashed(call) {
-            push_command(
-                &mut commands,
-                &[b"SET", name.as_bytes(), frame, b"PX", STASH_MS.as_bytes()],
-            );
-        }
-        commands.extend_from_slice(command);
-        commands
     }
 
     /// Lets the call's slot be used again, if its answer is certain.

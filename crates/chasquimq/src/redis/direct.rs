@@ -3,7 +3,7 @@
 //! is sent again over a [`super::connection::Connection`].
 
 use std::{
-    io::{self, ErrorKind, Read, Write},
+    io::{self, ErrorKind, IoSlice, Read, Write},
     net::{Shutdown, TcpStream, ToSocketAddrs},
     os::{
         fd::{AsRawFd, RawFd},
@@ -15,8 +15,10 @@ use std::{
 use redis::{Cmd, Value};
 
 use super::{
+    commands::Commands,
     login::{login, needs_no_password, set_name},
     options::ConnectOptions,
+    resp::{parse, skip},
     stream::keep_alive,
 };
 use crate::error::{Error, Result};
@@ -114,12 +116,24 @@ impl DirectSocket {
     /// # Errors
     /// When the connection is broken.
     pub fn send(&mut self, command: &[u8]) -> io::Result<bool> {
-        if !self.outbox.is_empty() {
-            self.outbox.extend_from_slice(command);
-            return Ok(false);
+        self.send_pieces(&mut [IoSlice::new(command)])
+    }
+
+    /// Sends commands in the same way.
+    /// # Errors
+    /// As [`DirectSocket::send`].
+    pub fn send_all(&mut self, commands: &Commands<'_>) -> io::Result<bool> {
+        let mut pieces: Vec<_> = commands.pieces().map(IoSlice::new).collect();
+        self.send_pieces(&mut pieces)
+    }
+
+    fn send_pieces(&mut self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<bool> {
+        if self.outbox.is_empty() {
+            write_some(&mut self.stream, &mut pieces)?;
         }
-        let sent = write_some(&mut self.stream, command)?;
-        self.outbox.extend_from_slice(&command[sent..]);
+        for piece in pieces {
+            self.outbox.extend_from_slice(piece);
+        }
         Ok(self.outbox.is_empty())
     }
 
@@ -127,8 +141,11 @@ impl DirectSocket {
     /// # Errors
     /// As [`DirectSocket::send`].
     pub fn flush(&mut self) -> io::Result<bool> {
-        self.sent += write_some(&mut self.stream, &self.outbox[self.sent..])?;
-        if self.sent < self.outbox.len() {
+        let mut pieces = [IoSlice::new(&self.outbox[self.sent..])];
+        let mut left = pieces.as_mut_slice();
+        write_some(&mut self.stream, &mut left)?;
+        if let Some(piece) = left.first() {
+            self.sent = self.outbox.len() - piece.len();
             return Ok(false);
         }
         self.outbox.clear();
@@ -225,18 +242,20 @@ fn place_of(stream: &Stream, options: &ConnectOptions) -> io::Result<String> {
     Ok(format!("{server} {} {:?}", options.db, options.username))
 }
 
-fn write_some(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match stream.write(&bytes[sent..]) {
+/// Writes as much as the kernel takes now, which leaves the pieces.
+fn write_some(stream: &mut Stream, pieces: &mut &mut [IoSlice<'_>]) -> io::Result<()> {
+    // those at the front that are empty
+    IoSlice::advance_slices(pieces, 0);
+    while !pieces.is_empty() {
+        match stream.write_vectored(pieces) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(n) => sent += n,
+            Ok(n) => IoSlice::advance_slices(pieces, n),
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(sent)
+    Ok(())
 }
 
 impl Read for Stream {
@@ -256,6 +275,13 @@ impl Write for Stream {
         }
     }
 
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write_vectored(slices),
+            Stream::Unix(stream) => stream.write_vectored(slices),
+        }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -266,67 +292,6 @@ fn lost(error: &io::Error) -> Error {
         message: error.to_string(),
         code: None,
     }
-}
-
-/// The first RESP2 reply and its length, or `None` while it is not whole. Replies here are a few numbers and ids, for which the
-/// library's parser, made for any size and for streams, costs more than the rest of an add on this side.
-fn parse(bytes: &[u8]) -> Option<(Result<Value>, usize)> {
-    let line_end = line_end(bytes)?;
-    let next = line_end + 2;
-    if line_end == 0 {
-        return Some((Err(Error::malformed("a reply", "an empty line")), next));
-    }
-    let line = std::str::from_utf8(&bytes[1..line_end]).unwrap_or("");
-    let number = || line.parse::<i64>().ok();
-    let value = match (bytes[0], number()) {
-        (b'+', _) => Value::SimpleString(line.to_owned()),
-        (b'-', _) => return Some((Err(Error::Refused(line.to_owned().into())), next)),
-        (b':', Some(number)) => Value::Int(number),
-        (b'$' | b'*', Some(len)) if len < 0 => Value::Nil,
-        (b'$', Some(len)) => {
-            let end = next + len as usize;
-            if bytes.len() < end + 2 {
-                return None;
-            }
-            return Some((Ok(Value::BulkString(bytes[next..end].to_vec())), end + 2));
-        }
-        (b'*', Some(len)) => return parse_array(bytes, next, len as usize),
-        _ => return Some((Err(Error::malformed("a reply", line)), next)),
-    };
-    Some((Ok(value), next))
-}
-
-/// Where the reply at `at` ends, or `None` while it is not whole.
-fn skip(bytes: &[u8], at: usize) -> Option<usize> {
-    let line_end = at + line_end(&bytes[at..])?;
-    let next = line_end + 2;
-    let len = std::str::from_utf8(&bytes[at + 1..line_end.max(at + 1)])
-        .ok()
-        .and_then(|line| line.parse::<usize>().ok());
-    match (bytes[at], len) {
-        (b'$', Some(len)) => (bytes.len() >= next + len + 2).then_some(next + len + 2),
-        (b'*', Some(len)) => (0..len).try_fold(next, |at, _| skip(bytes, at)),
-        _ => Some(next),
-    }
-}
-
-fn line_end(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.iter().position(|byte| *byte == b'\r')?;
-    (bytes.len() > end + 1).then_some(end)
-}
-
-fn parse_array(bytes: &[u8], mut at: usize, len: usize) -> Option<(Result<Value>, usize)> {
-    let mut values = Vec::with_capacity(len.min(1024));
-    let mut failed = None;
-    for _ in 0..len {
-        let (value, n) = parse(&bytes[at..])?;
-        at += n;
-        match value {
-            Ok(value) => values.push(value),
-            Err(error) => failed = Some(error),
-        }
-    }
-    Some((failed.map_or(Ok(Value::Array(values)), Err), at))
 }
 
 #[cfg(test)]
@@ -347,41 +312,33 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_counts_once_it_is_whole() {
-        let reply = b"*2\r\n:7\r\n*2\r\n:0\r\n$3\r\nabc\r\n";
-        for end in 0..reply.len() {
-            assert!(parse(&reply[..end]).is_none(), "{end}");
+    fn what_the_kernel_does_not_take_at_once_is_sent_later() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let mut socket = DirectSocket {
+            stream: Stream::Unix(near),
+            place: String::new(),
+            outbox: Vec::new(),
+            sent: 0,
+            inbox: Vec::new(),
+        };
+        socket.set_nonblocking().expect("an option");
+        let texts = [vec![b'a'; 3 << 20], Vec::new(), vec![b'b'; 5 << 20]];
+        let mut commands = Commands::default();
+        texts.iter().for_each(|text| commands.push_set("name", text, "9"));
+        let mut expected = commands.pieces().collect::<Vec<_>>().concat();
+        expected.extend_from_slice(b"next");
+        assert!(!socket.send_all(&commands).expect("a part is sent"));
+        assert!(!socket.send(b"next").expect("it waits for the rest"));
+
+        let len = expected.len();
+        let reads = std::thread::spawn(move || {
+            let mut bytes = vec![0; len];
+            far.read_exact(&mut bytes).map(|()| bytes)
+        });
+        while !socket.flush().expect("an open connection") {
+            std::thread::yield_now();
         }
-        let (value, len) = parse(reply).expect("whole");
-        let inner = Value::Array(vec![Value::Int(0), Value::BulkString(b"abc".to_vec())]);
-        assert_eq!(
-            (value.expect("value"), len),
-            (Value::Array(vec![Value::Int(7), inner]), reply.len())
-        );
-    }
-
-    #[test]
-    fn a_large_reply_is_skipped_over_as_it_is_parsed() {
-        let reply = b"*4\r\n:7\r\n$-1\r\n*0\r\n$3\r\na\r\n\r\n:8\r\n";
-        for end in 0..reply.len() {
-            let parsed = parse(&reply[..end]).map(|(_, len)| len);
-            assert_eq!(skip(&reply[..end], 0), parsed, "{end}");
-        }
-    }
-
-    #[test]
-    fn what_follows_is_the_next_reply() {
-        assert_eq!(parse(b"*2\r\n:7\r\n*0\r\n:8\r\n").expect("whole").1, 12);
-        assert_eq!(parse(b"$-1\r\n").expect("whole").0.expect("value"), Value::Nil);
-    }
-
-    #[test]
-    fn a_refusal_keeps_the_servers_words() {
-        let (refusal, len) = parse(b"-NOSCRIPT No matching script.\r\n+OK\r\n").expect("whole");
-        assert_eq!(len, 31);
-        assert_eq!(
-            refusal.expect_err("refusal").to_string(),
-            "NOSCRIPT No matching script."
-        );
+        assert!(reads.join().expect("a reader").expect("all bytes") == expected);
+        assert!(socket.outbox.is_empty() && socket.sent == 0);
     }
 }

@@ -2,7 +2,11 @@
 
 use redis::Value;
 
-use super::{connection::Connection, reply::Reply};
+use super::{
+    commands::{decimal, push_bulk, push_line},
+    connection::Connection,
+    reply::Reply,
+};
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
@@ -221,46 +225,6 @@ async fn load(connection: &Connection) -> Result<bool> {
         }
         Err(other) => Err(other),
     }
-}
-
-/// Writes a command.
-pub(crate) fn push_command(packed: &mut Vec<u8>, parts: &[&[u8]]) {
-    push_line(packed, b'*', parts.len() as u64);
-    for part in parts {
-        push_bulk(packed, part);
-    }
-}
-
-fn push_bulk(packed: &mut Vec<u8>, bytes: &[u8]) {
-    push_line(packed, b'$', bytes.len() as u64);
-    packed.extend_from_slice(bytes);
-    packed.extend_from_slice(b"\r\n");
-}
-
-fn push_line(packed: &mut Vec<u8>, kind: u8, number: u64) {
-    let mut digits = [0; 20];
-    packed.push(kind);
-    packed.extend_from_slice(decimal(number as i64, &mut digits));
-    packed.extend_from_slice(b"\r\n");
-}
-
-/// A whole number in decimal.
-fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    let mut rest = number.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    &digits[at..]
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The Redis side: the only connection, the only caller of what runs in the server, the only reader of replies.
 
+pub mod commands;
 pub mod connection;
 #[cfg(unix)]
 pub mod direct;
@@ -11,5 +12,7 @@ mod link;
 mod login;
 pub mod options;
 pub mod reply;
+#[cfg(unix)]
+mod resp;
 pub(crate) mod session;
 mod stream;

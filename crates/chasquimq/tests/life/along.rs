@@ -85,7 +85,7 @@ impl<'a> Adder<'a> {
         let step = socket.as_ref().and_then(IdleSocket::step_along);
         let command = match &step {
             Some(step) => producer.command_with_step(&call, step),
-            None => producer.command(&call),
+            None => producer.commands(&call).pieces().collect::<Vec<_>>().concat(),
         };
         let (added, stepped) = match (self.connection.ask(&command).await, &step) {
             (Some(answer), Some(_)) => {

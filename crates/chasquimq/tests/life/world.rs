@@ -126,7 +126,7 @@ pub fn waits_once_each(snapshot: &Snapshot, jobs: usize) {
         };
         let mut frame = Frame::parse(blob).expect("a frame");
         while let Some((_, data)) = frame.next_job().expect("a job") {
-            seen[data.parse::<usize>().expect("number")] += 1;
+            seen[data.trim_matches('"').parse::<usize>().expect("number")] += 1;
         }
     }
     let wrong: Vec<(usize, i32)> = (0..).zip(seen).filter(|(_, times)| *times != 1).collect();
