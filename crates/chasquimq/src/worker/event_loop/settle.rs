@@ -25,6 +25,9 @@ use crate::{
     },
 };
 
+/// Names and data of jobs that were so many that the step took no more: it has 1 MiB of frames and records then (`lua/step/fetched.lua`).
+const CUT_TEXT: usize = 960 * 1024;
+
 impl Loop {
     /// Takes in the answer to a step.
     pub(super) async fn absorb(&mut self, reply: Value, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
@@ -94,6 +97,9 @@ impl Loop {
                 carried_out,
             },
         );
+        // the server works while these jobs run
+        let is_cut = jobs.as_ref().is_some_and(|batch| batch.text.len() >= CUT_TEXT);
+        self.look_again |= is_cut && !answer.gated && self.room(0) != (0, 0);
         if answer.was_idle && taken > 0 {
             self.standing.prefetch.delivered_to_idle();
         }
