@@ -123,6 +123,9 @@ impl DirectSocket {
     /// # Errors
     /// As [`DirectSocket::send`].
     pub fn send_all(&mut self, commands: &Commands<'_>) -> io::Result<bool> {
+        if let Some(all) = commands.in_one() {
+            return self.send(all);
+        }
         let mut pieces: Vec<_> = commands.pieces().map(IoSlice::new).collect();
         self.send_pieces(&mut pieces)
     }
@@ -247,7 +250,11 @@ fn write_some(stream: &mut Stream, pieces: &mut &mut [IoSlice<'_>]) -> io::Resul
     // those at the front that are empty
     IoSlice::advance_slices(pieces, 0);
     while !pieces.is_empty() {
-        match stream.write_vectored(pieces) {
+        let written = match pieces {
+            [all] => stream.write(all),
+            _ => stream.write_vectored(pieces),
+        };
+        match written {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(n) => IoSlice::advance_slices(pieces, n),
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
