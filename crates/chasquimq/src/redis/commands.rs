@@ -1,6 +1,6 @@
 //! Commands as they go over a socket of the caller's own.
 
-/// Commands that are sent one behind the other. Long texts stay where they are: memory for a copy of 256 KiB costs more than to send it.
+/// Commands that are sent one behind the other. Long texts stay where they are: the system would be asked for the memory of each copy.
 #[derive(Debug, Default)]
 pub struct Commands<'a> {
     bytes: Vec<u8>,

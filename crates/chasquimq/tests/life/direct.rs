@@ -86,7 +86,7 @@ impl Adding<'_> {
     }
 }
 
-/// Those of each eighth batch are so long that their frame lies apart, and that the kernel does not take all of it at once.
+/// Those of each eighth batch are so long that their frame lies apart.
 fn data_of(batch: usize, job: usize) -> String {
     let number = (batch * JOBS_A_BATCH + job).to_string();
     match batch % 8 {

@@ -25,7 +25,8 @@ use crate::{
     },
 };
 
-/// Names and data of jobs that were so many that the step took no more: it has 1 MiB of frames and records then (`lua/step/fetched.lua`).
+/// Bytes of names and data from which on a step was most likely cut off: it takes no more once it has 1 MiB of frames and records, which have a little more
+/// (`lua/step/fetched.lua`).
 const CUT_TEXT: usize = 960 * 1024;
 
 impl Loop {
@@ -88,8 +89,10 @@ impl Loop {
                 want = want.min(0);
             }
         }
+        let is_cut = !answer.gated && jobs.as_ref().is_some_and(|batch| batch.text.len() >= CUT_TEXT);
         self.after_fetch(
             want,
+            is_cut,
             Found {
                 taken,
                 due_ms: answer.due_ms,
@@ -97,9 +100,6 @@ impl Loop {
                 carried_out,
             },
         );
-        // the server works while these jobs run
-        let is_cut = jobs.as_ref().is_some_and(|batch| batch.text.len() >= CUT_TEXT);
-        self.look_again |= is_cut && !answer.gated && self.room(0) != (0, 0);
         if answer.was_idle && taken > 0 {
             self.standing.prefetch.delivered_to_idle();
         }
@@ -117,11 +117,14 @@ impl Loop {
         Ok(())
     }
 
-    fn after_fetch(&mut self, want: i64, found: Found) {
+    /// `is_cut`: the step had as many bytes as one takes.
+    fn after_fetch(&mut self, want: i64, is_cut: bool, found: Found) {
         if want < 0 {
             return;
         }
         self.look_again |= found.taken >= MOST_WANTED && self.room(0).0 > 0;
+        // as surplus as well: the server works while these jobs run
+        self.look_again |= is_cut && self.room(0) > (0, 0);
         self.standing.has_fetched(want, found);
     }
 
