@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { lateLine } from '../../src/cli/report-text.js';
 import { duration, plain, rate, table, wrapped } from '../../src/cli/text.js';
 
 it('a time is shown in its two largest units', () => {
@@ -11,6 +12,12 @@ it('a time is shown in its two largest units', () => {
     '1d 1h',
     '0ms',
   ]);
+});
+
+it('a server that is late is so by whole seconds: a timer may fire before its time', () => {
+  expect([1_998.4, 2_001, 4_000].map(lateLine)).toEqual(
+    ['2s', '2s', '4s'].map((time) => `no answer from the server for ${time}`),
+  );
 });
 
 it('a rate has decimals where they say something', () => {

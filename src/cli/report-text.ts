@@ -39,6 +39,11 @@ function countsOf({ counts }: QueueReport): number[] {
   return [waiting, prioritized, delayed, counts['waiting-children'], active, completed, failed];
 }
 
+/** What `watch` says of a server that has not answered for so long. Node's timers may fire a moment early: to the second. */
+export function lateLine(ms: number): string {
+  return `no answer from the server for ${duration(Math.round(ms / 1_000) * 1_000)}`;
+}
+
 /** In a word or two what keeps jobs from starting, if anything does. */
 export function stateOf({ paused, limits, workers, counts }: QueueReport): string {
   if (paused) return 'paused';

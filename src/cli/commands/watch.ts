@@ -3,7 +3,7 @@ import { countOf, isGiven, readArguments, timeOf } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
 import { look, ratesBetween, type Look, type QueueReport } from '../queue-report.js';
 import { forEachName, namesOf, openQueue, requireQueue, unusable } from '../queues.js';
-import { line, overview } from '../report-text.js';
+import { lateLine, line, overview } from '../report-text.js';
 import { listenForQuit, Screen } from '../screen.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
 import { duration } from '../text.js';
@@ -144,10 +144,6 @@ async function untilAborted<T>(
     clearInterval(timer);
     signal.removeEventListener('abort', abandon);
   }
-}
-
-function lateLine(ms: number): string {
-  return `no answer from the server for ${duration(ms)}`;
 }
 
 function jsonView({ stdout, stderr }: Io): View {
