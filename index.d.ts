@@ -231,7 +231,10 @@ export interface EventsMessage {
   eviction?: string
 }
 
-/** Whether JSON has a text as it is, between quotes: nothing in it is escaped. Says no where there are surrogates, of which lone ones are escaped. */
+/**
+ * Whether JSON has a text as it is, between quotes: nothing in it is escaped. Says no where there are replacement characters: they may stand for lone
+ * surrogates, which are escaped.
+ */
 export declare function isPlainText(text: string): boolean
 
 /** Answer to one `add`. */
@@ -294,10 +297,8 @@ export interface NativeBatch {
   processedOn: number
   /** The taking that made them active, of which their tokens tell. */
   claim: number
-  /** Names and data, back to back. */
-  text: string
-  /** Texts that follow it, of whole jobs each, where all are long together. */
-  more?: Array<string>
+  /** Names and data, back to back; where all are long together in several texts, of whole jobs each. */
+  text: string | Array<string>
   /**
    * Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
    * first, second... of the siblings).

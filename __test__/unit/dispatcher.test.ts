@@ -112,7 +112,7 @@ describe('running', () => {
     const process = (job: Job): void => void read.push([job.id, job.name, job.data]);
     const { dispatcher } = stage({ concurrency: 4, process });
     const whole = batch(1, 4);
-    dispatcher.deliver({ ...whole, text: 'job{}', more: ['{}', '{}{}'] });
+    dispatcher.deliver({ ...whole, text: ['job{}', '{}', '{}{}'] });
     await tick();
     expect(read).toEqual(['1', '2', '3', '4'].map((id) => [id, 'job', {}]));
   });

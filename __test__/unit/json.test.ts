@@ -1,6 +1,8 @@
-// Pins that data and results become what `JSON.stringify` makes of them, however long their texts are.
+// Pins that data and results become what `JSON.stringify` makes of them, and come back as `JSON.parse` reads them, however long their texts are.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { stringify } from '../../src/native/json.js';
+import { parse, stringify } from '../../src/native/json.js';
 import { Random } from '../support/random.js';
 
 const VALUES = 30_000;
@@ -57,9 +59,9 @@ class Values {
   }
 }
 
-const resultOf = (write: (value: unknown) => unknown, value: unknown) => {
+const resultOf = <T>(convert: (from: T) => unknown, from: T) => {
   try {
-    return write(value);
+    return convert(from);
   } catch (error) {
     return String(error);
   }
@@ -110,5 +112,75 @@ describe('stringify', () => {
     ]) {
       expect(() => stringify(value)).toThrow(String(resultOf(JSON.stringify, value)).replace(/^\w+: /, ''));
     }
+  });
+});
+
+describe('parse', () => {
+  /** JSON tells two values from each other that come from JSON: with the order of their keys, and `__proto__` among these. */
+  const expectSame = (text: string) => {
+    const read = (parser: (text: string) => unknown) =>
+      resultOf((given: string) => JSON.stringify(parser(given)), text);
+    const expected = read((given) => JSON.parse(given));
+    if (read(parse) !== expected) expect(read(parse)).toBe(expected);
+  };
+
+  it('gives what JSON.parse gives, of any JSON', () => {
+    const values = new Values(2);
+    let long = 0;
+    for (let i = 0; i < VALUES; i++) {
+      const text = resultOf(JSON.stringify, values.any(2));
+      if (typeof text !== 'string') continue;
+      expectSame(text);
+      if (text.length > 2_048) long++;
+    }
+    expect(long).toBeGreaterThan(VALUES / 4);
+  });
+
+  it('refuses what JSON.parse refuses, with its error', () => {
+    const [values, random] = [new Values(3), new Random(3)];
+    const signs = ['"', '\\', '{', '}', '[', ',', ':', ' ', '0', ''];
+    let refused = 0;
+    for (let i = 0; i < VALUES; i++) {
+      const text = JSON.stringify({ long: 'x'.repeat(3_000), short: 'x', more: values.text() });
+      const at = random.next(3) === 0 ? random.next(text.length) : text.indexOf('"', random.next(text.length));
+      const wrong = text.slice(0, at) + signs[random.next(signs.length)] + text.slice(at + random.next(3));
+      expectSame(wrong);
+      if (String(resultOf(JSON.parse, wrong)).startsWith('SyntaxError')) refused++;
+    }
+    expect(refused).toBeGreaterThan(VALUES / 4);
+  });
+
+  it('reads a key that is there twice, as long as its text, or deeper, as JSON.parse does', () => {
+    const long = 'x'.repeat(3_000);
+    for (const text of [
+      `{"a":"${long}","a":1}`,
+      `{"a":1,"a":"${long}"}`,
+      `{"a":"${long}","a":"${long}y"}`,
+      `{"${long}":"${long}"}`,
+      `{"a":{"b":"${long}"},"c":"${long}"}`,
+      `{"a":["${long}"]}`,
+      ` {"a" : "${long}" } `,
+      `"${long}"`,
+      `"${long}" `,
+      `"${long}""`,
+      `["${long}"]`,
+    ])
+      expectSame(text);
+  });
+
+  it('makes a text that does not keep alive what it came in', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const [ofOne, times] = [JSON.stringify({ text: 'x'.repeat(3_000) }), 1_000];
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    const kept = Array.from({ length: times }, () => {
+      // as the addon gives them: of several jobs, in one string
+      const ofMany = Buffer.from(ofOne.repeat(20)).toString('latin1');
+      return parse(ofMany.substring(0, ofOne.length));
+    });
+    collect();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(2 * times * ofOne.length);
+    expect(kept).toHaveLength(times);
   });
 });

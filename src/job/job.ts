@@ -14,6 +14,7 @@ import type { FailureReply } from './attempt-policy.js';
 import { completeManually, extendLocks, failManually } from './manual-step.js';
 import { bearMembers } from './own-members.js';
 import { callAbout } from './open-calls.js';
+import { parse } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
 import { checkKeepLogs, checkPriority, copyOptions, normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
@@ -195,7 +196,7 @@ export class Job<
 
   /** What the job is about: the value given to `add`, as it comes back from JSON. */
   get data(): DataType {
-    if (this[ENCODED] & DATA_TEXT) return this.decoded(DATA, DATA_TEXT, JSON.parse) as DataType;
+    if (this[ENCODED] & DATA_TEXT) return this.decoded(DATA, DATA_TEXT, parse) as DataType;
     return this[DATA] as DataType;
   }
 
@@ -246,7 +247,7 @@ export class Job<
    * @defaultValue null
    */
   get returnvalue(): ReturnType {
-    if (this[ENCODED] & RETURNVALUE_TEXT) return this.decoded(RETURNVALUE, RETURNVALUE_TEXT, JSON.parse) as ReturnType;
+    if (this[ENCODED] & RETURNVALUE_TEXT) return this.decoded(RETURNVALUE, RETURNVALUE_TEXT, parse) as ReturnType;
     return this[RETURNVALUE] as ReturnType;
   }
 

@@ -7,6 +7,10 @@ const LONG = 2048;
 const LONGEST = 2 ** 24;
 /** Properties of an object that is looked at, at most. */
 const MOST_KEYS = 32;
+/** Texts of JSON that are looked at, at most: keys and values. */
+const MOST_TEXTS = 2 * MOST_KEYS;
+/** Characters of a text from which on it is no copy. What it is a part of has at most twice as many (`LONGEST_TEXT` of the addon). */
+const NO_COPY = 32 * 1024;
 /** Values behind a long one that are looked at. Most programs have none but small ones, which cost more where they are. */
 const LOOKS = 64;
 let looksLeft = 0;
@@ -61,4 +65,62 @@ function jsonOfObject(object: Record<string, unknown>, keys: string[]): string {
 
 function isPlainLong(value: unknown): value is string {
   return typeof value === 'string' && value.length >= LONG && value.length <= LONGEST && native.isPlainText(value);
+}
+
+/**
+ * As `JSON.parse`, for less where a value is a long text, or an object with long texts among its own properties. What lies in Redis is JSON: of long
+ * texts it is not checked.
+ */
+export function parse(text: string): unknown {
+  return (text.length >= LONG ? longOfJson(text) : undefined) ?? (JSON.parse(text) as unknown);
+}
+
+function longOfJson(text: string): unknown {
+  // where nothing is escaped a text lies between a quote and the next one, which V8 finds by comparing many characters at once
+  if (text.includes('\\')) return undefined;
+  if (text.startsWith('"')) return text.indexOf('"', 1) === text.length - 1 ? textBetween(text, 1, -1) : undefined;
+  return text.startsWith('{') ? objectOfJson(text) : undefined;
+}
+
+/** Leaves it to `JSON.parse` to read all but the long texts. */
+function objectOfJson(text: string): object | undefined {
+  const longs: string[] = [];
+  let [others, from, end] = ['', 0, -1];
+  for (let looks = MOST_TEXTS; looks > 0; looks--) {
+    const start = text.indexOf('"', end + 1) + 1;
+    if (start === 0) break;
+    end = text.indexOf('"', start);
+    if (end < 0) return undefined;
+    if (end - start < LONG) continue;
+    // no text of this object is like this one: it has an escape
+    others += `${text.substring(from, start)}\\u0000${longs.length}`;
+    longs.push(textBetween(text, start, end));
+    from = end;
+  }
+  if (longs.length === 0) return undefined;
+  try {
+    const object = JSON.parse(others + text.substring(from)) as Record<string, unknown>;
+    return putInto(object, longs) ? object : undefined;
+  } catch {
+    return undefined; // the error of `JSON.parse` tells of the whole text
+  }
+}
+
+/** Puts texts where those that stand for them are; false where one lies deeper, or is a key. */
+function putInto(object: Record<string, unknown>, longs: string[]): boolean {
+  let left = longs.length;
+  for (const key of Object.keys(object)) {
+    const value = object[key];
+    if (typeof value !== 'string' || !value.startsWith('\0')) continue;
+    object[key] = longs[Number(value.substring(1))];
+    left--;
+  }
+  return left === 0;
+}
+
+/** A part of a text, which it does not keep alive unless it is most of it. */
+function textBetween(text: string, start: number, end: number): string {
+  const part = text.slice(start, end);
+  // V8 copies what was put together when it takes a part of it
+  return part.length < NO_COPY ? ` ${part}`.substring(1) : part;
 }

@@ -44,9 +44,9 @@ export class FetchedBatch {
   /** Where the text of the next job begins. */
   private offset = 0;
   private name = '';
-  /** The text of the next job, and how many of the texts behind the first were begun. */
+  /** The text of the next job, and those behind it. */
   private text: string;
-  private begun = 0;
+  private readonly texts: Iterator<string> | undefined;
 
   /** Settles when the next iterations of job schedulers are made. A job in `refused` got none, and must not run. */
   following: Promise<void> | undefined = undefined;
@@ -60,13 +60,15 @@ export class FetchedBatch {
     tokenPrefix: string,
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;
-    this.text = batch.text;
+    const { text } = batch;
+    this.texts = typeof text === 'string' ? undefined : text.values();
+    this.text = typeof text === 'string' ? text : '';
   }
 
   /** Whether its jobs have long texts. */
   get areLong(): boolean {
-    const { text, more, count } = this.batch;
-    const length = more ? more.reduce((sum, { length }) => sum + length, text.length) : text.length;
+    const { text, count } = this.batch;
+    const length = typeof text === 'string' ? text.length : text.reduce((sum, { length }) => sum + length, 0);
     return length >= LONG_TEXT * count;
   }
 
@@ -82,11 +84,11 @@ export class FetchedBatch {
 
   /** The iterations of job schedulers in it. Call only before the first job is taken. */
   iterations(): TakenIteration[] {
-    const { layout, extras, opts, count, more = [] } = this.batch;
+    const { layout, extras, opts, count } = this.batch;
     const found: TakenIteration[] = [];
     if (!extras.some((extra) => extra.repeatJobKey !== undefined)) return found;
-    const texts = more.values();
-    let [{ text }, offset, name] = [this.batch, 0, ''];
+    const texts = [this.batch.text].flat().values();
+    let [text, offset, name] = ['', 0, ''];
     for (let at = 0; at < STRIDE * count; at += STRIDE) {
       const nameLength = layout[at + 1];
       if (offset === text.length) [text, offset] = [texts.next().value ?? '', 0];
@@ -118,9 +120,10 @@ export class FetchedBatch {
   }
 
   /** Goes on to the next text, if there is one. */
-  private turnOver(more: string[]): void {
-    if (this.begun === more.length) return;
-    this.text = more[this.begun++];
+  private turnOver(texts: Iterator<string>): void {
+    const next = texts.next();
+    if (next.done) return;
+    this.text = next.value;
     this.offset = 0;
   }
 
@@ -130,7 +133,7 @@ export class FetchedBatch {
     const { layout } = batch;
     const at = STRIDE * this.taken++;
     const nameLength = layout[at + 1];
-    if (batch.more && this.offset === this.text.length) this.turnOver(batch.more);
+    if (this.texts && this.offset === this.text.length) this.turnOver(this.texts);
     const { text } = this;
     let { offset } = this;
     if (nameLength !== SAME_NAME) {

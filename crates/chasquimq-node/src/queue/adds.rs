@@ -9,14 +9,19 @@ use std::{
 };
 
 use chasquimq::{add::Call, AddBatch, Added, ConnectionEvent, JobOptions, NewJob, Queue};
-use napi::{bindgen_prelude::Function, Either, Env, Result};
+use napi::{bindgen_prelude::Function, Env, Result};
 use tokio::sync::Notify;
 
 use super::{
     messages::{to_added_message, QueueMessage},
     order::{Order, Ordered, Turn},
 };
-use crate::{error::to_parts, runtime::Runtime, sink::Sink, text::Pieces};
+use crate::{
+    error::to_parts,
+    runtime::Runtime,
+    sink::Sink,
+    text::{LongText, Pieces},
+};
 
 const CACHED_OPTIONS: usize = 1024;
 
@@ -160,14 +165,7 @@ impl Adds {
     }
 
     /// Adds jobs; the answer comes as a message.
-    pub fn add(
-        self: &Arc<Self>,
-        request: u32,
-        now_ms: u64,
-        text: &Either<String, Vec<String>>,
-        layout: &[u32],
-        opts: &[String],
-    ) {
+    pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &LongText, layout: &[u32], opts: &[String]) {
         self.send(request, self.pack(now_ms, text, layout, opts));
     }
 
@@ -191,13 +189,7 @@ impl Adds {
         }
     }
 
-    fn pack(
-        &self,
-        now_ms: u64,
-        text: &Either<String, Vec<String>>,
-        layout: &[u32],
-        opts: &[String],
-    ) -> chasquimq::Result<AddBatch> {
+    fn pack(&self, now_ms: u64, text: &LongText, layout: &[u32], opts: &[String]) -> chasquimq::Result<AddBatch> {
         let options = opts
             .iter()
             .map(|text| self.parse_options(text))

@@ -3,25 +3,29 @@
 use chasquimq::{AddedFlows, FlowException, FlowNode, Flows, JobOptions, Keys, NodeParent};
 use napi::{
     bindgen_prelude::{Int32Array, Object},
-    Either, Env, Result,
+    Env, Result,
 };
 use napi_derive::napi;
 
 use super::{messages::NativeAddedException, NativeQueue};
-use crate::{error::NativeError, text::Pieces};
+use crate::{
+    error::NativeError,
+    text::{LongText, Pieces},
+};
 
 /// Numbers a job of a flow takes in `NativeFlows.layout`.
 const STRIDE: usize = 7;
 
 /// Jobs of any queues, each behind its parent.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct NativeFlows {
     /// Prefix and name of each queue, in turn.
     pub queues: Vec<String>,
     /// Qualified name of the queue, and id, of each parent that exists, in turn.
     pub parents: Vec<String>,
     /// Ids, names and data (JSON texts) of all jobs, back to back.
-    pub text: Either<String, Vec<String>>,
+    #[napi(ts_type = "string | Array<string>")]
+    pub text: LongText,
     /// Seven numbers a job: index of its queue; its parent (0 none, n the n-th job of these, -n the n-th of `parents`); units of its id
     /// (0: the queue's next number; of a child of one of these jobs, a UUID that is made for it), of its name and of its data; index of its options; 1 if its id was given by the user.
     pub layout: Int32Array,

@@ -21,7 +21,7 @@ use std::{future::Future, sync::Arc};
 use chasquimq::{Keys, Queue};
 use napi::{
     bindgen_prelude::{Function, Object, ToNapiValue, Uint32Array},
-    Either, Env, Result,
+    Env, Result,
 };
 use napi_derive::napi;
 
@@ -34,6 +34,7 @@ use crate::{
     connection::NativeConnection,
     low_latency,
     runtime::{Held, Runtime},
+    text::{LongText, Text},
 };
 
 /// What a queue is made from.
@@ -127,9 +128,17 @@ impl NativeQueue {
 
     /// Adds one job, without options unless they are given; answered by `onAdded`, or by a message.
     #[napi]
-    pub fn add_one(&self, request: u32, now: f64, name: String, data: String, opts: Option<String>) -> Result<()> {
+    pub fn add_one(
+        &self,
+        request: u32,
+        now: f64,
+        #[napi(ts_arg_type = "string")] name: Text,
+        #[napi(ts_arg_type = "string")] data: Text,
+        opts: Option<String>,
+    ) -> Result<()> {
         self.runtime.get()?;
-        self.adds.add_one(request, now as u64, &name, &data, opts.as_deref());
+        let (Text(name), Text(data)) = (&name, &data);
+        self.adds.add_one(request, now as u64, name, data, opts.as_deref());
         Ok(())
     }
 
@@ -139,7 +148,7 @@ impl NativeQueue {
         &self,
         request: u32,
         now: f64,
-        text: Either<String, Vec<String>>,
+        #[napi(ts_arg_type = "string | Array<string>")] text: LongText,
         layout: Uint32Array,
         opts: Vec<String>,
     ) -> Result<()> {

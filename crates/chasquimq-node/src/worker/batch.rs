@@ -10,14 +10,17 @@ use chasquimq::{
 use napi::bindgen_prelude::Float64Array;
 use napi_derive::napi;
 
-use crate::{queue::job::NativeJobExtra, text::units_of};
+use crate::{
+    queue::job::NativeJobExtra,
+    text::{units_of, LongTextForJs},
+};
 
 /// Bytes of jobs that lie in one text at most, unless a single job has more. V8 asks the system for the memory of each string from
 /// 128 KiB on, and the faults of its pages cost more than the copying; and a job that is kept keeps no more than this of the others.
 const LONGEST_TEXT: usize = 64 << 10;
 
 /// Jobs that became active together.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct NativeBatch {
     /// Handle of the first.
     pub base: u32,
@@ -27,10 +30,9 @@ pub struct NativeBatch {
     pub processed_on: f64,
     /// The taking that made them active, of which their tokens tell.
     pub claim: f64,
-    /// Names and data, back to back.
-    pub text: String,
-    /// Texts that follow it, of whole jobs each, where all are long together.
-    pub more: Option<Vec<String>>,
+    /// Names and data, back to back; where all are long together in several texts, of whole jobs each.
+    #[napi(ts_type = "string | Array<string>")]
+    pub text: LongTextForJs,
     /// Six numbers a job: id (NaN: its extra has it), name units, data units, options, timestamp, extra (-1: none; -2, -3...: the
     /// first, second... of the siblings).
     pub layout: Float64Array,
@@ -54,7 +56,7 @@ pub struct NativeSiblings {
 }
 
 /// A batch as JavaScript reads it.
-pub fn to_batch(mut batch: Batch) -> NativeBatch {
+pub fn to_batch(batch: Batch) -> NativeBatch {
     let ascii = batch.text.is_ascii();
     let mut layout = Vec::with_capacity(batch.jobs.len() * 6);
     let mut at = 0;
@@ -75,7 +77,7 @@ pub fn to_batch(mut batch: Batch) -> NativeBatch {
             (None, None) => -1.0,
         });
     }
-    let more = more_texts(&mut batch);
+    let cuts = cuts_of(&batch);
     NativeBatch {
         base: batch.base,
         count: batch.jobs.len() as u32,
@@ -85,16 +87,12 @@ pub fn to_batch(mut batch: Batch) -> NativeBatch {
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
         extras: to_extras(batch.extras, &batch.jobs, &batch.options),
         siblings: batch.siblings.into_iter().filter_map(to_siblings).collect(),
-        more,
-        text: batch.text,
+        text: LongTextForJs::new(batch.text, ascii, cuts),
     }
 }
 
-/// Cuts the text behind a job where it grows too long for one string: gives what follows.
-fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
-    if batch.text.len() <= LONGEST_TEXT {
-        return None;
-    }
+/// Where to cut the text, behind a job each, so that none grows too long.
+fn cuts_of(batch: &Batch) -> Vec<usize> {
     let (mut cuts, mut from, mut at) = (Vec::new(), 0, 0);
     for job in &batch.jobs {
         let end = at + (job.name_len.unwrap_or(0) + job.data_len) as usize;
@@ -104,9 +102,7 @@ fn more_texts(batch: &mut Batch) -> Option<Vec<String>> {
         }
         at = end;
     }
-    let mut more: Vec<String> = cuts.iter().rev().map(|&cut| batch.text.split_off(cut)).collect();
-    more.reverse();
-    Some(more)
+    cuts
 }
 
 fn to_siblings(siblings: Siblings) -> Option<NativeSiblings> {

@@ -12,7 +12,7 @@ use crate::error::{to_parts, NativeError};
 pub type OneJob = FnArgs<(u32, f64, f64, f64, u32, f64, String, String)>;
 
 /// What a worker tells.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct WorkerMessage {
     /// Jobs to run.

@@ -17,7 +17,7 @@ use chasquimq::{
 };
 use napi::{
     bindgen_prelude::{Function, Int32Array, Object, Uint32Array},
-    Either, Env, Result,
+    Env, Result,
 };
 use napi_derive::napi;
 
@@ -32,6 +32,7 @@ use crate::{
     queue::order::Followers,
     runtime::{Held, Runtime},
     sink::Sink,
+    text::LongText,
 };
 
 /// So many outcomes share a round trip well: the engine waits for no more of them.
@@ -163,7 +164,7 @@ impl NativeWorker {
         now: f64,
         handles: Uint32Array,
         lengths: Int32Array,
-        text: Either<String, Vec<String>>,
+        #[napi(ts_arg_type = "string | Array<string>")] text: LongText,
         others: Option<NativeOthers>,
     ) {
         let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);

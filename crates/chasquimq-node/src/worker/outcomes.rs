@@ -6,10 +6,10 @@ use chasquimq::{
     worker::{Completed, Ending, Flush, Outcome},
     JobOptions,
 };
-use napi::{bindgen_prelude::Float64Array, Either};
+use napi::bindgen_prelude::Float64Array;
 use napi_derive::napi;
 
-use crate::text::{joined, Pieces};
+use crate::text::{LongText, Pieces};
 
 /// An outcome other than completed and failed.
 #[napi(object)]
@@ -49,7 +49,7 @@ pub fn to_flush(
     flush: u32,
     now_ms: u64,
     (handles, lengths): (&[u32], &[i32]),
-    text: Either<String, Vec<String>>,
+    text: LongText,
     mut others: Option<NativeOthers>,
 ) -> Flush {
     let mut pieces = Pieces::new(&text);
@@ -74,7 +74,7 @@ pub fn to_flush(
         number: flush,
         now_ms,
         completed,
-        text: Arc::new(joined(text)),
+        text: Arc::new(text.joined()),
         others: others.map(to_others).unwrap_or_default(),
         // JSON of these options can be read whatever their types
         changed: changed
