@@ -30,7 +30,7 @@ function jsonOfLong(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return isPlainLong(value) ? `"${value}"` : undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype || 'toJSON' in value) return undefined;
   const keys = Object.keys(value);
-  if (keys.length > MOST_KEYS) return undefined;
+  if (keys.length > MOST_KEYS || keys.includes('__proto__')) return undefined;
   try {
     return jsonOfObject(value as Record<string, unknown>, keys);
   } catch {
@@ -55,10 +55,10 @@ function jsonOfObject(object: Record<string, unknown>, keys: string[]): string {
       appendOthers();
       append(`${JSON.stringify(key)}:"${value}"`);
     } else {
-      others ??= Object.create(null) as Record<string, unknown>; // where `__proto__` is a key like others
-      others[key] = value;
+      (others ??= {})[key] = value;
     }
   }
+  if (text === '') return JSON.stringify(others ?? {});
   appendOthers();
   return `{${text}}`;
 }
