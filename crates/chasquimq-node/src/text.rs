@@ -52,12 +52,18 @@ pub struct LongText(Vec<Text>);
 impl LongText {
     /// All of it.
     pub fn joined(self) -> String {
-        let mut texts = self.0.into_iter().map(|Text(text)| text);
-        let mut joined = texts.next().unwrap_or_default();
-        joined.extend(texts);
-        // it is kept for a while
-        joined.shrink_to_fit();
-        joined
+        match <[Text; 1]>::try_from(self.0) {
+            Ok([Text(mut text)]) => {
+                // it is kept for a while
+                text.shrink_to_fit();
+                text
+            }
+            Err(texts) => texts
+                .iter()
+                .map(|Text(text)| text.as_str())
+                .collect::<Vec<_>>()
+                .concat(),
+        }
     }
 }
 
