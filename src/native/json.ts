@@ -7,7 +7,7 @@ const LONG = 2048;
 const LONGEST = 2 ** 24;
 /** Properties of an object that is looked at, at most. */
 const MOST_KEYS = 32;
-/** Texts of JSON that are looked at, at most: keys and values. */
+/** Keys and values of a JSON text that are looked at, at most. */
 const MOST_TEXTS = 2 * MOST_KEYS;
 /** Characters of a text from which on it is no copy. What it is a part of has at most twice as many (`LONGEST_TEXT` of the addon). */
 const NO_COPY = 32 * 1024;
@@ -68,8 +68,8 @@ function isPlainLong(value: unknown): value is string {
 }
 
 /**
- * As `JSON.parse`, for less where a value is a long text, or an object with long texts among its own properties. What lies in Redis is JSON: of long
- * texts it is not checked.
+ * As `JSON.parse`, for less where a value is a long text, or an object with long texts among its own properties. It does
+ * not check that a long text is without control characters: what lies in Redis is JSON, which has none.
  */
 export function parse(text: string): unknown {
   return (text.length >= LONG ? longOfJson(text) : undefined) ?? (JSON.parse(text) as unknown);
@@ -92,7 +92,7 @@ function objectOfJson(text: string): object | undefined {
     end = text.indexOf('"', start);
     if (end < 0) return undefined;
     if (end - start < LONG) continue;
-    // no text of this object is like this one: it has an escape
+    // stands for the text: nothing else in this object has an escape
     others += `${text.substring(from, start)}\\u0000${longs.length}`;
     longs.push(textBetween(text, start, end));
     from = end;
