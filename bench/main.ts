@@ -10,6 +10,7 @@ import { loadBullmq, loadTunedBullmq } from './adapters/bullmq.js';
 import { loadChasquimq } from './adapters/chasquimq.js';
 import type { JobLibrary } from './adapters/library.js';
 import { readArguments, scenariosOf } from './arguments.js';
+import { measureBeneath } from './beneath.js';
 import { readChartData } from './charts/data.js';
 import { drawCharts } from './charts/draw.js';
 import { writeTables } from './charts/tables.js';
@@ -55,6 +56,8 @@ async function main(argv: readonly string[]): Promise<number> {
     asked.scenarios,
   );
   const results = await server.guard(running);
+  const loadAtEnd = loadAverage();
+  const beneath = asked.quick ? undefined : await server.guard(measureBeneath(server));
   const about = {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1e3,
@@ -70,7 +73,8 @@ async function main(argv: readonly string[]): Promise<number> {
       challenger: { name: libraries.challenger.name, version: libraries.challenger.version },
     },
     loadAtStart,
-    loadAtEnd: loadAverage(),
+    loadAtEnd,
+    ...(beneath && { beneath }),
   } as const;
   console.log(`\n${tablesForScreen(about, results)}\n`);
   for (const path of writeReport(about, results)) console.log(path);

@@ -1,4 +1,6 @@
 /** Turns results into rows: one for each scenario and metric, with the median ratio, its spread and its floor. */
+import { beneathLine } from './beneath.js';
+import type { Beneath } from './beneath.js';
 import type { SourceState, Machine } from './machine.js';
 import type { Metric } from './measure.js';
 import type { BothSides, Result, Side } from './pairs.js';
@@ -22,6 +24,8 @@ export interface Circumstances {
   readonly libraries: BothSides<{ readonly name: string; readonly version: string }>;
   readonly loadAtStart: string;
   readonly loadAtEnd: string;
+  /** Not of a quick run: it takes seconds. */
+  readonly beneath?: readonly Beneath[];
 }
 
 export interface Row {
@@ -194,6 +198,7 @@ export function circumstanceLines(about: Circumstances): string[] {
     `commit ${source.commit}${changed}`,
     `${about.server}, Node ${machine.node}, ${machine.system}, ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGb} GB`,
     `load average at the start ${about.loadAtStart}, at the end ${about.loadAtEnd}`,
+    ...(about.beneath ? [beneathLine(about.beneath)] : []),
   ];
 }
 

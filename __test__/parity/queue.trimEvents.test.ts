@@ -1,6 +1,7 @@
 // Pins Queue#trimEvents.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
+import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
@@ -36,6 +37,12 @@ describe.each(libraries)('$name: queue.trimEvents', ({ lib }) => {
     expect(log.names.length).toBeLessThan(200);
     // the latest are there
     expect(log.all<[{ jobId: string }]>('waiting').at(-1)?.[0].jobId).toBe('300');
+  });
+
+  it.each([99, 100, 101, 200])('counts %d events that were written one by one', async (count) => {
+    const publisher = stage.watch(new lib.QueueEventsProducer(stage.queueName, { connection: { ...connection } }));
+    for (let i = 0; i < count; i += 1) await publisher.publishEvent({ eventName: 'paid', i });
+    expect(await stage.queue().trimEvents(0)).toBe(count);
   });
 
   it('leaves a log that is shorter alone', async () => {

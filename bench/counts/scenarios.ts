@@ -260,6 +260,24 @@ const reads: CountedScenario = {
   },
 };
 
+const dashboard: CountedScenario = {
+  name: 'dashboard',
+  about: 'getMetrics, exportPrometheusMetrics, getJobLogs and drain, one after the other',
+  jobs: 10,
+  async prepare(ground) {
+    const queue = await ground.openQueue();
+    const job = await queue.add('job', tiny(0));
+    await job.log('one');
+    return () =>
+      times(10, async () => {
+        await queue.getMetrics('completed');
+        await queue.exportPrometheusMetrics();
+        await queue.getJobLogs(String(job.id));
+        await queue.drain(true);
+      });
+  },
+};
+
 const promote = oneByOne(
   'promote',
   'one delayed job after the other, added, promoted and removed',
@@ -282,4 +300,5 @@ export const countedScenarios: readonly CountedScenario[] = [
   flow,
   promote,
   reads,
+  dashboard,
 ];

@@ -452,7 +452,7 @@ export class Job<
       else if (limit) traces = traces.slice(-limit);
     }
     this.stacktrace = traces;
-    return JSON.stringify(traces);
+    return textOfTraces(traces);
   }
 
   /** @internal The failed attempt is in the queue. */
@@ -789,6 +789,16 @@ export class Job<
   async removeUnprocessedChildren(): Promise<void> {
     await this.queue.commands.startingParents((native) => native.removePendingChildren(this.knownId(), Date.now()));
   }
+}
+
+// Jobs that fail for the first time mostly fail alike, and a text of a thousand characters takes 2 us to write.
+let lastTrace: { trace: string; text: string } = { trace: '', text: '[""]' };
+
+function textOfTraces(traces: string[]): string {
+  if (traces.length !== 1) return JSON.stringify(traces);
+  const [trace] = traces;
+  if (trace !== lastTrace.trace) lastTrace = { trace, text: JSON.stringify(traces) };
+  return lastTrace.text;
 }
 
 // Siblings mostly come one behind the other.

@@ -78,12 +78,15 @@ impl Queue {
     /// As [`Queue::counts`]; what was removed by then is gone.
     pub async fn drain(&self, now_ms: u64, delayed: bool) -> Result<()> {
         let all = Pick::default();
-        for state in ["wait", "delayed", "prioritized"] {
-            if delayed || state != "delayed" {
-                self.clear(now_ms, state, &all, None, false).await?;
+        let clear = |state| self.clear(now_ms, state, &all, None, false);
+        let clear_delayed = async {
+            match delayed {
+                true => clear("delayed").await,
+                false => Ok(Vec::new()),
             }
-        }
-        Ok(())
+        };
+        let (waiting, later, ranked) = tokio::join!(clear("wait"), clear_delayed, clear("prioritized"));
+        waiting.and(later).and(ranked).map(drop)
     }
 
     /// Removes the jobs of a state that `pick` names, those that would start first, or to have ended, first. Active jobs go when their worker

@@ -41,16 +41,16 @@ impl Queue {
         } else {
             (-(stop + 1), -(start + 1))
         };
+        let (mut some, mut length) = (redis::cmd("LRANGE"), redis::cmd("LLEN"));
+        some.arg(&key).arg(from).arg(to);
+        length.arg(&key);
         let connection = self.connection();
-        let range = connection
-            .send(redis::cmd("LRANGE").arg(&key).arg(from).arg(to))
-            .await?;
+        let (range, count) = tokio::try_join!(connection.send(&some), connection.send(&length))?;
         let mut rows = Reply::new("a job's log", range)?.texts()?;
         if !ascending {
             rows.reverse();
         }
-        let count = int("a job's log", &connection.send(redis::cmd("LLEN").arg(&key)).await?)?;
-        Ok((rows, count as u64))
+        Ok((rows, int("a job's log", &count)? as u64))
     }
 
     /// Deletes a job's log, or all but its newest `keep` rows.

@@ -13,6 +13,9 @@ use crate::{
     },
 };
 
+/// Entries of the event log that are read at once before it is trimmed.
+const TRIM_PAGE: usize = 100;
+
 /// Finished jobs a minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metrics {
@@ -115,20 +118,25 @@ impl Queue {
     }
 
     /// What workers with [`crate::WorkerOptions::metrics_minutes`] counted of a finished state (`completed` or `failed`): minutes `start`
-    /// to `stop`, 0 is the newest, negative from the oldest. Three reads.
+    /// to `stop`, 0 is the newest, negative from the oldest. Three reads, sent together.
     pub async fn metrics(&self, state: &str, start: i64, stop: i64) -> Result<Metrics> {
         let key = self.keys().key(&format!("metrics:{state}"));
         let data = format!("{key}:data");
+        let (mut totals, mut points, mut length) = (cmd("HMGET"), cmd("LRANGE"), cmd("LLEN"));
+        totals.arg(&key).arg(&["count", "prevTS", "prevCount"]);
+        points.arg(&data).arg(start).arg(stop);
+        length.arg(&data);
         let connection = self.connection();
-        let known = connection
-            .send(cmd("HMGET").arg(&key).arg(&["count", "prevTS", "prevCount"]))
-            .await?;
+        let (known, range, minutes) = tokio::try_join!(
+            connection.send(&totals),
+            connection.send(&points),
+            connection.send(&length)
+        )?;
         let mut known = Reply::new("a queue's metrics", known)?;
         let mut next = || Ok::<_, Error>(known.opt_text()?.and_then(|text| text.parse().ok()).unwrap_or(0));
         let (count, prev_ms, prev_count) = (next()?, next()?, next()?);
-        let range = connection.send(cmd("LRANGE").arg(&data).arg(start).arg(stop)).await?;
         let points = Reply::new("a queue's metrics", range)?.texts()?;
-        let minutes = int("a queue's metrics", &connection.send(cmd("LLEN").arg(&data)).await?)? as u64;
+        let minutes = int("a queue's metrics", &minutes)? as u64;
         Ok(Metrics {
             count,
             prev_ms,
@@ -176,12 +184,10 @@ impl Queue {
         loop {
             let page = self
                 .connection()
-                .send(cmd("XRANGE").arg(&key).arg(&after).arg(&["+", "COUNT", "100"]))
+                .send(cmd("XRANGE").arg(&key).arg(&after).arg("+").arg("COUNT").arg(TRIM_PAGE))
                 .await?;
             let mut page = Reply::new("the event log", page)?;
-            if page.is_empty() {
-                break;
-            }
+            let before = entries.len();
             while !page.is_empty() {
                 let mut entry = page.array()?;
                 let id = entry.text()?;
@@ -191,6 +197,9 @@ impl Queue {
                 total += count;
                 after = format!("({id}");
                 entries.push((id, count));
+            }
+            if entries.len() < before + TRIM_PAGE {
+                break;
             }
         }
         let (mut left, mut kept) = (total, None);
