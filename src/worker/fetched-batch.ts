@@ -38,15 +38,44 @@ export function batchOfOne(
   return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
+/** Names and data of a batch's jobs, one job after the other. */
+class JobTexts {
+  name = '';
+  data = '';
+  /** The text of the next job, and where it begins there. */
+  private text = '';
+  private offset = 0;
+  private readonly behind: Iterator<string> | undefined;
+
+  constructor(text: string | string[]) {
+    if (typeof text === 'string') this.text = text;
+    else this.behind = text.values();
+  }
+
+  /** Goes on to the next job, whose texts are so long. */
+  read(nameLength: number, dataLength: number): void {
+    if (this.behind && this.offset === this.text.length) this.turnOver(this.behind);
+    const { text } = this;
+    let { offset } = this;
+    if (nameLength !== SAME_NAME) {
+      this.name = text.substring(offset, offset + nameLength);
+      offset += nameLength;
+    }
+    this.data = text.substring(offset, (this.offset = offset + dataLength));
+  }
+
+  private turnOver(texts: Iterator<string>): void {
+    const next = texts.next();
+    if (next.done) return;
+    this.text = next.value;
+    this.offset = 0;
+  }
+}
+
 /** Fetched jobs that have not started. Each becomes an object only when it starts. */
 export class FetchedBatch {
   private taken = 0;
-  /** Where the text of the next job begins. */
-  private offset = 0;
-  private name = '';
-  /** The text of the next job, and those behind it. */
-  private text: string;
-  private readonly texts: Iterator<string> | undefined;
+  private readonly texts: JobTexts;
 
   /** Settles when the next iterations of job schedulers are made. A job in `refused` got none, and must not run. */
   following: Promise<void> | undefined = undefined;
@@ -60,9 +89,7 @@ export class FetchedBatch {
     tokenPrefix: string,
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;
-    const { text } = batch;
-    this.texts = typeof text === 'string' ? undefined : text.values();
-    this.text = typeof text === 'string' ? text : '';
+    this.texts = new JobTexts(batch.text);
   }
 
   /** Whether its jobs have long texts. */
@@ -87,15 +114,12 @@ export class FetchedBatch {
     const { layout, extras, opts, count } = this.batch;
     const found: TakenIteration[] = [];
     if (!extras.some((extra) => extra.repeatJobKey !== undefined)) return found;
-    const texts = [this.batch.text].flat().values();
-    let [text, offset, name] = ['', 0, ''];
+    const texts = new JobTexts(this.batch.text);
     for (let at = 0; at < STRIDE * count; at += STRIDE) {
-      const nameLength = layout[at + 1];
-      if (offset === text.length) [text, offset] = [texts.next().value ?? '', 0];
-      if (nameLength !== SAME_NAME) name = text.substring(offset, (offset += nameLength));
-      offset += layout[at + 2];
+      texts.read(layout[at + 1], layout[at + 2]);
       const { id = '', repeatJobKey: scheduler } = layout[at + 5] < 0 ? {} : extras[layout[at + 5]];
-      if (scheduler !== undefined) found.push({ id, scheduler, name, opts: optionsFromText(opts[layout[at + 3]]) });
+      if (scheduler === undefined) continue;
+      found.push({ id, scheduler, name: texts.name, opts: optionsFromText(opts[layout[at + 3]]) });
     }
     return found;
   }
@@ -119,35 +143,19 @@ export class FetchedBatch {
     return this.batch.base + this.taken;
   }
 
-  /** Goes on to the next text, if there is one. */
-  private turnOver(texts: Iterator<string>): void {
-    const next = texts.next();
-    if (next.done) return;
-    this.text = next.value;
-    this.offset = 0;
-  }
-
   /** The next job. Call only while some are left. */
   take(JobClass: typeof Job, queue: MinimalQueue, token: string, processedBy: string | undefined): Job {
-    const { batch } = this;
+    const { batch, texts } = this;
     const { layout } = batch;
     const at = STRIDE * this.taken++;
-    const nameLength = layout[at + 1];
-    if (this.texts && this.offset === this.text.length) this.turnOver(this.texts);
-    const { text } = this;
-    let { offset } = this;
-    if (nameLength !== SAME_NAME) {
-      this.name = text.substring(offset, offset + nameLength);
-      offset += nameLength;
-    }
-    const data = text.substring(offset, (this.offset = offset + layout[at + 2]));
+    texts.read(layout[at + 1], layout[at + 2]);
     const extraIndex = layout[at + 5];
     const siblings = extraIndex <= FIRST_SIBLINGS ? batch.siblings[FIRST_SIBLINGS - extraIndex] : undefined;
     return JobClass.fromDelivery(
       queue,
       siblings ? childId(siblings.ids, layout[at]) : String(layout[at]),
-      this.name,
-      data,
+      texts.name,
+      texts.data,
       batch.opts[layout[at + 3]],
       layout[at + 4],
       batch.processedOn,

@@ -94,6 +94,9 @@ pub fn to_batch(batch: Batch) -> NativeBatch {
 /// Where to cut the text, behind a job each, so that none grows too long.
 fn cuts_of(batch: &Batch) -> Vec<usize> {
     let (mut cuts, mut from, mut at) = (Vec::new(), 0, 0);
+    if batch.text.len() <= LONGEST_TEXT {
+        return cuts;
+    }
     for job in &batch.jobs {
         let end = at + (job.name_len.unwrap_or(0) + job.data_len) as usize;
         if at > from && end - from > LONGEST_TEXT {

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::fetch::bodies_in;
+use super::fetch::{parts_of, Part};
 use crate::{
     error::Result,
     job::{
@@ -15,21 +15,14 @@ use crate::{
 
 /// The frames for which a step brings stubs, and where these stand among what it took.
 fn stubs_in(taken: &[Value]) -> (Vec<ApartFrame>, Vec<usize>) {
-    let (mut frames, mut places, mut at) = (Vec::new(), Vec::new(), 0);
-    while let Some(Value::Int(first)) = taken.get(at) {
-        if *first < 0 {
-            // records
-            at += 2;
-            at += bodies_in(&taken[at.min(taken.len())..]);
-            continue;
-        }
-        if let Some(Value::BulkString(blob)) = taken.get(at + 2) {
+    let (mut frames, mut places) = (Vec::new(), Vec::new());
+    for part in parts_of(taken) {
+        if let Part::Frame { first, blob, place, .. } = part {
             if let Some(bytes) = stub_bytes(blob) {
-                frames.push(ApartFrame { first: *first, bytes });
-                places.push(at + 2);
+                frames.push(ApartFrame { first, bytes });
+                places.push(place);
             }
         }
-        at += 3;
     }
     (frames, places)
 }

@@ -90,22 +90,16 @@ impl Answer {
         if !rejected.is_empty() {
             return None;
         }
-        let (mut jobs, mut rest) = (0, taken.as_slice());
-        loop {
-            (jobs, rest) = match rest {
-                [] => return Some((jobs, *now_ms as u64)),
-                // the last two columns, state fields and starts, are 0
-                [Value::Int(count), Value::BulkString(columns), rest @ ..]
-                    if *count < 0 && columns.ends_with(&[0, 0]) =>
-                {
-                    (jobs + count.unsigned_abs() as u32, &rest[bodies_in(rest)..])
-                }
-                [Value::Int(_), Value::Int(count), Value::BulkString(blob), rest @ ..] if !is_stub(blob) => {
-                    (jobs + *count as u32, rest)
-                }
-                _ => return None,
-            };
-        }
+        let jobs = parts_of(taken).try_fold(0_u32, |jobs, part| match part {
+            // the last two columns, state fields and starts, are 0
+            Part::Records {
+                count,
+                columns: [.., 0, 0],
+            } => jobs.checked_add(count),
+            Part::Frame { count, blob, .. } if !is_stub(blob) => jobs.checked_add(count),
+            _ => None,
+        })?;
+        Some((jobs, *now_ms as u64))
     }
 
     /// Whether a reply brings jobs.
@@ -125,10 +119,49 @@ impl Answer {
     }
 }
 
-/// How many bodies of records follow, as they are long.
-pub(super) fn bodies_in(rest: &[Value]) -> usize {
-    let bodies = rest.iter().take_while(|value| matches!(value, Value::BulkString(_)));
-    bodies.count()
+/// One of what a step took, as its reply has it.
+pub(super) enum Part<'a> {
+    /// A frame of `count` jobs; `place`: that of its contents in the reply.
+    Frame {
+        first: i64,
+        count: u32,
+        blob: &'a [u8],
+        place: usize,
+    },
+    /// Records, in columns.
+    Records { count: u32, columns: &'a [u8] },
+    /// What is neither, and ends the walk.
+    Odd,
+}
+
+/// What a step took, part by part.
+pub(super) fn parts_of(taken: &[Value]) -> impl Iterator<Item = Part<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || match taken.get(at..)? {
+        [] => None,
+        [Value::Int(count), Value::BulkString(columns), rest @ ..] if *count < 0 => {
+            // the bodies of long ones follow
+            let bodies = rest.iter().take_while(|value| matches!(value, Value::BulkString(_)));
+            at += 2 + bodies.count();
+            let count = count.unsigned_abs() as u32;
+            Some(Part::Records { count, columns })
+        }
+        [Value::Int(first), Value::Int(count), Value::BulkString(blob), ..] => {
+            let place = at + 2;
+            at += 3;
+            let (first, count) = (*first, *count as u32);
+            Some(Part::Frame {
+                first,
+                count,
+                blob,
+                place,
+            })
+        }
+        _ => {
+            at = taken.len();
+            Some(Part::Odd)
+        }
+    })
 }
 
 /// Takes in what a step took, in the order of the waiting list. Jobs that cannot be read are to fail; it is said, too.
