@@ -18,7 +18,7 @@ import { processScenarios } from './processes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
-import { trickleScenario } from './trickle.js';
+import { trickleOfManySlots, trickleScenario } from './trickle.js';
 import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
@@ -35,6 +35,7 @@ export const scenarios: readonly Scenario[] = [
   flowScenario,
   latencyScenario,
   trickleScenario,
+  trickleOfManySlots,
   busyScenario,
   ...bandwidthScenarios,
   ...getScenarios,

@@ -82,12 +82,21 @@ impl IdleSocket {
     ) {
         let mut state = self.state();
         state.lend(standing, short_way);
-        state.begin(commands, behind, over);
+        state.begin(commands, Some(behind), over);
     }
 
-    /// Gives what the worker knows back to a wait that stands.
-    pub(super) fn lend(&self, standing: Standing, short_way: ShortWay) {
-        self.state().lend(standing, Some(short_way));
+    /// Sends a wait for a worker that holds jobs.
+    pub(super) fn begin_alone(&self, command: &[u8], over: Instant) {
+        self.state().begin(command, None, over);
+    }
+
+    /// Gives what the worker knows to a wait that stands, and sends a step behind it.
+    pub(super) fn lend(&self, standing: Standing, short_way: ShortWay, step: Option<(Behind, Vec<u8>)>) {
+        let mut state = self.state();
+        state.lend(standing, Some(short_way));
+        if let Some((behind, step)) = step {
+            state.add_step(&step, behind);
+        }
     }
 
     /// Whether a wait is under way.

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis::{Cmd, Value};
+use redis::Cmd;
 use tokio::sync::{mpsc, Notify};
 
 use super::{
@@ -21,30 +21,15 @@ use super::{
     short_way::{End, ShortWay},
     standing::Standing,
     step_request::{Behind, GRACE},
+    wait_task::{marker_wait, wait_when_asked, Ask},
     woken::{read_end, Ends, Woken},
 };
-use crate::{
-    error::Result,
-    keys::Keys,
-    redis::{
-        connection::Connection,
-        library::{args, WAKE_NEXT},
-    },
-};
+use crate::{keys::Keys, redis::connection::Connection};
 
-// a server that refuses is not request without end
-pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 // a socket that cannot be opened, or breaks, is not asked for without end
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
 // how soon is looked again for what a lost wait may have been told
 const LOST_LOOK: Duration = Duration::from_millis(250);
-
-/// What the waiter is asked.
-struct Ask {
-    marker: String,
-    time: Duration,
-    step: Option<Cmd>,
-}
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,6 +54,8 @@ pub(super) struct Waiter {
     socket_asked: Option<Instant>,
     // the pending wait is the socket's
     by_socket: Option<Watch>,
+    /// The worker came to be idle since the last wait beside jobs began.
+    pub(super) has_idled: bool,
     // when the server ends the pending wait
     ends: Instant,
     // a wait that was lost may be told news until then
@@ -105,6 +92,7 @@ impl Waiter {
             socket: None,
             socket_asked: None,
             by_socket: None,
+            has_idled: true,
             ends: Instant::now(),
             lost_until: None,
         }
@@ -132,6 +120,19 @@ impl Waiter {
         self.wait_for(self.marker.clone(), time);
     }
 
+    /// The same while jobs are held: by the socket, where there is one, so that a step can follow once none is ([`Waiter::lend`]). Of a worker that
+    /// always has some, the event loop is left alone.
+    pub(super) fn wait_beside_jobs(&mut self, time: Duration, lease: Option<Duration>) {
+        let socket = self.socket.clone().filter(IdleSocket::is_usable);
+        let Some(socket) = socket.filter(|_| std::mem::take(&mut self.has_idled)) else {
+            return self.wait(time);
+        };
+        let time = self.begin(time);
+        let over = self.watch(time, lease);
+        socket.begin_alone(&marker_wait(&self.marker, time).get_packed_command(), over);
+        self.pending = Pending::Marker;
+    }
+
     /// Waits for another marker. Call it only when nothing is pending.
     pub(super) fn wait_for(&mut self, marker: String, time: Duration) {
         let time = self.begin(time);
@@ -152,27 +153,16 @@ impl Waiter {
         mut short_way: ShortWay,
     ) {
         let time = self.begin(short_way.time);
-        match self.socket.as_ref().filter(|socket| socket.is_usable()) {
+        match self.socket.clone().filter(IdleSocket::is_usable) {
             Some(socket) => {
-                let now = Instant::now();
-                let every = lease.unwrap_or(time).min(time) + GRACE / 100;
-                self.by_socket = Some(Watch {
-                    look: now + every,
-                    every,
-                });
+                let over = self.watch(time, lease);
                 short_way.wait = marker_wait(&self.marker, time).get_packed_command();
                 let mut commands = short_way.wait.clone();
                 step.write_packed_command(&mut commands);
                 // a wait that was shortened is the loop's to repeat
                 let is_whole = time == short_way.time;
                 let standing = std::mem::take(standing);
-                socket.begin(
-                    &commands,
-                    behind,
-                    now + time + GRACE,
-                    standing,
-                    is_whole.then_some(short_way),
-                );
+                socket.begin(&commands, behind, over, standing, is_whole.then_some(short_way));
                 self.pending = Pending::Step(behind);
             }
             None => {
@@ -184,11 +174,23 @@ impl Waiter {
         }
     }
 
-    /// Lends a wait whose step is over what is known: an add may take a step along again. Call it only when nothing is held.
-    pub(super) fn lend(&mut self, standing: &mut Standing, short_way: ShortWay) {
+    /// Whether the wait under way is the socket's and has no step behind it that does anything.
+    pub(super) fn may_lend(&self) -> bool {
+        match self.pending {
+            // one that was shortened is the loop's to repeat
+            Pending::Marker => self.by_socket.is_some() && self.lost_until.is_none_or(|until| until <= Instant::now()),
+            Pending::Alone => true,
+            Pending::Nothing | Pending::Step(_) => false,
+        }
+    }
+
+    /// Lends such a wait what is known, once nothing is held: an add may take a step along. `step`: what is to follow a wait that began without.
+    pub(super) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
         if let Some(socket) = &self.socket {
-            socket.lend(std::mem::take(standing), short_way);
-            self.pending = Pending::Step(Behind::default());
+            self.pending = Pending::Step(step.as_ref().map_or_else(Behind::default, |(behind, _)| *behind));
+            short_way.wait = marker_wait(&self.marker, short_way.time).get_packed_command();
+            let step = step.map(|(behind, step)| (behind, step.get_packed_command()));
+            socket.lend(std::mem::take(standing), short_way, step);
         }
     }
 
@@ -243,6 +245,17 @@ impl Waiter {
             .collect()
     }
 
+    /// A wait of so long is the socket's; gives when its answer should be there.
+    fn watch(&mut self, time: Duration, lease: Option<Duration>) -> Instant {
+        let now = Instant::now();
+        let every = lease.unwrap_or(time).min(time) + GRACE / 100;
+        self.by_socket = Some(Watch {
+            look: now + every,
+            every,
+        });
+        now + time + GRACE
+    }
+
     /// A wait begins; gives how long it is to last.
     fn begin(&mut self, time: Duration) -> Duration {
         let now = Instant::now();
@@ -294,81 +307,4 @@ impl Watch {
             }
         }
     }
-}
-
-async fn wait_when_asked(
-    connection: Connection,
-    mut request: mpsc::Receiver<Ask>,
-    woken: mpsc::Sender<Woken>,
-    cancel: Arc<Notify>,
-) {
-    while let Some(ask) = request.recv().await {
-        let behind = ask.step.is_some();
-        let result = tokio::select! {
-            result = tokio::time::timeout(ask.time + GRACE, wait_once(&connection, ask)) => result,
-            () = cancel.notified() => {
-                connection.discard_connection();
-                Ok(if behind { Woken::Lost } else { Woken::Marker(false) })
-            }
-        };
-        if connection.is_closed() {
-            return;
-        }
-        let result = result.unwrap_or_else(|_| {
-            connection.drop_connection();
-            if behind {
-                Woken::Lost
-            } else {
-                Woken::Marker(false)
-            }
-        });
-        if woken.send(result).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
-    let mut pipeline = redis::pipe();
-    pipeline.add_command(marker_wait(&ask.marker, ask.time));
-    let behind = ask.step.is_some();
-    if let Some(step) = ask.step {
-        pipeline.add_command(step);
-    }
-    let answers = match connection.send_pipeline_once(&pipeline, 1 + usize::from(behind)).await {
-        Ok(answers) => answers,
-        Err(_) => {
-            tokio::time::sleep(REFUSED_PAUSE).await;
-            return if behind { Woken::Lost } else { Woken::Marker(false) };
-        }
-    };
-    let mut answers = answers.into_iter().map(Value::extract_error);
-    let came = match answers.next() {
-        Some(Ok(reply)) => reply != Value::Nil,
-        // a wait that is refused is over at once; what refuses may lead to a server that is no master any more
-        _ => {
-            connection.discard_connection();
-            tokio::time::sleep(REFUSED_PAUSE).await;
-            false
-        }
-    };
-    match answers.next() {
-        None if behind => Woken::Lost,
-        None => Woken::Marker(came),
-        Some(Ok(reply)) => Woken::Stepped(reply),
-        // not known to the server yet, or refused: the loop steps itself
-        Some(Err(_)) => Woken::Lost,
-    }
-}
-
-/// Wakes another worker by a marker that this one heard and has no use for.
-pub(super) async fn wake_next(connection: &Connection, base: &str, marker: &str) -> Result<()> {
-    WAKE_NEXT.run(connection, base, &args![marker]).await.map(drop)
-}
-
-fn marker_wait(marker: &str, time: Duration) -> Cmd {
-    let mut wait = redis::cmd("BZPOPMIN");
-    // 0 would be for ever
-    wait.arg(marker).arg(time.as_secs_f64().max(0.001));
-    wait
 }

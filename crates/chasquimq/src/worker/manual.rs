@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use super::{
     finish::{self, Defaults},
     flush::{Completed, Ending, Flush, Outcome},
-    idle_wait::{self, REFUSED_PAUSE},
     in_flight::InFlight,
     options::RateLimit,
     outcomes::{Failure, Outcomes},
     step_request::GRACE,
+    wait_task::{wake_next, REFUSED_PAUSE},
 };
 use crate::{
     error::{Error, Result},
@@ -221,7 +221,7 @@ impl ManualWaiter {
         // 0 would be for ever
         wait.arg(self.keys.key(MARKER)).arg(left.as_secs_f64().max(0.001));
         if self.waiting.send_once(&wait).await.is_err() {
-            // a server that refuses is not request without end
+            // a server that refuses is not asked without end
             tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
         }
     }
@@ -240,7 +240,7 @@ impl ManualWaiter {
     pub(super) async fn pass_marker_on(&self) {
         // without a connection there is nobody who waits
         if self.commands.is_connected() {
-            let _ = idle_wait::wake_next(&self.commands, &self.keys.base, MARKER).await;
+            let _ = wake_next(&self.commands, &self.keys.base, MARKER).await;
         }
     }
 }

@@ -34,6 +34,7 @@ mod short_way;
 mod standing;
 mod step_request;
 mod surplus;
+mod wait_task;
 mod woken;
 
 use std::{

@@ -63,7 +63,11 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn lend(&self, _standing: Standing, _short_way: ShortWay) {
+    pub(super) fn begin_alone(&self, _command: &[u8], _over: Instant) {
+        match self.0 {}
+    }
+
+    pub(super) fn lend(&self, _standing: Standing, _short_way: ShortWay, _step: Option<(Behind, Vec<u8>)>) {
         match self.0 {}
     }
 

@@ -51,6 +51,8 @@ pub enum Told {
 #[derive(Debug)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "nothing is left to others there"))]
 pub(super) enum End {
+    /// A wait without a step: the marker came (true), or the time was over.
+    Marker(bool),
     /// The step behind a wait was carried out: its reply.
     Stepped(Behind, Value),
     /// It was carried out, and what it took was taken in.

@@ -42,6 +42,7 @@ pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behi
         })
     };
     match end {
+        End::Marker(came) => (Woken::Marker(came), None),
         End::Stepped(behind, reply) => (stepped(reply, standing), Some(behind)),
         End::SteppedAlong(request, reply) => (stepped(reply, standing), behind(&request)),
         End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),

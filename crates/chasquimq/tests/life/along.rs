@@ -200,19 +200,25 @@ async fn a_job_starts_and_ends_by_the_connection_that_added_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_at_any_moment_loses_no_job() {
-    let world = World::new();
-    let proxy = Proxy::start(15).await;
-    let worker = Hasty::start(&world, proxy.connect_options(), short_waits(), nothing());
-    let mut adder = Adder::new(&world, &worker, proxy.connect_options(), TOLD);
-    let mut jobs = 0;
-    while proxy.cuts() < 30 || adder.records.load(Ordering::Relaxed) < 20 {
-        jobs += 1;
-        adder.add(Fate::Told).await;
-        world.completed(jobs).await;
+    for concurrency in [1, 10] {
+        let world = World::new();
+        let proxy = Proxy::start(15).await;
+        let options = WorkerOptions {
+            concurrency,
+            ..short_waits()
+        };
+        let worker = Hasty::start(&world, proxy.connect_options(), options, nothing());
+        let mut adder = Adder::new(&world, &worker, proxy.connect_options(), TOLD);
+        let mut jobs = 0;
+        while proxy.cuts() < 30 || adder.records.load(Ordering::Relaxed) < 20 {
+            jobs += 1;
+            adder.add(Fate::Told).await;
+            world.completed(jobs).await;
+        }
+        proxy.calm();
+        let seen = worker.close().await;
+        assert_once_each(world, &seen, jobs as usize);
     }
-    proxy.calm();
-    let seen = worker.close().await;
-    assert_once_each(world, &seen, jobs as usize);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

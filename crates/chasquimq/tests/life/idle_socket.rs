@@ -13,7 +13,7 @@ use chasquimq::{
     worker::{Completed, Flush, Message, Worker},
     ConnectOptions, WorkerOptions,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, Notify};
 
 use crate::{
     probe::connect_options,
@@ -51,6 +51,53 @@ async fn jobs_that_come_one_at_a_time_take_the_idle_socket_and_run_once_each() {
     assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
     assert_eq!(runs.load(Ordering::Relaxed) as u64, added);
     assert_eq!(world.end().completed().len() as u64, added);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_come_beside_a_running_one_start_and_the_idle_socket_brings_the_next() {
+    const BESIDE: usize = 3;
+    let world = World::new();
+    let options = WorkerOptions {
+        concurrency: 3,
+        // no wait is over before the test is
+        drain_delay: 2 * PATIENCE,
+        ..WorkerOptions::default()
+    };
+    let (long, ends) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (hold, ended) = (long.clone(), ends.clone());
+    let worker = world.worker(options, move |job| {
+        let (hold, ended) = (hold.clone(), ended.clone());
+        async move {
+            if job.data == "\"long\"" {
+                hold.notified().await;
+            }
+            ended.fetch_add(1, Ordering::Relaxed);
+            End::DONE
+        }
+    });
+    let mut done = use_socket(&world, &worker, 3).await;
+    for _ in 0..20 {
+        let before = worker.seen().by_socket;
+        world.add("{}", ["\"long\"".to_owned()]).await;
+        until("the long one to run", || async { world.counts().await.active == 1 }).await;
+        for _ in 0..BESIDE {
+            world.add_plain(1).await;
+            done += 1;
+            world.completed(done).await;
+        }
+        long.notify_one();
+        done += 1;
+        world.completed(done).await;
+        while worker.seen().by_socket == before {
+            world.add_plain(1).await;
+            done += 1;
+            world.completed(done).await;
+        }
+    }
+    let seen = worker.close().await;
+    assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
+    assert_eq!(ends.load(Ordering::Relaxed) as u64, done);
+    assert_eq!(world.end().completed().len() as u64, done);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,6 +212,47 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
         world.completed(before.completed + 1).await;
     }
     assert!(stalled.is_empty(), "{stalled:?}");
+    worker.close(false).await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
+    let world = World::new();
+    let (sender, mut messages) = mpsc::unbounded_channel();
+    let sink = Arc::new(move |message: Message| drop(sender.send(message)));
+    let options = WorkerOptions {
+        concurrency: 2,
+        lock_duration: Duration::from_millis(700),
+        lock_renew_time: Some(Duration::from_millis(350)),
+        stalled_interval: None,
+        watches_sockets: true,
+        // no wait is over before the test is
+        drain_delay: 2 * PATIENCE,
+        ..WorkerOptions::default()
+    };
+    let worker = Worker::new(connect_options(), world.keys.clone(), options, sink);
+    worker.run(system_now_ms());
+    let mut flushes = 0;
+    for round in 1..=4 {
+        let mut handles = Vec::new();
+        for _ in 0..2 {
+            world.add_plain(1).await;
+            let next = tokio::time::timeout(PATIENCE, next_job(&worker, &mut messages)).await;
+            handles.push(next.expect("the job"));
+        }
+        for handle in handles {
+            flushes += 1;
+            worker.finish(Flush {
+                number: flushes,
+                now_ms: system_now_ms(),
+                completed: vec![Completed { handle, result: None }],
+                ..Flush::default()
+            });
+        }
+        world.completed(2 * round).await;
+        until("the worker to be idle", || async { world.counts().await.active == 0 }).await;
+    }
     worker.close(false).await;
     world.end();
 }

@@ -319,14 +319,39 @@ async fn what_ends_at_once_is_recorded_by_the_socket_that_brought_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_breaks_at_any_moment_loses_no_end() {
+async fn a_worker_that_has_slots_left_records_by_its_socket_too() {
     let world = World::new();
-    let proxy = Proxy::start(60).await;
-    let worker = Hasty::start(&world, proxy.connect_options(), short_waits(), nothing());
-    let jobs = one_at_a_time(&world, &worker, |_, seen| seen.by_socket >= 20 && proxy.cuts() > 5).await;
-    proxy.calm();
+    let options = WorkerOptions {
+        concurrency: 10,
+        // no wait is over before the test is
+        drain_delay: 2 * PATIENCE,
+        ..WorkerOptions::default()
+    };
+    let worker = Hasty::start(&world, connect_options(), options, nothing());
+    let jobs = one_at_a_time(&world, &worker, |jobs, seen| {
+        assert!(jobs < 1_000, "{seen:?}");
+        seen.by_socket >= 20
+    })
+    .await;
     let seen = worker.close().await;
     assert_once_each(world, &seen, jobs as usize);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_at_any_moment_loses_no_end() {
+    for concurrency in [1, 10] {
+        let world = World::new();
+        let proxy = Proxy::start(60).await;
+        let options = WorkerOptions {
+            concurrency,
+            ..short_waits()
+        };
+        let worker = Hasty::start(&world, proxy.connect_options(), options, nothing());
+        let jobs = one_at_a_time(&world, &worker, |_, seen| seen.by_socket >= 20 && proxy.cuts() > 5).await;
+        proxy.calm();
+        let seen = worker.close().await;
+        assert_once_each(world, &seen, jobs as usize);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::Loop;
 use crate::{
@@ -15,11 +15,12 @@ use crate::{
     worker::{
         fetch::Answer,
         idle_socket::IdleSocket,
-        idle_wait::{self, Pending},
+        idle_wait::Pending,
         message::Message,
         outcomes::Outcomes,
         short_way::{SentStep, ShortWay},
         step_request::{Behind, StepRequest},
+        wait_task::wake_next,
         woken::{Ends, Woken},
     },
 };
@@ -34,10 +35,12 @@ impl Loop {
         if !self.fetching || self.look_again {
             return;
         }
-        match self.waiter.pending {
-            Pending::Nothing => {}
-            Pending::Alone => return self.lend().await,
-            Pending::Marker | Pending::Step(_) => return,
+        self.waiter.has_idled |= self.standing.in_flight.jobs() == 0;
+        if self.waiter.may_lend() {
+            return self.lend().await;
+        }
+        if self.waiter.pending != Pending::Nothing {
+            return;
         }
         if let Some(end) = self.limited_until {
             let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
@@ -69,23 +72,33 @@ impl Loop {
             return;
         }
         // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if !steps || time < self.options.drain_delay {
+        if time < self.options.drain_delay {
             self.waiter.wait(time);
             return;
         }
         self.ask_for_socket();
-        let (behind, request) = self.standing.ask_behind_wait(self.room(0));
-        let packed = self.pack(&request, &Outcomes::none(0));
-        let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         let lease = self.options.lock_renew_time.map(|time| time / 2);
+        if !steps {
+            self.waiter.wait_beside_jobs(time, lease);
+            return;
+        }
+        let (behind, step) = self.step_behind_wait();
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         self.waiter
             .wait_and_step(behind, step, lease, &mut self.standing, short_way);
     }
 
-    /// Has the wait under way bring jobs again that adds take along, once nothing is held and nothing is due before it ends.
+    fn step_behind_wait(&mut self) -> (Behind, Cmd) {
+        let (behind, request) = self.standing.ask_behind_wait(self.room(0));
+        let packed = self.pack(&request, &Outcomes::none(0));
+        let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
+        (behind, step)
+    }
+
+    /// Has the wait under way bring jobs, once nothing is held and nothing is due before it ends.
     async fn lend(&mut self) {
-        if !self.standing.has_room || self.is_limited() || self.standing.in_flight.jobs() > 0 {
+        let is_idle = self.standing.has_room && self.standing.in_flight.jobs() == 0;
+        if !is_idle || self.is_limited() || self.clock.is_foreign() {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -93,7 +106,8 @@ impl Loop {
         }
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         if short_way.may_wait(&self.standing) {
-            self.waiter.lend(&mut self.standing, short_way);
+            let step = (self.waiter.pending == Pending::Marker).then(|| self.step_behind_wait());
+            self.waiter.lend(step, &mut self.standing, short_way);
         }
     }
 
@@ -219,7 +233,7 @@ impl Loop {
     }
 
     async fn wake_next(&self, marker: &str) {
-        if let Err(error) = idle_wait::wake_next(&self.connection, &self.keys.base, marker).await {
+        if let Err(error) = wake_next(&self.connection, &self.keys.base, marker).await {
             self.report(error);
         }
     }

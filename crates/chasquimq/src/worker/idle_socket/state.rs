@@ -41,8 +41,9 @@ pub(super) struct State {
 #[derive(Debug)]
 enum UnderWay {
     Wait {
-        behind: Behind,
-        /// The step behind it does nothing any more: one that went along was carried out.
+        /// The step behind it; none while the worker holds jobs.
+        behind: Option<Behind>,
+        /// There is none, or it does nothing any more: one that went along was carried out.
         is_alone: bool,
     },
     Record(Box<SentStep>),
@@ -106,13 +107,17 @@ impl State {
         (self.standing, self.short_way) = (Some(standing), short_way);
     }
 
-    /// Sends a wait and the step behind it.
-    pub(super) fn begin(&mut self, commands: &[u8], behind: Behind, over: Instant) {
-        let wait = UnderWay::Wait {
-            behind,
-            is_alone: false,
-        };
-        self.send(commands, wait, over);
+    /// Sends a wait, and the step behind it, if there is one.
+    pub(super) fn begin(&mut self, commands: &[u8], behind: Option<Behind>, over: Instant) {
+        let is_alone = behind.is_none();
+        self.send(commands, UnderWay::Wait { behind, is_alone }, over);
+    }
+
+    /// Sends a step behind the wait under way, if that has none and is not over.
+    pub(super) fn add_step(&mut self, commands: &[u8], added: Behind) {
+        if let Some(UnderWay::Wait { behind: None, .. }) = self.under_way {
+            self.begin(commands, Some(added), self.over);
+        }
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -182,8 +187,8 @@ impl State {
             return;
         }
         let awaited = match self.under_way {
-            Some(UnderWay::Wait { .. }) => 2,
-            Some(UnderWay::Record(_)) => 1,
+            Some(UnderWay::Wait { behind: Some(_), .. }) => 2,
+            Some(_) => 1,
             None => return,
         };
         let is_answered = self.answers.len() >= awaited;
@@ -195,9 +200,22 @@ impl State {
             .flatten();
         let is_refused = reply.is_none() || self.answers.drain(..).any(|wait| wait.is_err());
         self.end = self.under_way.take().map(|sent| match (sent, reply) {
-            (UnderWay::Wait { behind, .. }, Some(reply)) => End::Stepped(behind, reply),
+            (UnderWay::Wait { behind: None, .. }, marker) => {
+                End::Marker(marker.is_some_and(|marker| marker != Value::Nil))
+            }
+            (
+                UnderWay::Wait {
+                    behind: Some(behind), ..
+                },
+                Some(reply),
+            ) => End::Stepped(behind, reply),
             // not known to the server yet, or refused: the loop steps itself
-            (UnderWay::Wait { behind, .. }, None) => End::Lost(behind),
+            (
+                UnderWay::Wait {
+                    behind: Some(behind), ..
+                },
+                None,
+            ) => End::Lost(behind),
             (UnderWay::Record(step), reply) => End::Recorded(step, reply),
         });
         // what refuses may lead to a server that is no master any more
@@ -261,7 +279,7 @@ impl State {
             return false;
         };
         let over = Instant::now() + way.time + GRACE;
-        self.begin(&commands, behind, over);
+        self.begin(&commands, Some(behind), over);
         true
     }
 
@@ -279,7 +297,7 @@ impl State {
             number: request.number,
             owner: self.short_way.as_ref()?.owner().to_owned(),
             request: packed,
-            behind_wait: if *is_alone { 0 } else { behind.number },
+            behind_wait: behind.filter(|_| !is_alone).map_or(0, |behind| behind.number),
         };
         self.along = Some(Along::new(SentAlong::Take(request)));
         Some(step)
