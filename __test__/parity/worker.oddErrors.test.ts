@@ -205,6 +205,24 @@ describe.each(libraries)('$name: worker.oddErrors', ({ lib }) => {
     expect(log.entries.map(({ event, args }) => [event, args[1]])).toEqual([['completed', 'own']]);
   });
 
+  it('a stack that is an object is stored as it is at each failure', async () => {
+    const queue = stage.queue();
+    const stack = { failures: 0 };
+    const error = withMember('stack', stack);
+    const worker = stage.worker(async () => {
+      stack.failures += 1;
+      throw error;
+    });
+    const log = new EventLog(worker, ['failed']);
+    const ids: string[] = [];
+    for (let jobs = 1; jobs <= 3; jobs += 1) {
+      ids.push(String((await queue.add('job', {})).id));
+      await log.get('failed', jobs);
+    }
+    const stored = await Promise.all(ids.map(async (id) => (await fetchJob(queue, id)).stacktrace));
+    expect(stored).toEqual([[{ failures: 1 }], [{ failures: 2 }], [{ failures: 3 }]]);
+  });
+
   it('a backoff of null is none', async () => {
     const [end, errors, job] = await run(
       changing(({ opts }) => (opts.backoff = null), boom),

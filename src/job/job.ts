@@ -791,12 +791,13 @@ export class Job<
   }
 }
 
-// Jobs that fail for the first time mostly fail alike, and a text of a thousand characters takes 2 us to write.
+// Jobs that fail for the first time mostly fail alike: the text is written once.
 let lastTrace: { trace: string; text: string } = { trace: '', text: '[""]' };
 
 function textOfTraces(traces: string[]): string {
-  if (traces.length !== 1) return JSON.stringify(traces);
   const [trace] = traces;
+  // the `stack` of an odd error may be an object, which changes
+  if (traces.length !== 1 || typeof trace !== 'string') return JSON.stringify(traces);
   if (trace !== lastTrace.trace) lastTrace = { trace, text: JSON.stringify(traces) };
   return lastTrace.text;
 }
