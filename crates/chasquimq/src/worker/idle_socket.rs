@@ -90,7 +90,7 @@ impl IdleSocket {
         self.state().begin(command, None, over);
     }
 
-    /// Gives what the worker knows to a wait that stands, and sends a step behind it.
+    /// Gives what the worker knows to a wait that stands. A step is sent behind one that has none.
     pub(super) fn lend(&self, standing: Standing, short_way: ShortWay, step: Option<(Behind, Vec<u8>)>) {
         let mut state = self.state();
         state.lend(standing, Some(short_way));

@@ -3,7 +3,7 @@
 //! A worker that holds no job sends its next step right behind the wait, in one pipeline: the server carries it out the moment the
 //! marker comes, and the jobs arrive without another round trip. Such a step is numbered like any other, so when the wait is broken
 //! off or its answer is lost, the loop sends the same step again and learns what became of it. Where there is a [`IdleSocket`], such waits
-//! take it.
+//! take it; so does a wait that begins while jobs are held, if the worker is likely to be idle before it ends. Its step follows then.
 //!
 //! The server may give the marker to a connection that is gone and does not look gone to it yet: then nobody hears of the job it told
 //! of. So while a wait of ours that was lost may still stand among the server's blocked clients, the waits that follow it are short.
@@ -120,8 +120,8 @@ impl Waiter {
         self.wait_for(self.marker.clone(), time);
     }
 
-    /// The same while jobs are held: by the socket, where there is one, so that a step can follow once none is ([`Waiter::lend`]). Of a worker that
-    /// always has some, the event loop is left alone.
+    /// The same while jobs are held: by the socket, where there is one, so that a step can follow once none is ([`Waiter::lend`]). A worker that
+    /// always holds some waits by the connection: its markers need not pass through the event loop.
     pub(super) fn wait_beside_jobs(&mut self, time: Duration, lease: Option<Duration>) {
         let socket = self.socket.clone().filter(IdleSocket::is_usable);
         let Some(socket) = socket.filter(|_| std::mem::take(&mut self.has_idled)) else {
@@ -184,7 +184,7 @@ impl Waiter {
         }
     }
 
-    /// Lends such a wait what is known, once nothing is held: an add may take a step along. `step`: what is to follow a wait that began without.
+    /// Lends such a wait what is known, once nothing is held: an add may take a step along. `step` is sent behind a wait that began without one.
     pub(super) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
         if let Some(socket) = &self.socket {
             self.pending = Pending::Step(step.as_ref().map_or_else(Behind::default, |(behind, _)| *behind));

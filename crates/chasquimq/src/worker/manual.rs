@@ -14,7 +14,7 @@ use super::{
     options::RateLimit,
     outcomes::{Failure, Outcomes},
     step_request::GRACE,
-    wait_task::{wake_next, REFUSED_PAUSE},
+    wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
 };
 use crate::{
     error::{Error, Result},
@@ -216,10 +216,8 @@ impl ManualWaiter {
         let Ok(_turn) = tokio::time::timeout(time, self.turn.lock()).await else {
             return;
         };
-        let mut wait = redis::cmd("BZPOPMIN");
         let left = until.saturating_duration_since(Instant::now());
-        // 0 would be for ever
-        wait.arg(self.keys.key(MARKER)).arg(left.as_secs_f64().max(0.001));
+        let wait = marker_wait(&self.keys.key(MARKER), left);
         if self.waiting.send_once(&wait).await.is_err() {
             // a server that refuses is not asked without end
             tokio::time::sleep(REFUSED_PAUSE.min(left)).await;

@@ -37,7 +37,7 @@ pub(super) async fn wait_when_asked(
             result = tokio::time::timeout(ask.time + GRACE, wait_once(&connection, ask)) => result,
             () = cancel.notified() => {
                 connection.discard_connection();
-                Ok(if behind { Woken::Lost } else { Woken::Marker(false) })
+                Ok(lost(behind))
             }
         };
         if connection.is_closed() {
@@ -45,15 +45,19 @@ pub(super) async fn wait_when_asked(
         }
         let result = result.unwrap_or_else(|_| {
             connection.drop_connection();
-            if behind {
-                Woken::Lost
-            } else {
-                Woken::Marker(false)
-            }
+            lost(behind)
         });
         if woken.send(result).await.is_err() {
             return;
         }
+    }
+}
+
+/// What is known of a wait without an answer; `behind`: a step was sent with it.
+fn lost(behind: bool) -> Woken {
+    match behind {
+        true => Woken::Lost,
+        false => Woken::Marker(false),
     }
 }
 
@@ -68,7 +72,7 @@ async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
         Ok(answers) => answers,
         Err(_) => {
             tokio::time::sleep(REFUSED_PAUSE).await;
-            return if behind { Woken::Lost } else { Woken::Marker(false) };
+            return lost(behind);
         }
     };
     let mut answers = answers.into_iter().map(Value::extract_error);

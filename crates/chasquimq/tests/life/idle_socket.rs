@@ -171,25 +171,8 @@ fn clients(world: &mut World, name: &str) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
     let world = World::new();
-    let (sender, mut messages) = mpsc::unbounded_channel();
-    let sink = Arc::new(move |message: Message| drop(sender.send(message)));
-    let options = WorkerOptions {
-        lock_duration: Duration::from_millis(700),
-        lock_renew_time: Some(Duration::from_millis(350)),
-        stalled_interval: None,
-        watches_sockets: true,
-        ..WorkerOptions::default()
-    };
-    let worker = Worker::new(connect_options(), world.keys.clone(), options.clone(), sink);
-    worker.run(system_now_ms());
-    let done = |number, handle| {
-        worker.finish(Flush {
-            number,
-            now_ms: system_now_ms(),
-            completed: vec![Completed { handle, result: None }],
-            ..Flush::default()
-        });
-    };
+    let options = short_lease();
+    let (worker, mut messages) = unread(&world, options.clone());
     let recoverer = WorkerOptions {
         stalled_interval: Some(Duration::from_millis(50)),
         ..options.clone()
@@ -208,7 +191,7 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
             tokio::time::sleep(2 * options.lock_duration).await;
             stalled = other.close().await.stalled;
         }
-        done(number, handle);
+        complete(&worker, number, handle);
         world.completed(before.completed + 1).await;
     }
     assert!(stalled.is_empty(), "{stalled:?}");
@@ -219,20 +202,13 @@ async fn jobs_that_a_busy_event_loop_does_not_read_are_kept_and_handed_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
     let world = World::new();
-    let (sender, mut messages) = mpsc::unbounded_channel();
-    let sink = Arc::new(move |message: Message| drop(sender.send(message)));
     let options = WorkerOptions {
         concurrency: 2,
-        lock_duration: Duration::from_millis(700),
-        lock_renew_time: Some(Duration::from_millis(350)),
-        stalled_interval: None,
-        watches_sockets: true,
         // no wait is over before the test is
         drain_delay: 2 * PATIENCE,
-        ..WorkerOptions::default()
+        ..short_lease()
     };
-    let worker = Worker::new(connect_options(), world.keys.clone(), options, sink);
-    worker.run(system_now_ms());
+    let (worker, mut messages) = unread(&world, options);
     let mut flushes = 0;
     for round in 1..=4 {
         let mut handles = Vec::new();
@@ -243,18 +219,41 @@ async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
         }
         for handle in handles {
             flushes += 1;
-            worker.finish(Flush {
-                number: flushes,
-                now_ms: system_now_ms(),
-                completed: vec![Completed { handle, result: None }],
-                ..Flush::default()
-            });
+            complete(&worker, flushes, handle);
         }
         world.completed(2 * round).await;
         until("the worker to be idle", || async { world.counts().await.active == 0 }).await;
     }
     worker.close(false).await;
     world.end();
+}
+
+fn short_lease() -> WorkerOptions {
+    WorkerOptions {
+        lock_duration: Duration::from_millis(700),
+        lock_renew_time: Some(Duration::from_millis(350)),
+        stalled_interval: None,
+        watches_sockets: true,
+        ..WorkerOptions::default()
+    }
+}
+
+/// A worker whose event loop is too busy to read its socket, and what the worker tells.
+fn unread(world: &World, options: WorkerOptions) -> (Worker, mpsc::UnboundedReceiver<Message>) {
+    let (sender, messages) = mpsc::unbounded_channel();
+    let sink = Arc::new(move |message: Message| drop(sender.send(message)));
+    let worker = Worker::new(connect_options(), world.keys.clone(), options, sink);
+    worker.run(system_now_ms());
+    (worker, messages)
+}
+
+fn complete(worker: &Worker, flush: u32, handle: u32) {
+    worker.finish(Flush {
+        number: flush,
+        now_ms: system_now_ms(),
+        completed: vec![Completed { handle, result: None }],
+        ..Flush::default()
+    });
 }
 
 /// The handle of the next job.

@@ -200,22 +200,12 @@ impl State {
             .flatten();
         let is_refused = reply.is_none() || self.answers.drain(..).any(|wait| wait.is_err());
         self.end = self.under_way.take().map(|sent| match (sent, reply) {
-            (UnderWay::Wait { behind: None, .. }, marker) => {
-                End::Marker(marker.is_some_and(|marker| marker != Value::Nil))
-            }
-            (
-                UnderWay::Wait {
-                    behind: Some(behind), ..
-                },
-                Some(reply),
-            ) => End::Stepped(behind, reply),
-            // not known to the server yet, or refused: the loop steps itself
-            (
-                UnderWay::Wait {
-                    behind: Some(behind), ..
-                },
-                None,
-            ) => End::Lost(behind),
+            (UnderWay::Wait { behind, .. }, reply) => match (behind, reply) {
+                (None, marker) => End::Marker(marker.is_some_and(|marker| marker != Value::Nil)),
+                (Some(behind), Some(reply)) => End::Stepped(behind, reply),
+                // not known to the server yet, or refused: the loop steps itself
+                (Some(behind), None) => End::Lost(behind),
+            },
             (UnderWay::Record(step), reply) => End::Recorded(step, reply),
         });
         // what refuses may lead to a server that is no master any more
