@@ -232,7 +232,9 @@ local function walk_completed(queue, walk)
   end
   while walk.take > 0 do
     if is_spent(queue) then return false end
-    local page = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. 'completed', walk.at, walk.at + 199, 'WITHSCORES')
+    -- each member has one job at least
+    local most = math.min(walk.skip + walk.take, 200)
+    local page = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. 'completed', walk.at, walk.at + most - 1, 'WITHSCORES')
     if #page == 0 then return true end
     local members = {}
     for i = 1, #page, 2 do members[#members + 1] = page[i] end

@@ -79,5 +79,6 @@ local function deduplicate(queue, item, id, body, settle)
 end
 
 return {
+  own_key = own_key,
   deduplicate = deduplicate,
 }

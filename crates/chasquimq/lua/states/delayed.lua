@@ -14,6 +14,12 @@ local function next_due(queue)
   return head[2] and math.floor(tonumber(head[2]) / 4096)
 end
 
+-- The earliest one and its due time, and that of the next one; nil: there is none.
+local function next_two(base)
+  local head = redis.call('ZRANGE', base .. 'delayed', 0, 1, 'WITHSCORES')
+  return head[1], head[2] and math.floor(tonumber(head[2]) / 4096), head[4] and math.floor(tonumber(head[4]) / 4096)
+end
+
 local function seq_behind(queue, due_ms)
   local low = due_ms * 4096
   local last = redis.call('ZREVRANGEBYSCORE', queue.base .. 'delayed', State.whole(low + MAX_SEQ), State.whole(low), 'WITHSCORES', 'LIMIT', 0, 1)
@@ -50,5 +56,6 @@ end
 
 return {
   next_due = next_due,
+  next_two = next_two,
   delay_jobs = delay_jobs,
 }

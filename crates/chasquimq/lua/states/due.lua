@@ -8,8 +8,8 @@ local State = require('state')
 
 -- Of a queue: promoted, due jobs that head the waiting list without having entered it, if there are any: ids; at: of them, those that were taken; more:
 -- others are due. later_ms: when the next delayed job is due, if none was; none_delayed: there is none (step/round_trip knows of some at once).
--- Fewer due jobs than this are not worth the shorter way; more than that do not leave at once.
-local MANY_DUE, PROMOTE_LIMIT = 16, 1000
+-- So many due jobs are looked for at first; more than that do not leave at once.
+local FIRST_DUE, PROMOTE_LIMIT = 16, 1000
 
 local function last_due(now_ms) return State.whole(now_ms * 4096 + 4095) end
 
@@ -19,7 +19,7 @@ end
 
 -- Due jobs for a fetch of up to `room`, and whether there are very many: then these are no more than it takes.
 local function due_for(queue, room, now_ms)
-  local most = math.min(math.max(room, MANY_DUE), PROMOTE_LIMIT)
+  local most = math.min(math.max(room, FIRST_DUE), PROMOTE_LIMIT)
   local ids = due_jobs(queue, now_ms, 0, most)
   if #ids < most or most == PROMOTE_LIMIT then return ids, false end
   if redis.call('ZCOUNT', queue.base .. 'delayed', '-inf', last_due(now_ms)) >= PROMOTE_LIMIT then
@@ -56,11 +56,6 @@ local function promote_for(queue, room, now_ms)
     return
   end
   local ids, more = due_for(queue, room, now_ms)
-  if #ids < MANY_DUE and not more then
-    leave_delayed(queue, ids)
-    Prioritized.enter(queue, ids)
-    return
-  end
   AclCheck.require_commands(queue, { 'HMGET', 'HSET', 'LPOP', 'SET' })
   leave_delayed(queue, ids)
   queue.promoted = { ids = ids, at = 0, more = more }

@@ -23,6 +23,7 @@ local Length = require('length')
 local Memo = require('memo')
 local Prioritized = require('prioritized')
 local State = require('state')
+local StraightRecord = require('straight_record')
 local TypeCheck = require('type_check')
 local WaitingList = require('waiting_list')
 
@@ -253,10 +254,19 @@ return function(keys, args)
   local now_ms, client, slot, number, plan = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
   local LAST_PLAIN = 5
 
-  local queue, known = Memo.open(base, client, slot, number)
-  if known then return known end
+  local memo = Memo.key_of(base, client, slot)
+  local raw, known = Memo.read_beside(base, memo, number)
+  if known then return cmsgpack.unpack(known) end
 
   local items = cmsgpack.unpack(plan)
+  if raw and #items == 1 then
+    local reply = StraightRecord.run(base, raw, items[1], args, now_ms)
+    if reply then
+      Memo.remember(base, client, slot, number, reply)
+      return reply
+    end
+  end
+  local queue = State.open(base, nil, raw)
   local full = refuse(queue, items)
   if full then return full end
 

@@ -12,30 +12,40 @@ local Locate = require('locate')
 local State = require('state')
 local Stored = require('stored')
 
+-- State fields of a job, which has a record from now on; nil: there is no such job.
+local function fields_of(queue, id)
+  -- one that has a record, as after its first update, needs nothing of what gives it one
+  if redis.call('HEXISTS', queue.base .. 'jobs', id) == 1 then return Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) end
+  local job = Find.locate(queue, id)
+  return job and Locate.detach(queue, job)
+end
+
+local function replace_data(queue, id, fields, value, is_large)
+  local apart = fields.ld or is_large
+  if apart then
+    fields.ld = Large.put_data(queue, id, value)
+    Locate.store_fields(queue, id, fields)
+  end
+  local body = Stored.body(redis.call('HGET', queue.base .. 'jobs', id))
+  body[4] = apart and '' or value
+  redis.call('HSET', queue.base .. 'jobs', id, cmsgpack.pack(body))
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, id, what, value = tonumber(args[1]), args[2], args[3], args[4]
 
   local queue = State.open(base)
 
-  local job = Find.locate(queue, id)
-  if not job then return -1 end
-  local fields = Locate.detach(queue, job)
+  local fields = fields_of(queue, id)
+  if not fields then return -1 end
   if what == 'progress' then
     fields.p = value
     Locate.store_fields(queue, id, fields)
-    Events.emit_job(queue, 'progress', id, nil, 'data', value)
-    Events.flush_events(queue, now_ms)
+    Events.emit(queue, 1, { 'X', 'progress', { id }, 'data', value })
   else
-    local apart = fields.ld or what == 'large'
-    if apart then
-      fields.ld = Large.put_data(queue, id, value)
-      Locate.store_fields(queue, id, fields)
-    end
-    local body = Stored.body(job.body)
-    body[4] = apart and '' or value
-    redis.call('HSET', base .. 'jobs', id, cmsgpack.pack(body))
+    replace_data(queue, id, fields, value, what == 'large')
   end
-  State.save_state(queue)
+  Events.flush_events(queue, now_ms)
   return 0
 end

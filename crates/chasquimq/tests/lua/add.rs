@@ -439,3 +439,92 @@ fn all_that_waits_counts_for_the_maximum_length() {
     assert_eq!(queue.add(1000, plan()), "[8 [1 y]]");
     assert_eq!(queue.add(1000, Plan::new().record("z")), "[-12 1 9 9]");
 }
+
+/// Plans of a single record.
+const SINGLES: [fn() -> Plan; 10] = [
+    || Plan::new().record("x"),
+    || Plan::new().delayed("x", 2000),
+    || Plan::new().delayed("", 2000),
+    || Plan::new().prioritized("x", 3),
+    || Plan::new().run(&[3]),
+    || Plan::new().delayed_prioritized("x", 2000, 3),
+    || Plan::new().deduplicated("", 0, &by("d")),
+    || Plan::new().deduplicated("x", 2000, &by("d")),
+    || Plan::new().deduplicated_prioritized("x", 0, &by("d"), 3),
+    || Plan::new().front("x"),
+];
+
+#[test]
+fn a_single_record_is_added_as_any_jobs() {
+    for plan in SINGLES {
+        let [single, among_others] = [true, false].map(|is_single| {
+            let mut queue = TestQueue::with(Plan::new().frame(1).delayed("later", 9000).prioritized("p", 1));
+            queue.skip_events();
+            let reply = match is_single {
+                true => queue.add(1001, plan()),
+                false => queue.add(1001, plan().behind_no_jobs()),
+            };
+            (reply, queue.show(), queue.events())
+        });
+        assert_eq!(single, among_others);
+    }
+}
+
+#[test]
+fn a_single_record_is_refused_as_a_whole() {
+    for plan in SINGLES {
+        for command in ["set", "xadd", "zadd", "hset"] {
+            let mut queue = TestQueue::with(Plan::new().frame(1));
+            let keys = queue.show();
+            let mut call = queue.call(&chasquimq::redis::library::ADD);
+            call.arg(1000).arg("c").arg(0).arg(50);
+            plan().append_to(&mut call);
+            let refused = call.exec(&mut Forbidden::command(command).connection);
+            assert_eq!(refused.expect_err(command).code(), Some("NOPERM"));
+            queue.keys_are(&keys);
+        }
+    }
+}
+
+#[test]
+fn a_single_record_leaves_nothing_where_a_key_is_not_the_queues() {
+    for (plan, suffix) in [
+        (Plan::new().record("x"), "jobs"),
+        (Plan::new().record("x"), "wake"),
+        (Plan::new().delayed("x", 2000), "delayed"),
+        (Plan::new().prioritized("x", 3), "prioritized"),
+        (Plan::new().deduplicated("x", 2000, &by("d")), "delayed"),
+    ] {
+        let mut queue = TestQueue::with(Plan::new().frame(1));
+        queue.command("DEL", suffix, &[]);
+        queue.command("SET", suffix, &["foreign"]);
+        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        call.arg(1000).arg("c").arg(0).arg(50);
+        plan.append_to(&mut call);
+        let refused = call.query::<redis::Value>(&mut queue.probe.connection);
+        assert!(refused.is_err_and(|error| error.to_string().contains("WRONGTYPE")));
+        for left in ["jobs", "vitals", "de:d"].into_iter().filter(|left| *left != suffix) {
+            assert_eq!(
+                queue.command("EXISTS", left, &[]),
+                redis::Value::Int(0),
+                "{suffix}: {left}"
+            );
+        }
+        queue.command("DEL", suffix, &[]);
+        call.query::<redis::Value>(&mut queue.probe.connection).expect("an add");
+    }
+}
+
+#[test]
+fn a_single_record_that_exists_is_told_as_a_duplicate() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    for plan in [
+        Plan::new().record("x"),
+        Plan::new().delayed("x", 2000),
+        Plan::new().prioritized("x", 3),
+    ] {
+        queue.skip_events();
+        queue.add(1001, plan);
+        queue.events_are("[X duplicated [x]]");
+    }
+}

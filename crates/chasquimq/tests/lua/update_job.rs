@@ -26,7 +26,7 @@ fn progress_is_kept_and_told() {
     queue.skip_events();
     assert_eq!(run!(queue, UPDATE_JOB, 1001, "x", "progress", "42"), "0");
     queue.key_is("vitals", "x={p:42}");
-    queue.events_are("[X progress [x] data [42]]");
+    queue.events_are("[X progress [x] data 42]");
 }
 
 #[test]

@@ -57,12 +57,17 @@ impl Loop {
         if steps && self.standing.offset.is_doubtful(Instant::now()) {
             self.measure_clock().await;
         }
+        // where something is due before the wait ends, this worker looks by its own clock: the server ends a wait late
         let until_due = self
             .standing
             .due
             .next()
             .map(|due| due.saturating_duration_since(Instant::now()));
-        let time = until_due.map_or(self.options.drain_delay, |until| until.min(self.options.drain_delay));
+        let time = match until_due {
+            // what it takes then leaves it no slot, and a marker would come in vain
+            Some(until_due) if self.options.concurrency == 1 => until_due.min(self.options.drain_delay),
+            _ => self.options.drain_delay,
+        };
         if let Some(socket) = self.next_socket.take() {
             self.waiter.use_socket(Some(socket));
         }
@@ -71,19 +76,14 @@ impl Loop {
             self.waiter.wait(time.min(FOREIGN_LOOK));
             return;
         }
-        // when something is due soon, this worker looks by its own clock: the server's end of a wait comes late
-        if time < self.options.drain_delay {
-            self.waiter.wait(time);
-            return;
-        }
         self.ask_for_socket();
         let lease = self.options.lock_renew_time.map(|time| time / 2);
-        if !steps {
+        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
+        if !steps || !short_way.may_wait(&self.standing) {
             self.waiter.wait_beside_jobs(time, lease);
             return;
         }
         let (behind, step) = self.step_behind_wait();
-        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         self.waiter
             .wait_and_step(behind, step, lease, &mut self.standing, short_way);
     }
@@ -229,7 +229,11 @@ impl Loop {
             // somebody else should be woken
             self.wake_next("wake").await;
         }
-        self.look_again = self.fetching && !self.is_limited();
+        // a wait in vain is a reason to look, unless nobody is to start what is found, or it is looked for what is due anyway
+        let now = Instant::now();
+        let looks_soon = self.standing.due.next().is_some_and(|due| due < now + LATE);
+        let is_reason = came || (self.standing.has_room && !looks_soon);
+        self.look_again |= is_reason && self.fetching && !self.is_limited();
     }
 
     async fn wake_next(&self, marker: &str) {

@@ -128,6 +128,15 @@ impl Plan {
         self
     }
 
+    /// The same jobs, not as a plan of one item.
+    pub fn behind_no_jobs(&self) -> Self {
+        let mut plan = Self::new().run(&[]);
+        plan.items.0.extend_from_slice(&self.items.0);
+        plan.blobs.extend_from_slice(&self.blobs);
+        plan.count += self.count;
+        plan
+    }
+
     /// A column of one number; 0 = none.
     fn number_or_none(&mut self, number: i64) {
         if number == 0 {

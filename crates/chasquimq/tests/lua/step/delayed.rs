@@ -101,13 +101,13 @@ fn a_retry_whose_time_is_over_by_now_has_no_delay() {
 }
 
 #[test]
-fn a_step_that_is_refused_after_it_promoted_does_not_stop_the_next_one() {
+fn a_step_that_is_refused_leaves_what_is_due_to_the_next_one() {
     let mut queue = TestQueue::with(Plan::new().delayed("y", 2000));
     let step = queue.step_call(&Step::by("w").at(3000).want(1));
     assert!(step.exec(&mut Forbidden::command("lpop").connection).is_err());
     let reply = queue.step(Step::by("w").at(3000).want(1));
     assert_eq!(reply, "[[] [0 y <[7 {} a 1]> '' 1] -1 0 0]");
-    queue.key_is("state", "cursor=1-r1 id=1 active=1 references=1");
+    queue.key_is("state", "id=1 active=1");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One plain job ends, one starts, or both, or a few do: what a step does by its short paths is what it does for any jobs.
 
-use chasquimq::record::record_body;
+use chasquimq::{record::record_body, Deduplication};
 use redis::Value;
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         plan::{Plan, TIMESTAMP},
         queue::{run, show_reply, TestQueue},
         step::Step,
+        tree::Tree,
     },
 };
 
@@ -52,8 +53,13 @@ fn same_of_some(
     before: impl Fn(&mut TestQueue),
     step: impl Fn(Step) -> Step,
 ) -> TestQueue {
+    same_of(|| holding(held, plan(), &before), step)
+}
+
+/// The same of any queue from which worker `w` has taken jobs by its step of number 100.
+fn same_of(holding: impl Fn() -> TestQueue, step: impl Fn(Step) -> Step) -> TestQueue {
     let [(mut straight, left), (_, right)] = [Way::Straight, Way::Any].map(|way| {
-        let mut queue = holding(held, plan(), &before);
+        let mut queue = holding();
         let claim = match way {
             Way::Straight => 200,
             Way::Any => 0,
@@ -445,4 +451,157 @@ fn long_bodies_are_told_one_by_one() {
         step.keep(0, -1.0, 1).done_records(&ended).want(1)
     };
     assert_eq!(behind(3, &three), 2);
+}
+
+/// All that a worker may keep, drop or want.
+fn all_ends(step: impl Fn(Step) -> Step, holding: impl Fn() -> TestQueue) {
+    for want in [-1, 0, 1, 20] {
+        for keep in [-1, 0, 2] {
+            for minutes in [0, 10] {
+                let step = |of: Step| step(of.keep(keep, -1.0, 1000).metrics(minutes)).want(want);
+                same_of(&holding, step);
+                same_of(&holding, |of| step(of).surplus(5));
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_with_a_priority_start_after_those_that_wait() {
+    let one = || Plan::new().frame(1);
+    let plans: [fn(Plan) -> Plan; 5] = [
+        |plan| plan.prioritized("p", 3),
+        |plan| plan.prioritized("p", 3).prioritized("q", 1),
+        |plan| plan.prioritized("p", 3).frame(1),
+        |plan| plan.prioritized("p", 3).record("x"),
+        |plan| plan.prioritized("p", 3).frame(1).frame(1),
+    ];
+    for plan in plans {
+        all_ends(
+            |step| step.done_with(1, 1, 0, &["5"]),
+            || holding(1, plan(one()), nothing),
+        );
+        // nothing ends
+        for want in [0, 1, 20] {
+            same_of_some(1, || plan(one()), nothing, |step| step.want(want));
+        }
+    }
+    // the last one that had a priority
+    let plan = || Plan::new().prioritized("p", 3);
+    let mut queue = same_both_ways(plan, nothing, |step| step.done_record("p", "1").want(1));
+    queue.key_is("prioritized", "(none)");
+}
+
+#[test]
+fn what_is_due_starts() {
+    let plans: [fn(Plan) -> Plan; 6] = [
+        |plan| plan.delayed("d", 1005),
+        |plan| plan.delayed("d", 1005).delayed("e", 1006),
+        |plan| plan.delayed("d", 1005).delayed("e", 5000),
+        |plan| plan.delayed("d", 1005).frame(1),
+        |plan| plan.delayed("d", 1005).prioritized("p", 3),
+        |plan| plan.delayed_prioritized("d", 1005, 3),
+    ];
+    for plan in plans {
+        all_ends(
+            |step| step.done(1, 1, 0, 1),
+            || holding(1, plan(Plan::new().frame(1)), nothing),
+        );
+    }
+    let plan = || Plan::new().frame(1).delayed("d", 1005).delayed("e", 5000);
+    let mut queue = same_both_ways(plan, nothing, |step| step.done(1, 1, 0, 1).want(1));
+    queue.key_is("active", "d=[1010 1 w bob]");
+    queue.key_is("delayed", "e@5000+0");
+}
+
+#[test]
+fn what_is_known_of_a_record_goes_with_it() {
+    let plan = || Plan::new().front("x").front("y").delayed("d", 1005);
+    let known = |queue: &mut TestQueue| {
+        for id in ["x", "y", "d"] {
+            run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+        }
+    };
+    for result in ["", "{\"a\":1}"] {
+        all_ends(|step| step.done_record("y", result), || holding(1, plan(), known));
+    }
+    // started before
+    let again = || {
+        let mut queue = TestQueue::with(plan());
+        queue.step(Step::by("v").number(10).want(1));
+        known(&mut queue);
+        run!(queue, MOVE_ACTIVE, 1002, "y", "v:20.0", 0);
+        queue.step(Step::by("w").named("bob").number(100).at(1003).want(1));
+        queue.skip_events();
+        queue
+    };
+    all_ends(|step| step.done_record("y", "7"), again);
+    let back = || {
+        let mut queue = holding(2, plan(), known);
+        run!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 0);
+        queue.skip_events();
+        queue
+    };
+    let mut queue = same_of(back, |step| step.done_record("y", "7").want(1));
+    queue.key_is("active", "x=[1010 2 w bob]");
+}
+
+#[test]
+fn a_frame_of_one_that_became_a_record_ends_as_one() {
+    let detached = |what: &'static str, value: &'static str| {
+        move || {
+            let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
+            run!(queue, UPDATE_JOB, 1002, "1", what, value);
+            queue.skip_events();
+            queue
+        }
+    };
+    all_ends(|step| step.done_with(1, 1, 0, &["5"]), detached("progress", "1"));
+    all_ends(|step| step.done(1, 1, 0, 1), detached("data", "2"));
+    let logged = || {
+        let mut queue = holding(1, Plan::new().frame(1), nothing);
+        run!(queue, LOG_JOB, "1", "a row", 0);
+        queue
+    };
+    all_ends(|step| step.done(1, 1, 0, 1), logged);
+    // what another claim holds by now is refused, by its place
+    let mut queue = detached("progress", "1")();
+    run!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 0);
+    let step = Step::by("w").named("bob").number(101).of_claim(200).at(1010);
+    assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -2 200]] [] -1 0 2]");
+}
+
+#[test]
+fn the_end_of_a_deduplicated_job_frees_its_key() {
+    for ttl_ms in [0, 60_000] {
+        let dedup = || Deduplication {
+            ttl_ms,
+            ..Deduplication::of("d")
+        };
+        all_ends(
+            |step| step.done_record("x", "1"),
+            || holding(1, Plan::new().deduplicated("x", 0, &dedup()).frame(1), nothing),
+        );
+    }
+}
+
+#[test]
+fn in_a_queue_of_flows_others_end_as_elsewhere() {
+    let family = |queue: &mut TestQueue| {
+        queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
+        queue.step(Step::by("v").number(10).want(2));
+        queue.skip_events();
+    };
+    all_ends(
+        |step| step.done(3, 1, 0, 1),
+        || {
+            let mut queue = TestQueue::fresh();
+            family(&mut queue);
+            queue.add(1000, Plan::new().frame(1).front("x"));
+            queue.step(Step::by("w").named("bob").number(99).at(1001).want(1));
+            queue.step(Step::by("w").named("bob").number(100).at(1001).want(1));
+            queue.skip_events();
+            queue
+        },
+    );
 }
