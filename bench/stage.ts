@@ -41,7 +41,7 @@ export interface Crew {
   readonly concurrency: number;
   readonly onCompleted: (job: JobLike) => void;
   /** Without it, a failure fails the run. */
-  readonly onFailed?: () => void;
+  readonly onFailed?: (job: unknown, error: Error) => void;
 }
 
 export class Stage {

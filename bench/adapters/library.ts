@@ -30,6 +30,8 @@ export type JobData = Record<string, unknown>;
 export interface JobSettings {
   readonly attempts?: number;
   /** Milliseconds. */
+  readonly backoff?: { readonly type: 'fixed'; readonly delay: number };
+  /** Milliseconds. */
   readonly delay?: number;
   readonly priority?: number;
   readonly removeOnComplete?: boolean;
@@ -48,6 +50,7 @@ export interface JobLike {
   readonly priority: number;
   readonly timestamp: number;
   readonly opts: { readonly delay?: number };
+  updateProgress(progress: number): Promise<unknown>;
 }
 
 export type Processor = (job: JobLike) => Promise<unknown>;

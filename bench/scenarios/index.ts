@@ -12,6 +12,7 @@ import { latencyScenario } from './latency.js';
 import { listenerScenarios } from './listeners.js';
 import { memoryScenarios } from './memory.js';
 import { openLoopScenarios } from './open-loop.js';
+import { pacedScenarios } from './paced.js';
 import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
 import { processScenarios } from './processes.js';
@@ -36,6 +37,7 @@ export const scenarios: readonly Scenario[] = [
   latencyScenario,
   trickleScenario,
   trickleOfManySlots,
+  ...pacedScenarios,
   busyScenario,
   ...bandwidthScenarios,
   ...getScenarios,

@@ -192,8 +192,15 @@ impl Idle for IdleWait {
             return None;
         }
         let socket = self.slot.with(|slot| slot.socket.clone()).flatten()?;
+        if socket.place() != place {
+            return None;
+        }
         // an end of the wait that was not read yet may bring jobs
-        (socket.place() == place && socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
+        if socket.is_idle() && !is_readable(socket.fd()) {
+            return Some(socket);
+        }
+        socket.miss();
+        None
     }
 
     fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>) {

@@ -12,7 +12,10 @@
 
 use std::{
     os::fd::RawFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+    },
     time::Instant,
 };
 
@@ -45,6 +48,8 @@ struct Shared {
     state: Mutex<State>,
     // the worker's loop may take the end of its wait
     ended: Notify,
+    // an add could have taken a step along
+    missed: AtomicBool,
 }
 
 impl IdleSocket {
@@ -57,6 +62,7 @@ impl IdleSocket {
                 place: socket.place().to_owned(),
                 state: Mutex::new(State::new(socket, surplus)),
                 ended: Notify::new(),
+                missed: AtomicBool::new(false),
             }),
         })
     }
@@ -104,9 +110,19 @@ impl IdleSocket {
         self.state().is_waiting()
     }
 
+    /// Whether nothing was sent behind that.
+    pub(super) fn has_no_step(&self) -> bool {
+        self.state().has_no_step()
+    }
+
     /// When the answer to what is under way should be there.
     pub(super) fn over(&self) -> Instant {
         self.state().over
+    }
+
+    /// Whether an add found nothing to take along since this was asked for last.
+    pub(super) fn was_missed(&self) -> bool {
+        self.shared.missed.swap(false, Ordering::Relaxed)
     }
 
     /// Keeps jobs from running before something is told that the worker's loop is about to learn.
@@ -166,6 +182,11 @@ impl IdleSocket {
     /// Whether an add could take a step along, as far as is known without reading.
     pub fn is_idle(&self) -> bool {
         self.state().is_idle()
+    }
+
+    /// An add has come that could have taken a step along, if the worker's wait were lent.
+    pub fn miss(&self) {
+        self.shared.missed.store(true, Ordering::Relaxed);
     }
 
     /// A step that an add is to take along, if the worker waits and its loop has nothing to do with it. Its end is told to [`IdleSocket::stepped`]

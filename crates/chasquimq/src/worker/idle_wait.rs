@@ -41,6 +41,8 @@ pub(super) enum Pending {
     Step(Behind),
     /// The same by a socket, when that step is over: an add took another along.
     Alone,
+    /// The marker, by a socket, while jobs are held: an add may take a step along.
+    Lent,
 }
 
 /// The loop's end of the waiting task, and of the socket.
@@ -54,8 +56,8 @@ pub(super) struct Waiter {
     socket_asked: Option<Instant>,
     // the pending wait is the socket's
     by_socket: Option<Watch>,
-    /// The worker came to be idle since the last wait beside jobs began.
-    pub(super) has_idled: bool,
+    /// Since the last wait beside jobs began, the worker came to be idle, or an add took a step along.
+    pub(super) prefers_socket: bool,
     // when the server ends the pending wait
     ends: Instant,
     // a wait that was lost may be told news until then
@@ -92,7 +94,7 @@ impl Waiter {
             socket: None,
             socket_asked: None,
             by_socket: None,
-            has_idled: true,
+            prefers_socket: true,
             ends: Instant::now(),
             lost_until: None,
         }
@@ -120,11 +122,13 @@ impl Waiter {
         self.wait_for(self.marker.clone(), time);
     }
 
-    /// The same while jobs are held: by the socket, where there is one, so that a step can follow once none is ([`Waiter::lend`]). A worker that
-    /// always holds some waits by the connection: its markers need not pass through the event loop.
+    /// The same while jobs are held: by the socket, where there is one, so that an add may take a step along, and a step can follow once none is held
+    /// ([`Waiter::lend`]). A worker that always holds some, and whose jobs come from elsewhere, waits by the connection: its markers need not pass
+    /// through the event loop.
     pub(super) fn wait_beside_jobs(&mut self, time: Duration, lease: Option<Duration>) {
         let socket = self.socket.clone().filter(IdleSocket::is_usable);
-        let Some(socket) = socket.filter(|_| std::mem::take(&mut self.has_idled)) else {
+        let is_worth_it = |socket: &IdleSocket| socket.was_missed() | std::mem::take(&mut self.prefers_socket);
+        let Some(socket) = socket.filter(is_worth_it) else {
             return self.wait(time);
         };
         let time = self.begin(time);
@@ -180,14 +184,18 @@ impl Waiter {
             // one that was shortened is the loop's to repeat
             Pending::Marker => self.by_socket.is_some() && self.lost_until.is_none_or(|until| until <= Instant::now()),
             Pending::Alone => true,
-            Pending::Nothing | Pending::Step(_) => false,
+            Pending::Nothing | Pending::Step(_) | Pending::Lent => false,
         }
     }
 
-    /// Lends such a wait what is known, once nothing is held: an add may take a step along. `step` is sent behind a wait that began without one.
+    /// Lends such a wait what is known: an add may take a step along. `step` is sent behind a wait that began without one, where nothing is held.
     pub(super) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
         if let Some(socket) = &self.socket {
-            self.pending = Pending::Step(step.as_ref().map_or_else(Behind::default, |(behind, _)| *behind));
+            self.pending = match (&step, standing.in_flight.jobs()) {
+                (Some((behind, _)), _) => Pending::Step(*behind),
+                (None, 0) => Pending::Step(Behind::default()),
+                (None, _) => Pending::Lent,
+            };
             short_way.wait = marker_wait(&self.marker, short_way.time).get_packed_command();
             let step = step.map(|(behind, step)| (behind, step.get_packed_command()));
             socket.lend(std::mem::take(standing), short_way, step);
@@ -230,7 +238,9 @@ impl Waiter {
         if let Some(known) = known {
             *standing = known;
         }
+        self.prefers_socket |= ends.iter().any(End::went_along);
         match self.socket.as_ref().filter(|socket| socket.is_waiting()) {
+            Some(socket) if socket.has_no_step() => self.pending = Pending::Marker,
             Some(_) => self.pending = Pending::Alone,
             None => drop(self.over()),
         }

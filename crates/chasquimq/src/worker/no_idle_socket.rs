@@ -63,6 +63,14 @@ impl IdleSocket {
         match self.0 {}
     }
 
+    pub(super) fn was_missed(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn has_no_step(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn begin_alone(&self, _command: &[u8], _over: Instant) {
         match self.0 {}
     }

@@ -106,6 +106,11 @@ impl Surplus {
         self.state().is_waiting()
     }
 
+    /// Whether somebody has drawn all that was handed over.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.state().undrawn.is_empty()
+    }
+
     /// Takes back surplus, or all that nobody has drawn. Gives the handles, oldest first.
     pub(super) fn take_back(&self, all: bool) -> Vec<u32> {
         self.state().take_back(all)

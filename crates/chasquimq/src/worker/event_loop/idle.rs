@@ -35,7 +35,10 @@ impl Loop {
         if !self.fetching || self.look_again {
             return;
         }
-        self.waiter.has_idled |= self.standing.in_flight.jobs() == 0;
+        if self.waiter.pending == Pending::Lent {
+            return;
+        }
+        self.waiter.prefers_socket |= self.standing.in_flight.jobs() == 0;
         if self.waiter.may_lend() {
             return self.lend().await;
         }
@@ -81,6 +84,9 @@ impl Loop {
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         if !steps || !short_way.may_wait(&self.standing) {
             self.waiter.wait_beside_jobs(time, lease);
+            if self.waiter.may_lend() {
+                self.lend().await;
+            }
             return;
         }
         let (behind, step) = self.step_behind_wait();
@@ -95,10 +101,12 @@ impl Loop {
         (behind, step)
     }
 
-    /// Has the wait under way bring jobs, once nothing is held and nothing is due before it ends.
+    /// Has the wait under way bring jobs, where nothing is due before it ends: by an add that takes a step along, and, once nothing is held, by its
+    /// own step.
     async fn lend(&mut self) {
-        let is_idle = self.standing.has_room && self.standing.in_flight.jobs() == 0;
-        if !is_idle || self.is_limited() || self.clock.is_foreign() {
+        // what nobody has drawn may lapse, and would have to be returned
+        let may_lend = self.standing.has_room && self.surplus.is_drawn();
+        if !may_lend || self.is_limited() || self.clock.is_foreign() {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -106,7 +114,8 @@ impl Loop {
         }
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         if short_way.may_wait(&self.standing) {
-            let step = (self.waiter.pending == Pending::Marker).then(|| self.step_behind_wait());
+            let steps = self.waiter.pending == Pending::Marker && self.standing.in_flight.jobs() == 0;
+            let step = steps.then(|| self.step_behind_wait());
             self.waiter.lend(step, &mut self.standing, short_way);
         }
     }
@@ -145,10 +154,11 @@ impl Loop {
     /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else. A wait
     /// without one must not stand in the way of one that is shorter, or for something else.
     pub(super) fn must_break_off(&self) -> bool {
+        let is_wanted = !self.fetching || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign();
         match self.waiter.pending {
-            Pending::Step(_) => {
-                !self.fetching || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign()
-            }
+            Pending::Step(_) => is_wanted,
+            // no step looks by itself
+            Pending::Lent => is_wanted || self.look_again,
             Pending::Alone => self.is_limited() || self.clock.is_foreign(),
             Pending::Nothing | Pending::Marker => false,
         }

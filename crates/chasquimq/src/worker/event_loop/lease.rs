@@ -75,7 +75,7 @@ impl Loop {
     /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
     pub(super) async fn reconcile(&mut self, servers: u64) {
         self.servers = servers;
-        if matches!(self.waiter.pending, Pending::Step(_)) {
+        if matches!(self.waiter.pending, Pending::Step(_) | Pending::Lent) {
             // what that took is held, too
             self.break_off().await;
         }

@@ -124,6 +124,10 @@ impl State {
         matches!(self.under_way, Some(UnderWay::Wait { .. }))
     }
 
+    pub(super) fn has_no_step(&self) -> bool {
+        matches!(self.under_way, Some(UnderWay::Wait { behind: None, .. }))
+    }
+
     pub(super) fn take_end(&mut self) -> Option<(End, Option<Standing>)> {
         self.settle();
         let end = self.end.take()?;
@@ -367,11 +371,13 @@ fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<
     let jobs = answer.as_mut().ok().and_then(|answer| {
         let jobs = answer.ready_jobs()?;
         let carried_out = standing.offset.carried_out(answer.server_us);
-        // nothing was held before, so nothing can have lapsed
+        // nothing was held before that nobody had drawn, so nothing can have lapsed
         drop(surplus.lease(carried_out..=carried_out));
         surplus.hand_over(&jobs, standing.in_flight.jobs());
         Some(jobs)
     });
-    standing.prefetch.delivered_to_idle();
+    if answer.as_ref().is_ok_and(|answer| answer.was_idle) {
+        standing.prefetch.delivered_to_idle();
+    }
     (answer, jobs.map(Told::Jobs))
 }
