@@ -91,6 +91,11 @@ local function reply_to_idle(base, state, none_delayed, offset_us, claim)
   if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
 end
 
+-- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
+local function pass_on(queue, delays)
+  if WaitingList.has_work(queue) or (delays and Delayed.next_due(queue)) then WaitingList.wake(queue) end
+end
+
 return function(keys, args)
   local base = keys[1]
   local asked = args[1]
@@ -116,8 +121,7 @@ return function(keys, args)
 
   if known then
     local queue = State.open(base, nil, state)
-    -- what woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others
-    if slot == 'w' and (WaitingList.has_work(queue) or (delays and Delayed.next_due(queue))) then WaitingList.wake(queue) end
+    if slot == 'w' then pass_on(queue, delays) end
     return replay(queue, known, owner, claim, server_us)
   end
 
