@@ -1,6 +1,7 @@
 // Pins that whatever a handler asks of its job, and does not await, sees the job as it runs; and that a scheduler is removed behind its upsert.
 import type { Job, Queue } from 'bullmq';
 import { describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 
@@ -9,10 +10,13 @@ const TIMES = 10;
 describe.each(libraries)('$name: calls that are not awaited', ({ lib }) => {
   const stage = useStage(lib);
 
+  // BullMQ's queue has another connection than its worker: what is asked of the queue may come behind the end of the job, which is gone then
+  const isRemoved: unknown = lib === chasquimq ? 0 : expect.toBeOneOf([0, 1]);
+
   it.each<[string, unknown, (job: Job, token: string, queue: Queue) => Promise<unknown>]>([
     ['getState', 'active', (job) => job.getState()],
     ['extendLock', 1, (job, token) => job.extendLock(token, 30_000)],
-    ['remove of the queue', 0, (job, _, queue) => queue.remove(job.id as string)],
+    ['remove of the queue', isRemoved, (job, _, queue) => queue.remove(job.id as string)],
     ['getChildrenValues', {}, (job) => job.getChildrenValues()],
   ])('%s', async (_, expected, call) => {
     const queue = stage.queue();

@@ -324,7 +324,7 @@ impl Loop {
         if self.must_watch_surplus() && self.standing.prefetch.patience_ends() <= now {
             self.take_back(false);
         }
-        if self.next_renewal.is_some_and(|at| at <= now) && self.may_hold_jobs() {
+        if self.next_renewal.is_some_and(|at| at <= now) {
             self.renew_lease().await;
         }
         if self.next_scan.is_some_and(|at| at <= now) {
