@@ -153,7 +153,7 @@ describe('worker.beside', () => {
     const others: Promise<unknown>[] = [];
     const jobs = await atOddMoments(queue, (added) => {
       if (added % 10 === 3) others.push(worker.pause(true));
-      if (added % 10 === 5) worker.resume();
+      if (added % 10 === 5) void worker.resume();
       if (added % 10 === 7) worker.concurrency = 2 + random.next(SLOTS);
       if (added % 20 === 9) others.push(queue.add('job', 1_000 + added, { delay: random.next(30) }));
       if (added % 40 === 11) others.push(queue.setGlobalConcurrency(3));
@@ -162,7 +162,7 @@ describe('worker.beside', () => {
     });
     await Promise.all(others);
     await queue.removeGlobalConcurrency();
-    worker.resume();
+    await worker.resume();
     await ranOnceEach(queue, jobs + JOBS / 20);
   });
 });
