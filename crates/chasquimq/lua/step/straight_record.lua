@@ -1,6 +1,6 @@
 -- straight_record: the add of one record that does not head the waiting list: a job with a delay, a priority, an id of its own, or a deduplication id that
--- no other job has. It does what `add` does with any jobs, with the same texts under the same keys, but gathers nothing in tables; where it finds more than it knows,
--- or a key that does not take it, it gives nothing, has changed nothing, and `add` does the add.
+-- no other job has. It does what `add` does with any jobs, with the same texts under the same keys, but gathers nothing in tables; where it finds more
+-- than it knows, or a key that does not take it, it gives nothing, has added nothing, and `add` does the add, or says why not.
 local AclCheck = require('acl_check')
 local Deduplication = require('deduplication')
 local Delayed = require('delayed')
@@ -52,7 +52,7 @@ end
 
 -- Takes back what was written of a job before a key did not take the rest.
 local function take_back(queue, id, job)
-  redis.call('HDEL', queue.base .. 'jobs', id)
+  redis.pcall('HDEL', queue.base .. 'jobs', id)
   if job.due_ms then redis.pcall('ZREM', queue.base .. 'delayed', id) end
   if not job.dedup then return end
   redis.pcall('HDEL', queue.base .. 'vitals', id)
@@ -78,7 +78,7 @@ local function run(base, raw, item, args, now_ms)
   local number, own_id = queue.id + 1, job.id ~= ''
   local id = own_id and job.id or State.whole(number)
   -- children in frames have ids that somebody may give again
-  if own_id and (queue.flows > 0 or redis.call('HEXISTS', base .. 'jobs', id) == 1) then return nil end
+  if own_id and (queue.flows > 0 or redis.pcall('HEXISTS', base .. 'jobs', id) ~= 0) then return nil end
   if job.dedup and redis.call('EXISTS', base .. 'de:' .. job.dedup[1]) == 1 then return nil end
   AclCheck.require_commands(queue, COMMANDS)
 

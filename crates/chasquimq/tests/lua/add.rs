@@ -490,6 +490,7 @@ fn a_single_record_is_refused_as_a_whole() {
 fn a_single_record_leaves_nothing_where_a_key_is_not_the_queues() {
     for (plan, suffix) in [
         (Plan::new().record("x"), "jobs"),
+        (Plan::new().delayed("", 2000), "jobs"),
         (Plan::new().record("x"), "wake"),
         (Plan::new().delayed("x", 2000), "delayed"),
         (Plan::new().prioritized("x", 3), "prioritized"),
@@ -502,7 +503,12 @@ fn a_single_record_leaves_nothing_where_a_key_is_not_the_queues() {
         call.arg(1000).arg("c").arg(0).arg(50);
         plan.append_to(&mut call);
         let refused = call.query::<redis::Value>(&mut queue.probe.connection);
-        assert!(refused.is_err_and(|error| error.to_string().contains("WRONGTYPE")));
+        let told = refused.expect_err(suffix).to_string();
+        let key = queue.probe.keys.key(suffix);
+        assert!(
+            told.contains("WRONGTYPE") && told.contains(&format!("Key {key} holds a string")),
+            "{told}"
+        );
         for left in ["jobs", "vitals", "de:d"].into_iter().filter(|left| *left != suffix) {
             assert_eq!(
                 queue.command("EXISTS", left, &[]),
