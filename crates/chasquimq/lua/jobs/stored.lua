@@ -9,6 +9,7 @@
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   read_body(raw)         the same; nil when it cannot be read
 --   start(fields, active)  notes in a record's state fields when, how often and by whom it was started
+--   complete(fields, active, value, now_ms)  notes that it has completed; value: its result, JSON text ('' or nil: none)
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local ForeignEntries = require('foreign_entries')
 
@@ -84,6 +85,11 @@ local function start(fields, active)
   if active[4] ~= '' then fields.pb = active[4] end
 end
 
+local function complete(fields, active, value, now_ms)
+  start(fields, active)
+  fields.am, fields.fo, fields.rv, fields.d = (fields.am or 0) + 1, now_ms, value ~= '' and value or nil, nil
+end
+
 local function timestamp(blob, offset)
   local ok, _, timestamp = pcall(cmsgpack.unpack_one, blob, offset)
   return ok and type(timestamp) == 'number' and timestamp or 0
@@ -99,5 +105,6 @@ return {
   read_body = read_body,
   ids = ids,
   start = start,
+  complete = complete,
   timestamp = timestamp,
 }

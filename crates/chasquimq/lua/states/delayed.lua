@@ -8,16 +8,19 @@ local WaitingList = require('waiting_list')
 
 local MAX_SEQ, RESTART_SEQ = 4095, 3000
 
+local function due_of(score)
+  return score and math.floor(tonumber(score) / 4096)
+end
+
 -- Due time of the earliest delayed job, or nil.
 local function next_due(queue)
-  local head = redis.call('ZRANGE', queue.base .. 'delayed', 0, 0, 'WITHSCORES')
-  return head[2] and math.floor(tonumber(head[2]) / 4096)
+  return due_of(redis.call('ZRANGE', queue.base .. 'delayed', 0, 0, 'WITHSCORES')[2])
 end
 
 -- The earliest one and its due time, and that of the next one; nil: there is none.
 local function next_two(base)
   local head = redis.call('ZRANGE', base .. 'delayed', 0, 1, 'WITHSCORES')
-  return head[1], head[2] and math.floor(tonumber(head[2]) / 4096), head[4] and math.floor(tonumber(head[4]) / 4096)
+  return head[1], due_of(head[2]), due_of(head[4])
 end
 
 local function seq_behind(queue, due_ms)

@@ -29,9 +29,16 @@ local function started(raw, of, step, claim)
   return raw:sub(2, 10)
 end
 
+-- The count of starts in a record's entry; nil where it is not a byte.
+local function starts(raw)
+  local count = raw:byte(11)
+  return count and count < 128 and count or nil
+end
+
 return {
   RECORD = RECORD,
   FRAME = FRAME,
   entry = entry,
   started = started,
+  starts = starts,
 }

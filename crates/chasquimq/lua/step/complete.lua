@@ -5,6 +5,7 @@ local Leave = require('leave')
 local Outcomes = require('outcomes')
 local Parents = require('parents')
 local State = require('state')
+local Stored = require('stored')
 local Successor = require('successor')
 local WaitingList = require('waiting_list')
 
@@ -15,11 +16,8 @@ local function completed_fields(queue, id, active, returnvalue, step, large_byte
   local alike = finishing.plain_fields[active] or {}
   if origin and alike[origin] then return alike[origin] end
   local known = Leave.own_fields(queue, id)
-  known.am, known.as, known.po, known.fo = (known.am or 0) + 1, active[2], active[1], step.now_ms
-  known.rv = returnvalue ~= '' and returnvalue or nil
+  Stored.complete(known, active, returnvalue, step.now_ms)
   known.lr = large_bytes
-  if active[4] ~= '' then known.pb = active[4] end
-  known.d = nil
   local packed = cmsgpack.pack(known)
   if origin then
     finishing.plain_fields[active] = alike

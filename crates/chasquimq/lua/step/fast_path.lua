@@ -34,16 +34,15 @@ end
 
 -- When the record that completed had started, packed, if it is one that this worker holds and that stands alone; and whether the queue is bare, if it
 -- matters. Notes its state fields, and which start of it that was.
-local function look_at_record(base, id, step)
+local function look_at_ended_record(base, id, step)
   local raw = redis.call('HGET', base .. 'active', id)
   if not raw then return nil end
   step.id = id
   local bare = not step.is_kept and PlainJobs.is_bare(base)
   local fields = not bare and redis.call('HGET', base .. 'vitals', id)
   if not fields then return Holder.started(raw, Holder.RECORD, step, step.ended), bare end
-  local known, starts = Stored.fields(fields), raw:byte(11)
-  -- a small number is a byte
-  if not stands_alone(known) or not starts or starts > 127 then return nil end
+  local known, starts = Stored.fields(fields), Holder.starts(raw)
+  if not starts or not stands_alone(known) then return nil end
   step.known, step.starts = known, starts
   return Holder.started(raw, string.char(starts), step, step.ended), bare
 end
@@ -52,7 +51,7 @@ end
 local function look_at_ended(base, step)
   local place, keep = step.place, step.keep
   step.is_kept = (type(keep) == 'table' and keep[1] or keep) ~= 0
-  if type(place) ~= 'number' then return look_at_record(base, place, step) end
+  if type(place) ~= 'number' then return look_at_ended_record(base, place, step) end
   -- a text once, as each command would make one
   local first = State.whole(place)
   local raw = redis.call('HGET', base .. 'takes', first)
@@ -60,7 +59,7 @@ local function look_at_ended(base, step)
     step.first = first
     return Holder.started(raw, Holder.FRAME, step, step.ended), false
   end
-  return look_at_record(base, first, step)
+  return look_at_ended_record(base, first, step)
 end
 
 -- State fields of a record that completed, packed.
@@ -68,10 +67,7 @@ local function completed_fields(step, started)
   local known, results = step.known, step.results
   -- an array of one
   if not known then return PlainJobs.completed_fields(started, results:sub(2), step) end
-  known.am, known.as, known.po, known.fo = (known.am or 0) + 1, step.starts, cmsgpack.unpack(started), step.now_ms
-  known.rv = results ~= '' and cmsgpack.unpack(results)[1] or nil
-  if step.worker_name ~= '' then known.pb = step.worker_name end
-  known.d = nil
+  Stored.complete(known, { cmsgpack.unpack(started), step.starts, step.owner, step.worker_name }, results ~= '' and cmsgpack.unpack(results)[1], step.now_ms)
   return cmsgpack.pack(known)
 end
 

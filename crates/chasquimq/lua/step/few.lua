@@ -107,10 +107,10 @@ local function look_at_front(base, bare, most)
 end
 
 -- Frames of one job behind the cursor, up to `most`: {first, blob, ...}.
-local function look_at_log(base, most, cursor_ms, cursor_seq)
+local function look_at_log(queue, most)
   local frames = {}
   if most == 0 then return frames end
-  for i, entry in ipairs(redis.call('XRANGE', base .. 'log', '(' .. State.entry_id(cursor_ms, cursor_seq), '+', 'COUNT', most)) do
+  for i, entry in ipairs(redis.call('XRANGE', queue.base .. 'log', '(' .. State.entry_id(queue.cursor_ms, queue.cursor_seq), '+', 'COUNT', most)) do
     local first, blob = entry[2][1] == 'f' and entry[1]:match('^(%d+)-1$'), entry[2][2]
     if not first or Frame.header_of(blob) then break end
     frames[2 * i - 1], frames[2 * i] = tonumber(first), blob
@@ -124,8 +124,8 @@ local function may_drop(rule)
 end
 
 -- Lets the jobs leave the active ones, and drops what is not kept.
-local function complete(base, ends, step)
-  local ids, firsts = ends.ids, ends.firsts
+local function complete(queue, ends, step)
+  local base, ids, firsts = queue.base, ends.ids, ends.firsts
   if #ids > 0 then
     redis.call('HDEL', base .. 'active', unpack(ids))
     if ends.is_kept then
@@ -135,7 +135,7 @@ local function complete(base, ends, step)
     elseif step.bare then
       redis.call('HDEL', base .. 'jobs', unpack(ids))
     else
-      Records.drop_records({ base = base }, ids, true, true, true)
+      Records.drop_records(queue, ids, true, true, true)
     end
   end
   if #firsts == 0 then return end
@@ -149,7 +149,7 @@ local function complete(base, ends, step)
     end
   end
   redis.call(ends.is_kept and 'HSET' or 'XDEL', base .. (ends.is_kept and 'runs' or 'log'), unpack(args))
-  for i = 1, ends.is_kept and 0 or #firsts do Frame.drop_apart(step, firsts[i]) end
+  for i = 1, ends.is_kept and 0 or #firsts do Frame.drop_apart(queue, firsts[i]) end
 end
 
 -- Keeps them by their rule. completed: kept jobs, with them. Gives their number, and that of frames that lie apart.
@@ -187,12 +187,12 @@ end
 
 -- What can start, in the order of the waiting list: ids and bodies of records, then frames, up to `most`; nil where it is not plain, or more than a step
 -- takes beyond what it must.
-local function look_at_waiting(base, most, cursor_ms, cursor_seq, step)
+local function look_at_waiting(queue, most, step)
   local want = step.want
-  local ids, bodies, bytes = look_at_front(base, step.bare, most)
+  local ids, bodies, bytes = look_at_front(queue.base, step.bare, most)
   if not ids then return nil end
-  local frames = look_at_log(base, most - #ids, cursor_ms, cursor_seq)
-  for i = 2, #frames, 2 do bytes = bytes + (Frame.bytes_apart(step, frames[i]) or #frames[i]) end
+  local frames = look_at_log(queue, most - #ids)
+  for i = 2, #frames, 2 do bytes = bytes + (Frame.bytes_apart(queue, frames[i]) or #frames[i]) end
   local count = #ids + #frames / 2
   if count < math.min(want, most) or bytes >= Fetched.MOST_BYTES or (count > want and bytes >= step.max_bytes) then return nil end
   return ids, bodies, frames
@@ -205,8 +205,7 @@ local function run(base, raw, outcomes, step)
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
   if unlimited == 0 or place > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
 
-  -- as jobs/frame finds them in a queue
-  step.base, step.apart = base, apart
+  local queue = { base = base, cursor_ms = cursor_ms, cursor_seq = cursor_seq, apart = apart }
   local want, due, ends, ids, bodies, frames = step.want, nil, nil, NONE, NONE, NONE
   local most = want < 0 and 0 or math.min(waiting, want + step.surplus)
   if most > MOST then return nil end
@@ -215,11 +214,11 @@ local function run(base, raw, outcomes, step)
     if not ends or (flows > 0 and may_drop(step.keeps[ends.keep])) or not look_at_ended(base, ends, step) then return nil end
   end
   if want >= 0 and not (step.leaves_due or step.none_delayed) then
-    due = Delayed.next_due({ base = base })
+    due = Delayed.next_due(queue)
     if due and due <= step.now_ms then return nil end
   end
   if most > 0 then
-    ids, bodies, frames = look_at_waiting(base, most, cursor_ms, cursor_seq, step)
+    ids, bodies, frames = look_at_waiting(queue, most, step)
     if not ids then return nil end
   end
 
@@ -227,10 +226,10 @@ local function run(base, raw, outcomes, step)
   if ends then
     count, groups = #ends.members, table.concat(ends.groups)
     active = active - count
-    complete(base, ends, step)
-    if ends.is_kept then completed, step.apart = keep_completed(base, raw, ends, step, completed + count) end
+    complete(queue, ends, step)
+    if ends.is_kept then completed, queue.apart = keep_completed(base, raw, ends, step, completed + count) end
     local points = step.keeps[1][4]
-    if points then Metrics.count_minutes({ base = base }, 'completed', count, step.now_ms, points) end
+    if points then Metrics.count_minutes(queue, 'completed', count, step.now_ms, points) end
   end
   if want >= 0 then step.now_ms = step.starts_ms end
   if taken > 0 then
@@ -242,7 +241,7 @@ local function run(base, raw, outcomes, step)
   if want <= taken then
     due = nil
   elseif step.leaves_due and not step.none_delayed then
-    due = Delayed.next_due({ base = base })
+    due = Delayed.next_due(queue)
   end
   if waiting > 0 then
     redis.call('ZADD', base .. 'wake', 0, '0')
@@ -252,7 +251,7 @@ local function run(base, raw, outcomes, step)
   if count > 0 then
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
-      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, step.apart)
+      event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
   return items, known, due, waiting

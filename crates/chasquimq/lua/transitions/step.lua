@@ -128,9 +128,7 @@ return function(keys, args)
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
     leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus,
     -- of one plain job that completed
-    place = place, ended = outcomes, results = results, keep = keeps,
-    -- room for what short steps note: a table that grows is made anew
-    base = base, apart = 0, packed_worker = false, is_kept = false }
+    place = place, ended = outcomes, results = results, keep = keeps }
   local items, ids, due, waiting
   local rejected, gated, limited_ms = NONE, 0, 0
   local is_of_few = state and limiter_max == 0
