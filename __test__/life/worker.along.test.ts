@@ -2,8 +2,9 @@
 // happens to either meanwhile, each job runs once.
 import type { Job, Queue, Worker } from 'bullmq';
 import { describe, expect, it } from 'vitest';
+import { breakAtRandom } from '../support/breaking.js';
 import { chasquimq } from '../support/chasquimq.js';
-import { Proxy } from '../support/proxy.js';
+import { expectOnceEach } from '../support/once-each.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
@@ -41,42 +42,16 @@ describe('worker.along', () => {
     return jobs;
   }
 
-  async function ranOnceEach(queue: Queue, jobs = JOBS): Promise<void> {
-    expect(await queue.getJobCounts('completed', 'active', 'waiting', 'failed')).toEqual({
-      completed: jobs,
-      active: 0,
-      waiting: 0,
-      failed: 0,
-    });
-    expect([...runs.values()]).toEqual(Array.from({ length: jobs }, () => 1));
-  }
+  const ranOnceEach = (queue: Queue, jobs = JOBS): Promise<void> => expectOnceEach(queue, runs, jobs);
 
   it(
     'jobs end while their connections break at random, and the server forgets functions',
     { timeout: LIMIT_MS },
     async () => {
-      const proxy = stage.keep(new Proxy());
-      proxy.upstream = { host: '127.0.0.1', port: own.connection.port };
-      await proxy.open();
-      const random = new Random(7);
-      const breaks = [
-        async () => proxy.cut(),
-        () => own.redis.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
-        () => own.redis.function('FLUSH'),
-      ];
-      const connection = { ...own.connection, host: '127.0.0.1', port: proxy.port };
+      const breaking = await breakAtRandom(stage, own, new Random(7));
       // behind a wait that was lost, nothing goes along until that would have ended
-      const { queue, worker } = start({ connection, drainDelay: 0.1 });
-      let [working, broken] = [true, 0];
-      const breaking = (async () => {
-        while (working) {
-          // the moments have to be many and different; there is nothing to wait for
-          await sleep(20 + random.next(300));
-          await breaks[broken++ % breaks.length]();
-        }
-      })();
-      const jobs = await oneAtATime(queue, worker, () => broken >= BREAKS).finally(() => (working = false));
-      await breaking;
+      const { queue, worker } = start({ connection: breaking.connection, drainDelay: 0.1 });
+      const jobs = await oneAtATime(queue, worker, () => breaking.count() >= BREAKS).finally(breaking.stop);
       stage.takeErrors();
       await ranOnceEach(queue, jobs);
     },

@@ -2,8 +2,9 @@
 // happens to either meanwhile, each job runs once.
 import type { Job, Queue, Worker } from 'bullmq';
 import { describe, expect, it } from 'vitest';
+import { breakAtRandom } from '../support/breaking.js';
 import { chasquimq } from '../support/chasquimq.js';
-import { Proxy } from '../support/proxy.js';
+import { expectAllCompleted, expectOnceEach } from '../support/once-each.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
@@ -48,14 +49,30 @@ describe('worker.beside', () => {
 
   async function ranOnceEach(queue: Queue, jobs: number): Promise<void> {
     await until('all jobs to end', async () => (await queue.getCompletedCount()) >= jobs, LIMIT_MS);
-    expect(await queue.getJobCounts('completed', 'active', 'waiting', 'failed')).toEqual({
-      completed: jobs,
-      active: 0,
-      waiting: 0,
-      failed: 0,
-    });
-    expect([...runs.values()]).toEqual(Array.from({ length: jobs }, () => 1));
+    await expectOnceEach(queue, runs, jobs);
   }
+
+  // what handlers do, by the number of their job: how often each runs, and what comes of it
+  const KINDS = [
+    { runs: 1, result: 'r'.repeat(100 * 1024) },
+    { runs: 2, result: 'tried again' },
+    { runs: 2, result: 'moved' },
+    { runs: 1, result: 'late' },
+  ];
+
+  const work = async (job: Job, token?: string): Promise<string> => {
+    const [number, { result }] = [Number(job.data), KINDS[Number(job.data) % KINDS.length]];
+    const before = runs.get(number) ?? 0;
+    runs.set(number, before + 1);
+    await sleep(random.next(20));
+    // an error without a stack
+    if (result === 'tried again' && before === 0) throw Object.assign(new Error('odd'), { stack: undefined });
+    if (result === 'moved' && before === 0) {
+      await job.moveToDelayed(Date.now() + random.next(20), token);
+      throw new chasquimq.DelayedError();
+    }
+    return result;
+  };
 
   const waitsBegun = async (): Promise<number> => {
     const [, calls] = /cmdstat_bzpopmin:calls=(\d+)/.exec(await own.redis.info('commandstats')) ?? [];
@@ -79,28 +96,24 @@ describe('worker.beside', () => {
     await ranOnceEach(queue, 1 + Math.ceil(JOBS / 3));
   });
 
+  it('handlers that return 100 KiB, fail, move their job, or take time', { timeout: LIMIT_MS }, async () => {
+    runs = new Map();
+    const results = new Map<unknown, unknown>();
+    const queue = stage.queue({ defaultJobOptions: { attempts: 2 } });
+    const worker = stage.worker(work, { concurrency: SLOTS });
+    worker.on('completed', ({ data }, result) => results.set(data, result));
+    const jobs = await atOddMoments(queue, (added) => added === JOBS);
+    await until('all jobs to end', () => results.size === jobs, LIMIT_MS);
+    await expectAllCompleted(queue, jobs);
+    const kinds = Array.from({ length: jobs }, (_, number) => KINDS[number % KINDS.length]);
+    expect(kinds.map((_, number) => ({ runs: runs.get(number), result: results.get(number) }))).toEqual(kinds);
+  });
+
   it('connections break at random, and the server forgets functions', { timeout: LIMIT_MS }, async () => {
-    const proxy = stage.keep(new Proxy());
-    proxy.upstream = { host: '127.0.0.1', port: own.connection.port };
-    await proxy.open();
-    const breaks = [
-      async () => proxy.cut(),
-      () => own.redis.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
-      () => own.redis.function('FLUSH'),
-    ];
-    const connection = { ...own.connection, host: '127.0.0.1', port: proxy.port };
+    const breaking = await breakAtRandom(stage, own, random);
     // behind a wait that was lost, nothing goes along until that would have ended
-    const { queue } = start({ connection, drainDelay: 0.1 });
-    let [working, broken] = [true, 0];
-    const breaking = (async () => {
-      while (working) {
-        // the moments have to be many and different; there is nothing to wait for
-        await sleep(20 + random.next(300));
-        await breaks[broken++ % breaks.length]();
-      }
-    })();
-    const jobs = await atOddMoments(queue, () => broken >= BREAKS).finally(() => (working = false));
-    await breaking;
+    const { queue } = start({ connection: breaking.connection, drainDelay: 0.1 });
+    const jobs = await atOddMoments(queue, () => breaking.count() >= BREAKS).finally(breaking.stop);
     await ranOnceEach(queue, jobs);
     stage.takeErrors();
   });

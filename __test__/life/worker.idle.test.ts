@@ -70,6 +70,27 @@ describe('idle workers', () => {
     expect(Object.keys(calls)).not.toContain('set');
   });
 
+  it('look once for each delayed job, and for no other meanwhile', async () => {
+    const { connection } = own;
+    const queue = new chasquimq.Queue('delayed', { connection });
+    let ended = 0;
+    const worker = new chasquimq.Worker('delayed', async () => undefined, { connection, concurrency: 10 });
+    worker.on('completed', () => ended++);
+    try {
+      await worker.waitUntilReady();
+      const later = (_: unknown, i: number) => ({ name: 'job', data: {}, opts: { delay: 300 + 40 * i } });
+      await queue.addBulk(Array.from({ length: ROUNDS }, later));
+      const before = await callsSoFar();
+      await until('all jobs to end', () => ended === ROUNDS);
+      // a step takes the job, another records its end
+      expect((await callsSoFar()).fcall - before.fcall).toBeLessThanOrEqual(2 * ROUNDS + 3 * NOW_AND_THEN);
+    } finally {
+      await worker.close();
+      await queue.obliterate();
+      await queue.close();
+    }
+  });
+
   it("send less than BullMQ's", async () => {
     const [theirs, ours] = [await callsOfIdle(bullmq), await callsOfIdle(chasquimq)];
     expect(total(ours) / ours.bzpopmin).toBeLessThan(total(theirs) / theirs.bzpopmin);

@@ -195,12 +195,9 @@ impl Idle for IdleWait {
         if socket.place() != place {
             return None;
         }
+        socket.add_comes();
         // an end of the wait that was not read yet may bring jobs
-        if socket.is_idle() && !is_readable(socket.fd()) {
-            return Some(socket);
-        }
-        socket.miss();
-        None
+        (socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
     }
 
     fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>) {

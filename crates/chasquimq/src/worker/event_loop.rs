@@ -227,13 +227,13 @@ impl Loop {
                 self.take_back(true);
             }
             Command::Concurrency(concurrency) => {
-                self.room_changed = matches!(self.waiter.pending, Pending::Step(_) | Pending::Lent);
+                self.room_changed = self.waiter.pending.takes_jobs();
                 self.look_again |= concurrency > self.options.concurrency;
                 self.options.concurrency = concurrency;
                 self.surplus.set_concurrency(concurrency);
             }
             Command::Limiter(limiter) => {
-                self.room_changed = matches!(self.waiter.pending, Pending::Step(_) | Pending::Lent);
+                self.room_changed = self.waiter.pending.takes_jobs();
                 self.options.limiter = limiter;
                 self.end_rest();
             }
@@ -280,7 +280,9 @@ impl Loop {
             .due
             .next()
             .filter(|_| self.fetching && self.standing.has_room && !steps);
-        let renewal = self.next_renewal.filter(|_| self.may_hold_jobs());
+        // what a wait is lent is not known here
+        let holds_jobs = self.standing.in_flight.jobs() > 0 || self.waiter.pending == Pending::Lent;
+        let renewal = self.next_renewal.filter(|_| holds_jobs);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
         [surplus, due, renewal, rested, shared, self.next_scan]
@@ -330,11 +332,6 @@ impl Loop {
         if self.next_scan.is_some_and(|at| at <= now) {
             self.recover_stalled().await;
         }
-    }
-
-    /// Whether jobs are held, as far as is known: what a wait is lent is not.
-    fn may_hold_jobs(&self) -> bool {
-        self.standing.in_flight.jobs() > 0 || self.waiter.pending == Pending::Lent
     }
 
     fn is_limited(&self) -> bool {

@@ -48,8 +48,8 @@ struct Shared {
     state: Mutex<State>,
     // the worker's loop may take the end of its wait
     ended: Notify,
-    // an add could have taken a step along
-    missed: AtomicBool,
+    // an add came that may take a step along
+    has_adds: AtomicBool,
 }
 
 impl IdleSocket {
@@ -62,7 +62,7 @@ impl IdleSocket {
                 place: socket.place().to_owned(),
                 state: Mutex::new(State::new(socket, surplus)),
                 ended: Notify::new(),
-                missed: AtomicBool::new(false),
+                has_adds: AtomicBool::new(false),
             }),
         })
     }
@@ -120,9 +120,9 @@ impl IdleSocket {
         self.state().over
     }
 
-    /// Whether an add found nothing to take along since this was asked for last.
-    pub(super) fn was_missed(&self) -> bool {
-        self.shared.missed.swap(false, Ordering::Relaxed)
+    /// Whether adds that may take a step along have come since this was asked for last.
+    pub(super) fn had_adds(&self) -> bool {
+        self.shared.has_adds.swap(false, Ordering::Relaxed)
     }
 
     /// Keeps jobs from running before something is told that the worker's loop is about to learn.
@@ -184,9 +184,9 @@ impl IdleSocket {
         self.state().is_idle()
     }
 
-    /// An add has come that could have taken a step along, if the worker's wait were lent.
-    pub fn miss(&self) {
-        self.shared.missed.store(true, Ordering::Relaxed);
+    /// An add comes that takes a step along, if it can: it is worth waiting by this socket.
+    pub fn add_comes(&self) {
+        self.shared.has_adds.store(true, Ordering::Relaxed);
     }
 
     /// A step that an add is to take along, if the worker waits and its loop has nothing to do with it. Its end is told to [`IdleSocket::stepped`]

@@ -45,6 +45,13 @@ pub(super) enum Pending {
     Lent,
 }
 
+impl Pending {
+    /// Whether something else than the loop may take jobs.
+    pub(super) fn takes_jobs(self) -> bool {
+        matches!(self, Self::Step(_) | Self::Lent)
+    }
+}
+
 /// The loop's end of the waiting task, and of the socket.
 pub(super) struct Waiter {
     ask: mpsc::Sender<Ask>,
@@ -56,8 +63,8 @@ pub(super) struct Waiter {
     socket_asked: Option<Instant>,
     // the pending wait is the socket's
     by_socket: Option<Watch>,
-    /// Since the last wait beside jobs began, the worker came to be idle, or an add took a step along.
-    pub(super) prefers_socket: bool,
+    /// The worker came to be idle since the last wait beside jobs began.
+    pub(super) has_idled: bool,
     // when the server ends the pending wait
     ends: Instant,
     // a wait that was lost may be told news until then
@@ -94,7 +101,7 @@ impl Waiter {
             socket: None,
             socket_asked: None,
             by_socket: None,
-            prefers_socket: true,
+            has_idled: true,
             ends: Instant::now(),
             lost_until: None,
         }
@@ -127,7 +134,7 @@ impl Waiter {
     /// through the event loop.
     pub(super) fn wait_beside_jobs(&mut self, time: Duration, lease: Option<Duration>) {
         let socket = self.socket.clone().filter(IdleSocket::is_usable);
-        let is_worth_it = |socket: &IdleSocket| socket.was_missed() | std::mem::take(&mut self.prefers_socket);
+        let is_worth_it = |socket: &IdleSocket| socket.had_adds() | std::mem::take(&mut self.has_idled);
         let Some(socket) = socket.filter(is_worth_it) else {
             return self.wait(time);
         };
@@ -238,7 +245,6 @@ impl Waiter {
         if let Some(known) = known {
             *standing = known;
         }
-        self.prefers_socket |= ends.iter().any(End::went_along);
         match self.socket.as_ref().filter(|socket| socket.is_waiting()) {
             Some(socket) if socket.has_no_step() => self.pending = Pending::Marker,
             Some(_) => self.pending = Pending::Alone,

@@ -63,7 +63,7 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn was_missed(&self) -> bool {
+    pub(super) fn had_adds(&self) -> bool {
         match self.0 {}
     }
 

@@ -71,13 +71,6 @@ pub(super) enum End {
     Told,
 }
 
-impl End {
-    /// It is that of a step which an add took along.
-    pub(super) fn went_along(&self) -> bool {
-        matches!(self, Self::SteppedAlong(..) | Self::TakenAlong(..) | Self::TakeLost(_))
-    }
-}
-
 /// What it takes to record ends and to wait.
 #[derive(Debug)]
 pub(super) struct ShortWay {

@@ -38,7 +38,7 @@ impl Loop {
         if self.waiter.pending == Pending::Lent {
             return;
         }
-        self.waiter.prefers_socket |= self.standing.in_flight.jobs() == 0;
+        self.waiter.has_idled |= self.standing.in_flight.jobs() == 0;
         if self.waiter.may_lend() {
             return self.lend().await;
         }
@@ -239,7 +239,7 @@ impl Loop {
             // somebody else should be woken
             self.wake_next("wake").await;
         }
-        // a wait in vain is a reason to look, unless nobody is to start what is found, or it is looked for what is due anyway
+        // a wait in vain is a reason to look, unless no slot is free, or the next look for what is due comes soon
         let now = Instant::now();
         let looks_soon = self.standing.due.next().is_some_and(|due| due < now + LATE);
         let is_reason = came || (self.standing.has_room && !looks_soon);

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     lost::Search,
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::{idle_wait::Pending, message::Message},
+    worker::message::Message,
 };
 
 impl Loop {
@@ -75,7 +75,7 @@ impl Loop {
     /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
     pub(super) async fn reconcile(&mut self, servers: u64) {
         self.servers = servers;
-        if matches!(self.waiter.pending, Pending::Step(_) | Pending::Lent) {
+        if self.waiter.pending.takes_jobs() {
             // what that took is held, too
             self.break_off().await;
         }
