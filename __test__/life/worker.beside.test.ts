@@ -1,6 +1,6 @@
 // A queue and its worker in one thread, and jobs that come while others run: an add takes the worker's step along, as long as a slot is free. Whatever
 // happens to either meanwhile, each job runs once.
-import type { Job, Queue, Worker } from 'bullmq';
+import type { Job, JobsOptions, Queue, Worker } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import { breakAtRandom } from '../support/breaking.js';
 import { chasquimq } from '../support/chasquimq.js';
@@ -14,6 +14,16 @@ const SLOTS = 10;
 const JOBS = 200;
 const BREAKS = 30;
 const LIMIT_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+// jobs as they are added, by their number
+const ADDED: ((number: number) => JobsOptions)[] = [
+  () => ({}),
+  (number) => ({ priority: 1 + (number % 3) }),
+  (number) => ({ jobId: `id-${number}` }),
+  () => ({ lifo: true }),
+  (number) => ({ delay: number % 20 }),
+];
 
 describe('worker.beside', () => {
   const stage = useStage(chasquimq);
@@ -39,7 +49,7 @@ describe('worker.beside', () => {
   async function atOddMoments(queue: Queue, areEnough: (jobs: number) => boolean): Promise<number> {
     const adds: Promise<unknown>[] = [];
     while (!areEnough(adds.length)) {
-      adds.push(queue.add('job', adds.length));
+      adds.push(queue.add('job', adds.length, ADDED[random.next(ADDED.length)](adds.length)));
       // each moment finds the worker in another state; there is nothing to wait for
       await sleep(random.next(6));
     }
@@ -79,14 +89,20 @@ describe('worker.beside', () => {
     return Number(calls);
   };
 
-  it('an add takes a step along while a job runs, and the wait stands', async () => {
+  it.each([
+    ['a plain job', {}, false],
+    ['a job with a priority', { priority: 3 }, false],
+    ['a job at the head of the line', { lifo: true }, false],
+    ['a plain job beside a delayed one', {}, true],
+  ])('an add takes a step along while a job runs, and the wait stands: %s', async (_, options, isDelayed) => {
     const { queue, worker } = start({ connection: own.connection });
     await queue.add('held', 0);
+    if (isDelayed) await queue.add('later', -1, { delay: HOUR_MS });
     await until('the job to run', () => runs.size === 1);
     const before = await waitsBegun();
     for (let number = 1; number <= JOBS; number += 3) {
       const ended = new Promise((resolve) => worker.once('completed', resolve));
-      await queue.add('job', 3 * number);
+      await queue.add('job', 3 * number, options);
       await ended;
       // for the worker to wait again, of which nothing tells
       await sleep(2);
@@ -94,6 +110,36 @@ describe('worker.beside', () => {
     expect((await waitsBegun()) - before).toBeLessThan(JOBS / 6);
     gate.open();
     await ranOnceEach(queue, 1 + Math.ceil(JOBS / 3));
+  });
+
+  it('what is due starts when it is, while adds take steps along', async () => {
+    // a wait would last for a minute
+    const { queue } = start({ drainDelay: 60 });
+    await queue.add('held', 0);
+    await until('the job to run', () => runs.size === 1);
+    let added = 1;
+    for (const delay of [50, 300]) await queue.add('job', added++, { delay });
+    while (runs.size < added) {
+      await queue.add('job', added++);
+      await sleep(2);
+      if (added > JOBS) await until('what is due to start', () => runs.has(1) && runs.has(2), 10_000);
+    }
+    gate.open();
+    await ranOnceEach(queue, added);
+  });
+
+  it('an id that is there already is one job', async () => {
+    const { queue, worker } = start();
+    for (let number = 0; number < JOBS; number++) {
+      const adds = [
+        queue.add('job', number, { jobId: `id-${number}` }),
+        queue.add('job', -1, { jobId: `id-${number}` }),
+      ];
+      expect((await Promise.all(adds)).map(({ id }) => id)).toEqual([`id-${number}`, `id-${number}`]);
+    }
+    await until('all jobs to run', () => runs.size === JOBS);
+    await worker.close();
+    await ranOnceEach(queue, JOBS);
   });
 
   it('handlers that return 100 KiB, fail, move their job, or take time', { timeout: LIMIT_MS }, async () => {

@@ -93,7 +93,7 @@ impl AddShortcut for FastAdds {
 
 /// Sends a call; with it the step of a worker of this thread that waits for the job.
 fn send_call(socket: &AddSocket, producer: &Producer, request: u32, call: Call) -> Result<(), Vec<(u32, Call)>> {
-    let step = (call.is_one_plain_job() && producer.takes_steps()).then(|| socket.step_for_job());
+    let step = (call.starts_at_once() && producer.takes_steps()).then(|| socket.step_for_job());
     match step.flatten() {
         Some((along, step)) => {
             let command = producer.command_with_step(&call, &step);

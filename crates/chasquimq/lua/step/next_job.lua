@@ -1,6 +1,6 @@
 -- next_job: the job that a short step starts (step/fast_path): alone in its frame, or a record, where it is plain which one comes next. It is
 -- {place (the number of one that is a frame, or a record's id), content (blob or body), from (front | prioritized | delayed, of a record), fields (of a
--- record: its state fields, as they are stored; false: none), starts (which start of it this is)}.
+-- record: its state fields, as they are stored; false: none), starts (which start of it this is), has_failed (it has stack traces)}.
 local Fetched = require('fetched')
 local Frame = require('frame')
 local Holder = require('holder')
@@ -14,7 +14,7 @@ local function look_at_record(base, id, from, bare)
   if not raw then return body and { place = id, content = body, from = from, fields = false, starts = 1 } end
   local ok, known = pcall(cmsgpack.unpack, raw)
   if not ok or type(known) ~= 'table' or known.df or known.ld then return false end
-  return { place = id, content = body, from = from, fields = raw, starts = (tonumber(known.as) or 0) + 1 }
+  return { place = id, content = body, from = from, fields = raw, starts = (tonumber(known.as) or 0) + 1, has_failed = known.fr or known.tr }
 end
 
 -- The record that heads the waiting list; nil: none does. bare: no record has state fields.
@@ -59,13 +59,14 @@ local function start_record(base, head, step)
   elseif from then
     redis.call('ZREMRANGEBYRANK', base .. from, 0, 0)
   end
-  local id, content = Packed.text(head.place), head.content
+  local id, content, traces = Packed.text(head.place), head.content, head.has_failed and (redis.call('HGET', base .. 'traces', head.place) or '')
   local is_long = #content >= Fetched.LONG_BODY
-  local columns = '\148\145' .. id .. (is_long and '\0' or '\145' .. Packed.text(content)) .. (head.fields and '\145' .. Packed.text(head.fields) or '\0')
-    .. (starts > 1 and '\145' .. cmsgpack.pack(starts) or '\0')
+  local columns = (traces and '\149\145' or '\148\145') .. id .. (is_long and '\0' or '\145' .. Packed.text(content))
+    .. (head.fields and '\145' .. Packed.text(head.fields) or '\0') .. (starts > 1 and '\145' .. cmsgpack.pack(starts) or '\0') .. (traces and '\1' or '')
   local groups = '\149\161X\166active\145' .. id .. '\164prev\167waiting'
   if from == 'delayed' then groups = '\149\161X\167waiting\145' .. id .. '\164prev\167delayed' .. groups end
-  return { -1, columns, is_long and content or nil }, '\146\0\145' .. id, groups
+  local items = { -1, columns, is_long and content or traces or nil, is_long and traces or nil }
+  return items, '\146\0\145' .. id, groups
 end
 
 -- Starts it. Gives the reply's items, what is remembered of them, and the events.

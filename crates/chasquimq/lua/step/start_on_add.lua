@@ -2,6 +2,7 @@
 -- written is what add_frames and step write one behind the other, by half as many commands; the events are one entry.
 -- worker is whom add_and_step is called for: asked, owner, wait; of `look`, what the step asks for, under the names of step/round_trip; once a job has
 -- started: reply, that of step.
+local Delayed = require('delayed')
 local Holder = require('holder')
 local IdleWait = require('idle_wait')
 local Lease = require('lease')
@@ -9,21 +10,25 @@ local Memo = require('memo')
 
 -- Notes what the worker asks for. Gives the keys to be read; none where its step is none that starts as a job is added.
 local function look(base, worker)
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max = cmsgpack.unpack(worker.asked)
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max, _, leaves_due = cmsgpack.unpack(worker.asked)
   if want < 1 or limiter_max > 0 then return end
   worker.now_ms, worker.number, worker.lease_ms, worker.worker_name, worker.offset_us = now_ms, number, lease_ms, worker_name, offset_us
   worker.memo, worker.lease, worker.claim = Memo.key_of(base, owner, slot), Lease.key_of(base, owner), 2 * number
+  worker.has_room, worker.leaves_due = want > 1, leaves_due == 1
   return worker.memo, worker.lease, base .. 'delays'
 end
 
 -- Makes the job of this number active, before it is added. remembered, left, delays: what the keys hold. False where the step was carried out before, or
--- looks at more; then nothing has changed.
+-- takes more; then nothing has changed.
 local function start(base, first, worker, remembered, left, delays)
-  if delays or Memo.is_known(remembered, worker.number) then return false end
+  if Memo.is_known(remembered, worker.number) then return false end
   local time = redis.call('TIME')
   local seconds = time[1]
   local server_us = seconds * 1000000 + time[2]
   worker.now_ms = math.max(worker.now_ms, math.floor((server_us + worker.offset_us) / 1000))
+  local due_ms = delays and (worker.has_room or not worker.leaves_due) and Delayed.next_due({ base = base })
+  if due_ms and due_ms <= worker.now_ms and not worker.leaves_due then return false end
+  worker.due_ms = worker.has_room and due_ms or -1
   if worker.wait > 0 and not IdleWait.end_step(base, worker.owner, worker.wait) then return false end
   redis.call('HSET', base .. 'takes', first, Holder.entry(worker, Holder.FRAME))
   Lease.renew(worker.lease, left, worker.lease_ms, seconds)
@@ -34,8 +39,8 @@ end
 -- It is added: remembers the step, and gives its reply. packed: first, as MessagePack.
 local function remember(worker, first, packed, blob)
   local number, now_ms = worker.number, worker.now_ms
-  Memo.remember_packed(worker.memo, struct.pack('<ddddd', number, -1, 0, now_ms, 0) .. '\144\146' .. packed .. '\1')
-  worker.reply = { {}, { first, 1, blob }, -1, 0, 0, now_ms, worker.server_us, 0, worker.claim }
+  Memo.remember_packed(worker.memo, struct.pack('<ddddd', number, worker.due_ms, 0, now_ms, 0) .. '\144\146' .. packed .. '\1')
+  worker.reply = { {}, { first, 1, blob }, worker.due_ms, 0, 0, now_ms, worker.server_us, 0, worker.claim }
 end
 
 return {

@@ -29,8 +29,8 @@ local function job_of(item)
     priority = priorities ~= 0 and priorities[1] or nil }
 end
 
--- Writes the job, and wakes who waits.
-local function write(queue, id, job, body)
+-- Writes the job, and wakes who waits, unless a worker takes it at once.
+local function write(queue, id, job, body, worker)
   local base, dedup, due_ms, priority = queue.base, job.dedup, job.due_ms, job.priority
   redis.call('HSET', base .. 'jobs', id, body)
   if dedup then
@@ -41,7 +41,7 @@ local function write(queue, id, job, body)
     if Delayed.delay_jobs(queue, { id }, { due_ms }) then WaitingList.wake(queue) end
     return
   end
-  WaitingList.wake(queue)
+  if not worker then WaitingList.wake(queue) end
   if priority then
     redis.call('ZADD', base .. 'prioritized', priority * Prioritized.PRIORITY_STEP + Prioritized.next_place(queue), id)
     return
@@ -68,8 +68,8 @@ local function told_of(id, number, job)
   return '\149' .. head .. '\167waiting'
 end
 
--- raw: the state; item: see job_of. Gives the reply.
-local function run(base, raw, item, args, now_ms)
+-- raw: the state; item: see job_of; worker: as in add. Gives the reply.
+local function run(base, raw, item, args, now_ms, worker)
   local job = #raw == State.BYTES and job_of(item)
   if not job then return nil end
   local queue = State.open(base, nil, raw)
@@ -83,7 +83,7 @@ local function run(base, raw, item, args, now_ms)
   AclCheck.require_commands(queue, COMMANDS)
 
   queue.id = number
-  if not pcall(write, queue, id, job, args[BODY]) then
+  if not pcall(write, queue, id, job, args[BODY], worker) then
     take_back(queue, id, job)
     return nil
   end

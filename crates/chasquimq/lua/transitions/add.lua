@@ -249,7 +249,8 @@ local function add_item(queue, item)
   end
 end
 
-return function(keys, args)
+-- worker: who waits, of whoever calls this for one (add_and_step), and tells others.
+return function(keys, args, worker)
   local base = keys[1]
   local now_ms, client, slot, number, plan = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
   local LAST_PLAIN = 5
@@ -260,7 +261,7 @@ return function(keys, args)
 
   local items = cmsgpack.unpack(plan)
   if raw and #items == 1 then
-    local reply = StraightRecord.run(base, raw, items[1], args, now_ms)
+    local reply = StraightRecord.run(base, raw, items[1], args, now_ms, worker)
     if reply then
       Memo.remember(base, client, slot, number, reply)
       return reply
@@ -276,7 +277,7 @@ return function(keys, args)
   local batch = queue.batch
   local ranked = rawget(batch, 'ranked')
   if ranked then WaitingList.call_in_chunks('ZADD', base .. 'prioritized', ranked) end
-  if queue.waiting > 0 or ranked or batch.sooner then WaitingList.wake(queue) end
+  if batch.sooner or (not worker and (queue.waiting > 0 or ranked)) then WaitingList.wake(queue) end
   Events.flush_events(queue, now_ms)
   local reply = { batch.first, batch.exceptions }
   Memo.remember(base, client, slot, number, reply)

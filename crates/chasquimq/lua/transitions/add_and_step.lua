@@ -1,23 +1,25 @@
--- add_and_step: new -> active: adds what add_frames adds, and takes the step of a worker that waits, in one call. Who adds knows that the worker waits, and
--- gets what it takes.
--- KEYS    base (also: as add_frames and step)
--- ARGV    asked (as step, without outcomes), owner, wait (number of the step that stands behind the worker's wait: it is over; 0 = it is over by now), then
---         as add_frames
--- RETURNS {reply of add_frames, which may be {-12, n, length, max_length}, reply of step}; without the latter nothing was added, or the step behind the
+-- add_and_step: new -> active: adds one job, as add_frames or add does, and takes the step of a worker that waits, in one call. Who adds knows that the
+-- worker waits, and gets what it takes.
+-- KEYS    base (also: as add_frames, add and step)
+-- ARGV    asked (as step, without outcomes), owner, wait (number of the step that stands behind the worker's wait: it is over; 0 = it is over by now),
+--         is_record (1: the job has a record, and starts at once; 0: it is a frame), then as add, or add_frames
+-- RETURNS {reply of the add, which may be {-12, n, length, max_length}, reply of step}; without the latter nothing was added, or the step behind the
 --         wait was carried out before
--- ERRORS  -12 full      EVENTS added, waiting, active      COST O(frames + taken)
+-- ERRORS  -12 full      EVENTS added, waiting, active      COST O(1), O(log n) for a record
 -- SOURCE  BullMQ 6.7 Queue#add, Worker (differs: one call)
 local IdleWait = require('idle_wait')
+local State = require('state')
 local WaitingList = require('waiting_list')
+local add = require('add')
 local add_frames = require('add_frames')
 local step = require('step')
 
 return function(keys, args)
   local base = keys[1]
-  local asked, owner, wait = args[1], args[2], tonumber(args[3])
+  local asked, owner, wait, is_record = args[1], args[2], tonumber(args[3]), args[4] == '1'
 
   local worker = { asked = asked, owner = owner, wait = wait }
-  local added = add_frames(keys, { unpack(args, 4) }, worker)
+  local added = (is_record and add or add_frames)(keys, { unpack(args, 5) }, worker)
   if added[1] < 0 then return { added } end
   if worker.reply then return { added, worker.reply } end
 
@@ -27,7 +29,7 @@ return function(keys, args)
   end
   local ok, stepped = pcall(step, keys, { asked })
   -- what is left waiting, a step tells by itself
-  if not ok or #stepped[2] == 0 then WaitingList.wake({ base = base }) end
+  if not ok or (#stepped[2] == 0 and WaitingList.has_work(State.open(base))) then WaitingList.wake({ base = base }) end
   if not ok then error(stepped) end
   return { added, stepped }
 end

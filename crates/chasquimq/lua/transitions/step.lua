@@ -28,6 +28,7 @@ local Memo = require('memo')
 local Prioritized = require('prioritized')
 local RoundTrip = require('round_trip')
 local State = require('state')
+local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
 -- What is remembered: number, next_due_ms, gated, now_ms and limited_ms of the reply; behind them rejected, and what was taken (step/fetched).
@@ -37,11 +38,15 @@ local REMEMBERED, KNOWN, KNOWN_BYTES, NONE = '<ddddd', '<dddd', 32, {}
 local function replay(queue, known, owner, claim, server_us)
   local taken, due_ms, gated, now_ms, limited_ms = {}, struct.unpack(KNOWN, known)
   local rejected, known_ids = cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
-  local function replay_record(id)
+  local records = 0
+  local function replay_record(id, are_few)
     local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
     if ok and type(active) == 'table' and active[3] == owner and Frame.is_claim(active[5], claim) and body then
-      Fetched.give_records(taken, { id }, { body }, { redis.call('HGET', queue.base .. 'vitals', id) or '' }, { active[2] })
+      local fields = redis.call('HGET', queue.base .. 'vitals', id)
+      local known = Stored.fields(fields)
+      local traces = are_few and (known.fr or known.tr) and { redis.call('HGET', queue.base .. 'traces', id) }
+      Fetched.give_records(taken, { id }, { body }, { fields or '' }, { active[2] }, traces)
     end
   end
   local function holds_frame(first)
@@ -52,7 +57,8 @@ local function replay(queue, known, owner, claim, server_us)
     local first, n, ids = known_ids[i], known_ids[i + 1], nil
     if first > 0 and type(n) == 'table' then n, ids = n[1], n[2] end
     if first == 0 then
-      for _, id in ipairs(n) do replay_record(id) end
+      records = records + #n
+      for _, id in ipairs(n) do replay_record(id, records <= Fetched.FEW_TRACES) end
     elseif holds_frame(first) then
       WaitingList.append(taken, first, n, Frame.frame_blob(queue, first, n))
     else

@@ -30,6 +30,11 @@ impl NewJob<'_> {
         self.data.len() > most && self.options.deduplication.is_none()
     }
 
+    /// Whether it waits for nothing but a worker, and yields to no other job.
+    fn starts_at_once(&self) -> bool {
+        self.options.delay_ms == 0 && self.options.deduplication.is_none()
+    }
+
     /// Whether it may lie in a frame, and that apart.
     #[inline]
     fn may_be_in_frame(&self) -> bool {
@@ -45,6 +50,8 @@ pub struct AddBatch {
     pub(super) blobs: Vec<Vec<u8>>,
     /// Frames that lie apart, by their place among the blobs, where stubs stand for them.
     pub(super) apart: Vec<(usize, Vec<u8>)>,
+    /// Whether it is one job, which a worker may start at once, unless its id is another's.
+    pub(super) starts_at_once: bool,
 }
 
 /// What a batch holds.
@@ -74,6 +81,7 @@ impl AddBatch {
                 job.data,
             )],
             apart: Vec::new(),
+            starts_at_once: true,
         };
         if batch.blobs[0].len() >= APART_BYTES {
             batch.take_long_frames_apart();
@@ -96,6 +104,7 @@ impl AddBatch {
         let jobs: Vec<NewJob<'a>> = jobs.collect();
         // frames lie apart where there is nothing else
         let are_frames = jobs.iter().any(|job| job.data.len() > MAX_BYTES) && jobs.iter().all(NewJob::may_be_in_frame);
+        let starts_at_once = matches!(jobs.as_slice(), [job] if job.starts_at_once() && !job.is_large(are_frames));
         let mut builder = BatchBuilder {
             are_frames,
             ..BatchBuilder::default()
@@ -119,6 +128,7 @@ impl AddBatch {
             plan,
             blobs: builder.blobs,
             apart: Vec::new(),
+            starts_at_once,
         };
         if are_frames {
             batch.take_long_frames_apart();

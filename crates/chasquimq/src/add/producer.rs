@@ -133,13 +133,14 @@ impl Producer {
     }
 
     /// The same with a step of a worker that waits, which it takes along; the answers to both come as one ([`split_answer`]). Only for a call that
-    /// [`Call::is_one_plain_job`], and where the server knows functions ([`Producer::takes_steps`]).
+    /// [`Call::starts_at_once`], and where the server knows functions ([`Producer::takes_steps`]).
     pub fn command_with_step(&self, call: &Call, step: &StepAlong) -> Vec<u8> {
-        let mut args = Vec::with_capacity(10);
+        let mut args = Vec::with_capacity(11);
         args.extend([
             Arg::from(step.request.as_slice()),
             Arg::from(step.owner.as_str()),
             Arg::Int(step.behind_wait),
+            Arg::from(matches!(call.batch.plan, Plan::Items(_))),
         ]);
         args.extend(self.args(call));
         ADD_AND_STEP.packed(&self.connection, &self.keys.base, &args)
@@ -204,12 +205,9 @@ impl Call {
         self.batch.apart.len()
     }
 
-    /// Whether it adds one job, which waits and has nothing apart.
-    pub fn is_one_plain_job(&self) -> bool {
-        let Plan::Frames(frames) = &self.batch.plan else {
-            return false;
-        };
-        matches!(frames.as_slice(), [(1, _)]) && self.batch.apart.is_empty()
+    /// Whether it adds one job, which may start at once and has nothing apart.
+    pub fn starts_at_once(&self) -> bool {
+        self.batch.starts_at_once && self.batch.apart.is_empty()
     }
 
     fn script(&self) -> &'static Script {

@@ -135,9 +135,14 @@ impl Script {
         args: &[Arg<'_>],
     ) -> Result<Value> {
         let command = self.command(how, script, base, args);
-        let done = match self.writes_anyway() {
-            true => connection.send_write(&command).await,
-            false => connection.send(&command).await,
+        let done = match self.writes() {
+            Writes::Always => connection.send_write(&command).await,
+            Writes::UnlessMissing => match connection.send_write(&command).await {
+                // a replica may not know the job yet
+                Ok(reply) if names_missing(&reply) => connection.send(&command).await,
+                done => done,
+            },
+            Writes::Perhaps => connection.send(&command).await,
         };
         match done {
             // the server's message repeats the arguments
@@ -146,9 +151,15 @@ impl Script {
         }
     }
 
-    /// Whether it always writes, its memo at least. Names those on every job's path.
-    fn writes_anyway(&self) -> bool {
-        [STEP.sha, ADD_FRAMES.sha, ADD.sha].contains(&self.sha)
+    /// Names those on a job's path.
+    fn writes(&self) -> Writes {
+        if [STEP.sha, ADD_FRAMES.sha, ADD.sha].contains(&self.sha) {
+            return Writes::Always;
+        }
+        match [UPDATE_JOB.sha, LOG_JOB.sha].contains(&self.sha) {
+            true => Writes::UnlessMissing,
+            false => Writes::Perhaps,
+        }
     }
 
     /// The call as one packed command, for a socket of the caller's. After any error, [`Script::run`] is the fallback.
@@ -195,6 +206,24 @@ impl Script {
             };
         }
         command
+    }
+}
+
+/// Whether a function writes, which a replica refuses; nobody asks the server for its role then.
+enum Writes {
+    /// Its memo at least.
+    Always,
+    /// Unless the job is missing, which its reply tells.
+    UnlessMissing,
+    Perhaps,
+}
+
+/// Whether a reply, or a part of it, is the error of a missing job.
+fn names_missing(reply: &Value) -> bool {
+    match reply {
+        Value::Int(code) => *code < 0,
+        Value::Array(codes) => codes.iter().any(names_missing),
+        _ => false,
     }
 }
 

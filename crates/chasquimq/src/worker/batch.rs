@@ -71,14 +71,17 @@ pub struct Extra {
 }
 
 impl Extra {
-    /// Whether the job failed before: then it has stack traces, which are not in the answer.
-    pub(super) fn has_failed(&self) -> bool {
-        self.fields.failed_reason.is_some() || self.fields.stacktrace.is_some()
+    /// Whether the job failed before, and its stack traces are not in the answer.
+    pub(super) fn lacks_traces(&self) -> bool {
+        match &self.fields.stacktrace {
+            Some(traces) => traces.is_empty(),
+            None => self.fields.failed_reason.is_some(),
+        }
     }
 
     /// Whether the answer does not hold all of the job.
     pub(super) fn is_partial(&self) -> bool {
-        self.has_failed() || self.fields.large_data.is_some()
+        self.lacks_traces() || self.fields.large_data.is_some()
     }
 }
 

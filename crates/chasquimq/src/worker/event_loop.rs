@@ -60,6 +60,8 @@ pub(super) struct Loop {
     servers: u64,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
+    // when something is due, as far as it was known to what is lent
+    lent_due: Option<Instant>,
     // a socket to use from the next wait on
     next_socket: Option<IdleSocket>,
     // told when no fetch is under way any more
@@ -101,6 +103,7 @@ impl Loop {
             next_scan: None,
             servers: 0,
             room_changed: false,
+            lent_due: None,
             next_socket: None,
             pausing: Vec::new(),
             closing: Vec::new(),
@@ -275,13 +278,14 @@ impl Loop {
             .then(|| self.standing.prefetch.patience_ends());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        let due = self
-            .standing
-            .due
-            .next()
-            .filter(|_| self.fetching && self.standing.has_room && !steps);
         // what a wait is lent is not known here
-        let holds_jobs = self.standing.in_flight.jobs() > 0 || self.waiter.pending == Pending::Lent;
+        let is_lent = self.waiter.pending == Pending::Lent;
+        let due = match is_lent {
+            true => self.lent_due,
+            false => self.standing.due.next().filter(|_| self.standing.has_room && !steps),
+        };
+        let due = due.filter(|_| self.fetching);
+        let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
         let renewal = self.next_renewal.filter(|_| holds_jobs);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
@@ -319,6 +323,9 @@ impl Loop {
     /// A timer rang: find out which.
     async fn ring(&mut self) {
         let now = Instant::now();
+        if self.waiter.pending == Pending::Lent && self.lent_due.is_some_and(|due| due <= now) {
+            self.break_off().await;
+        }
         self.look_again |= self.standing.due.rings(now);
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();

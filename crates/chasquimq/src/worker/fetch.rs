@@ -24,6 +24,9 @@ const OVER: i64 = -2;
 /// Records that a step takes at most.
 const MOST_RECORDS: u64 = 1 << 24;
 
+/// Columns of records; one more tells that their stack traces follow.
+const RECORD_COLUMNS: usize = 4;
+
 /// The answer to a step.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -240,7 +243,7 @@ impl Taking<'_> {
 
     fn records(&mut self, columns: &[u8], taken: &mut Reply) -> Result<()> {
         let mut columns = Reader::new(columns);
-        columns.array()?;
+        let has_traces = columns.array()? > RECORD_COLUMNS;
         let (ids, mut bodies) = (texts(&mut columns)?, texts(&mut columns)?);
         // long ones follow
         let behind = match bodies.is_empty() {
@@ -248,18 +251,25 @@ impl Taking<'_> {
             false => Vec::new(),
         };
         bodies.extend(behind.iter().map(Vec::as_slice));
+        let traces = match has_traces {
+            true => ids.iter().map(|_| taken.bytes()).collect::<Result<Vec<_>>>()?,
+            false => Vec::new(),
+        };
         let (fields, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
         for (at, (id, body)) in ids.iter().zip(&bodies).enumerate() {
             let fields = fields.get(at).copied().unwrap_or_default();
-            let started = starts.get(at).copied().unwrap_or(1);
-            let read = self.record(id, body, fields, started);
+            let past = Past {
+                started: starts.get(at).copied().unwrap_or(1),
+                traces: traces.get(at).filter(|traces| !traces.is_empty()),
+            };
+            let read = self.record(id, body, fields, past);
             self.unreadable.extend(read.err());
         }
         Ok(())
     }
 
     /// Takes in a record, or what is to be told of one that cannot be read.
-    fn record(&mut self, id: &[u8], body: &[u8], fields: &[u8], attempts_started: u32) -> Result<()> {
+    fn record(&mut self, id: &[u8], body: &[u8], fields: &[u8], past: Past<'_>) -> Result<()> {
         let id = String::from_utf8_lossy(id).into_owned();
         let mut readable = Ok(());
         let mut fields = StateFields::parse(fields).unwrap_or_else(|error| {
@@ -273,7 +283,11 @@ impl Taking<'_> {
             readable = Err(error);
             (Arc::new(JobOptions::none("{}")), Body::unreadable())
         });
+        let attempts_started = past.started;
         fields.attempts_started = attempts_started;
+        if let Some(traces) = past.traces {
+            fields.stacktrace = Some(String::from_utf8_lossy(traces).into_owned());
+        }
         if fields.priority.is_none() && options.priority != 0 {
             fields.priority = Some(options.priority);
         }
@@ -291,6 +305,13 @@ impl Taking<'_> {
         });
         readable
     }
+}
+
+/// What a step tells of a record beside its state fields.
+struct Past<'a> {
+    started: u32,
+    /// Its stack traces, if they came along.
+    traces: Option<&'a Vec<u8>>,
 }
 
 /// A column of texts; none where there is a number instead.

@@ -41,7 +41,7 @@ pub(super) enum Pending {
     Step(Behind),
     /// The same by a socket, when that step is over: an add took another along.
     Alone,
-    /// The marker, by a socket, while jobs are held: an add may take a step along.
+    /// The marker, by a socket, while jobs are held or something is due soon: an add may take a step along.
     Lent,
 }
 
@@ -198,10 +198,10 @@ impl Waiter {
     /// Lends such a wait what is known: an add may take a step along. `step` is sent behind a wait that began without one, where nothing is held.
     pub(super) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
         if let Some(socket) = &self.socket {
-            self.pending = match (&step, standing.in_flight.jobs()) {
-                (Some((behind, _)), _) => Pending::Step(*behind),
-                (None, 0) => Pending::Step(Behind::default()),
-                (None, _) => Pending::Lent,
+            self.pending = match (&step, short_way.looks_at, standing.in_flight.jobs()) {
+                (Some((behind, _)), ..) => Pending::Step(*behind),
+                (None, None, 0) => Pending::Step(Behind::default()),
+                (None, ..) => Pending::Lent,
             };
             short_way.wait = marker_wait(&self.marker, short_way.time).get_packed_command();
             let step = step.map(|(behind, step)| (behind, step.get_packed_command()));

@@ -82,6 +82,8 @@ pub(super) struct ShortWay {
     pub(super) wait: Vec<u8>,
     /// How long it lasts.
     pub(super) time: Duration,
+    /// When the worker's loop looks for what is due then, whoever waits.
+    pub(super) looks_at: Option<Instant>,
 }
 
 /// A step that was sent.
@@ -99,6 +101,7 @@ impl ShortWay {
             options: options.clone(),
             wait: Vec::new(),
             time: options.drain_delay,
+            looks_at: None,
         }
     }
 
@@ -173,9 +176,16 @@ impl ShortWay {
 
     /// Whether the worker has to wait, and nothing else: nothing is due before that ends, and the clocks need not be measured.
     pub(super) fn may_wait(&self, standing: &Standing) -> bool {
+        let ends = Instant::now() + self.time;
+        standing.due.next().is_none_or(|due| due >= ends) && self.may_stay(standing)
+    }
+
+    /// Whether a wait that stands may go on: the worker's loop knows of what is due before it ends.
+    pub(super) fn may_stay(&self, standing: &Standing) -> bool {
         let now = Instant::now();
-        let is_due = standing.due.next().is_some_and(|due| due < now + self.time);
-        !is_due && standing.has_room && !standing.offset.is_doubtful(now)
+        let looks_at = self.looks_at.unwrap_or(now + self.time);
+        let is_news = standing.due.next().is_some_and(|due| due < looks_at);
+        !is_news && standing.has_room && !standing.offset.is_doubtful(now)
     }
 
     /// Packs a wait and the step behind it, if the worker may wait.
@@ -191,7 +201,7 @@ impl ShortWay {
     /// A step that an add takes along, and what it asks for, packed.
     pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(StepRequest, Vec<u8>)> {
         // a limit that is met would end the wait
-        if self.options.limiter.is_some() || !self.may_wait(standing) {
+        if self.options.limiter.is_some() || !self.may_stay(standing) {
             return None;
         }
         let request = standing.ask_at_once(standing.room(0, self.options.concurrency));

@@ -1,6 +1,6 @@
 //! new -> active, for a plain job that a worker waits for: adding it and taking that worker's step are one call.
 
-use chasquimq::redis::library::{ADD_AND_STEP, ADD_FRAMES};
+use chasquimq::redis::library::{ADD, ADD_AND_STEP, ADD_FRAMES};
 use redis::Value;
 
 use crate::given::{
@@ -16,15 +16,42 @@ fn step() -> Step {
 
 fn call(queue: &TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> redis::Cmd {
     let mut call = queue.call(&ADD_AND_STEP);
-    call.arg(step.asked(0)).arg("w").arg(wait);
-    call.arg(1000).arg("c").arg(0).arg(number);
-    plan.append_frames_to(&mut call);
+    call.arg(step.asked(0))
+        .arg("w")
+        .arg(wait)
+        .arg(i64::from(plan.is_record()));
+    append_add(&mut call, number, plan);
     call
 }
 
-/// Adds one job, and takes the step along. Gives both replies, the latter without its times.
+fn append_add(call: &mut redis::Cmd, number: u64, plan: &Plan) {
+    call.arg(1000).arg("c").arg(0).arg(number);
+    match plan.is_record() {
+        true => plan.append_to(call),
+        false => plan.append_frames_to(call),
+    }
+}
+
+/// The add by itself.
+fn add_call(queue: &TestQueue, number: u64, plan: &Plan) -> redis::Cmd {
+    let script = if plan.is_record() { &ADD } else { &ADD_FRAMES };
+    let mut call = queue.call(script);
+    append_add(&mut call, number, plan);
+    call
+}
+
+/// One plain job.
+fn plain() -> Plan {
+    Plan::new().frame(1)
+}
+
+/// Adds one plain job, and takes the step along. Gives both replies, the latter without its times.
 fn add_and_step(queue: &mut TestQueue, number: u64, step: &Step, wait: u64) -> String {
-    let call = call(queue, number, &Plan::new().frame(1), step, wait);
+    add_plan_and_step(queue, number, &plain(), step, wait)
+}
+
+fn add_plan_and_step(queue: &mut TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> String {
+    let call = call(queue, number, plan, step, wait);
     let Value::Array(mut replies) = queue.carry_out_value(&call) else {
         panic!("replies")
     };
@@ -52,19 +79,23 @@ fn free(before: impl Fn(&mut TestQueue)) -> TestQueue {
 
 /// Adds and takes the step by one call and by two, and compares all that can be seen.
 fn same_as_two_calls(before: impl Fn(&mut TestQueue), step: impl Fn() -> Step) -> TestQueue {
+    same_of(plain, before, step)
+}
+
+fn same_of(plan: impl Fn() -> Plan, before: impl Fn(&mut TestQueue), step: impl Fn() -> Step) -> TestQueue {
     let mut one = free(&before);
-    let replies = add_and_step(&mut one, 9, &step(), 0);
+    let replies = add_plan_and_step(&mut one, 9, &plan(), &step(), 0);
     let together = outcome_of(&mut one, replies);
 
     let mut two = free(&before);
-    let mut call = two.call(&ADD_FRAMES);
-    call.arg(1000).arg("c").arg(0).arg(9);
-    Plan::new().frame(1).append_frames_to(&mut call);
+    let call = add_call(&two, 9, &plan());
     let added = two.carry_out(&call);
     // as by the wait that it ends
     two.command("DEL", "wake", &[]);
     let stepped = two.step(step());
-    let is_in_vain = stepped.starts_with("[[] []");
+    let snapshot = two.probe.snapshot();
+    let is_left = snapshot.state("waiting") > 0 || two.show().contains("prioritized");
+    let is_in_vain = stepped.starts_with("[[] []") && is_left;
     if is_in_vain {
         two.command("ZADD", "wake", &["0", "0"]);
     }
@@ -132,6 +163,70 @@ fn it_waits_where_nothing_may_start() {
     same_as_two_calls(nothing, || step().want(0));
 }
 
+/// Records that may start at once.
+const RECORDS: [fn() -> Plan; 5] = [
+    || Plan::new().record("x"),
+    || Plan::new().record(""),
+    || Plan::new().front("x"),
+    || Plan::new().prioritized("x", 3),
+    || Plan::new().prioritized("", 3),
+];
+
+#[test]
+fn a_job_with_a_record_starts_as_it_is_added() {
+    for plan in RECORDS {
+        for want in [1, 3] {
+            let mut queue = same_of(plan, nothing, || step().want(want));
+            assert_eq!(queue.probe.snapshot().state("active"), 1);
+            queue.key_is("wake", "(none)");
+        }
+        let mut two = free(nothing);
+        two.add(1000, Plan::new().record("other"));
+        let replies = add_plan_and_step(&mut two, 9, &plan(), &step(), 0);
+        assert!(replies.contains("]] [[] ["), "{replies}");
+        // what is left, others hear of
+        two.key_is("wake", "set");
+    }
+}
+
+#[test]
+fn one_whose_id_is_another_s_starts_nothing_and_wakes_nobody() {
+    let mut queue = free(|queue| {
+        queue.add(1000, Plan::new().record("x"));
+        queue.step(Step::by("v").want(1));
+    });
+    let replies = add_plan_and_step(&mut queue, 9, &Plan::new().record("x"), &step(), 0);
+    assert_eq!(replies, "[[2 [0 x]] [[] [] -1 0 0]]");
+    queue.key_is("wake", "(none)");
+}
+
+#[test]
+fn a_record_waits_where_nothing_may_start() {
+    for plan in RECORDS {
+        same_of(plan, |queue| drop(run!(queue, PAUSE, 1)), step);
+        same_of(plan, nothing, || step().limiter(1, 60_000));
+        same_of(plan, nothing, || step().want(0));
+    }
+}
+
+#[test]
+fn a_job_starts_as_it_is_added_while_others_are_delayed() {
+    let later = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", 4_000_000_000_000)));
+    for want in [1, 3] {
+        let mut queue = same_as_two_calls(later, || step().want(want));
+        queue.key_is("takes", "2=[1010 '' w bob]");
+        same_of(RECORDS[0], later, || step().want(want));
+    }
+    // what is due starts as well
+    for due_ms in [1, 1010] {
+        for want in [1, 3] {
+            let due = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", due_ms)));
+            same_as_two_calls(due, || step().want(want));
+            same_as_two_calls(due, || step().want(want).leaving_due());
+        }
+    }
+}
+
 #[test]
 fn what_several_jobs_leave_in_line_others_hear_of() {
     let mut queue = free(nothing);
@@ -164,9 +259,7 @@ fn both_parts_are_carried_out_once() {
     let replies = add_and_step(&mut queue, 9, &step(), 0);
     let keys = queue.show();
     queue.skip_events();
-    let mut call = queue.call(&ADD_FRAMES);
-    call.arg(1000).arg("c").arg(0).arg(9);
-    Plan::new().frame(1).append_frames_to(&mut call);
+    let call = add_call(&queue, 9, &plain());
     let added = queue.carry_out(&call);
     let stepped = queue.step(step());
     assert_eq!(format!("[{added} {stepped}]"), replies);
@@ -257,10 +350,7 @@ fn a_refused_call_leaves_a_usable_queue() {
             "without {command}"
         );
 
-        let mut call = queue.call(&ADD_FRAMES);
-        call.arg(1000).arg("c").arg(0).arg(50);
-        Plan::new().frame(1).append_frames_to(&mut call);
-        queue.carry_out_unchecked(&call);
+        queue.carry_out_unchecked(&add_call(&queue, 50, &plain()));
         for owner in ["w", "v"] {
             let step = queue.step_call(&Step::by(owner).number(101).want(10));
             queue.carry_out_unchecked(&step);

@@ -101,8 +101,8 @@ impl Loop {
         (behind, step)
     }
 
-    /// Has the wait under way bring jobs, where nothing is due before it ends: by an add that takes a step along, and, once nothing is held, by its
-    /// own step.
+    /// Has the wait under way bring jobs: by an add that takes a step along, and, once nothing is held, by its own step. Where something is due before
+    /// it ends, this loop looks then.
     async fn lend(&mut self) {
         // what nobody has drawn may lapse, and would have to be returned
         let may_lend = self.standing.has_room && self.surplus.is_drawn();
@@ -112,9 +112,12 @@ impl Loop {
         if self.standing.offset.is_doubtful(Instant::now()) {
             self.measure_clock().await;
         }
-        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
-        if short_way.may_wait(&self.standing) {
-            let steps = self.waiter.pending == Pending::Marker && self.standing.in_flight.jobs() == 0;
+        let mut short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
+        let is_alone = short_way.may_wait(&self.standing);
+        self.lent_due = self.standing.due.next().filter(|_| !is_alone);
+        short_way.looks_at = self.lent_due;
+        if short_way.may_stay(&self.standing) {
+            let steps = is_alone && self.waiter.pending == Pending::Marker && self.standing.in_flight.jobs() == 0;
             let step = steps.then(|| self.step_behind_wait());
             self.waiter.lend(step, &mut self.standing, short_way);
         }

@@ -154,9 +154,9 @@ impl Loop {
         }
     }
 
-    /// Stack traces of jobs that failed before are long and much alike, which Lua's strings bear badly: they do not go through scripts.
+    /// Stack traces of many jobs that failed before do not go through scripts (`lua/step/fetched.lua`).
     async fn read_traces(&self, batch: &mut Batch) -> Result<()> {
-        let mut failed: Vec<&mut Extra> = batch.extras.iter_mut().filter(|extra| extra.has_failed()).collect();
+        let mut failed: Vec<&mut Extra> = batch.extras.iter_mut().filter(|extra| extra.lacks_traces()).collect();
         if failed.is_empty() {
             return Ok(());
         }

@@ -267,7 +267,7 @@ impl State {
             return false;
         };
         if matches!(self.under_way, Some(UnderWay::Wait { .. })) {
-            return way.may_wait(standing);
+            return way.may_stay(standing);
         }
         let Some((behind, commands)) = way.wait(standing) else {
             return false;

@@ -181,6 +181,12 @@ impl Plan {
         }
     }
 
+    /// Whether its first item is no frame.
+    pub fn is_record(&self) -> bool {
+        let items = Tree::all(&self.items.0).expect("a plan");
+        items[0].items()[0].number() == 0
+    }
+
     /// The frames of this plan, as `add_frames` takes them.
     pub fn append_frames_to(&self, call: &mut redis::Cmd) {
         let plan = Tree::all(&self.items.0).expect("a plan");

@@ -617,7 +617,8 @@ fn show_set(snapshot: &Snapshot, name: &str, show: impl Fn(f64) -> String) -> St
 }
 
 /// A reply as text: arrays in brackets, MessagePack in angle brackets.
-/// What a step took, with the columns of its records (`lua/step/fetched.lua`) taken apart: 0, id, body, state fields, starts of each.
+/// What a step took, with the columns of its records (`lua/step/fetched.lua`) taken apart: 0, id, body, state fields, starts of each, and its
+/// stack traces, if they came along.
 pub fn taken_apart(values: &[Value]) -> Vec<Value> {
     let mut apart = Vec::new();
     let mut values = values.iter();
@@ -625,11 +626,20 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
         match (value, values.as_slice().first()) {
             (Value::Int(count), Some(Value::BulkString(columns))) if *count < 0 => {
                 let columns = Tree::one(columns);
-                let [ids, bodies, fields, starts] = columns.items() else {
+                let [ids, bodies, fields, starts, traces @ ..] = columns.items() else {
                     panic!("{}", columns.show())
                 };
                 values.next();
                 let are_behind = !matches!(bodies, Tree::Array(_));
+                let jobs = ids.items().len();
+                let mut take = |are_there: bool| -> Vec<Value> {
+                    values
+                        .by_ref()
+                        .take(if are_there { jobs } else { 0 })
+                        .cloned()
+                        .collect()
+                };
+                let (behind, traces) = (take(are_behind), take(!traces.is_empty()));
                 for (at, id) in ids.items().iter().enumerate() {
                     let texts = |column: &Tree| match column {
                         Tree::Array(items) => items[at].bytes().to_vec(),
@@ -641,10 +651,16 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
                     };
                     apart.push(Value::Int(0));
                     apart.push(Value::BulkString(id.bytes().to_vec()));
-                    let behind = are_behind.then(|| values.next().cloned().expect("a body"));
-                    apart.push(behind.unwrap_or_else(|| Value::BulkString(texts(bodies))));
+                    let body = behind.get(at).cloned();
+                    apart.push(body.unwrap_or_else(|| Value::BulkString(texts(bodies))));
                     apart.push(Value::BulkString(texts(fields)));
                     apart.push(Value::Int(starts));
+                    apart.extend(
+                        traces
+                            .get(at)
+                            .filter(|traces| **traces != Value::BulkString(Vec::new()))
+                            .cloned(),
+                    );
                 }
             }
             _ => apart.push(value.clone()),

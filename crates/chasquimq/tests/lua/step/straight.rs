@@ -8,7 +8,7 @@ use crate::{
     given::{
         plan::{Plan, TIMESTAMP},
         queue::{run, show_reply, TestQueue},
-        step::Step,
+        step::{at, Fail, Step},
         tree::Tree,
     },
 };
@@ -512,6 +512,40 @@ fn what_is_due_starts() {
     let mut queue = same_both_ways(plan, nothing, |step| step.done(1, 1, 0, 1).want(1));
     queue.key_is("active", "d=[1010 1 w bob]");
     queue.key_is("delayed", "e@5000+0");
+}
+
+#[test]
+fn stack_traces_come_with_a_job_that_failed() {
+    for bytes in [10, 5000] {
+        let body = record_body(TIMESTAMP, "{}", "a", &"d".repeat(bytes));
+        let failed = |queue: &mut TestQueue| {
+            queue.step(Step::by("v").at(1000).want(2));
+            for (id, offset) in [("1", 0), ("2", 1)] {
+                queue.step(Step::by("v").at(1000).fail(&at(1, 2, offset), &Fail::to("waiting")));
+                let jobs = queue.probe.keys.key("jobs");
+                let mut set = redis::cmd("HSET");
+                set.arg(jobs).arg(id).arg(&body);
+                set.exec(&mut queue.probe.connection).expect("set");
+                queue.command("HSET", "traces", &[id, &format!("[\"of {id}\"]")]);
+            }
+        };
+        let held = || holding(1, Plan::new().frame(2), failed);
+        let mut queue = same_of(held, |step| step.done_record("1", "7").want(1));
+        let call = queue.step_call(&Step::by("w").named("bob").number(101).at(1010));
+        let reply = queue.carry_out(&call);
+        assert!(reply.contains("2 [\"of 2\"]]"), "{reply}");
+    }
+    // of more jobs the worker reads them
+    let many = |queue: &mut TestQueue| {
+        queue.step(Step::by("v").at(1000).want(9));
+        let failed = (0..9).fold(Step::by("v").at(1000), |step, offset| {
+            step.fail(&at(1, 9, offset), &Fail::to("waiting"))
+        });
+        queue.step(failed);
+    };
+    let mut queue = holding(0, Plan::new().frame(9), many);
+    let reply = queue.step(Step::by("w").number(102).want(9));
+    assert!(reply.contains("fr:boom") && !reply.contains("trace"), "{reply}");
 }
 
 #[test]
