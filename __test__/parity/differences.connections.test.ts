@@ -204,10 +204,15 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     const own = stage.keep(await OwnServer.start());
     const queue = stage.queue({ connection: own.connection });
     await queue.add('before', {});
+    const gone = await queue.add('gone', {});
+    await gone.remove();
     const redis = new Redis(own.connection);
     await redis.replicaof('127.0.0.1', await closedPort());
     const added = queue.add('job', {});
     expect(await soon(added)).toBe(of({ bullmq: 'rejected', chasquimq: 'waits' }));
+    // a replica may not know of a job yet
+    const told = [gone.updateProgress(1), gone.updateData({}), gone.log('row')];
+    for (const call of told) expect(await soon(call)).toBe(of({ bullmq: 'rejected', chasquimq: 'waits' }));
     await redis.replicaof('NO', 'ONE');
     redis.disconnect();
     const message = await added.then(
@@ -215,6 +220,7 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
       ({ message }: Error) => message.split(' ')[0],
     );
     expect(message).toBe(of({ bullmq: 'READONLY', chasquimq: 'added' }));
+    for (const call of told) await expect(call).rejects.toThrow('Missing key for job');
     stage.takeErrors();
   });
 

@@ -29,14 +29,16 @@ return function(keys, args)
   local fields = Lock.leave_active(queue, job)
   fields.d = due_ms > 0 and math.max(due_ms - now_ms, 0) or nil
   Locate.store_fields(queue, id, fields)
+  local is_sooner = false
   if due_ms == 0 then
     Prioritized.enter_front(queue, { id }, { [id] = 'front' })
     Events.emit_job(queue, 'waiting', id, 'active')
   else
-    Delayed.delay_jobs(queue, { id }, { due_ms })
+    is_sooner = Delayed.delay_jobs(queue, { id }, { due_ms })
     Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
   end
-  WaitingList.wake(queue)
+  -- what waits may start in its place
+  if is_sooner or WaitingList.has_work(queue) then WaitingList.wake(queue) end
   Events.flush_events(queue, now_ms)
   return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0
 end

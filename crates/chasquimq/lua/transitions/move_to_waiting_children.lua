@@ -46,7 +46,8 @@ return function(keys, args)
   Locate.store_fields(queue, id, fields)
   redis.call('ZADD', base .. 'waiting-children', now_ms, id)
   Events.emit_job(queue, 'waiting-children', id, 'active')
-  WaitingList.wake(queue)
+  -- what waits may start in its place
+  if WaitingList.has_work(queue) then WaitingList.wake(queue) end
   Events.flush_events(queue, now_ms)
   Memo.remember(base, client, slot, number, 0)
   return 0

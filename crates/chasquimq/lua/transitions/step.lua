@@ -6,7 +6,8 @@
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
---         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), outcomes
+--         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
+--         this worker that was over has passed on what woke it, and this one looks), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, waiting, now_ms (of the
@@ -107,8 +108,8 @@ return function(keys, args)
   local asked = args[1]
   local large = #args > 1 and { unpack(args, 2) }
 
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, outcomes,
-    keeps, place, results = cmsgpack.unpack(asked)
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
+    outcomes, keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
@@ -156,6 +157,9 @@ return function(keys, args)
     rejected, due, gated, limited_ms = RoundTrip.run(queue, outcomes, want, surplus, step)
     items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting
   end
+
+  -- where nothing could start nobody else need look
+  if hears == 1 and want > 0 and #items == 0 and waiting == 0 and gated == 0 and limited_ms == 0 then redis.call('DEL', base .. 'wake') end
 
   Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
     .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)

@@ -138,7 +138,7 @@ impl Script {
         let done = match self.writes() {
             Writes::Always => connection.send_write(&command).await,
             Writes::UnlessMissing => match connection.send_write(&command).await {
-                // a replica may not know the job yet
+                // a replica may not know them yet
                 Ok(reply) if names_missing(&reply) => connection.send(&command).await,
                 done => done,
             },
@@ -213,16 +213,16 @@ impl Script {
 enum Writes {
     /// Its memo at least.
     Always,
-    /// Unless the job is missing, which its reply tells.
+    /// Unless the jobs are missing, which its reply tells.
     UnlessMissing,
     Perhaps,
 }
 
-/// Whether a reply, or a part of it, is the error of a missing job.
+/// Whether all that a reply tells of are missing jobs: nothing was written.
 fn names_missing(reply: &Value) -> bool {
     match reply {
         Value::Int(code) => *code < 0,
-        Value::Array(codes) => codes.iter().any(names_missing),
+        Value::Array(codes) => codes.iter().all(names_missing),
         _ => false,
     }
 }

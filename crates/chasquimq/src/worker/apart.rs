@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::fetch::{parts_of, Part};
+use super::parts::{parts_of, Part};
 use crate::{
     error::Result,
     job::{

@@ -7,6 +7,7 @@ use redis::Value;
 use super::{
     batch::{Batch, Extra},
     in_flight::{all_of, Group, InFlight},
+    parts::{parts_of, Part},
 };
 use crate::{
     error::{Error, Result},
@@ -122,51 +123,6 @@ impl Answer {
     }
 }
 
-/// One of what a step took, as its reply has it.
-pub(super) enum Part<'a> {
-    /// A frame of `count` jobs; `place`: that of its contents in the reply.
-    Frame {
-        first: i64,
-        count: u32,
-        blob: &'a [u8],
-        place: usize,
-    },
-    /// Records, in columns.
-    Records { count: u32, columns: &'a [u8] },
-    /// What is neither, and ends the walk.
-    Odd,
-}
-
-/// What a step took, part by part.
-pub(super) fn parts_of(taken: &[Value]) -> impl Iterator<Item = Part<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || match taken.get(at..)? {
-        [] => None,
-        [Value::Int(count), Value::BulkString(columns), rest @ ..] if *count < 0 => {
-            // the bodies of long ones follow
-            let bodies = rest.iter().take_while(|value| matches!(value, Value::BulkString(_)));
-            at += 2 + bodies.count();
-            let count = count.unsigned_abs() as u32;
-            Some(Part::Records { count, columns })
-        }
-        [Value::Int(first), Value::Int(count), Value::BulkString(blob), ..] => {
-            let place = at + 2;
-            at += 3;
-            let (first, count) = (*first, *count as u32);
-            Some(Part::Frame {
-                first,
-                count,
-                blob,
-                place,
-            })
-        }
-        _ => {
-            at = taken.len();
-            Some(Part::Odd)
-        }
-    })
-}
-
 /// Takes in what a step took, in the order of the waiting list. Jobs that cannot be read are to fail; it is said, too.
 fn take_in(mut taken: Reply, processed_on: u64, claim: u64, in_flight: &mut InFlight) -> (Option<Batch>, Vec<Error>) {
     // a frame is three values; records tell how many they are
@@ -245,16 +201,14 @@ impl Taking<'_> {
         let mut columns = Reader::new(columns);
         let has_traces = columns.array()? > RECORD_COLUMNS;
         let (ids, mut bodies) = (texts(&mut columns)?, texts(&mut columns)?);
-        // long ones follow
-        let behind = match bodies.is_empty() {
-            true => ids.iter().map(|_| taken.bytes()).collect::<Result<Vec<_>>>()?,
-            false => Vec::new(),
+        let mut follow = |are_there: bool| -> Result<Vec<Vec<u8>>> {
+            let ids = if are_there { ids.as_slice() } else { &[] };
+            ids.iter().map(|_| taken.bytes()).collect()
         };
+        // long ones
+        let behind = follow(bodies.is_empty())?;
         bodies.extend(behind.iter().map(Vec::as_slice));
-        let traces = match has_traces {
-            true => ids.iter().map(|_| taken.bytes()).collect::<Result<Vec<_>>>()?,
-            false => Vec::new(),
-        };
+        let traces = follow(has_traces)?;
         let (fields, starts) = (texts(&mut columns)?, numbers(&mut columns)?);
         for (at, (id, body)) in ids.iter().zip(&bodies).enumerate() {
             let fields = fields.get(at).copied().unwrap_or_default();

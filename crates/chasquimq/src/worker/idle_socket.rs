@@ -13,7 +13,7 @@
 use std::{
     os::fd::RawFd,
     sync::{
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU32, Ordering},
         Arc, Mutex, MutexGuard, PoisonError,
     },
     time::Instant,
@@ -35,6 +35,9 @@ use super::{
 };
 use crate::redis::connection::Connection;
 
+/// Adds may come between waits that delayed jobs, or jobs from elsewhere, end.
+const WAITS_FOR_ADDS: u32 = 8;
+
 /// A socket for waits, to be watched by an event loop that calls [`IdleSocket::ready`].
 #[derive(Debug, Clone)]
 pub struct IdleSocket {
@@ -48,8 +51,8 @@ struct Shared {
     state: Mutex<State>,
     // the worker's loop may take the end of its wait
     ended: Notify,
-    // an add came that may take a step along
-    has_adds: AtomicBool,
+    // waits for which an add that came is a reason
+    waits_for_adds: AtomicU32,
 }
 
 impl IdleSocket {
@@ -62,7 +65,7 @@ impl IdleSocket {
                 place: socket.place().to_owned(),
                 state: Mutex::new(State::new(socket, surplus)),
                 ended: Notify::new(),
-                has_adds: AtomicBool::new(false),
+                waits_for_adds: AtomicU32::new(0),
             }),
         })
     }
@@ -120,9 +123,11 @@ impl IdleSocket {
         self.state().over
     }
 
-    /// Whether adds that may take a step along have come since this was asked for last.
+    /// Whether an add that may take a step along came before one of the last [`WAITS_FOR_ADDS`] waits. To be asked for each wait.
     pub(super) fn had_adds(&self) -> bool {
-        self.shared.has_adds.swap(false, Ordering::Relaxed)
+        let waits = &self.shared.waits_for_adds;
+        let left = waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.is_ok()
     }
 
     /// Keeps jobs from running before something is told that the worker's loop is about to learn.
@@ -186,7 +191,7 @@ impl IdleSocket {
 
     /// An add comes that takes a step along, if it can: it is worth waiting by this socket.
     pub fn add_comes(&self) {
-        self.shared.has_adds.store(true, Ordering::Relaxed);
+        self.shared.waits_for_adds.store(WAITS_FOR_ADDS, Ordering::Relaxed);
     }
 
     /// A step that an add is to take along, if the worker waits and its loop has nothing to do with it. Its end is told to [`IdleSocket::stepped`]

@@ -27,6 +27,7 @@ mod manual;
 mod message;
 mod options;
 mod outcomes;
+mod parts;
 mod place;
 mod portion;
 mod prefetch;

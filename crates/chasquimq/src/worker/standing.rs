@@ -26,6 +26,8 @@ pub(super) struct Standing {
     /// The last fetch found less than it wanted: the marker tells when there is more.
     pub(super) has_room: bool,
     pub(super) drained: bool,
+    /// A step behind a wait was over, and passed on what had woken it.
+    pub(super) passed_on: bool,
     /// The last flush that is recorded.
     pub(super) flushed: u32,
     step_number: i64,
@@ -48,7 +50,9 @@ impl Standing {
     pub(super) fn ask(&mut self, now_ms: u64, room: (i64, i64), looks_for_due: bool) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
-        StepRequest::new(self.step_number, now_ms as i64, room, leaves_due)
+        let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
+        request.hears = std::mem::take(&mut self.passed_on);
+        request
     }
 
     /// The same of a step that takes place as soon as it comes.

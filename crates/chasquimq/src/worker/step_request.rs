@@ -35,6 +35,8 @@ pub(super) struct StepRequest {
     pub(super) want: i64,
     surplus: i64,
     leaves_due: bool,
+    /// What its worker passed on is heard of by this, if it finds nothing.
+    pub(super) hears: bool,
     // the system's clock, when it was put together
     pub(super) sent_us: i64,
     pub(super) sent: Instant,
@@ -50,6 +52,7 @@ impl StepRequest {
             want,
             surplus,
             leaves_due,
+            hears: false,
             sent_us: system_now_us(),
             sent: Instant::now(),
         }
@@ -82,7 +85,8 @@ impl StepRequest {
             .int(offset_us)
             .int(limiter.map_or(0, |limiter| limiter.max as i64))
             .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
-            .int(i64::from(self.leaves_due));
+            .int(i64::from(self.leaves_due))
+            .int(i64::from(self.hears));
         if let Some(plain) = &outcomes.plain {
             packed.0.extend_from_slice(plain);
             return packed.0;

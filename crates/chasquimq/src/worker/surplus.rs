@@ -101,14 +101,18 @@ impl Surplus {
         }
     }
 
+    /// The same for one who cannot return jobs: where it may have lapsed, it is over, and the worker's loop takes back.
+    #[cfg(any(unix, test))]
+    pub(super) fn prolong(&self, renewed: Instant) {
+        let mut state = self.state();
+        if state.lease_ends.is_none_or(|ends| renewed < ends) {
+            state.lease_ends = Some(renewed + state.lock_duration);
+        }
+    }
+
     /// Whether surplus waits.
     pub(super) fn is_waiting(&self) -> bool {
         self.state().is_waiting()
-    }
-
-    /// Whether somebody has drawn all that was handed over.
-    pub(super) fn is_drawn(&self) -> bool {
-        self.state().undrawn.is_empty()
     }
 
     /// Takes back surplus, or all that nobody has drawn. Gives the handles, oldest first.
@@ -271,6 +275,19 @@ mod tests {
         assert_eq!(surplus.lease(now..=Instant::now()), [2]);
         surplus.hand_over(&batch(3, 2), 4);
         assert_eq!(surplus.draw(3, 1), Draw::Drawn(1));
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_not_prolonged() {
+        let surplus = surplus(1);
+        let now = Instant::now();
+        surplus.prolong(now);
+        surplus.hand_over(&batch(0, 3), 3);
+        assert_eq!(surplus.draw(0, 1), Draw::Drawn(1));
+        surplus.prolong(now + LOCK / 2);
+        assert_eq!(surplus.draw(1, 1), Draw::Drawn(1));
+        surplus.prolong(now + 2 * LOCK);
+        assert_eq!(surplus.lease(now..=now + 2 * LOCK), [2]);
     }
 
     #[test]

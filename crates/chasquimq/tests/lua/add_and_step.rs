@@ -1,4 +1,4 @@
-//! new -> active, for a plain job that a worker waits for: adding it and taking that worker's step are one call.
+//! new -> active, for a job that a worker waits for: adding it and taking that worker's step are one call.
 
 use chasquimq::redis::library::{ADD, ADD_AND_STEP, ADD_FRAMES};
 use redis::Value;
@@ -301,6 +301,41 @@ fn others_hear_of_what_ended_the_wait_of_a_worker_that_wants_nothing() {
         queue.key_is("wake", "set");
         queue.command("DEL", "wake", &[]);
         queue.step(Step::by("w").behind_wait(0).number(7).want(1));
+        queue.key_is("wake", "set");
+    }
+}
+
+#[test]
+fn a_worker_that_looks_itself_keeps_others_from_looking_in_vain() {
+    let over = |tell: fn(&mut TestQueue)| {
+        let mut queue = free(nothing);
+        let number = queue.next_number();
+        add_and_step(&mut queue, number, &step(), 7);
+        tell(&mut queue);
+        queue.command("DEL", "wake", &[]);
+        queue.step(Step::by("w").behind_wait(0).number(7).want(1));
+        queue
+    };
+    let delayed = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", 5000)));
+    let look = || Step::by("w").number(101).at(1020).want(2).done(1, 1, 0, 1).hearing();
+    let mut queue = over(delayed);
+    assert_eq!(queue.step(look()), "[[] [] 5000 0 0]");
+    queue.key_is("wake", "(none)");
+    // what it cannot take, or does not look for, is for others
+    for (queue, step) in [
+        (over(delayed), look().want(0)),
+        (over(|queue| drop(queue.add(1000, Plan::new().frame(3)))), look()),
+        (
+            over(|queue| drop(queue.add(1000, Plan::new().prioritized("x", 3)))),
+            look().want(0),
+        ),
+        (
+            over(|queue| drop(queue.add(1000, Plan::new().frame(1)) + &run!(queue, PAUSE, 1))),
+            look(),
+        ),
+    ] {
+        let mut queue = queue;
+        queue.step(step);
         queue.key_is("wake", "set");
     }
 }

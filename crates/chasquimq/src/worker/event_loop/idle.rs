@@ -104,9 +104,9 @@ impl Loop {
     /// Has the wait under way bring jobs: by an add that takes a step along, and, once nothing is held, by its own step. Where something is due before
     /// it ends, this loop looks then.
     async fn lend(&mut self) {
-        // what nobody has drawn may lapse, and would have to be returned
-        let may_lend = self.standing.has_room && self.surplus.is_drawn();
-        if !may_lend || self.is_limited() || self.clock.is_foreign() {
+        // this loop takes it back in time
+        let has_surplus = self.surplus.is_waiting();
+        if has_surplus || !self.standing.has_room || self.is_limited() || self.clock.is_foreign() {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {

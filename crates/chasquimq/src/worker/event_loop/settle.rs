@@ -56,7 +56,9 @@ impl Loop {
         mut outcomes: Outcomes,
     ) -> Result<()> {
         if answer.is_over() {
-            self.look_again |= self.fetching && self.standing.has_room && !self.is_limited();
+            let may_look = self.fetching && self.standing.has_room && !self.is_limited();
+            self.standing.passed_on |= may_look;
+            self.look_again |= may_look;
             return Ok(());
         }
         let carried_out = *moments.end();

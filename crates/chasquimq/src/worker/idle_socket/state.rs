@@ -371,8 +371,7 @@ fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<
     let jobs = answer.as_mut().ok().and_then(|answer| {
         let jobs = answer.ready_jobs()?;
         let carried_out = standing.offset.carried_out(answer.server_us);
-        // nothing was held before that nobody had drawn, so nothing can have lapsed
-        drop(surplus.lease(carried_out..=carried_out));
+        surplus.prolong(carried_out);
         surplus.hand_over(&jobs, standing.in_flight.jobs());
         Some(jobs)
     });

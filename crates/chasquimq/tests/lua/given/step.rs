@@ -84,6 +84,7 @@ pub struct Step {
     keeps: Vec<(i64, f64, u64)>,
     limiter: (u64, u64),
     leaves_due: bool,
+    hears: bool,
     metrics_minutes: i64,
     large: Vec<String>,
     data_apart: bool,
@@ -115,6 +116,7 @@ impl Step {
             keeps: vec![(-1, -1.0, 1000)],
             limiter: (0, 0),
             leaves_due: false,
+            hears: false,
             metrics_minutes: 0,
             large: Vec::new(),
             data_apart: false,
@@ -304,6 +306,11 @@ impl Step {
         self
     }
 
+    /// Hears of what a step that was over has passed on.
+    pub fn hearing(self) -> Self {
+        Self { hears: true, ..self }
+    }
+
     /// Nobody looks whether delayed jobs are due.
     pub fn leaving_due(self) -> Self {
         Self {
@@ -480,7 +487,7 @@ impl Step {
             .int(self.max_bytes as i64);
         packed.int(self.offset_us);
         packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
-        packed.int(i64::from(self.leaves_due));
+        packed.int(i64::from(self.leaves_due)).int(i64::from(self.hears));
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }
