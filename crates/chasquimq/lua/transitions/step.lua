@@ -159,7 +159,8 @@ return function(keys, args)
   end
 
   -- where nothing could start nobody else need look
-  if hears == 1 and want > 0 and #items == 0 and waiting == 0 and gated == 0 and limited_ms == 0 then redis.call('DEL', base .. 'wake') end
+  local looked = want > 0 and not rejected[1] and gated == 0 and limited_ms == 0
+  if hears == 1 and looked and #items == 0 and waiting == 0 then redis.call('DEL', base .. 'wake') end
 
   Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
     .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)

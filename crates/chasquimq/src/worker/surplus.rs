@@ -105,7 +105,8 @@ impl Surplus {
     #[cfg(any(unix, test))]
     pub(super) fn prolong(&self, renewed: Instant) {
         let mut state = self.state();
-        if state.lease_ends.is_none_or(|ends| renewed < ends) {
+        let lasted = state.lease_ends.is_none_or(|ends| renewed < ends);
+        if lasted || state.undrawn.is_empty() {
             state.lease_ends = Some(renewed + state.lock_duration);
         }
     }
@@ -288,6 +289,10 @@ mod tests {
         assert_eq!(surplus.draw(1, 1), Draw::Drawn(1));
         surplus.prolong(now + 2 * LOCK);
         assert_eq!(surplus.lease(now..=now + 2 * LOCK), [2]);
+        // nothing is left that could have lapsed
+        surplus.prolong(now + 4 * LOCK);
+        surplus.hand_over(&batch(3, 2), 4);
+        assert!(surplus.lease(now..=now + 4 * LOCK).is_empty());
     }
 
     #[test]
