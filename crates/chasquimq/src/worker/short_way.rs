@@ -82,7 +82,7 @@ pub(super) struct ShortWay {
     pub(super) wait: Vec<u8>,
     /// How long it lasts.
     pub(super) time: Duration,
-    /// When the worker's loop looks for what is due then, whoever waits.
+    /// When the worker's loop looks for what is due, if that is before the wait ends.
     pub(super) looks_at: Option<Instant>,
 }
 

@@ -52,6 +52,27 @@ fn a_record_is_delayed_from_now() {
 }
 
 #[test]
+fn a_worker_is_woken_only_where_it_has_something_to_do() {
+    let alone = || {
+        let mut queue = TestQueue::with(Plan::new().record("x").delayed("d", 5000));
+        queue.step(Step::by("w").want(1));
+        queue.command("DEL", "wake", &[]);
+        queue
+    };
+    for (due_ms, wake) in [(9000, "(none)"), (4000, "set"), (0, "set")] {
+        let mut queue = alone();
+        assert_eq!(run!(queue, MOVE_ACTIVE, 1010, "x", "w", due_ms), "0");
+        queue.key_is("wake", wake);
+    }
+    // what waits may start in its place
+    let mut queue = alone();
+    queue.add(1000, Plan::new().prioritized("p", 3));
+    queue.command("DEL", "wake", &[]);
+    run!(queue, MOVE_ACTIVE, 1010, "x", "w", 9000);
+    queue.key_is("wake", "set");
+}
+
+#[test]
 fn a_time_that_has_passed_is_no_delay() {
     let mut queue = active();
     run!(queue, MOVE_ACTIVE, 1010, "x", "w", 5);

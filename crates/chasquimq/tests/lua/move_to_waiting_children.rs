@@ -19,6 +19,22 @@ fn holding(options: &str) -> TestQueue {
 }
 
 #[test]
+fn a_worker_is_woken_only_where_a_job_waits() {
+    for (is_taken, wake) in [(false, "set"), (true, "(none)")] {
+        let mut queue = holding("{}");
+        if is_taken {
+            queue.step(Step::by("v").want(1));
+        }
+        let client = chasquimq::unique_id();
+        assert_eq!(
+            run!(queue, MOVE_TO_WAITING_CHILDREN, 1010, client, 0, 1, "1", "w", ""),
+            "0"
+        );
+        queue.key_is("wake", wake);
+    }
+}
+
+#[test]
 fn a_job_waits_for_its_children() {
     let mut queue = holding("{}");
     assert_eq!(

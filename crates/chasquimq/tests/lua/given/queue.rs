@@ -633,11 +633,10 @@ pub fn taken_apart(values: &[Value]) -> Vec<Value> {
                 let are_behind = !matches!(bodies, Tree::Array(_));
                 let jobs = ids.items().len();
                 let mut take = |are_there: bool| -> Vec<Value> {
-                    values
-                        .by_ref()
-                        .take(if are_there { jobs } else { 0 })
-                        .cloned()
-                        .collect()
+                    let wanted = if are_there { jobs } else { 0 };
+                    let found: Vec<Value> = values.by_ref().take(wanted).cloned().collect();
+                    assert_eq!(found.len(), wanted, "values behind the columns");
+                    found
                 };
                 let (behind, traces) = (take(are_behind), take(!traces.is_empty()));
                 for (at, id) in ids.items().iter().enumerate() {

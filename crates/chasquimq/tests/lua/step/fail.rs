@@ -1,10 +1,8 @@
 //! active -> failed | delayed | waiting | front: tries that failed, and jobs that are given back.
 
-use redis::Value;
-
 use crate::given::{
     plan::Plan,
-    queue::{run, show_reply, TestQueue},
+    queue::{run, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -125,20 +123,15 @@ fn a_retry_of_a_lifo_job_heads_the_line() {
 fn a_try_counts_from_what_was_stored() {
     let mut queue = taken(Plan::new().record("x"), 1);
     queue.step(Step::by("w").fail(&of("x"), &Fail::to("waiting")));
-    let step = queue.step_call(&Step::by("v").at(1020).want(1));
-    let reply = queue.carry_out_value(&step);
-    let Value::Array(parts) = &reply else {
-        panic!("{reply:?}")
-    };
-    assert_eq!(
-        show_reply(&parts[1]),
-        "[0 x <[7 {} a 1]> <{am:1 as:1 fr:boom pb:bob po:1005}> 2 [\"trace\"]]"
-    );
-    // and once more
-    let Value::Array(again) = queue.carry_out_value(&step) else {
-        panic!("a reply")
-    };
-    assert_eq!(again[1], parts[1]);
+    let number = queue.next_number();
+    let retry = || Step::by("v").number(number).at(1020).want(1);
+    // it is told once more what it took
+    for _ in 0..2 {
+        assert_eq!(
+            queue.step(retry()),
+            "[[] [0 x <[7 {} a 1]> <{am:1 as:1 fr:boom pb:bob po:1005}> 2 [\"trace\"]] -1 0 0]"
+        );
+    }
     queue.step(Step::by("v").at(1030).done_record("x", "1"));
     queue.key_is("vitals", "x={am:2 as:2 fo:1030 fr:boom pb:bob po:1020 rv:1}");
 }
