@@ -95,7 +95,8 @@ describe('worker.beside', () => {
     ['a job at the head of the line', { lifo: true }, false],
     ['a plain job beside a delayed one', {}, true],
   ])('an add takes a step along while a job runs, and the wait stands: %s', async (_, options, isDelayed) => {
-    const { queue, worker } = start({ connection: own.connection });
+    // longer than a worker looks ahead for what is due
+    const { queue, worker } = start({ connection: own.connection, drainDelay: 60 });
     await queue.add('held', 0);
     if (isDelayed) await queue.add('later', -1, { delay: HOUR_MS });
     await until('the job to run', () => runs.size === 1);
