@@ -77,6 +77,43 @@ describe('steps of what ends at once', () => {
     await queue.close();
   });
 
+  it('records of as many as fit the slots start, are tried again, and complete with progress', async () => {
+    const [name, count] = ['records', 1_500];
+    const queue = new Queue<number>(name, { connection: own.connection });
+    const numbers = Array.from({ length: count }, (_, i) => i);
+    await queue.addBulk(numbers.map((data) => ({ name: 'job', data, opts: { jobId: `id-${data}`, attempts: 2 } })));
+    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: name });
+    const started: number[] = [];
+    const [all, again] = [new Gate(), new Gate()];
+    const worker = new Worker<number>(
+      name,
+      async (job) => {
+        started.push(job.data);
+        if (started.length === count) all.open();
+        if (started.length === 2 * count) again.open();
+        await all.opened;
+        if (job.attemptsMade === 0) throw new Error('once more');
+        await job.updateProgress(job.data);
+        await again.opened;
+      },
+      { connection: own.connection, concurrency: count },
+    );
+    const log = new EventLog(worker, ['completed', 'error']);
+    await log.when('all to end', () => log.entries.length >= count, LONG_MS);
+    await dog.end();
+    expect(started.slice(0, count)).toEqual(numbers);
+    expect(log.all<[Job<number>]>('completed').length).toBe(count);
+    expect(await queue.getJobCounts('active', 'completed', 'failed')).toEqual({
+      active: 0,
+      completed: count,
+      failed: 0,
+    });
+    const stored = await queue.getCompleted();
+    expect(stored.every((job) => job.progress === job.data && job.attemptsStarted === 2)).toBe(true);
+    await worker.close();
+    await queue.close();
+  });
+
   it('jobs with much data are taken a step at a time', async () => {
     const queue = new Queue('much-data', { connection: own.connection });
     const data = Array.from({ length: 400 }, (_, i) => text(i, 200_000));

@@ -36,7 +36,7 @@ local function complete_records(queue, ids, claims, keep, results, step)
     done, values = {}, {}
   end
   for i, id in ipairs(ids) do
-    if finishing.active[id] == nil then Leave.load_record(queue, id) end
+    Leave.load_records(queue, { id })
     local fields, active, why = finishing.fields[id], nil, nil
     if fields and fields.ch then why = Parents.children_code(queue, id, step.now_ms) end
     if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.claim_at(claims, i)) end
@@ -170,20 +170,47 @@ local function complete_jobs(queue, outcome, step)
   return true
 end
 
--- Jobs of a frame that left it one by one since it was taken are records, or somebody else's.
+-- Results from one place to another, packed; '' when all are undefined.
+local function some_results(results, from, to)
+  for at = from, to do
+    if (results[at] or '') ~= '' then return cmsgpack.pack({ unpack(results, from, to) }) end
+  end
+  return ''
+end
+
+-- Jobs of a frame that left it one by one since it was taken are records, or somebody else's. ids: of neighbours, the first at `offset`.
+local function complete_left(queue, outcome, offset, ids, results, step)
+  local rejected, places = queue.finishing.rejected, {}
+  local refused = #rejected
+  Leave.load_records(queue, ids)
+  complete_records(queue, ids, outcome[5], outcome[7], results, step)
+  if #rejected == refused then return end
+  -- named by their places, as they were asked for
+  for at, id in ipairs(ids) do places[id] = offset + at - 1 end
+  for at = refused + 1, #rejected do
+    rejected[at] = { outcome[2], places[rejected[at][2]], rejected[at][3], outcome[5] }
+  end
+end
+
+-- Some jobs of a frame left it; those that did and those that did not are completed a row at a time.
 local function complete_scattered(queue, outcome, step)
-  local finishing = queue.finishing
   local first, n, offset, claim, count, keep = unpack(outcome, 2, 7)
-  local results, ids = outcome[8] ~= '' and cmsgpack.unpack(outcome[8]) or {}, outcome[9]
-  for i = 0, count - 1 do
-    local value = results[i + 1] or ''
-    local single = { 'c', first, n, offset + i, claim, 1, keep, value ~= '' and cmsgpack.pack({ value }) or '' }
-    if not complete_jobs(queue, single, step) then
-      local refused = #finishing.rejected
-      complete_records(queue, { Frame.id_in(ids, first + offset + i) }, claim, keep, { value }, step)
-      -- named by its place, as it was asked for
-      if #finishing.rejected > refused then finishing.rejected[#finishing.rejected] = { first, offset + i, finishing.rejected[#finishing.rejected][3], claim } end
+  local results = outcome[8] ~= '' and cmsgpack.unpack(outcome[8]) or {}
+  local from = 0
+  while from < count do
+    local is_there = Leave.is_in_frame(queue, outcome, offset + from, step)
+    local to, ids = from, {}
+    repeat
+      to = to + 1
+      ids[to - from] = Frame.id_in(outcome[9], first + offset + to - 1)
+    until to == count or Leave.is_in_frame(queue, outcome, offset + to, step) ~= is_there
+    if is_there then
+      local row = { 'c', first, n, offset + from, claim, to - from, keep, some_results(results, from + 1, to) }
+      complete_jobs(queue, row, step)
+    else
+      complete_left(queue, outcome, offset + from, ids, { unpack(results, from + 1, to) }, step)
     end
+    from = to
   end
 end
 

@@ -151,7 +151,7 @@ end
 local function take_entry(queue, entry, want, most, step)
   local fetched = queue.fetched
   local room = fetched.bytes < step.max_bytes and most - fetched.taken or want - fetched.taken
-  if room <= 0 or fetched.bytes >= Fetched.MOST_BYTES then return false end
+  if room <= 0 or Fetched.is_full(fetched) then return false end
   local field, blob = entry[2][1], entry[2][2]
   local ms, seq = entry[1]:match('^(%d+)-(%d+)$')
   ms, seq = tonumber(ms), tonumber(seq)

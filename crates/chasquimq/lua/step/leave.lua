@@ -106,6 +106,15 @@ end
 
 local ACTIVE = 49 -- '1'
 
+-- Whether this claim holds a job in its frame.
+local function is_in_frame(queue, outcome, offset, step)
+  local entry = queue.finishing.frames[outcome[2]]
+  local holder = entry.holder
+  if not holder or holder[3] ~= step.owner or not Frame.is_claim(holder[5], outcome[5]) then return false end
+  if entry.bytes then return entry.bytes[offset + 1] == ACTIVE end
+  return holder[2] == '' or holder[2]:byte(offset + 1) == ACTIVE
+end
+
 -- Lets jobs of a frame leave their take; false when this claim does not hold all of them.
 local function leave_frame(queue, outcome, offset, count, step, char)
   local n, entry = outcome[3], queue.finishing.frames[outcome[2]]
@@ -129,17 +138,24 @@ local function leave_frame(queue, outcome, offset, count, step, char)
   return true
 end
 
--- Reads a record that the outcomes take for a job of a frame.
-local function load_record(queue, id)
-  local finishing = queue.finishing
-  local active, fields = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'vitals', id)
-  finishing.active[id], finishing.fields[id] = active and unpack_active(queue, active), fields and Stored.fields(fields)
+-- Reads records that the outcomes take for jobs of a frame.
+local function load_records(queue, ids)
+  local finishing, unread = queue.finishing, {}
+  for _, id in ipairs(ids) do
+    if finishing.active[id] == nil then unread[#unread + 1] = id end
+  end
+  if #unread == 0 then return end
+  local active, fields = redis.call('HMGET', queue.base .. 'active', unpack(unread)), redis.call('HMGET', queue.base .. 'vitals', unpack(unread))
+  for i, id in ipairs(unread) do
+    finishing.active[id] = active[i] and unpack_active(queue, active[i])
+    if fields[i] then note_fields(queue, id, fields[i]) end
+  end
 end
 
 -- The active entry of a record, when this claim holds it; else nil, and why.
 local function leave_active(queue, id, owner, claim)
   local finishing = queue.finishing
-  if finishing.active[id] == nil then load_record(queue, id) end
+  load_records(queue, { id })
   local active = finishing.active[id]
   if active and active[3] == owner and Frame.is_claim(active[5], claim) then
     finishing.active[id] = false
@@ -198,8 +214,9 @@ return {
   LOCK_MISSING = LOCK_MISSING,
   claim_at = claim_at,
   load = load,
+  is_in_frame = is_in_frame,
   leave_frame = leave_frame,
-  load_record = load_record,
+  load_records = load_records,
   own_fields = own_fields,
   leave_active = leave_active,
   parent_at = parent_at,

@@ -64,7 +64,7 @@ end
 
 -- Takes up to `want` jobs that wait or are due. Gives gated, limited_ms, and when the next job is due, if less was taken than wanted.
 local function fetch_due(queue, want, surplus, step)
-  if not (step.leaves_due or queue.none_delayed) then Due.promote_for(queue, want + surplus, step.now_ms) end
+  if not (step.leaves_due or queue.none_delayed) then Due.promote_for(queue, math.min(want + surplus, Fetched.MOST_RECORDS), step.now_ms) end
   step.now_ms = step.starts_ms or step.now_ms
   local gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
   if queue.promoted then Due.enter(queue) end

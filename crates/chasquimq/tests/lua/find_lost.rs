@@ -53,7 +53,7 @@ fn many_are_found_in_steps() {
         plan = plan.record("");
     }
     let mut queue = TestQueue::with(plan);
-    queue.step(Step::by("w").want(3_000));
+    queue.take_all(|| Step::by("w").want(3_000));
     queue.end_lease("w");
     let reply = run!(queue, FIND_LOST, 0, "", "");
     assert!(reply.starts_with("[a") && reply.len() < 40_000, "{}", reply.len());

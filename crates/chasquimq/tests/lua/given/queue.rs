@@ -163,6 +163,11 @@ impl TestQueue {
         }
     }
 
+    /// Takes steps like this one until nothing is left to take: a step takes so many jobs at most.
+    pub fn take_all(&mut self, step: impl Fn() -> Step) {
+        while !self.step(step()).starts_with("[[] [] ") {}
+    }
+
     /// Takes a step. Gives for how many ms the rate limit lets its worker start nothing.
     pub fn limited_ms(&mut self, step: Step) -> u64 {
         let call = self.step_call(&step);

@@ -252,7 +252,7 @@ fn very_many_children_may_fail_their_parent_at_once() {
         tree.child_with("r", id, r#"{"failParentOnFailure":true}"#)
     });
     queue.add_flows(1000, &tree);
-    queue.step(Step::by("w").want(5000));
+    queue.take_all(|| Step::by("w").want(5000));
     let step = ids.iter().fold(Step::by("w").at(1005), |step, id| {
         step.fail(&of(id), &Fail::to("failed"))
     });

@@ -192,7 +192,11 @@ fn a_batch_of_more_references_than_a_call_takes_arguments_is_taken() {
         plan = plan.record(&format!("x{number}"));
     }
     let mut queue = TestQueue::with(plan);
+    // no more than 400 a step, and the marker tells that there are others
     queue.step(Step::by("w").want(20_000));
+    queue.key_is("state", "cursor=9000-r1 id=9000 waiting=8600 active=400 references=9");
+    queue.key_is("wake", "set");
+    queue.take_all(|| Step::by("w").want(20_000));
     queue.key_is("state", "cursor=9000-r9 id=9000 active=9000 references=9");
 }
 

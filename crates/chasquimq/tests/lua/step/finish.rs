@@ -191,6 +191,32 @@ fn a_job_amended_while_active_completes_as_a_record() {
 }
 
 #[test]
+fn jobs_of_a_frame_that_were_amended_or_ended_before_are_told_by_their_places() {
+    let mut queue = taken(Plan::new().frame(6), 6);
+    run!(queue, UPDATE_JOB, 1006, "2", "progress", "50");
+    run!(queue, UPDATE_JOB, 1006, "3", "progress", "60");
+    queue.step(Step::by("w").at(1007).done(1, 6, 4, 1));
+    queue.skip_events();
+    assert_eq!(
+        queue.step(Step::by("w").at(1010).done_with(1, 6, 0, &["1", "", "3", "", "5", "6"])),
+        "[[[1 4 -2 0]] [] -1 0 0]"
+    );
+    queue.keys_are(
+        "completed: 5@1007 1@1010 2@1010 3@1010 4@1010 6@1010
+         frames: 1=4
+         jobs: 2=[7 {} a 2] 3=[7 {} a 3]
+         lease:w: set
+         log: 1-6
+         runs: 1=[1 1 6 1005 bob <[1]>] 4=[1 1 6 1005 bob ''] 5=[1 1 6 1005 bob ''] 6=[1 1 6 1005 bob <[6]>]
+         state: cursor=1-6 id=6 completed=6
+         vitals: 2={am:1 as:1 fo:1010 p:50 pb:bob po:1005} 3={am:1 as:1 fo:1010 p:60 pb:bob po:1005 rv:3}",
+    );
+    queue.events_are(
+        "[C 1 1 <[1]>] [X completed [2 3] returnvalue [null 3] prev active] [C 4 1 ''] [C 6 1 <[6]>] [E drained]",
+    );
+}
+
+#[test]
 fn a_frame_may_end_as_records_only() {
     let mut queue = taken(Plan::new().frame(1), 1);
     run!(queue, UPDATE_JOB, 1006, "1", "progress", "50");

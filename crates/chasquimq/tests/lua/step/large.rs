@@ -23,7 +23,7 @@ fn taken() -> (TestQueue, Vec<Place>) {
         places.extend((0..64).map(|offset| at(RECORDS + 1 + 64 * frame, 64, offset)));
     }
     let mut queue = TestQueue::with(plan);
-    queue.step(Step::by("w").want(JOBS as i64).max_bytes(1 << 30));
+    queue.take_all(|| Step::by("w").want(JOBS as i64).max_bytes(1 << 30));
     let active = format!("[0 {JOBS} 0 0 0 0 0]");
     assert_eq!(run!(queue, COUNT_JOBS), active);
     (queue, places)

@@ -10,7 +10,7 @@ use crate::given::{
 
 fn taken(plan: Plan, jobs: i64) -> TestQueue {
     let mut queue = TestQueue::with(plan);
-    queue.step(Step::by("w").at(1000).want(jobs));
+    queue.take_all(|| Step::by("w").at(1000).want(jobs));
     queue.command("DEL", "wake", &[]);
     queue
 }
