@@ -81,11 +81,8 @@ local function body_for_record(queue, job, fields)
   return cmsgpack.pack({ timestamp, options, name, '' })
 end
 
--- Gives a located job a record of its own, in the same state and place. Its state fields are returned, and stored if there are any.
-local function detach(queue, job)
-  if job.record then
-    return Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id))
-  end
+-- Gives a located job of a frame a record of its own, in the same state and place. Its state fields are returned, for the caller to store.
+local function leave_frame(queue, job)
   local fields = frame_fields(queue, job)
   job.body = body_for_record(queue, job, fields)
   redis.call('HSET', queue.base .. 'jobs', job.id, job.body)
@@ -102,6 +99,13 @@ local function detach(queue, job)
     redis.call('ZADD', queue.base .. 'completed', leave_run(queue, job), job.id)
   end
   job.record = true
+  return fields
+end
+
+-- The same of any located job; its state fields are returned, and stored if there are any.
+local function detach(queue, job)
+  if job.record then return Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id)) end
+  local fields = leave_frame(queue, job)
   if next(fields) then redis.call('HSET', queue.base .. 'vitals', job.id, cmsgpack.pack(fields)) end
   return fields
 end
@@ -137,6 +141,7 @@ return {
   given_body = given_body,
   frame_fields = frame_fields,
   leave_run = leave_run,
+  leave_frame = leave_frame,
   detach = detach,
   store_fields = store_fields,
   leave_waiting = leave_waiting,

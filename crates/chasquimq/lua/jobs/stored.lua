@@ -9,6 +9,7 @@
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   read_body(raw)         the same; nil when it cannot be read
 --   start(fields, active)  notes in a record's state fields when, how often and by whom it was started
+--   has_traces(fields)     whether a record has stack traces: an error without a message has them, too
 --   complete(fields, active, value, now_ms)  notes that it has completed; value: its result, JSON text ('' or nil: none)
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local ForeignEntries = require('foreign_entries')
@@ -85,6 +86,8 @@ local function start(fields, active)
   if active[4] ~= '' then fields.pb = active[4] end
 end
 
+local function has_traces(fields) return fields.fr or fields.tr end
+
 local function complete(fields, active, value, now_ms)
   start(fields, active)
   fields.am, fields.fo, fields.rv, fields.d = (fields.am or 0) + 1, now_ms, value ~= '' and value or nil, nil
@@ -105,6 +108,7 @@ return {
   read_body = read_body,
   ids = ids,
   start = start,
+  has_traces = has_traces,
   complete = complete,
   timestamp = timestamp,
 }

@@ -108,5 +108,6 @@ local function fail_jobs(queue, outcome, step)
 end
 
 return {
+  failed_fields = failed_fields,
   fail_jobs = fail_jobs,
 }

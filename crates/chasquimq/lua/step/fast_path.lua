@@ -1,17 +1,18 @@
--- fast_path: the step that most workers take most of the time: one job completed, or none, and one job starts, or none, in a queue without limits: from
+-- fast_path: the step that most workers take most of the time: one job ended, or none, and one job starts, or none, in a queue without limits: from
 -- the waiting list, of those with a priority, or of the delayed ones. It does what step/round_trip does for any step, with the same texts under the same
 -- keys, but gathers nothing in tables. It looks at all that it needs before it changes anything; where it finds more than it knows, it gives nothing, and
 -- step/round_trip does the step. The job: alone in its frame, or a record without parent and children.
 -- Why: where a record ends and the next one starts, as in a worker with a single slot, a step takes the server 233,000 instructions; by step/round_trip it
 -- takes 420,000.
 -- step is that of step/round_trip, with want, surplus, place (of the job that completed: the number of one that is a frame, or a record's id; nil: none did),
--- ended (its claim), results (step/finish), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of step/finish.
+-- ended (its claim), results (step/finish), keeps and failure (an outcome of step/finish: a job that did not complete; false: there is none), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of step/finish.
 local Delayed = require('delayed')
 local EventLog = require('event_log')
 local Frame = require('frame')
 local Holder = require('holder')
 local Metrics = require('metrics')
 local NextJob = require('next_job')
+local OneFailure = require('one_failure')
 local Packed = require('packed')
 local PlainJobs = require('plain_jobs')
 local Prioritized = require('prioritized')
@@ -20,8 +21,8 @@ local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
 
--- Events of such a step at most: completed, waiting, active, drained.
-local MOST_EVENTS = 4
+-- Events of such a step at most: failed, retries-exhausted, waiting, active, drained.
+local MOST_EVENTS = 5
 -- How many jobs are kept by a rule that drops none.
 local ALL = -1
 
@@ -135,6 +136,24 @@ local function look_at_next(queue, step, bare)
   return head, due_ms, false
 end
 
+-- The job completed: it leaves, is kept and counted. completed: kept jobs. Gives their number, and the event.
+local function record_end(queue, raw, step, ended, completed)
+  local group = complete(queue, step, ended.started, ended.bare)
+  if step.is_kept then completed, queue.apart = keep_completed(queue, raw, step, completed + 1) end
+  if type(step.keep) == 'table' and step.keep[4] then Metrics.count_minutes(queue, 'completed', 1, step.now_ms, step.keep[4]) end
+  return completed, group
+end
+
+-- How the job ended: {started, bare} of one that completed, a failure (step/one_failure), or {} where none ended; nil: more than this knows is to be done.
+local function look_at_end(base, flows, step)
+  if step.failure then return OneFailure.look_at(base, step.failure, flows, step) end
+  if not step.place then return NONE end
+  -- what a rule drops may have parents
+  if flows > 0 and step.keep ~= ALL and step.keep ~= 0 then return nil end
+  local started, bare = look_at_ended(base, step)
+  return started and { started = started, bare = bare }
+end
+
 -- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait. nil and true:
 -- several would start (step/few).
 local function run(base, raw, step)
@@ -144,26 +163,24 @@ local function run(base, raw, step)
   if unlimited == 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
 
   local queue = { base = base, waiting = waiting, place = place, cursor_ms = cursor_ms, cursor_seq = cursor_seq, apart = apart }
-  local want, started, bare, due, head, are_left = step.want, nil, false, nil, nil, nil
+  local want, due, head, are_left = step.want, nil, nil, nil
   -- several would be taken, or one that starts later
   local most = math.min(waiting, want + step.surplus)
   if most > 1 or most > want then return nil, true end
-  if step.place then
-    -- what a rule drops may have parents
-    if flows > 0 and step.keep ~= ALL and step.keep ~= 0 then return nil end
-    started, bare = look_at_ended(base, step)
-    if not started then return nil end
-  end
+  local ended = look_at_end(base, flows, step)
+  if not ended then return nil end
   if want >= 0 then
-    head, due, are_left = look_at_next(queue, step, bare)
+    head, due, are_left = look_at_next(queue, step, ended.bare)
     if head == false then return nil end
   end
 
   local items, ids, count, groups = NONE, '\144', 0, ''
-  if started then
-    active, count, groups = active - 1, 1, complete(queue, step, started, bare)
-    if step.is_kept then completed, queue.apart = keep_completed(queue, raw, step, completed + 1) end
-    if type(step.keep) == 'table' and step.keep[4] then Metrics.count_minutes(queue, 'completed', 1, step.now_ms, step.keep[4]) end
+  if ended.started then
+    active, count = active - 1, 1
+    completed, groups = record_end(queue, raw, step, ended, completed)
+  elseif ended.to then
+    active = active - 1
+    count, groups = OneFailure.carry_out(queue, raw, ended, step)
   end
   if want >= 0 then step.now_ms = step.starts_ms end
   if head then
@@ -178,10 +195,13 @@ local function run(base, raw, step)
     due = nil
   elseif step.leaves_due and not step.none_delayed then
     due = Delayed.next_due(queue)
+  elseif ended.due_ms then
+    due = math.min(due or ended.due_ms, ended.due_ms)
   end
-  if waiting > 0 or (are_left == nil and place > 0 and redis.call('EXISTS', base .. 'prioritized') == 1) then
+  local is_left = waiting > 0 or (are_left == nil and place > 0 and redis.call('EXISTS', base .. 'prioritized') == 1)
+  if is_left or (ended.due_ms and not due) then
     redis.call('ZADD', base .. 'wake', 0, '0')
-  elseif started and not head and not due and active == 0 then
+  elseif (ended.started or ended.to == 'failed') and not head and not due and active == 0 then
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end
   if count > 0 then event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count end

@@ -2,6 +2,7 @@
 local Events = require('events')
 local Holder = require('holder')
 local State = require('state')
+local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
 -- A step that has taken so many bytes takes no more, whatever was wanted: the worker comes again for the rest.
@@ -76,7 +77,7 @@ local function fields_taken(queue, ids, fields, step)
       started = (tonumber(known.as) or 0) + 1
       if known.df then fetched.doomed = fetched.doomed + 1 end
       fetched.bytes = fetched.bytes + (tonumber(known.ld) or 0)
-      again, failed = again or started > 1, failed or known.fr or known.tr
+      again, failed = again or started > 1, failed or Stored.has_traces(known)
     end
     texts[at], starts[at] = raw or '', started
     set[s + 1], set[s + 2] = id, active_entry(queue, started, step)

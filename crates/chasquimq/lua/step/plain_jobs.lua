@@ -26,14 +26,18 @@ local function run_of(first, started, results, step)
   return '\150\1' .. cmsgpack.pack(first) .. '\1' .. started .. Packed.text(step.worker_name) .. Packed.text(results)
 end
 
--- Keeps jobs that ended ({finished_on, member, ...}), and drops others by the rule (step/finish). completed: kept jobs, with them. Gives their number, and
--- that of frames that lie apart.
+-- Keeps jobs that ended ({finished_on, member, ...}) in this set, and drops others by the rule (step/finish). queue: its state, with them counted.
+local function keep_ended(queue, set, rule, add, now_ms)
+  Retention.rank_ends(queue, set, add, now_ms, rule[1] > 0)
+  redis.call('ZADD', queue.base .. set, unpack(add))
+  Retention.apply_keep(queue, set, rule, now_ms, #add / 2, 0)
+end
+
+-- The same of jobs that completed. completed: kept jobs, with them. Gives their number, and that of frames that lie apart.
 local function keep_completed(base, raw, rule, add, now_ms, completed)
   local queue = State.open(base, nil, raw)
   queue.completed = completed
-  Retention.rank_ends(queue, 'completed', add, now_ms, rule[1] > 0)
-  redis.call('ZADD', base .. 'completed', unpack(add))
-  Retention.apply_keep(queue, 'completed', rule, now_ms, #add / 2, 0)
+  keep_ended(queue, 'completed', rule, add, now_ms)
   return queue.completed, queue.apart
 end
 
@@ -55,6 +59,7 @@ return {
   is_bare = is_bare,
   completed_fields = completed_fields,
   run_of = run_of,
+  keep_ended = keep_ended,
   keep_completed = keep_completed,
   tell = tell,
   save = save,

@@ -46,7 +46,7 @@ local function replay(queue, known, owner, claim, server_us)
     if ok and type(active) == 'table' and active[3] == owner and Frame.is_claim(active[5], claim) and body then
       local fields = redis.call('HGET', queue.base .. 'vitals', id)
       local known = Stored.fields(fields)
-      local traces = are_few and (known.fr or known.tr) and { redis.call('HGET', queue.base .. 'traces', id) }
+      local traces = are_few and Stored.has_traces(known) and { redis.call('HGET', queue.base .. 'traces', id) }
       Fetched.give_records(taken, { id }, { body }, { fields or '' }, { active[2] }, traces)
     end
   end
@@ -76,6 +76,12 @@ local function outcome_of(step)
   local place, rule = step.place, type(step.keep) == 'table' and step.keep or { step.keep, -1, 0 }
   if type(place) == 'number' then return { 'c', place, 1, 0, step.ended, 1, 1, step.results }, rule end
   return { 'r', 0, 0, 0, step.ended, { place }, 1, step.results }, rule
+end
+
+-- The outcome of a single job that did not complete (step/one_failure), or false.
+local function failure_in(outcomes)
+  local outcome = #outcomes == 1 and outcomes[1]
+  return outcome and (outcome[1] == 'f' or outcome[1] == 'm') and outcome
 end
 
 -- The server's clock, and the caller's, in us and ms; and the seconds of the server's, a text.
@@ -133,18 +139,19 @@ return function(keys, args)
   end
 
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
-    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus,
+    leaves_due = leaves_due == 1, none_delayed = not delays, want = want, surplus = surplus, keeps = keeps,
+    failure = not place and failure_in(outcomes),
     -- of one plain job that completed
     place = place, ended = outcomes, results = results, keep = keeps }
   local items, ids, due, waiting
   local rejected, gated, limited_ms = NONE, 0, 0
   local is_of_few = state and limiter_max == 0
-  if is_of_few and (place or #outcomes == 0) then
+  if is_of_few and (place or step.failure or #outcomes == 0) then
     items, ids, due, waiting = FastPath.run(base, state, step)
     is_of_few = not items and ids
   end
   if not items then
-    step.max_bytes, step.keeps = max_bytes, keeps
+    step.max_bytes = max_bytes
     if place then
       local outcome, rule = outcome_of(step)
       outcomes, step.keeps = { outcome }, { rule }

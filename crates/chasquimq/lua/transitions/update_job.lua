@@ -12,12 +12,12 @@ local Locate = require('locate')
 local State = require('state')
 local Stored = require('stored')
 
--- State fields of a job, which has a record from now on; nil: there is no such job.
-local function fields_of(queue, id)
+-- State fields of a job, which has a record from now on; nil: there is no such job. to_store: the caller stores them.
+local function fields_of(queue, id, to_store)
   -- one that has a record, as after its first update, needs nothing of what gives it one
   if redis.call('HEXISTS', queue.base .. 'jobs', id) == 1 then return Stored.fields(redis.call('HGET', queue.base .. 'vitals', id)) end
   local job = Find.locate(queue, id)
-  return job and Locate.detach(queue, job)
+  return job and (to_store and Locate.leave_frame or Locate.detach)(queue, job)
 end
 
 local function replace_data(queue, id, fields, value, is_large)
@@ -37,7 +37,7 @@ return function(keys, args)
 
   local queue = State.open(base)
 
-  local fields = fields_of(queue, id)
+  local fields = fields_of(queue, id, what == 'progress')
   if not fields then return -1 end
   if what == 'progress' then
     fields.p = value

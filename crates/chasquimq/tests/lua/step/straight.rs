@@ -8,7 +8,7 @@ use crate::{
     given::{
         plan::{Plan, TIMESTAMP},
         queue::{run, show_reply, TestQueue},
-        step::{at, Fail, Step},
+        step::{at, of, Fail, Step},
         tree::Tree,
     },
 };
@@ -638,4 +638,171 @@ fn in_a_queue_of_flows_others_end_as_elsewhere() {
             queue
         },
     );
+}
+
+/// Tries that failed: for good, with tries exhausted, and to be tried again later.
+fn failures() -> [Fail; 3] {
+    let exhausted = Fail {
+        exhausted: true,
+        attempts_made: 3,
+        ..Fail::to("failed")
+    };
+    let later = Fail {
+        due_ms: 5_000,
+        ..Fail::to("delayed")
+    };
+    [Fail::to("failed"), exhausted, later]
+}
+
+#[test]
+fn a_job_fails_and_the_next_starts() {
+    let frames = || Plan::new().frame(1).frame(1).frame(1);
+    let records = || Plan::new().front("z").front("y").front("x");
+    for fail in failures() {
+        for want in [-1, 0, 1, 20] {
+            same_both_ways(frames, nothing, |step| step.fail(&at(1, 1, 0), &fail).want(want));
+            same_both_ways(records, nothing, |step| step.fail(&of("x"), &fail).want(want));
+            // the last one
+            same_both_ways(
+                || Plan::new().frame(1),
+                nothing,
+                |step| step.fail(&at(1, 1, 0), &fail).want(want),
+            );
+            same_both_ways(
+                || Plan::new().front("x"),
+                nothing,
+                |step| step.fail(&of("x"), &fail).want(want),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_failure_is_kept_by_its_rule_and_counted() {
+    let three_failed = |queue: &mut TestQueue| {
+        for (n, id) in ["a", "b", "c"].iter().enumerate() {
+            queue.step(Step::by("v").number(10 * (n as u64 + 1)).want(1));
+            let step = Step::by("v").number(10 * (n as u64 + 1) + 5).at(1001);
+            queue.step(step.fail(&of(id), &Fail::to("failed")));
+        }
+    };
+    for (count, age) in [(2, -1.0), (-1, 0.005), (1, 3600.0), (0, -1.0), (-1, -1.0)] {
+        for fail in failures() {
+            same_both_ways(
+                || Plan::new().frame(1).front("x").front("c").front("b").front("a"),
+                three_failed,
+                |step| step.keep(count, age, 1000).metrics(3).fail(&of("x"), &fail).want(1),
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_delayed_by_a_failure_is_looked_for() {
+    let later = |due_ms| Fail {
+        due_ms,
+        ..Fail::to("delayed")
+    };
+    for due_ms in [1_005, 1_010, 1_011, 2_000, 90_000] {
+        for want in [-1, 0, 1, 20] {
+            // nothing else is delayed; something that is due later, before, and now
+            for plan in [
+                || Plan::new().front("x"),
+                || Plan::new().front("x").delayed("d", 50_000),
+                || Plan::new().front("x").delayed("d", 1_500).delayed("e", 60_000),
+                || Plan::new().delayed("d", 1_008).front("y").front("x"),
+            ] {
+                same_both_ways(plan, nothing, |step| step.fail(&of("x"), &later(due_ms)).want(want));
+                same_both_ways(plan, nothing, |step| {
+                    step.fail(&of("x"), &later(due_ms)).want(want).leaving_due()
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_a_record_stays_as_it_fails() {
+    let known = |queue: &mut TestQueue| {
+        run!(queue, UPDATE_JOB, 1001, "x", "progress", "1");
+        run!(queue, LOG_JOB, "x", "a row", 0);
+    };
+    for fail in failures() {
+        same_both_ways(
+            || Plan::new().front("x"),
+            known,
+            |step| step.fail(&of("x"), &fail).want(1),
+        );
+        for ttl_ms in [0, 60_000] {
+            let dedup = || Deduplication {
+                ttl_ms,
+                ..Deduplication::of("d")
+            };
+            let plan = || Plan::new().deduplicated("x", 0, &dedup()).frame(1);
+            same_both_ways(plan, nothing, |step| step.fail(&of("x"), &fail).want(1));
+        }
+        // one that was alone in its frame
+        let amended = || {
+            let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
+            run!(queue, UPDATE_JOB, 1002, "1", "progress", "1");
+            queue.skip_events();
+            queue
+        };
+        same_of(amended, |step| step.fail(&at(1, 1, 0), &fail).want(1));
+        // the second try
+        let again = || {
+            let mut queue = TestQueue::with(Plan::new().front("y").front("x"));
+            queue.step(Step::by("v").number(10).want(1));
+            run!(queue, MOVE_ACTIVE, 1001, "x", "v:20.0", 0);
+            queue.step(Step::by("w").named("bob").number(100).at(1002).want(1));
+            queue.skip_events();
+            queue
+        };
+        same_of(again, |step| step.fail(&of("x"), &fail).want(1));
+    }
+}
+
+#[test]
+fn a_child_fails_as_elsewhere() {
+    for fail in failures() {
+        let child = || {
+            let mut queue = TestQueue::fresh();
+            queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
+            queue.step(Step::by("w").named("bob").number(100).at(1001).want(1));
+            queue.skip_events();
+            queue
+        };
+        same_of(child, |step| step.fail(&of("c"), &fail).want(1));
+    }
+}
+
+#[test]
+fn a_job_that_moved_itself_is_let_go_and_the_next_starts() {
+    for want in [-1, 0, 1, 20] {
+        let moved = || {
+            let mut queue = holding(1, Plan::new().frame(1).front("x"), nothing);
+            run!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 5_000);
+            queue.skip_events();
+            queue
+        };
+        same_of(moved, |step| step.let_go(&of("x")).want(want));
+        let frame = || {
+            let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
+            run!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 5_000);
+            queue.skip_events();
+            queue
+        };
+        same_of(frame, |step| step.let_go(&at(1, 1, 0)).want(want));
+        // held by its worker all the same
+        same_both_ways(
+            || Plan::new().front("x"),
+            nothing,
+            |step| step.let_go(&of("x")).want(want),
+        );
+        same_both_ways(
+            || Plan::new().frame(1),
+            nothing,
+            |step| step.let_go(&at(1, 1, 0)).want(want),
+        );
+    }
 }
