@@ -71,6 +71,41 @@ describe.each(libraries)('$name: flow.unnamed', { timeout: 2 * WAIT_MS }, ({ lib
     }
   });
 
+  it.each<[string, JobsOptions]>([
+    ['at once', { attempts: 3 }],
+    ['later', { attempts: 3, backoff: 20 }],
+  ])('an only child is tried again %s, and its parent starts with its value', async (_, own) => {
+    const { parent, ids } = await family(1, own);
+    const [id = ''] = ids;
+    const worker = stage.worker(async ({ attemptsStarted }) => {
+      if (attemptsStarted < 3) throw new Error('not yet');
+      return attemptsStarted;
+    });
+    const parents = stage.worker(async (job) => job.getChildrenValues(), {}, 'top');
+    const log = new EventLog(worker, ['failed', 'completed']);
+    const ended = new EventLog(parents, ['completed']);
+    const [, values] = await ended.get<[Job, unknown]>('completed');
+    expect(values).toEqual({ [stage.childKey(id)]: 3 });
+    expect(log.entries.length).toBe(3);
+    const child = await fetchJob(stage.queue(), id);
+    expect(child).toMatchObject({ attemptsMade: 3, parentKey: stage.childKey(parent.id, 'top') });
+    expect(await parent.getDependenciesCount()).toEqual({ ...NONE, processed: 1 });
+  });
+
+  it('an only child that fails for good fails its parent', async () => {
+    const { parent, ids } = await family(1, { attempts: 2, backoff: 20, failParentOnFailure: true });
+    stage.worker(async () => {
+      throw new Error('never');
+    });
+    const parents = new EventLog(
+      stage.worker(async () => 'started', {}, 'top'),
+      ['failed', 'completed'],
+    );
+    const [job, error] = await parents.get<[Job, Error]>('failed');
+    expect([job.id, error.message]).toEqual([parent.id, `child ${stage.childKey(ids[0])} failed`]);
+    expect(await parent.getDependenciesCount()).toEqual({ ...NONE, failed: 1 });
+  });
+
   it('parents know their children, whatever became of them', async () => {
     const { parent, ids } = await family(9, { ignoreDependencyOnFailure: true });
     expect((await parent.getDependencies()).unprocessed?.sort()).toEqual(keys(ids).sort());

@@ -81,8 +81,9 @@ local function body_for_record(queue, job, fields)
   return cmsgpack.pack({ timestamp, options, name, '' })
 end
 
--- Gives a located job of a frame a record of its own, in the same state and place. Its state fields are returned, for the caller to store.
-local function leave_frame(queue, job)
+-- Gives a located job of a frame a record of its own, in the same state and place; is_leaving: but not among the active ones. Its state fields are
+-- returned, for the caller to store.
+local function leave_frame(queue, job, is_leaving)
   local fields = frame_fields(queue, job)
   job.body = body_for_record(queue, job, fields)
   redis.call('HSET', queue.base .. 'jobs', job.id, job.body)
@@ -91,7 +92,7 @@ local function leave_frame(queue, job)
   elseif job.state == 'active' then
     local chars = job.holder[2] == '' and string.rep('1', job.n) or job.holder[2]
     job.active = { job.holder[1], 1, job.holder[3], job.holder[4], job.holder[5] }
-    redis.call('HSET', queue.base .. 'active', job.id, cmsgpack.pack(job.active))
+    if not is_leaving then redis.call('HSET', queue.base .. 'active', job.id, cmsgpack.pack(job.active)) end
     job.holder[2] = Frame.replace_chars(chars, job.offset, '0')
     Frame.store_holder(queue, job.first, job.n, job.holder)
   else

@@ -21,11 +21,11 @@ local function entry(step, of, more)
   return more and '\150' .. held .. Packed.text(more) or '\149' .. held
 end
 
--- The packed time of such an entry of the same worker and this claim; nil when the stored one is another.
+-- The packed time of such an entry of the same worker and this claim; nil when the stored one is another, or of a frame of children.
 local function started(raw, of, step, claim)
   local known = of .. holder(step, claim)
   local ends_at = 10 + #known
-  if raw:byte(2) ~= 207 or raw:sub(11, ends_at) ~= known or (#raw > ends_at and raw:byte(1) ~= 150) then return nil end
+  if raw:byte(2) ~= 207 or raw:sub(11, ends_at) ~= known or (#raw > ends_at and (of == FRAME or raw:byte(1) ~= 150)) then return nil end
   return raw:sub(2, 10)
 end
 

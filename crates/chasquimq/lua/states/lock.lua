@@ -33,8 +33,13 @@ end
 
 -- A located job leaves the active ones, unfinished. Gives its state fields, which tell of its start, for the caller to store.
 local function leave_active(queue, job)
-  local fields = Locate.detach(queue, job)
-  redis.call('HDEL', queue.base .. 'active', job.id)
+  local fields
+  if job.record then
+    fields = Locate.detach(queue, job)
+    redis.call('HDEL', queue.base .. 'active', job.id)
+  else
+    fields = Locate.leave_frame(queue, job, true)
+  end
   queue.active = queue.active - 1
   free_lock(queue, job.active[3])
   Stored.start(fields, job.active)

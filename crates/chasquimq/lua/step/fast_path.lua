@@ -20,6 +20,7 @@ local Records = require('records')
 local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
+local WaitingList = require('waiting_list')
 
 -- Events of such a step at most: failed, retries-exhausted, waiting, active, drained.
 local MOST_EVENTS = 5
@@ -145,12 +146,12 @@ local function record_end(queue, raw, step, ended, completed)
 end
 
 -- How the job ended: {started, bare} of one that completed, a failure (step/one_failure), or {} where none ended; nil: more than this knows is to be done.
-local function look_at_end(base, flows, step)
-  if step.failure then return OneFailure.look_at(base, step.failure, flows, step) end
+local function look_at_end(queue, step)
+  if step.failure then return OneFailure.look_at(queue, step.failure, step) end
   if not step.place then return NONE end
   -- what a rule drops may have parents
-  if flows > 0 and step.keep ~= ALL and step.keep ~= 0 then return nil end
-  local started, bare = look_at_ended(base, step)
+  if queue.flows > 0 and step.keep ~= ALL and step.keep ~= 0 then return nil end
+  local started, bare = look_at_ended(queue.base, step)
   return started and { started = started, bare = bare }
 end
 
@@ -162,12 +163,13 @@ local function run(base, raw, step)
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
   if unlimited == 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
 
-  local queue = { base = base, waiting = waiting, place = place, cursor_ms = cursor_ms, cursor_seq = cursor_seq, apart = apart }
+  local queue = { base = base, id = id, waiting = waiting, place = place, cursor_ms = cursor_ms, cursor_seq = cursor_seq, references = references,
+    stale = stale, flows = flows, apart = apart }
   local want, due, head, are_left = step.want, nil, nil, nil
   -- several would be taken, or one that starts later
   local most = math.min(waiting, want + step.surplus)
   if most > 1 or most > want then return nil, true end
-  local ended = look_at_end(base, flows, step)
+  local ended = look_at_end(queue, step)
   if not ended then return nil end
   if want >= 0 then
     head, due, are_left = look_at_next(queue, step, ended.bare)
@@ -179,8 +181,8 @@ local function run(base, raw, step)
     active, count = active - 1, 1
     completed, groups = record_end(queue, raw, step, ended, completed)
   elseif ended.to then
-    active = active - 1
-    count, groups = OneFailure.carry_out(queue, raw, ended, step)
+    active, count, groups = active - 1, OneFailure.carry_out(queue, raw, ended, step)
+    head, waiting = head or ended.again, queue.waiting
   end
   if want >= 0 then step.now_ms = step.starts_ms end
   if head then
@@ -188,7 +190,7 @@ local function run(base, raw, step)
     items, ids, told = NextJob.start(base, head, step)
     active, count, groups = active + 1, count + (head.from == 'delayed' and 2 or 1), groups .. told
     if waiting > 0 then waiting = waiting - 1 end
-    if type(head.place) == 'number' then cursor_ms, cursor_seq = head.place, 1 end
+    if type(head.place) == 'number' then queue.cursor_ms, queue.cursor_seq = head.place, 1 end
   end
   if are_left == false then place = Prioritized.FIRST_PLACE end
   if want <= (head and 1 or 0) then
@@ -205,10 +207,11 @@ local function run(base, raw, step)
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end
   if count > 0 then event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count end
-  local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh + count,
-    holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
+  local saved = struct.pack(State.FORMAT, id, queue.cursor_ms, queue.cursor_seq, waiting, active, completed, queue.references, event_ms, event_seq,
+    event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
   if count > 0 then
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
+    if ended.entry then WaitingList.append_entry(queue, ended.entry, 'r', '\145' .. Packed.text(ended.id)) end
   elseif saved ~= raw then
     redis.call('SET', base .. 'state', saved)
   end

@@ -1,16 +1,19 @@
--- one_failure: how the job of a short step (step/fast_path) ended that did not complete: its try failed, and it is tried again later or has failed for
--- good; or it was let go, as it moved itself. Alone in its frame, or a record, as there.
--- A failure is {id, first (a text, of one that is a frame), fields (of a record: its state fields), active (jobs/stored), to (delayed | failed; nil: it was let
--- go), due_ms (of one that is delayed), outcome (step/finish)}.
+-- one_failure: how the job of a short step (step/fast_path) ended that did not complete: its try failed, and it is tried again, at once or later, or has
+-- failed for good; or it was let go, as it moved itself. Alone in its frame, or a record, as there.
+-- A failure is {id, first (a text, of one that is a frame), body (of one that is tried again at once, or was a frame), fields (of a record: its state
+-- fields), active (jobs/stored), to (waiting | delayed | failed; nil: it was let go), due_ms (of one that is delayed), outcome (step/finish)}; once it is
+-- carried out also again (of one that starts again in this step: step/next_job), or entry (of one that waits: the log entry to be written).
 local Delayed = require('delayed')
 local Fail = require('fail')
 local Frame = require('frame')
 local Holder = require('holder')
 local Metrics = require('metrics')
+local Packed = require('packed')
 local PlainJobs = require('plain_jobs')
 local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
+local WaitingList = require('waiting_list')
 
 -- Where nobody holds the job any more, by whatever claim.
 local function look_at_moved(base, outcome)
@@ -36,13 +39,13 @@ end
 local function look_at_failed(base, outcome, step)
   local first, n, _, claims, ids, bodies, to = unpack(outcome, 2, 8)
   local claim, id = type(claims) == 'table' and claims[1] or claims, ids[1]
-  if #ids > 1 or n > 1 or (to ~= 'delayed' and to ~= 'failed') then return nil end
+  if #ids > 1 or n > 1 then return nil end
   local failure = { id = id, to = to, due_ms = to == 'delayed' and outcome[10], outcome = outcome, fields = {} }
   local raw = first > 0 and redis.call('HGET', base .. 'takes', State.whole(first))
   local starts = Holder.FRAME
   if raw then
     if type(bodies[1]) ~= 'string' then return nil end
-    failure.first = State.whole(first)
+    failure.first, failure.body = State.whole(first), bodies[1]
   else
     raw = redis.call('HGET', base .. 'active', id)
     starts, failure.fields = look_at_record(base, id, raw)
@@ -50,22 +53,36 @@ local function look_at_failed(base, outcome, step)
   end
   local started = Holder.started(raw, starts, step, claim)
   if not started then return nil end
+  if to == 'waiting' then
+    failure.body = failure.body or redis.call('HGET', base .. 'jobs', id)
+    if not failure.body or failure.fields.ld then return nil end
+  end
   failure.active = { cmsgpack.unpack(started), failure.first and 1 or starts:byte(), step.owner, step.worker_name }
   return failure
 end
 
--- Nil where that needs more than a short step does. flows: whether the queue has any.
-local function look_at(base, outcome, flows, step)
-  if outcome[1] == 'm' then return look_at_moved(base, outcome) end
-  if outcome[8] == 'delayed' then
-    -- a job that is due by now starts in this step
-    if outcome[10] <= step.starts_ms then return nil end
-  else
-    local rule = step.keeps[outcome[9]]
-    -- what a rule drops may have parents
-    if rule[1] == 0 or (flows > 0 and (rule[1] > 0 or rule[2] >= 0)) then return nil end
-  end
-  return look_at_failed(base, outcome, step)
+-- Whether it is plain where a job goes that is tried again at once, and what starts then: it itself, where nothing waits; else it waits.
+local function is_again_plain(queue, step)
+  local room = step.want + step.surplus
+  if queue.place > 0 or queue.stale > 0 or (step.want == 0 and room > 0) or (queue.waiting > 0 and room > 1) then return false end
+  -- what is due stands before it
+  local due_ms = not step.none_delayed and Delayed.next_due(queue)
+  return not due_ms or due_ms > step.now_ms
+end
+
+-- What a rule drops may have parents.
+local function is_rule_plain(queue, rule)
+  return rule[1] ~= 0 and (queue.flows == 0 or (rule[1] < 0 and rule[2] < 0))
+end
+
+-- Nil where that needs more than a short step does.
+local function look_at(queue, outcome, step)
+  local to, due_ms = outcome[8], outcome[10]
+  if outcome[1] == 'm' then return look_at_moved(queue.base, outcome) end
+  -- a job that is due by now starts in this step
+  local is_plain = (to == 'delayed' and due_ms > step.starts_ms) or (to == 'waiting' and is_again_plain(queue, step))
+    or (to == 'failed' and is_rule_plain(queue, step.keeps[outcome[9]]))
+  return is_plain and look_at_failed(queue.base, outcome, step) or nil
 end
 
 local function delay(queue, id, due_ms)
@@ -83,21 +100,39 @@ local function keep_failed(queue, raw, failure, step)
   return 2, groups .. cmsgpack.pack({ 'X', 'retries-exhausted', { id }, 'attemptsMade', { State.whole(attempts_made) } })
 end
 
+-- It waits behind all others, or starts again where there are none. fields: its state fields, packed.
+local function try_again(queue, failure, fields, step)
+  local id = failure.id
+  queue.references = queue.references + 1
+  local seq = WaitingList.REFERENCE_SEQ + queue.references
+  if step.want > 0 and queue.waiting == 0 then
+    -- as if it had been taken out of the log
+    queue.cursor_ms, queue.cursor_seq = queue.id, seq
+    failure.again = { place = id, content = failure.body, fields = fields, starts = failure.active[2] + 1, has_failed = true }
+  else
+    failure.entry = State.entry_id(queue.id, seq)
+  end
+  queue.waiting = queue.waiting + 1
+  return 1, '\149\161X\167waiting\145' .. Packed.text(id) .. '\164prev\166active'
+end
+
 -- Gives how many events that are, and them.
 local function carry_out(queue, raw, failure, step)
   local base, id, first, outcome = queue.base, failure.id, failure.first, failure.outcome
   if first then
     redis.call('HDEL', base .. 'takes', first)
     Frame.drop_frame(queue, tonumber(first), 1)
-    redis.call('HSET', base .. 'jobs', id, outcome[7][1])
+    redis.call('HSET', base .. 'jobs', id, failure.body)
   else
     redis.call('HDEL', base .. 'active', id)
   end
   local fields, traces = failure.fields, outcome[14]
   if failure.to == 'failed' and fields.di then Successor.pass_key_on(queue, id, fields, step) end
-  redis.call('HSET', base .. 'vitals', id, Fail.failed_fields(fields, failure.active, outcome, step))
+  local packed = Fail.failed_fields(fields, failure.active, outcome, step)
+  redis.call('HSET', base .. 'vitals', id, packed)
   local trace = type(traces) == 'table' and traces[1] or traces
   if trace ~= '' then redis.call('HSET', base .. 'traces', id, trace) end
+  if failure.to == 'waiting' then return try_again(queue, failure, packed, step) end
   if failure.to == 'delayed' then return delay(queue, id, outcome[10]) end
   return keep_failed(queue, raw, failure, step)
 end

@@ -8,7 +8,7 @@ use crate::{
     given::{
         plan::{Plan, TIMESTAMP},
         queue::{run, show_reply, TestQueue},
-        step::{at, of, Fail, Step},
+        step::{at, of, Fail, Place, Step},
         tree::Tree,
     },
 };
@@ -640,8 +640,8 @@ fn in_a_queue_of_flows_others_end_as_elsewhere() {
     );
 }
 
-/// Tries that failed: for good, with tries exhausted, and to be tried again later.
-fn failures() -> [Fail; 3] {
+/// Tries that failed: for good, with tries exhausted, and to be tried again, later or at once.
+fn failures() -> [Fail; 4] {
     let exhausted = Fail {
         exhausted: true,
         attempts_made: 3,
@@ -651,7 +651,7 @@ fn failures() -> [Fail; 3] {
         due_ms: 5_000,
         ..Fail::to("delayed")
     };
-    [Fail::to("failed"), exhausted, later]
+    [Fail::to("failed"), exhausted, later, Fail::to("waiting")]
 }
 
 #[test]
@@ -762,9 +762,41 @@ fn what_is_known_of_a_record_stays_as_it_fails() {
     }
 }
 
+/// A time of nine bytes, as all real ones.
+const NOW_MS: u64 = 1_700_000_000_000;
+
+/// A flow of one child without an id, which lies alone in a frame; and its place.
+fn only_child() -> (TestQueue, Place) {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(NOW_MS, &Tree::new().root("r").child("r", ""));
+    let header = queue
+        .probe
+        .snapshot()
+        .header(2)
+        .expect("a frame of children")
+        .ids
+        .to_owned();
+    queue.step(Step::by("w").named("bob").number(100).at(NOW_MS).want(1));
+    queue.skip_events();
+    (queue, Place::Child(2, 1, 0, header))
+}
+
 #[test]
 fn a_child_fails_as_elsewhere() {
     for fail in failures() {
+        let fail = Fail {
+            due_ms: fail.due_ms + NOW_MS,
+            ..fail
+        };
+        // each tree has ids of its own
+        let [(mut straight, place), (mut any, twin)] = [only_child(), only_child()];
+        let step = |claim| Step::by("w").named("bob").of_claim(claim).number(101).at(NOW_MS + 9);
+        straight.step(step(200).fail(&place, &fail).want(1));
+        any.step(step(0).fail(&twin, &fail).want(1));
+        let of_twin = any.show().replace(&twin.id()[..24], &place.id()[..24]);
+        assert_eq!(straight.show(), of_twin, "{}", fail.to);
+        let is_alone = straight.show().contains("pa:[");
+        assert!(is_alone || fail.to == "failed", "{}", straight.show());
         let child = || {
             let mut queue = TestQueue::fresh();
             queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
@@ -772,7 +804,7 @@ fn a_child_fails_as_elsewhere() {
             queue.skip_events();
             queue
         };
-        same_of(child, |step| step.fail(&of("c"), &fail).want(1));
+        same_of(child, |step| step.fail(&of("c"), &fail));
     }
 }
 
