@@ -20,7 +20,6 @@ local Records = require('records')
 local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
-local WaitingList = require('waiting_list')
 
 -- Events of such a step at most: failed, retries-exhausted, waiting, active, drained.
 local MOST_EVENTS = 5
@@ -211,7 +210,7 @@ local function run(base, raw, step)
     event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
   if count > 0 then
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
-    if ended.entry then WaitingList.append_entry(queue, ended.entry, 'r', '\145' .. Packed.text(ended.id)) end
+    if ended.entry then waiting = OneFailure.enter(base, ended) end
   elseif saved ~= raw then
     redis.call('SET', base .. 'state', saved)
   end

@@ -762,6 +762,19 @@ fn what_is_known_of_a_record_stays_as_it_fails() {
     }
 }
 
+#[test]
+fn a_try_again_waits_behind_what_others_wrote_into_the_log() {
+    let plan = || Plan::new().frame(1).frame(1).front("x");
+    for want in [-1, 0] {
+        let strange = || {
+            let mut queue = holding(1, plan(), nothing);
+            queue.command("XADD", "log", &["9-1", "strange", "entry"]);
+            queue
+        };
+        same_of(strange, |step| step.fail(&of("x"), &Fail::to("waiting")).want(want));
+    }
+}
+
 /// A time of nine bytes, as all real ones.
 const NOW_MS: u64 = 1_700_000_000_000;
 
