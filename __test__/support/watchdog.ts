@@ -4,7 +4,8 @@
  *
  * How it judges. Clocks count also the time in which the machine ran something else in the place of who is measured, and the machines that run
  * tests are loaded. Where the system tells how long a thread was ready and did not run (`/proc/<pid>/schedstat` of Linux), that time is taken
- * off: whatever of it fell between two looks, a tenth of a second apart, or longer where a script blocked the server. So a
+ * off, and so is what the host of a virtual machine took of its cores: whatever of it fell between two looks, a tenth of a second apart, or longer where a
+ * script blocked the server. So a
  * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
  * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran. What either spent asleep (for a disk:
  * memory that the system took back has to be read again; or for a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
@@ -262,7 +263,7 @@ function leastOfScript(clockMs: number, before: Spent, after: Spent): number {
   return Math.max(Math.min(ranMs, awakeMs), awakeMs / BLIND_FACTOR);
 }
 
-/** Nanoseconds for which a thread ran, and for which it was ready and did not run. */
+/** Nanoseconds for which a thread ran, and for which it was ready and did not run; those that the host took are in either, and in the second once more. */
 interface Spent {
   readonly ranNs: number;
   readonly waitedNs: number;
@@ -272,10 +273,16 @@ interface Spent {
 function readSpent(pid: string): Spent | undefined {
   try {
     const [ranNs = NaN, waitedNs = NaN] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').map(Number);
-    return Number.isFinite(waitedNs) ? { ranNs, waitedNs } : undefined;
+    return Number.isFinite(waitedNs) ? { ranNs, waitedNs: waitedNs + stolenNs() } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** What the host of a virtual machine took of all its cores so far (`steal` of `/proc/stat`, in hundredths of a second). */
+function stolenNs(): number {
+  const [, ...times] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/) ?? [];
+  return Number(times[7] ?? 0) * 1e7;
 }
 
 /** Whether the process of this id on this machine is a server: one of another machine may have the same id. */

@@ -56,6 +56,8 @@ pub(super) struct InFlight {
     groups: BTreeMap<u32, Group>,
     next_handle: u32,
     jobs: u32,
+    // of them, those that have a record
+    records: u32,
     options: HashMap<String, Arc<JobOptions>>,
 }
 
@@ -72,6 +74,7 @@ impl InFlight {
         Self {
             groups: BTreeMap::from([(0, held)]),
             jobs: 1,
+            records: 1,
             ..Self::default()
         }
     }
@@ -79,6 +82,11 @@ impl InFlight {
     /// Number of jobs held.
     pub(super) fn jobs(&self) -> u32 {
         self.jobs
+    }
+
+    /// Whether one of them has a record.
+    pub(super) fn has_records(&self) -> bool {
+        self.records > 0
     }
 
     /// The group a handle belongs to, and the handle's offset in it.
@@ -123,7 +131,10 @@ impl InFlight {
                 *left &= !(all_of(jobs) << (handle - base));
                 *left == 0
             }
-            Group::Record { .. } => true,
+            Group::Record { .. } => {
+                self.records -= 1;
+                true
+            }
         };
         if over {
             self.groups.remove(&base)
@@ -136,6 +147,7 @@ impl InFlight {
     pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Group>) {
         let base = handle - offset;
         if let Some(group) = group {
+            self.records += u32::from(matches!(group, Group::Record { .. }));
             self.groups.insert(base, group);
         }
         match self.groups.get_mut(&base) {
@@ -191,6 +203,7 @@ impl InFlight {
     #[inline]
     pub(super) fn hold(&mut self, held: Group) {
         let jobs = held.jobs();
+        self.records += u32::from(matches!(held, Group::Record { .. }));
         self.groups.insert(self.next_handle, held);
         self.next_handle += jobs;
         self.jobs += jobs;
@@ -260,5 +273,17 @@ mod tests {
         assert!(frame.is_some() && in_flight.handles().is_empty());
         in_flight.hold_again(2, 2, frame);
         assert_eq!((in_flight.handles(), in_flight.jobs()), (vec![2], 1));
+    }
+
+    #[test]
+    fn records_are_known_as_long_as_they_are_held() {
+        let mut in_flight = InFlight::of_record("x".into(), 0, 0, JobOptions::none("{}"));
+        assert!(in_flight.has_records());
+        let record = in_flight.release(0, 1);
+        assert!(record.is_some() && !in_flight.has_records());
+        in_flight.hold_again(0, 0, record);
+        assert!(in_flight.has_records() && in_flight.release(0, 1).is_some());
+        hold(&mut in_flight, 3);
+        assert!(!in_flight.has_records());
     }
 }

@@ -5,8 +5,9 @@ use super::flush::{Completed, Ending, Flush, Outcome, MAX_RESULT};
 
 /// What one step may cost, in about microseconds of the server's.
 const BUDGET: usize = 5_000;
-/// What ends cost, without their bytes.
+/// What ends cost, without their bytes: jobs of frames, and any where some have records.
 const COMPLETED: usize = 3;
+const COMPLETED_RECORD: usize = 9;
 const APART: usize = 20;
 const FAILED: usize = 20;
 const OTHER: usize = 12;
@@ -15,8 +16,27 @@ const BYTES_APART: usize = 200;
 const BYTES_PACKED: usize = 80;
 const BYTES_KNOWN: usize = 400;
 
-/// Bytes that have to be written, by a job's handle, where an end gives it a record.
-type Known<'a> = &'a dyn Fn(u32) -> usize;
+/// What is known of the jobs that a worker holds.
+pub(super) struct Held<'a> {
+    /// Bytes that have to be written, by a job's handle, where an end gives it a record.
+    pub(super) bytes: &'a dyn Fn(u32) -> usize,
+    pub(super) has_records: bool,
+}
+
+type Known<'a> = &'a Held<'a>;
+
+impl Held<'_> {
+    fn of_record(&self, handle: u32) -> usize {
+        (self.bytes)(handle) / BYTES_KNOWN
+    }
+
+    fn completed(&self) -> usize {
+        match self.has_records {
+            true => COMPLETED_RECORD,
+            false => COMPLETED,
+        }
+    }
+}
 
 /// Takes off what goes into the next step: whole flushes, or a part of the first. A part is told by true: its flush is recorded when the
 /// last part is.
@@ -52,11 +72,11 @@ impl Flush {
     fn cost_at_most(&self, known: Known<'_>) -> usize {
         let results = self.text.len() / BYTES_PACKED;
         let alone: usize = match self.text.len() > MAX_RESULT || !self.changed.is_empty() {
-            true => self.alone().map(|job| APART + known(job.handle) / BYTES_KNOWN).sum(),
+            true => self.alone().map(|job| APART + known.of_record(job.handle)).sum(),
             false => 0,
         };
         let others: usize = self.others.iter().map(|other| other.cost(known)).sum();
-        self.completed.len() * COMPLETED + results + alone + others
+        self.completed.len() * known.completed() + results + alone + others
     }
 
     /// Jobs that are given a record as they complete.
@@ -99,8 +119,8 @@ impl Flush {
 
     fn cost_of(&self, job: &Completed, known: Known<'_>) -> usize {
         match self.is_alone(job) {
-            true => APART + job.bytes() / BYTES_APART + known(job.handle) / BYTES_KNOWN,
-            false => COMPLETED + job.bytes() / BYTES_PACKED,
+            true => APART + job.bytes() / BYTES_APART + known.of_record(job.handle),
+            false => known.completed() + job.bytes() / BYTES_PACKED,
         }
     }
 }
@@ -114,7 +134,7 @@ impl Outcome {
             }
             _ => OTHER,
         };
-        end + known(self.handle) / BYTES_KNOWN
+        end + known.of_record(self.handle)
     }
 }
 
@@ -172,7 +192,14 @@ mod tests {
     }
 
     fn steps(flushes: Vec<Flush>) -> Vec<Step> {
-        steps_of(flushes, &|_| 0)
+        steps_of(flushes, &frames_of(&|_| 0))
+    }
+
+    fn frames_of<'a>(bytes: &'a dyn Fn(u32) -> usize) -> Held<'a> {
+        Held {
+            bytes,
+            has_records: false,
+        }
     }
 
     fn steps_of(mut flushes: Vec<Flush>, known: Known<'_>) -> Vec<Step> {
@@ -250,12 +277,22 @@ mod tests {
     }
 
     #[test]
+    fn records_that_end_together_cost_more() {
+        let held = Held {
+            bytes: &|_| 0,
+            has_records: true,
+        };
+        assert_eq!(steps(vec![flush(1, 1_500, 0)]).len(), 1);
+        assert_eq!(steps_of(vec![flush(1, 1_500, 0)], &held).len(), 3);
+    }
+
+    #[test]
     fn what_is_known_of_jobs_counts_where_they_are_given_records() {
         let failures = |count| Flush {
             others: (0..count).map(|handle| failed(handle, 5)).collect(),
             ..flush(1, 0, 0)
         };
-        let of = |flush, bytes: usize| steps_of(vec![flush], &move |_| bytes).len();
+        let of = |flush, bytes: usize| steps_of(vec![flush], &frames_of(&move |_| bytes)).len();
         assert_eq!(of(failures(20), 900_000), 10);
         assert_eq!(of(failures(20), 1_000), 1);
         // a result that lies apart gives a job a record, others do not

@@ -21,7 +21,7 @@ use crate::{
         idle_wait::Pending,
         message::Message,
         outcomes::Outcomes,
-        portion,
+        portion::{self, Held},
         step_request::{step_args, StepRequest},
     },
 };
@@ -52,7 +52,11 @@ impl Loop {
             flush.now_ms = self.standing.offset.date(flush.now_ms);
         }
         let in_flight = &self.standing.in_flight;
-        let (flushes, is_part) = portion::cut(&mut self.flushes, &|handle| in_flight.bytes_known(handle));
+        let held = Held {
+            bytes: &|handle| in_flight.bytes_known(handle),
+            has_records: in_flight.has_records(),
+        };
+        let (flushes, is_part) = portion::cut(&mut self.flushes, &held);
         if flushes.is_empty() {
             return Outcomes::none(system_now_ms());
         }
