@@ -77,7 +77,7 @@ describe('steps of what ends at once', () => {
     await queue.close();
   });
 
-  it('records of as many as fit the slots start, are tried again, and complete with progress', async () => {
+  it('as many records as there are slots start, are tried again, and complete with progress', async () => {
     const [name, count] = ['records', 1_500];
     const queue = new Queue<number>(name, { connection: own.connection });
     const numbers = Array.from({ length: count }, (_, i) => i);

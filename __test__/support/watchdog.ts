@@ -4,12 +4,11 @@
  *
  * How it judges. Clocks count also the time in which the machine ran something else in the place of who is measured, and the machines that run
  * tests are loaded. Where the system tells how long a thread was ready and did not run (`/proc/<pid>/schedstat` of Linux), that time is taken
- * off, and so is what the host of a virtual machine took of its cores: whatever of it fell between two looks, a tenth of a second apart, or longer where a
- * script blocked the server. So a
- * script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that blocks the server for long exceeds
- * what it may have waited for, and fails. The event loop is judged by the time for which its thread ran. What either spent asleep (for a disk:
- * memory that the system took back has to be read again; or for a process that it started and that had to wait for a core) counts a fifth. So does all time where nothing is told: on another system, of a
- * server on another machine, of one that has just been started.
+ * off, and so is the time that the host of a virtual machine took of its cores: whatever of both fell between two looks, a tenth of a second apart, or
+ * longer where a script blocked the server. So a script is judged by the least that it can have taken, and fails nobody who was only kept waiting; one that
+ * blocks the server for long exceeds what it may have waited for, and fails. The event loop is judged by the time for which its thread ran. What either
+ * spent asleep (for a disk: memory that the system took back has to be read again; or for a process that it started and that had to wait for a core)
+ * counts a fifth. So does all time where nothing is told: on another system, of a server on another machine, of one that has just been started.
  */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -263,7 +262,7 @@ function leastOfScript(clockMs: number, before: Spent, after: Spent): number {
   return Math.max(Math.min(ranMs, awakeMs), awakeMs / BLIND_FACTOR);
 }
 
-/** Nanoseconds for which a thread ran, and for which it was ready and did not run; those that the host took are in either, and in the second once more. */
+/** Nanoseconds for which a thread ran, and for which it was ready and did not run; what the host took counts as waited for. */
 interface Spent {
   readonly ranNs: number;
   readonly waitedNs: number;

@@ -35,11 +35,11 @@ local function complete_records(queue, ids, claims, keep, results, step)
     if #done > 0 then Events.emit(queue, #done, { 'X', 'completed', done, 'returnvalue', results and values or 'null', 'prev', 'active' }) end
     done, values = {}, {}
   end
+  Leave.load_records(queue, ids)
   for i, id in ipairs(ids) do
-    Leave.load_records(queue, { id })
     local fields, active, why = finishing.fields[id], nil, nil
     if fields and fields.ch then why = Parents.children_code(queue, id, step.now_ms) end
-    if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.claim_at(claims, i)) end
+    if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.value_at(claims, i)) end
     if active then
       if fields and fields.di then
         tell()
@@ -60,7 +60,7 @@ local function complete_records(queue, ids, claims, keep, results, step)
         completed_add[n + 1], completed_add[n + 2] = finished_on, id
       end
     else
-      finishing.rejected[#finishing.rejected + 1] = { 0, id, why, Leave.claim_at(claims, i) }
+      finishing.rejected[#finishing.rejected + 1] = { 0, id, why, Leave.value_at(claims, i) }
     end
   end
   tell()
@@ -182,7 +182,6 @@ end
 local function complete_left(queue, outcome, offset, ids, results, step)
   local rejected, places = queue.finishing.rejected, {}
   local refused = #rejected
-  Leave.load_records(queue, ids)
   complete_records(queue, ids, outcome[5], outcome[7], results, step)
   if #rejected == refused then return end
   -- named by their places, as they were asked for

@@ -70,7 +70,7 @@ local function fail_jobs(queue, outcome, step)
   local keep, reason, traces = outcome[9], outcome[13], outcome[14]
   local again, alike, fresh, fresh_parent, fresh_bytes = {}, {}, nil, nil, nil
   for i, id in ipairs(ids) do
-    local claim, active, why, packed = Leave.claim_at(claims, i), nil, nil, nil
+    local claim, active, why, packed = Leave.value_at(claims, i), nil, nil, nil
     if first > 0 and Leave.leave_frame(queue, outcome, offsets[i], 1, step, '0') then
       local n, holder = #finishing.jobs_set, finishing.frames[first].holder
       local body, bytes = Leave.take_body(queue, id, bodies[i], step)
@@ -94,7 +94,7 @@ local function fail_jobs(queue, outcome, step)
     if packed then
       local n = #finishing.fields_set
       finishing.fields_set[n + 1], finishing.fields_set[n + 2] = id, packed
-      local trace = type(traces) == 'table' and traces[i] or traces
+      local trace = Leave.value_at(traces, i)
       if trace ~= '' then
         n = #finishing.traces_set
         finishing.traces_set[n + 1], finishing.traces_set[n + 2] = id, trace

@@ -5,7 +5,8 @@
 -- Why: where a record ends and the next one starts, as in a worker with a single slot, a step takes the server 233,000 instructions; by step/round_trip it
 -- takes 420,000.
 -- step is that of step/round_trip, with want, surplus, place (of the job that completed: the number of one that is a frame, or a record's id; nil: none did),
--- ended (its claim), results (step/finish), keeps and failure (an outcome of step/finish: a job that did not complete; false: there is none), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of step/finish.
+-- ended (its claim), results (step/finish), and keep: how many jobs are kept, or, where age or metrics count as well, a rule of step/finish; of a job that
+-- did not complete, with failure (the outcome of step/finish; false: there is none) and keeps.
 local Delayed = require('delayed')
 local EventLog = require('event_log')
 local Frame = require('frame')
@@ -28,24 +29,14 @@ local ALL = -1
 
 local NONE = {}
 
--- Whether nobody but its worker is to be told of a record's end, and nothing of it lies apart, by its state fields.
-local function stands_alone(known)
-  return not (known.pa or known.ch or known.nx or known.ld or known.lr or known.df)
-end
-
--- When the record that completed had started, packed, if it is one that this worker holds and that stands alone; and whether the queue is bare, if it
--- matters. Notes its state fields, and which start of it that was.
+-- When the record that completed had started, packed, if it is one that this worker holds, that stands alone, and of which nothing lies apart; and whether
+-- the queue is bare, if it matters. Notes its state fields, and which start of it that was.
 local function look_at_ended_record(base, id, step)
-  local raw = redis.call('HGET', base .. 'active', id)
-  if not raw then return nil end
-  step.id = id
   local bare = not step.is_kept and PlainJobs.is_bare(base)
-  local fields = not bare and redis.call('HGET', base .. 'vitals', id)
-  if not fields then return Holder.started(raw, Holder.RECORD, step, step.ended), bare end
-  local known, starts = Stored.fields(fields), Holder.starts(raw)
-  if not starts or not stands_alone(known) then return nil end
-  step.known, step.starts = known, starts
-  return Holder.started(raw, string.char(starts), step, step.ended), bare
+  local started, known, starts = PlainJobs.look_at_held_record(base, id, step.ended, bare, step)
+  if known and (known.ld or known.lr or known.df or not PlainJobs.stands_alone(known)) then return nil end
+  step.id, step.known, step.starts = id, known, starts
+  return started, bare
 end
 
 -- The same of the job that completed. One that was alone in its frame may be a record by now.
@@ -146,7 +137,7 @@ end
 
 -- How the job ended: {started, bare} of one that completed, a failure (step/one_failure), or {} where none ended; nil: more than this knows is to be done.
 local function look_at_end(queue, step)
-  if step.failure then return OneFailure.look_at(queue, step.failure, step) end
+  if step.failure then return OneFailure.look_at(queue, step) end
   if not step.place then return NONE end
   -- what a rule drops may have parents
   if queue.flows > 0 and step.keep ~= ALL and step.keep ~= 0 then return nil end
@@ -172,7 +163,8 @@ local function run(base, raw, step)
   if not ended then return nil end
   if want >= 0 then
     head, due, are_left = look_at_next(queue, step, ended.bare)
-    if head == false then return nil end
+    -- what is due stands before a job that is tried again at once
+    if head == false or (ended.to == 'waiting' and head and head.from == 'delayed') then return nil end
   end
 
   local items, ids, count, groups = NONE, '\144', 0, ''

@@ -7,7 +7,7 @@ local WaitingList = require('waiting_list')
 
 -- A step that has taken so many bytes takes no more, whatever was wanted: the worker comes again for the rest.
 local MOST_BYTES = 1024 * 1024
--- The same of records: a thousand of them, tried again, kept the server for 15 ms.
+-- The same of records: each costs many times what a job of a frame does.
 local MOST_RECORDS = 400
 -- Records of unknown size that are read at once: 2 MiB, if all are as large as they may be; and when the first one is small.
 local FIRST_RECORDS, FIRST_SMALL, SMALL = 8, 250, 4096

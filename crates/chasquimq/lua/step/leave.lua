@@ -15,8 +15,10 @@ local FRESH_CHILD = '\129\162pa'
 -- Ids whose fields are read without asking first whether the hash is there.
 local FEW = 8
 
-local function claim_at(claims, i)
-  return type(claims) == 'table' and claims[i] or claims
+-- Of what is said once for all jobs of an outcome, or once for each.
+local function value_at(values, i)
+  if type(values) == 'table' then return values[i] end
+  return values
 end
 
 local function unpack_active(queue, raw)
@@ -106,20 +108,27 @@ end
 
 local ACTIVE = 49 -- '1'
 
--- Whether this claim holds a job in its frame.
-local function is_in_frame(queue, outcome, offset, step)
+-- The frame of an outcome, where its claim holds it; else false.
+local function held_frame(queue, outcome, step)
   local entry = queue.finishing.frames[outcome[2]]
   local holder = entry.holder
-  if not holder or holder[3] ~= step.owner or not Frame.is_claim(holder[5], outcome[5]) then return false end
+  return holder and holder[3] == step.owner and Frame.is_claim(holder[5], outcome[5]) and entry
+end
+
+-- Whether this claim holds a job in its frame.
+local function is_in_frame(queue, outcome, offset, step)
+  local entry = held_frame(queue, outcome, step)
+  if not entry then return false end
   if entry.bytes then return entry.bytes[offset + 1] == ACTIVE end
-  return holder[2] == '' or holder[2]:byte(offset + 1) == ACTIVE
+  local chars = entry.holder[2]
+  return chars == '' or chars:byte(offset + 1) == ACTIVE
 end
 
 -- Lets jobs of a frame leave their take; false when this claim does not hold all of them.
 local function leave_frame(queue, outcome, offset, count, step, char)
-  local n, entry = outcome[3], queue.finishing.frames[outcome[2]]
+  local n, entry = outcome[3], held_frame(queue, outcome, step)
+  if not entry then return false end
   local holder = entry.holder
-  if not holder or holder[3] ~= step.owner or not Frame.is_claim(holder[5], outcome[5]) then return false end
   -- outcomes of another claim may have said otherwise
   entry.n = n
   if count == n and holder[2] == '' and not entry.bytes then
@@ -138,7 +147,7 @@ local function leave_frame(queue, outcome, offset, count, step, char)
   return true
 end
 
--- Reads records that the outcomes take for jobs of a frame.
+-- Reads those of these records that are not read yet: the outcomes take them for jobs of a frame.
 local function load_records(queue, ids)
   local finishing, unread = queue.finishing, {}
   for _, id in ipairs(ids) do
@@ -155,7 +164,7 @@ end
 -- The active entry of a record, when this claim holds it; else nil, and why.
 local function leave_active(queue, id, owner, claim)
   local finishing = queue.finishing
-  load_records(queue, { id })
+  if finishing.active[id] == nil then load_records(queue, { id }) end
   local active = finishing.active[id]
   if active and active[3] == owner and Frame.is_claim(active[5], claim) then
     finishing.active[id] = false
@@ -212,7 +221,7 @@ end
 
 return {
   LOCK_MISSING = LOCK_MISSING,
-  claim_at = claim_at,
+  value_at = value_at,
   load = load,
   is_in_frame = is_in_frame,
   leave_frame = leave_frame,

@@ -1,15 +1,32 @@
 -- plain_jobs: what the short paths of a step (step/fast_path, step/few) and of an add (step/straight_add) share. A job is plain when it is alone in its frame, or a record without
 -- state fields.
 local EventLog = require('event_log')
+local Holder = require('holder')
 local Packed = require('packed')
 local Retention = require('retention')
 local State = require('state')
+local Stored = require('stored')
 
 local NONE = {}
 
 -- Whether the queue has nothing of what few records have beside their body: state fields, logs, children, large values, stack traces.
 local function is_bare(base)
   return redis.call('EXISTS', base .. 'vitals', base .. 'logged', base .. 'parents', base .. 'large', base .. 'traces') == 0
+end
+
+-- When a record that this worker holds by this claim had started, packed, its state fields (nil: none), and which start of it that was; nil: it does not.
+-- bare: no record has state fields.
+local function look_at_held_record(base, id, claim, bare, step)
+  local raw = redis.call('HGET', base .. 'active', id)
+  local fields = raw and not bare and redis.call('HGET', base .. 'vitals', id)
+  local starts = fields and Holder.starts(raw) or 1
+  local started = raw and Holder.started(raw, string.char(starts), step, claim)
+  return started or nil, fields and Stored.fields(fields) or nil, starts
+end
+
+-- Whether nobody but its worker is to be told of a record's end, by its state fields.
+local function stands_alone(known)
+  return not (known.pa or known.ch or known.nx)
 end
 
 -- State fields of a record that completed at its first try. started: when, packed; value: its result, packed ('' = undefined).
@@ -57,6 +74,8 @@ end
 
 return {
   is_bare = is_bare,
+  look_at_held_record = look_at_held_record,
+  stands_alone = stands_alone,
   completed_fields = completed_fields,
   run_of = run_of,
   keep_ended = keep_ended,

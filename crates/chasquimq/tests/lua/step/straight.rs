@@ -722,6 +722,22 @@ fn what_is_delayed_by_a_failure_is_looked_for() {
 }
 
 #[test]
+fn what_is_due_starts_before_a_job_that_is_tried_again_at_once() {
+    for want in [-1, 0, 1, 20] {
+        for plan in [
+            || Plan::new().front("x").delayed("d", 1_008),
+            || Plan::new().front("x").delayed("d", 1_008).delayed("e", 1_009),
+            || Plan::new().front("x").delayed("d", 50_000),
+            || Plan::new().delayed("d", 1_008).front("y").front("x"),
+        ] {
+            let again = |step: Step| step.fail(&of("x"), &Fail::to("waiting")).want(want);
+            same_both_ways(plan, nothing, again);
+            same_both_ways(plan, nothing, |step| again(step).leaving_due());
+        }
+    }
+}
+
+#[test]
 fn what_is_known_of_a_record_stays_as_it_fails() {
     let known = |queue: &mut TestQueue| {
         run!(queue, UPDATE_JOB, 1001, "x", "progress", "1");
@@ -760,6 +776,32 @@ fn what_is_known_of_a_record_stays_as_it_fails() {
         };
         same_of(again, |step| step.fail(&of("x"), &fail).want(1));
     }
+}
+
+#[test]
+fn a_failure_of_another_claim_is_refused() {
+    // taken once more by the same worker, since
+    let retaken = || {
+        let mut queue = TestQueue::with(Plan::new().front("x"));
+        queue.step(Step::by("w").named("bob").number(90).at(1001).want(1));
+        run!(queue, MOVE_ACTIVE, 1001, "x", "w:180.0", 0);
+        queue.step(Step::by("w").named("bob").number(100).at(1002).want(1));
+        queue.skip_events();
+        queue
+    };
+    for fail in failures() {
+        let mut queue = retaken();
+        let keys = queue.show();
+        let step = Step::by("w").named("bob").of_claim(180).number(101).at(1010);
+        assert_eq!(queue.step(step.fail(&of("x"), &fail)), "[[[0 x -6 180]] [] -1 0 0]");
+        assert_eq!(queue.show(), keys);
+        queue.events_are("");
+    }
+    let mut queue = retaken();
+    let keys = queue.show();
+    let step = Step::by("w").named("bob").of_claim(180).number(101).at(1010);
+    assert_eq!(queue.step(step.let_go(&of("x"))), "[[] [] -1 0 0]");
+    assert_eq!(queue.show(), keys);
 }
 
 #[test]
