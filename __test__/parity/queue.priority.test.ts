@@ -325,6 +325,23 @@ describe.each(libraries)('$name: queue.priority', ({ lib }) => {
     expect([stored.priority, stored.delay, stored.opts.delay]).toEqual([2, 0, 40]);
   });
 
+  it.each<[string, (jobs: Job[]) => Promise<unknown>]>([
+    ['are promoted', (jobs) => Promise.all(jobs.map((job) => job.promote()))],
+    ['are due', () => sleep(60)],
+  ])('jobs that %s have their priorities in a queue where no other had one', async (_, become) => {
+    const queue = stage.queue();
+    const low = await queue.add('low', {}, { priority: 9, delay: 40 });
+    await become([low, await queue.add('high', {}, { priority: 1, delay: 40 })]);
+    await queue.add('plain', {});
+    const seen: unknown[] = [];
+    const worker = stage.worker(async ({ name }) => {
+      if (seen.length === 0) seen.push(await names(queue, 'waiting'), await names(queue, 'prioritized'));
+      seen.push(name);
+    });
+    await new EventLog(worker, ['completed']).get('completed', 3);
+    expect(seen).toEqual(['', 'high low', 'plain', 'high', 'low']);
+  });
+
   it('delayed jobs of one priority keep the order of their due times', async () => {
     const queue = stage.queue();
     const timestamp = Date.now();

@@ -33,6 +33,7 @@ end
 local function write(queue, id, job, body, worker)
   local base, dedup, due_ms, priority = queue.base, job.dedup, job.due_ms, job.priority
   redis.call('HSET', base .. 'jobs', id, body)
+  if priority then Prioritized.expect_priorities(queue) end
   if dedup then
     redis.call('HSET', base .. 'vitals', id, cmsgpack.pack({ di = dedup[1] }))
     Deduplication.own_key(queue, dedup, id)

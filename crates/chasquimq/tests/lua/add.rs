@@ -456,9 +456,14 @@ const SINGLES: [fn() -> Plan; 10] = [
 
 #[test]
 fn a_single_record_is_added_as_any_jobs() {
-    for plan in SINGLES {
+    // the first job of its queue, and not
+    let grounds: [fn() -> Plan; 2] = [
+        || Plan::new().frame(1),
+        || Plan::new().frame(1).delayed("later", 9000).prioritized("p", 1),
+    ];
+    for (plan, ground) in SINGLES.iter().flat_map(|plan| grounds.map(|ground| (plan, ground))) {
         let [single, among_others] = [true, false].map(|is_single| {
-            let mut queue = TestQueue::with(Plan::new().frame(1).delayed("later", 9000).prioritized("p", 1));
+            let mut queue = TestQueue::with(ground());
             queue.skip_events();
             let reply = match is_single {
                 true => queue.add(1001, plan()),
