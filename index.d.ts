@@ -169,6 +169,8 @@ export declare class NativeQueue {
   ready(): Promise<void>
   /** Waits for adds under way, then closes. */
   close(): Promise<void>
+  /** How many calls have no answer yet, for which `close` waits. */
+  unanswered(): number
   /** Answers to adds that `close` has overtaken. */
   untold(): QueueMessage
   /** Closes at once. */
@@ -913,6 +915,8 @@ export interface WorkerMessage {
   clock?: boolean
   /** The lease was not renewed in time. */
   leaseLost?: boolean
+  /** Ids of jobs that are this worker's no more. */
+  locksLost?: Array<string>
   /** Something failed that is not the connection. */
   error?: NativeError
   /** Connecting failed. */

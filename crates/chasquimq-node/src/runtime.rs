@@ -11,7 +11,7 @@ use std::{
 use chasquimq::Error;
 use napi::{
     bindgen_prelude::{JsValue, Object, ToNapiValue},
-    Env, Result,
+    Env, JsDeferred, Result,
 };
 use tokio::sync::{
     mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender},
@@ -30,6 +30,9 @@ pub struct Runtime {
 
 /// Work for the engine, which tells by itself what came of it.
 pub type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Settles a promise, from any thread.
+pub type Deferred<T> = JsDeferred<T, Box<dyn FnOnce(Env) -> Result<T> + Send>>;
 
 /// Leads to the engine's thread, and does not keep it running.
 #[derive(Clone)]
@@ -105,19 +108,27 @@ impl Runtime {
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
         T: ToNapiValue + Send + 'static,
     {
-        let (deferred, promise) = env.create_deferred::<T, _>()?;
+        let (deferred, promise) = env.create_deferred()?;
+        Ok((self.settle(deferred, work), promise))
+    }
+
+    /// A call that settles a promise which is there already.
+    pub fn settle<T, F>(self: &Arc<Self>, deferred: Deferred<T>, work: F) -> Call
+    where
+        F: Future<Output = chasquimq::Result<T>> + Send + 'static,
+        T: ToNapiValue + Send + 'static,
+    {
         // the runtime stays until the promise is settled
         let runtime = self.clone();
-        let call = async move {
+        Box::pin(async move {
             let done = unless_it_panics(work).await;
-            deferred.resolve(move |env| match done {
+            deferred.resolve(Box::new(move |env| match done {
                 Some(Ok(value)) => Ok(value),
                 Some(Err(error)) => Err(js_error(&env, &error)),
                 None => Err(panic_error()),
-            });
+            }));
             drop(runtime);
-        };
-        Ok((Box::pin(call), promise))
+        })
     }
 }
 

@@ -21,6 +21,7 @@ use napi::Env;
 
 use super::{
     along::{step_for, Along, Carrier},
+    look::SentLook,
     poll::{is_readable, Events, PollHandle, Polled},
     spin::Spin,
 };
@@ -60,8 +61,8 @@ struct State {
     queue: String,
     socket: DirectSocket,
     waiting: VecDeque<Sent>,
-    // what was stored for the first of them, as far as that is answered
-    stored: usize,
+    // what the first of them was answered so far
+    answers: Vec<chasquimq::Result<Answer>>,
 }
 
 /// What has no answer.
@@ -70,6 +71,19 @@ enum Sent {
     Add(u32, Call, Option<Along>),
     /// A command that is carried for a worker.
     Carried(Along),
+    /// A look at a job.
+    Look(SentLook),
+}
+
+impl Sent {
+    /// How many answers it gets.
+    fn answers(&self) -> usize {
+        match self {
+            Sent::Add(_, call, _) => call.stashes() + 1,
+            Sent::Carried(_) => 1,
+            Sent::Look(look) => look.answers(),
+        }
+    }
 }
 
 /// What came.
@@ -79,6 +93,7 @@ struct Came {
     steps: Vec<(Along, Option<Answer>)>,
     // of those it is not known whether they were carried out
     lost: Vec<Along>,
+    looks: Vec<(SentLook, Vec<chasquimq::Result<Answer>>)>,
 }
 
 impl AddSocket {
@@ -92,7 +107,7 @@ impl AddSocket {
                 queue,
                 socket,
                 waiting: VecDeque::new(),
-                stored: 0,
+                answers: Vec::new(),
             }),
             spin: Spin::open(env),
             owner,
@@ -127,6 +142,20 @@ impl AddSocket {
     ) -> Result<(), Vec<(u32, Call)>> {
         let is_whole = self.calls.state.borrow_mut().socket.send_all(&commands(&call));
         let watched = self.calls.watch(Sent::Add(request, call, along), is_whole);
+        watched.map_err(|_| self.calls.give_up())
+    }
+
+    /// Whether all that was sent is answered.
+    pub fn is_idle(&self) -> bool {
+        self.calls.state.borrow().waiting.is_empty()
+    }
+
+    /// Sends a look.
+    /// # Errors
+    /// As [`AddSocket::send`].
+    pub fn look(&self, look: SentLook) -> Result<(), Vec<(u32, Call)>> {
+        let is_whole = self.calls.state.borrow_mut().socket.send(&look.commands());
+        let watched = self.calls.watch(Sent::Look(look), is_whole);
         watched.map_err(|_| self.calls.give_up())
     }
 
@@ -183,6 +212,9 @@ impl Calls {
             }
         }
         came.lost.iter().for_each(Along::lost);
+        for (look, answers) in came.looks {
+            look.settle(answers);
+        }
     }
 
     /// Something was sent: waits for its answer, and until the rest of it can be sent.
@@ -210,6 +242,10 @@ impl Calls {
                     along
                 }
                 Sent::Carried(along) => Some(along),
+                Sent::Look(look) => {
+                    look.lost();
+                    None
+                }
             };
             along.iter().for_each(Along::lost);
         }
@@ -269,38 +305,55 @@ impl State {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
         for reply in replies {
-            // where something could not be stored, the call says why
-            if matches!(self.waiting.front(), Some(Sent::Add(_, call, _)) if self.stored < call.stashes()) {
-                self.stored += 1;
+            let wanted = self.waiting.front().map_or(1, Sent::answers);
+            if self.answers.len() + 1 < wanted {
+                self.answers.push(reply);
                 continue;
             }
-            self.stored = 0;
+            let mut answers = std::mem::take(&mut self.answers);
             match (self.waiting.pop_front(), reply) {
                 (None, _) => return false,
+                (Some(Sent::Look(look)), reply) => {
+                    answers.push(reply);
+                    came.looks.push((look, answers));
+                }
                 (Some(Sent::Carried(along)), Ok(reply)) => came.steps.push((along, Some(reply))),
                 (Some(Sent::Carried(along)), Err(_)) => came.lost.push(along),
+                // where something could not be stored, the call says why
                 (Some(Sent::Add(request, call, along)), reply) => {
-                    let (reply, step) = match (&along, reply) {
-                        (Some(_), Ok(reply)) => {
-                            let (added, step) = split_answer(reply);
-                            (Ok(added), step)
-                        }
-                        (_, reply) => (reply, None),
-                    };
-                    match reply.and_then(|reply| read_added(reply, &self.queue)) {
-                        answer @ (Ok(_) | Err(Error::QueueFull { .. })) => {
-                            came.answers.push((request, call, answer));
-                            came.steps.extend(along.map(|along| (along, step)));
-                        }
-                        // the engine's connection knows what to do about it
-                        Err(_) => {
-                            self.waiting.push_front(Sent::Add(request, call, along));
-                            return false;
-                        }
+                    if let Some(sent) = self.added(request, call, along, reply, came) {
+                        self.waiting.push_front(sent);
+                        return false;
                     }
                 }
             }
         }
         alive
+    }
+
+    /// Takes the answer to an add; gives it back where the engine's connection knows what to do about that.
+    fn added(
+        &self,
+        request: u32,
+        call: Call,
+        along: Option<Along>,
+        reply: chasquimq::Result<Answer>,
+        came: &mut Came,
+    ) -> Option<Sent> {
+        let (reply, step) = match (&along, reply) {
+            (Some(_), Ok(reply)) => {
+                let (added, step) = split_answer(reply);
+                (Ok(added), step)
+            }
+            (_, reply) => (reply, None),
+        };
+        match reply.and_then(|reply| read_added(reply, &self.queue)) {
+            answer @ (Ok(_) | Err(Error::QueueFull { .. })) => {
+                came.answers.push((request, call, answer));
+                came.steps.extend(along.map(|along| (along, step)));
+                None
+            }
+            Err(_) => Some(Sent::Add(request, call, along)),
+        }
     }
 }

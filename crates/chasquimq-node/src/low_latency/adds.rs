@@ -20,9 +20,11 @@ use super::{
     add_socket::{AddSocket, Answers, SocketOwner},
     callbacks::Callbacks,
     js_cell::JsCell,
+    look::SentLook,
 };
 use crate::queue::{
     adds::{AddShortcut, Adds},
+    look::LookCall,
     messages::{to_added_message, OneAdded, QueueMessage},
     order::Ordered,
 };
@@ -77,6 +79,22 @@ impl AddShortcut for FastAdds {
             lose_socket(&self.0, adds, calls);
         }
         call
+    }
+
+    fn look(&self, adds: &Arc<Adds>, look: LookCall) -> Option<LookCall> {
+        let mut look = Some(look);
+        let failed = self.0.with(|slot| {
+            // of many at once the engine makes one command
+            let idle = slot.socket.as_ref().filter(|socket| socket.is_idle())?;
+            if adds.order().is_engine_busy() {
+                return None;
+            }
+            idle.look(SentLook::new(look.take()?)).err()
+        });
+        if let Some(Some(calls)) = failed {
+            lose_socket(&self.0, adds, calls);
+        }
+        look
     }
 
     fn close(&self, adds: &Arc<Adds>) {

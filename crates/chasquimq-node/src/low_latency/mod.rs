@@ -10,6 +10,7 @@ mod along;
 mod callbacks;
 mod idle_wait;
 mod js_cell;
+mod look;
 mod poll;
 mod spin;
 mod uv;

@@ -13,6 +13,7 @@ use napi::{bindgen_prelude::Function, Env, Result};
 use tokio::sync::Notify;
 
 use super::{
+    look::LookCall,
     messages::{to_added_message, QueueMessage},
     order::{Order, Ordered, Turn},
 };
@@ -29,6 +30,8 @@ const CACHED_OPTIONS: usize = 1024;
 pub trait AddShortcut: Send + Sync {
     /// Sends a call, and sees to its answer; gives back what is to go by the engine.
     fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call>;
+    /// Sends a look at a job where the queue is asked nothing else, and sees to its answer; gives back what is to go by the engine.
+    fn look(&self, adds: &Arc<Adds>, look: LookCall) -> Option<LookCall>;
     /// Leaves what was not answered to the engine.
     fn close(&self, adds: &Arc<Adds>);
 }
@@ -58,7 +61,7 @@ pub struct Adds {
     shortcut: Option<Box<dyn AddShortcut>>,
 }
 
-/// Adds that were not answered, for which a close waits.
+/// Calls that were not answered, for which a close waits.
 #[derive(Default)]
 struct Pending {
     all: AtomicU64,
@@ -143,6 +146,11 @@ impl Adds {
         &self.queue
     }
 
+    /// How many calls a close waits for.
+    pub fn unanswered(&self) -> u64 {
+        self.pending.all.load(Ordering::Acquire)
+    }
+
     /// Keeps a close waiting until it is dropped.
     pub fn hold(self: &Arc<Self>) -> Hold {
         self.pending.begin();
@@ -186,6 +194,17 @@ impl Adds {
             let turn = Turn::begin(self.clone(), is_ahead);
             let sent = self.clone().send_by_engine(vec![(request, call, turn)]);
             self.order.give(Box::pin(sent), is_ahead);
+        }
+    }
+
+    /// Looks at a job.
+    pub fn look(self: &Arc<Self>, look: LookCall) {
+        let left = match &self.shortcut {
+            Some(shortcut) => shortcut.look(self, look),
+            None => Some(look),
+        };
+        if let Some(look) = left {
+            look.by_engine();
         }
     }
 
@@ -277,7 +296,7 @@ impl Adds {
         self.sink.send(ToJs::Run(work));
     }
 
-    /// Waits for adds under way, then closes.
+    /// Waits for calls under way, then closes.
     pub async fn finish(&self) {
         if self.queue.is_connected() {
             self.pending.wait_for_none().await;

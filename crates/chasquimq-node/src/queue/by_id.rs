@@ -4,14 +4,24 @@ use chasquimq::{millis, system_now_ms, RetryOptions};
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::{job::NativeJob, NativeQueue};
+use super::{look::LookCall, NativeQueue};
 
 #[napi]
 impl NativeQueue {
     /// One job.
     #[napi(ts_return_type = "Promise<NativeJob | null>")]
     pub fn get_job<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(queue.job(&id).await?.map(NativeJob::from)))
+        let hold = Box::new(self.adds.hold());
+        let (call, promise) = LookCall::new(
+            env,
+            id,
+            self.adds.queue().clone(),
+            self.adds.clone(),
+            hold,
+            self.runtime.get()?,
+        )?;
+        self.adds.look(call);
+        Ok(promise)
     }
 
     /// A job's state, or `unknown`.

@@ -8,6 +8,7 @@ mod flows;
 pub mod job;
 mod lists;
 mod logs;
+pub mod look;
 mod manual;
 pub mod messages;
 mod metrics;
@@ -83,16 +84,17 @@ impl NativeQueue {
         })
     }
 
-    /// A promise of what the engine answers. It takes effect behind what the queue was asked before.
+    /// A promise of what the engine answers. It takes effect behind what the queue was asked before, and a close waits for it.
     fn call<'env, T, F>(&self, env: &'env Env, work: impl FnOnce(Arc<Queue>) -> F) -> Result<Object<'env>>
     where
         F: Future<Output = chasquimq::Result<T>> + Send + 'static,
         T: ToNapiValue + Send + 'static,
     {
-        let (work, turn) = (work(self.adds.queue().clone()), Turn::begin(self.adds.clone(), false));
+        let work = work(self.adds.queue().clone());
+        let held = (Turn::begin(self.adds.clone(), false), self.adds.hold());
         let (call, promise) = self.runtime.get()?.call(env, async move {
             // ends before the promise does
-            let _turn = turn;
+            let _held = held;
             work.await
         })?;
         self.adds.order().give(call, false);
@@ -111,6 +113,12 @@ impl NativeQueue {
     pub fn close<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let adds = self.adds.clone();
         self.runtime.close(env, async move { adds.finish().await })
+    }
+
+    /// How many calls have no answer yet, for which `close` waits.
+    #[napi]
+    pub fn unanswered(&self) -> f64 {
+        self.adds.unanswered() as f64
     }
 
     /// Answers to adds that `close` has overtaken.

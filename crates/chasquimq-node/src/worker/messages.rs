@@ -34,6 +34,8 @@ pub struct WorkerMessage {
     pub clock: Option<bool>,
     /// The lease was not renewed in time.
     pub lease_lost: Option<bool>,
+    /// Ids of jobs that are this worker's no more.
+    pub locks_lost: Option<Vec<String>>,
     /// Something failed that is not the connection.
     pub error: Option<NativeError>,
     /// Connecting failed.
@@ -70,6 +72,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
         stalled: some(message.stalled.into_iter()),
         clock: message.clock.then_some(true),
         lease_lost: message.lease_lost.then_some(true),
+        locks_lost: some(message.locks_lost.into_iter()),
         error: message.error.as_ref().map(NativeError::from),
         connection_error,
         closed,

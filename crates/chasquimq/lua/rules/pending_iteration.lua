@@ -1,4 +1,9 @@
--- pending_iteration: whether a job is the latest iteration of a scheduler (rules/schedulers), which nobody but the scheduler may remove.
+-- pending_iteration: whether a job is an iteration of a scheduler (rules/schedulers) that is still there; the latest one nobody but the scheduler may remove.
+local function is_iteration(queue, id)
+  local scheduler = id:match('^repeat:(.*):%d+$')
+  return scheduler ~= nil and redis.call('HEXISTS', queue.base .. 'scheduler', scheduler) == 1
+end
+
 local function is_pending_iteration(queue, id)
   local scheduler, slot = id:match('^repeat:(.*):(%d+)$')
   if not scheduler then return false end
@@ -6,5 +11,6 @@ local function is_pending_iteration(queue, id)
 end
 
 return {
+  is_iteration = is_iteration,
   is_pending_iteration = is_pending_iteration,
 }

@@ -1,6 +1,6 @@
 -- recover_stalled: active -> front of waiting, for jobs that find_lost found, if they still are where they were; a bounded step a call. The last
 -- of them go first, so that in the end all head the waiting list in their order.
--- KEYS    base (also: state meta jobs vitals traces active log front takes frames apart:<first> events trims wake lease:<owner>)
+-- KEYS    base (also: state meta jobs vitals traces active log front takes frames apart:<first> scheduler events trims wake lease:<owner>)
 -- ARGV    now_ms (epoch ms), max_stalled, owner ('' = those of whoever has no lease), items (MessagePack: {id, claim} of a record,
 --         {first, offset (-1 = the whole frame), claim} of a frame, in the order in which they are to wait), is_last (1: none come after these)
 -- RETURNS {left (items, from the first, that are for another call), {id, ...} of the jobs brought back}
@@ -10,6 +10,7 @@
 local Active = require('active')
 local Events = require('events')
 local Frame = require('frame')
+local PendingIteration = require('pending_iteration')
 local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -75,10 +76,12 @@ local function load_records(queue, items, left)
   for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(records))) do recovery.fields[records[i]] = raw end
 end
 
-local function lose(recovery, id, active, fields)
+local function lose(queue, id, active, fields)
+  local recovery = queue.recovery
   fields.st = (fields.st or 0) + 1
   Stored.start(fields, active)
-  if fields.st > recovery.max_stalled then fields.df = 'job stalled more than allowable limit' end
+  -- a scheduler's jobs are never failed for it: of one that ends too early there would be no next
+  if fields.st > recovery.max_stalled and not PendingIteration.is_iteration(queue, id) then fields.df = 'job stalled more than allowable limit' end
   WaitingList.append(recovery.fields_set, id, cmsgpack.pack(fields))
   recovery.lost[#recovery.lost + 1] = id
 end
@@ -95,7 +98,7 @@ local function lose_of_frame(queue, first, offset, claim)
     if frame.chars:sub(at + 1, at + 1) == '1' then
       local id = Frame.id_in(header and header[1], first + at)
       WaitingList.append(recovery.bodies, id, frame.body_of(at))
-      lose(recovery, id, { holder[1], 1, holder[3], holder[4] }, { pa = Frame.parent_in(header, first, at) })
+      lose(queue, id, { holder[1], 1, holder[3], holder[4] }, { pa = Frame.parent_in(header, first, at) })
       frame.chars = Frame.replace_chars(frame.chars, at, '0')
     end
   end
@@ -107,7 +110,7 @@ local function lose_record(queue, id, claim)
   local active = raw and Stored.active(raw)
   if not active or not is_lost(queue, active, claim) then return end
   recovery.freed[#recovery.freed + 1] = id
-  lose(recovery, id, active, Stored.fields(recovery.fields[id]))
+  lose(queue, id, active, Stored.fields(recovery.fields[id]))
 end
 
 local function write(queue)

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use redis::Value;
+
 use super::{
     apart::{read_frames, ApartFrame, ApartPlace},
     frame::bodies_in_frame,
@@ -16,6 +18,7 @@ use crate::{
     redis::{
         connection::Connection,
         library::{args, READ_JOBS},
+        reply::Reply,
     },
 };
 
@@ -30,7 +33,25 @@ pub(crate) async fn read_all(connection: &Connection, keys: &Keys, ids: &[impl A
     complete_all(connection, keys, jobs).await
 }
 
-/// The same, as the script gives them.
+/// The same of one job, as the call that reads it.
+pub(crate) fn ask_for_one(connection: &Connection, keys: &Keys, id: &str) -> Vec<u8> {
+    READ_JOBS.packed(connection, &keys.base, &args![&Packer::of_texts([id].into_iter())])
+}
+
+/// What that call is answered: the job, or that there is none. `None`: of a job that is larger the answer is not all.
+pub(crate) fn read_one(answer: Value) -> Option<Option<Job>> {
+    let mut reply = Reply::new(READ_JOBS.name, answer).ok()?;
+    if reply.is_empty() {
+        return Some(None);
+    }
+    let job = read_job(&mut reply).ok()?;
+    let is_whole = job
+        .as_ref()
+        .is_none_or(|job| job.apart.is_none() && !job.fields.has_large());
+    is_whole.then_some(job)
+}
+
+/// Jobs, as the script gives them.
 async fn ask_for(connection: &Connection, keys: &Keys, ids: &[impl AsRef<str>]) -> Result<Vec<Job>> {
     let (mut jobs, mut at) = (Vec::new(), 0);
     while at < ids.len() {

@@ -32,9 +32,16 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
-        if let Some(job) = self.find_waiting(id).await {
-            return Ok(Some(job));
+        match self.find_waiting(id).await {
+            Some(job) => Ok(Some(job)),
+            None => self.read_job(id).await,
         }
+    }
+
+    /// The same for who knows that plain reads do not do.
+    /// # Errors
+    /// As [`Queue::job`].
+    pub async fn read_job(&self, id: &str) -> Result<Option<Job>> {
         Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
     }
 

@@ -6,6 +6,7 @@ pub mod bulk;
 pub mod by_id;
 pub mod lists;
 mod logs;
+pub mod look;
 pub mod metrics;
 mod removal;
 mod search;

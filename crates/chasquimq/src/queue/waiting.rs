@@ -29,20 +29,23 @@ pub(super) struct WaitingJobs {
 
 impl WaitingJobs {
     /// The job, if it waits in a frame of plain jobs, and nobody touched a waiting frame. `None`: the function knows.
-    ///
-    /// It waited when the state was read: a frame that had its number by then, is still in the log, and lay behind the cursor was whole
-    /// then, and an entry of the log never changes. So the order of the reads matters.
     pub(super) async fn find(&self, connection: &Connection, keys: &Keys, id: &str) -> Option<Job> {
+        let number = self.number_to_read(id)?;
+        let read = connection.read_pipeline_once(&reads(keys, number), READS).await.ok()?;
+        self.found(id, number, read)
+    }
+
+    /// The number of a job that plain reads may find. `None`: the function is to be asked at once.
+    pub(super) fn number_to_read(&self, id: &str) -> Option<u64> {
         let number = number_of(id)?;
-        if self.goes_without() {
-            return None;
-        }
-        let mut reads = redis::pipe();
-        reads.cmd("GET").arg(keys.key("state"));
-        let newest = format!("{number}-{ABOVE_FRAMES}");
-        reads.cmd("XREVRANGE").arg(keys.key("log")).arg(newest).arg("-");
-        reads.arg("COUNT").arg(1);
-        let read = connection.read_pipeline_once(&reads, 2).await.ok()?;
+        // two look-ups at once may count as one
+        let left = self.without_reads.load(Ordering::Relaxed);
+        self.without_reads.store(left.saturating_sub(1), Ordering::Relaxed);
+        (left == 0).then_some(number)
+    }
+
+    /// The job of this number, as [`reads`] were answered.
+    pub(super) fn found(&self, id: &str, number: u64, read: Vec<Value>) -> Option<Job> {
         let frame = Found::of(read).filter(|found| found.holds_waiting(number));
         let job = frame
             .as_ref()
@@ -52,13 +55,22 @@ impl WaitingJobs {
         }
         job
     }
+}
 
-    fn goes_without(&self) -> bool {
-        // two look-ups at once may count as one
-        let left = self.without_reads.load(Ordering::Relaxed);
-        self.without_reads.store(left.saturating_sub(1), Ordering::Relaxed);
-        left > 0
-    }
+/// How many [`reads`] there are.
+pub(super) const READS: usize = 2;
+
+/// Plain reads that find the job of this number, where it waits in a frame.
+///
+/// It waited when the state was read: a frame that had its number by then, is still in the log, and lay behind the cursor was whole
+/// then, and an entry of the log never changes. So the order of the reads matters.
+pub(super) fn reads(keys: &Keys, number: u64) -> redis::Pipeline {
+    let mut reads = redis::pipe();
+    reads.cmd("GET").arg(keys.key("state"));
+    let newest = format!("{number}-{ABOVE_FRAMES}");
+    reads.cmd("XREVRANGE").arg(keys.key("log")).arg(newest).arg("-");
+    reads.arg("COUNT").arg(1);
+    reads
 }
 
 /// The number that an id is.

@@ -267,6 +267,19 @@ impl Connection {
         self.session().current().0.is_some()
     }
 
+    /// Whether a read is to be believed only where the server is still a master.
+    pub(crate) fn verifies_master(&self) -> bool {
+        let link = self.session().current().0;
+        link.is_none_or(|link| link.verifies_master())
+    }
+
+    /// This user may not ask for the role of the server.
+    pub(crate) fn role_is_refused(&self) {
+        if let (Some(link), _) = self.session().current() {
+            link.role_is_refused();
+        }
+    }
+
     /// How often the connection reached another server process than before, or may have.
     pub(crate) fn servers(&self) -> u64 {
         self.session().servers()

@@ -18,6 +18,7 @@ use tokio::{sync::watch, task::AbortHandle};
 
 use super::{
     options::ConnectOptions,
+    reply::is_replica,
     stream::{self, Stream},
 };
 
@@ -85,6 +86,16 @@ impl Link {
         self.driver.is_master.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a read is to be believed only where the server is still a master.
+    pub fn verifies_master(&self) -> bool {
+        self.driver.is_master.load(Ordering::Relaxed)
+    }
+
+    /// An ACL forbids ROLE: nobody asks again.
+    pub fn role_is_refused(&self) {
+        self.driver.is_master.store(false, Ordering::Relaxed);
+    }
+
     /// Sends a command that a replica would answer, too, with stale data. If the server was a master at login and no longer is, the
     /// reply counts as `READONLY`.
     pub async fn ask_master(&self, command: &Cmd) -> RedisResult<Value> {
@@ -97,23 +108,21 @@ impl Link {
     }
 
     async fn of_master<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-        if !self.driver.is_master.load(Ordering::Relaxed) {
+        if !self.verifies_master() {
             return answer.await;
         }
         let role = redis::cmd("ROLE");
         // in this order: it was still a master after the reply
         let (answer, role) = tokio::join!(biased; answer, self.ask(&role));
-        let is_replica = match role {
-            Ok(Value::Array(role)) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
-            Ok(_) => false,
-            // an ACL forbids ROLE: do not ask again
+        let has_changed = match role {
+            Ok(role) => is_replica(&role),
             Err(_) => {
-                self.driver.is_master.store(false, Ordering::Relaxed);
+                self.role_is_refused();
                 false
             }
         };
         match answer {
-            Ok(_) if is_replica => {
+            Ok(_) if has_changed => {
                 Err((ErrorKind::Server(ServerErrorKind::ReadOnly), "it has become a replica").into())
             }
             answer => answer,

@@ -122,3 +122,11 @@ pub fn int(what: &'static str, value: &Value) -> Result<i64> {
         other => Err(Error::malformed(what, format_args!("{other:?}"))),
     }
 }
+
+/// Whether an answer to `ROLE` is that of a replica.
+pub(crate) fn is_replica(role: &Value) -> bool {
+    match role {
+        Value::Array(role) => matches!(role.first(), Some(Value::BulkString(name)) if name != b"master"),
+        _ => false,
+    }
+}

@@ -43,6 +43,11 @@ pub enum WorkerEvent {
     },
     /// The lease could not be renewed in time: jobs may run elsewhere, too.
     LeaseLost,
+    /// Jobs that run are this worker's no more: somebody removed or moved them.
+    LocksLost {
+        /// Their ids.
+        ids: Vec<String>,
+    },
     /// Something failed that concerns no job. The worker goes on.
     Error(Error),
 }

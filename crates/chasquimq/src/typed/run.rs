@@ -210,6 +210,11 @@ impl Runner {
         if message.lease_lost {
             self.tell(WorkerEvent::LeaseLost);
         }
+        if !message.locks_lost.is_empty() {
+            self.tell(WorkerEvent::LocksLost {
+                ids: message.locks_lost,
+            });
+        }
         if let Some(error) = message.error {
             self.tell(WorkerEvent::Error(error));
         }

@@ -55,6 +55,8 @@ pub(super) struct Loop {
     // the wait under way is for the marker of limits that are lifted
     awaits_lift: bool,
     next_renewal: Option<Instant>,
+    // the last claim of the jobs that were there at the last renewal
+    renewed_claim: u64,
     next_scan: Option<Instant>,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
@@ -100,6 +102,7 @@ impl Loop {
             limited_until: None,
             awaits_lift: false,
             next_renewal: None,
+            renewed_claim: 0,
             next_scan: None,
             servers: 0,
             room_changed: false,

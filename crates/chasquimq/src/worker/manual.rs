@@ -23,7 +23,7 @@ use crate::{
     queue::Queue,
     redis::{
         connection::Connection,
-        library::{Arg, EXTEND_LOCKS, STEP_JOB},
+        library::{args, Arg, EXTEND_LOCKS, STEP_JOB},
         reply::Reply,
     },
 };
@@ -134,14 +134,24 @@ impl Queue {
     /// # Errors
     /// As [`crate::Connection::send`].
     pub async fn extend_locks(&self, locks: &[(String, String)], duration_ms: u64) -> Result<Vec<String>> {
-        let mut packed = Packer::default();
-        packed.array(locks.len() * 2);
-        for (id, token) in locks {
-            packed.str(id).str(token);
-        }
-        let args = [Arg::Int(duration_ms as i64), Arg::from(packed.0.as_slice())];
-        Reply::new("the answer to extend_locks", self.run(&EXTEND_LOCKS, &args).await?)?.texts()
+        extend_locks(self.connection(), self.keys(), locks, duration_ms).await
     }
+}
+
+/// As [`Queue::extend_locks`].
+pub(super) async fn extend_locks(
+    connection: &Connection,
+    keys: &Keys,
+    locks: &[(String, String)],
+    duration_ms: u64,
+) -> Result<Vec<String>> {
+    let mut packed = Packer::default();
+    packed.array(locks.len() * 2);
+    for (id, token) in locks {
+        packed.str(id).str(token);
+    }
+    let args = args![duration_ms, &packed];
+    EXTEND_LOCKS.ask(connection, &keys.base, &args).await?.texts()
 }
 
 /// The one outcome, as a worker that holds the job as a record would report it.

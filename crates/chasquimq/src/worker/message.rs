@@ -35,6 +35,8 @@ pub struct Message {
     pub clock: bool,
     /// The lease could not be renewed in time.
     pub lease_lost: bool,
+    /// Jobs of this worker that it holds no more: somebody else removed or moved them.
+    pub locks_lost: Vec<String>,
     /// A socket to be watched, and then handed to [`super::Worker::use_socket`].
     pub socket: Option<IdleSocket>,
     /// Something failed that is not the connection.

@@ -10,8 +10,11 @@ use crate::{
     error::Result,
     lost::Search,
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::message::Message,
+    worker::{manual::extend_locks, message::Message},
 };
+
+/// Most locks that are looked at in one call.
+const LOCKS_A_CALL: usize = 500;
 
 impl Loop {
     pub(super) async fn renew_lease(&mut self) {
@@ -38,7 +41,8 @@ impl Loop {
             }
             Ok(_) => {
                 let lapsed = self.surplus.lease(sent..=Instant::now());
-                return self.return_jobs(lapsed);
+                self.return_jobs(lapsed);
+                return self.check_locks(duration).await;
             }
             Err(error) => return self.report(error),
         }
@@ -50,6 +54,26 @@ impl Loop {
                 self.return_jobs(lapsed);
             }
             Err(error) => self.report(error),
+        }
+    }
+
+    /// Tells of the jobs that run for longer than from one renewal to the next, and that are this worker's no more.
+    async fn check_locks(&mut self, duration: u64) {
+        let mut held = self.standing.in_flight.ids();
+        let newest = held.iter().map(|(_, claim)| *claim).max().unwrap_or_default();
+        let known = std::mem::replace(&mut self.renewed_claim, newest);
+        held.retain(|(_, claim)| *claim <= known);
+        let token = |claim| format!("{}:{claim}.0", self.options.id);
+        let locks: Vec<_> = held.into_iter().map(|(id, claim)| (id, token(claim))).collect();
+        for some in locks.chunks(LOCKS_A_CALL) {
+            match extend_locks(&self.connection, &self.keys, some, duration).await {
+                Ok(lost) if lost.is_empty() => {}
+                Ok(locks_lost) => (self.sink)(Message {
+                    locks_lost,
+                    ..Message::default()
+                }),
+                Err(error) => return self.report(error),
+            }
         }
     }
 

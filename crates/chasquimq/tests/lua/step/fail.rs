@@ -115,7 +115,7 @@ fn a_retry_of_a_lifo_job_heads_the_line() {
     queue.add(1006, Plan::new().front("x"));
     let step = Step::by("w").fail(&at(1, 3, 0), &Fail::to("front"));
     queue.step(step.fail(&at(1, 3, 2), &Fail::to("front")));
-    queue.key_is("front", "1 3 x");
+    queue.key_is("front", "3 1 x");
     queue.key_is("wake", "set");
 }
 

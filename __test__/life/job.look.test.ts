@@ -1,0 +1,158 @@
+// A look at one job goes by the connection of its queue's adds, where the queue is asked nothing else meanwhile. Whatever happens to that, it finds what
+// it would have found by the other one, in the order of the calls.
+import type { Queue } from 'bullmq';
+import { describe, expect, it } from 'vitest';
+import { breakAtRandom } from '../support/breaking.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { Random } from '../support/random.js';
+import { useStage } from '../support/stage.js';
+import { useOwnServer } from '../support/use-own-server.js';
+import { Gate, until } from '../support/waiting.js';
+
+const ROUNDS = 200;
+const BREAKS = 20;
+const LIMIT_MS = 60_000;
+
+describe('a look at a job', () => {
+  const stage = useStage(chasquimq);
+  const own = useOwnServer();
+
+  const open = (opts: object = {}): Queue => stage.queue({ connection: own.connection, ...opts });
+
+  /** What the server is asked from now on: the address of who asks, and the command. */
+  async function listen(): Promise<{ from: string; command: string }[]> {
+    const monitor = await own.server.client().monitor();
+    stage.keep({ close: async () => monitor.disconnect() });
+    const asked: { from: string; command: string }[] = [];
+    monitor.on('monitor', (_: string, args: string[], from: string) => {
+      if (from !== 'lua') asked.push({ from, command: args.join(' ') });
+    });
+    return asked;
+  }
+
+  it('goes by the connection of the adds', async () => {
+    const [asked, queue] = [await listen(), open()];
+    /** Who asked for something the last time. */
+    async function asker(what: string): Promise<string> {
+      const find = () => asked.findLast(({ command }) => command.includes(what))?.from;
+      await until(what, () => find() !== undefined);
+      return find() ?? '';
+    }
+    let adds = 0;
+    async function add(): Promise<string> {
+      await queue.add(`added ${++adds}`, adds);
+      return asker(`added ${adds}`);
+    }
+    // the first one asks for a connection of the adds
+    const first = await add();
+    let adder = first;
+    const hasOne = process.env.CHASQUIMQ_FEATURES !== 'plain';
+    await until('their connection', async () => (adder = await add()) !== first || !hasOne);
+
+    expect((await queue.getJob(String(adds)))?.data).toBe(adds);
+    expect(await asker('XREVRANGE')).toBe(adder);
+    for (const missing of ['none', 'neither']) {
+      expect(await queue.getJob(missing)).toBeUndefined();
+      expect(await asker(missing)).toBe(adder);
+    }
+  });
+
+  it('finds a job in every state, of any size', async () => {
+    const queue = open();
+    const sizes = [10, 20_000, 300_000];
+    const gate = new Gate();
+    const jobs = await queue.addBulk(sizes.map((size) => ({ name: 'job', data: 'x'.repeat(size) })));
+    jobs.push(await queue.add('job', 'later', { delay: 60_000 }), await queue.add('job', 'first', { priority: 1 }));
+    jobs.push(await queue.add('job', 'own', { jobId: 'own' }));
+
+    async function expectAll(states: string[], results: unknown[]): Promise<void> {
+      // twice, as what is found in vain by plain reads is asked for otherwise for some time
+      for (const _ of [1, 2]) {
+        for (const [i, { id = '', data }] of jobs.entries()) {
+          const found = await queue.getJob(id);
+          expect([found?.data as unknown, await found?.getState(), found?.returnvalue as unknown]).toEqual([
+            data as unknown,
+            states[i],
+            results[i],
+          ]);
+        }
+      }
+    }
+
+    const nothing = jobs.map(() => null);
+    await expectAll(['waiting', 'waiting', 'waiting', 'delayed', 'prioritized', 'waiting'], nothing);
+    const worker = stage.worker(
+      async (job) => {
+        await gate.opened;
+        return job.data as unknown;
+      },
+      { connection: own.connection, concurrency: 10 },
+    );
+    let active = 0;
+    worker.on('active', () => active++);
+    await until('5 active jobs', () => active === 5);
+    await expectAll(['active', 'active', 'active', 'delayed', 'active', 'active'], nothing);
+    gate.open();
+    await until('5 completed jobs', async () => (await queue.getCompletedCount()) === 5);
+    const results = jobs.map((job, i) => (i === 3 ? null : (job.data as unknown)));
+    await expectAll(['completed', 'completed', 'completed', 'delayed', 'completed', 'completed'], results);
+  });
+
+  it('keeps its place among calls that are not awaited', async () => {
+    const queue = open();
+    await queue.add('job', 0);
+    for (let i = 0; i < ROUNDS; i++) {
+      const { id = '' } = await queue.add('job', i);
+      const [before, removed, behind] = await Promise.all([queue.getJob(id), queue.remove(id), queue.getJob(id)]);
+      expect([before?.data as unknown, removed, behind]).toEqual([i, 1, undefined]);
+      const added = queue.add('job', i, { jobId: `own-${i}` });
+      expect((await queue.getJob(`own-${i}`))?.data).toBe(i);
+      await added;
+    }
+  });
+
+  it('finds its job while connections break, and the server forgets functions', { timeout: LIMIT_MS }, async () => {
+    const breaking = await breakAtRandom(stage, own, new Random(11));
+    const queue = open({ connection: breaking.connection });
+    let rounds = 0;
+    const look = async (): Promise<void> => {
+      const opts = rounds % 3 === 0 ? { jobId: `own-${rounds}` } : {};
+      const { id = '' } = await queue.add('job', rounds, opts);
+      const [found, none] = [await queue.getJob(id), await queue.getJob(`none-${rounds}`)];
+      expect([found?.id, found?.data as unknown, none]).toEqual([id, rounds++, undefined]);
+    };
+    try {
+      while (breaking.count() < BREAKS) await look();
+    } finally {
+      await breaking.stop();
+    }
+    stage.takeErrors();
+    expect(await queue.getWaitingCount()).toBe(rounds);
+  });
+
+  it('that is not awaited is answered before its queue closes', async () => {
+    for (let i = 0; i < 20; i++) {
+      const queue = open();
+      const { id = '' } = await queue.add('job', i);
+      // of some the connection of the adds is not there yet
+      if (i % 2 === 0) await queue.add('job', i);
+      const found = queue.getJob(id);
+      await queue.close();
+      expect((await found)?.data).toBe(i);
+    }
+  });
+
+  it('that is cut off by a disconnect is answered or refused', async () => {
+    for (let i = 0; i < 20; i++) {
+      const queue = open();
+      const { id = '' } = await queue.add('job', i);
+      await queue.add('job', i);
+      const found = queue.getJob(id).then(
+        (job) => job?.data as unknown,
+        (error: Error) => error.message,
+      );
+      await queue.disconnect();
+      expect([i, 'Connection is closed.']).toContain(await found);
+    }
+  });
+});
