@@ -1,6 +1,7 @@
 // Jobs in every state, as BullMQ wrote them, are the same jobs here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
+import { COMMANDS } from '../../src/connection/members.js';
 import { QueueAccount } from '../../src/migrate/account.js';
 import { Comparer } from '../../src/migrate/comparer.js';
 import { Gate, until } from '../support/waiting.js';
@@ -189,7 +190,7 @@ describe.each(MAJORS)('moving from $name', (major) => {
   it('tells in what a job differs from what it was', async () => {
     const queue = bench.queue();
     await queue.addBulk(['same', 'other'].map((jobId) => ({ name: 'n', data: { a: 1 }, opts: { jobId } })));
-    const { native } = bench.movable('').commands;
+    const { native } = bench.movable('')[COMMANDS];
     const account = new QueueAccount(bench.name);
     const source = `bull:${bench.name}:`;
     await new Comparer(native, account).toHere('wait', 0, async () => {
@@ -206,7 +207,7 @@ describe.each(MAJORS)('moving from $name', (major) => {
     const queue = bench.queue();
     await queue.add('n', { a: 1 }, { jobId: 'ran' });
     const target = bench.target();
-    const { native } = bench.movable('').commands;
+    const { native } = bench.movable('')[COMMANDS];
     const account = new QueueAccount(bench.name);
     await new Comparer(native, account).toHere('wait', 0, async () => {
       await native.adoptJobs('wait', 0, [`bull:${bench.name}:`], false, Date.now());

@@ -82,6 +82,25 @@ describe.each(libraries)('$name: connection.closed', ({ lib }) => {
     }
   });
 
+  it('a queue carries out what was not awaited before', async () => {
+    const rounds = 12;
+    for (let i = 0; i < rounds; i++) {
+      const queue = stage.queue({}, `-${i}`);
+      await queue.waitUntilReady();
+      const calls = [
+        queue.pause(),
+        queue.setGlobalConcurrency(3),
+        queue.getJobCounts('waiting'),
+        queue.getJob('1'),
+        queue.trimEvents(1_000),
+      ];
+      await queue.close();
+      expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(calls.map(() => 'fulfilled'));
+      const after = stage.queue({}, `-${i}`);
+      expect([await after.isPaused(), await after.getGlobalConcurrency()]).toEqual([true, 3]);
+    }
+  });
+
   it('a FlowProducer gives undefined, but one that was disconnected refuses', async () => {
     const flow = { name: 'job', queueName: stage.queueName };
     const [closed, disconnected] = [stage.flowProducer(), stage.flowProducer()];

@@ -24,6 +24,8 @@ describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }
     return made;
   }
 
+  const keysOf = (redis: Redis): Promise<string[]> => redis.keys(`*${stage.queueName}*`);
+
   /** Sends a job through a queue, a worker and a QueueEvents that all got `connection`. */
   async function roundTrip(connection: ConnectionOptions): Promise<unknown> {
     const queue = stage.queue({ connection });
@@ -53,6 +55,17 @@ describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }
     expect(await roundTrip(shared)).toBe(2);
     expect(shared.status).toBe('ready');
     expect(await shared.ping()).toBe('PONG');
+  });
+
+  it('an ioredis instance that has chosen another database', async () => {
+    const shared = client();
+    await shared.select(1);
+    const queue = stage.queue({ connection: shared });
+    await queue.add('job', {});
+    expect(await keysOf(shared)).not.toEqual([]);
+    await queue.obliterate({ force: true });
+    await shared.select(0);
+    expect(await keysOf(shared)).toEqual([]);
   });
 
   it('an ioredis instance that connects lazily', async () => {

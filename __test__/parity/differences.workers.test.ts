@@ -311,6 +311,21 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(stalled.length > 1).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
+  it('worker-options-read-once', async () => {
+    const queue = stage.queue();
+    const fail = async () => {
+      throw new Error('again');
+    };
+    const worker = stage.worker(fail, { autorun: false });
+    worker.opts.removeOnFail = { count: 0 };
+    worker.opts.settings = { backoffStrategy: () => -1 };
+    void worker.run();
+    const log = new EventLog(worker, ['failed']);
+    await queue.add('job', {}, { attempts: 3, backoff: { type: 'own' } });
+    await log.get('failed');
+    expect(await queue.getFailedCount()).toBe(of({ bullmq: 0, chasquimq: 1 }));
+  });
+
   it('limiter-replaced', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async () => undefined, { limiter: { max: 1, duration: 60_000 }, drainDelay: 60 });

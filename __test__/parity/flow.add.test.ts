@@ -235,6 +235,19 @@ describe.each(libraries)('$name: flow.add', ({ lib }) => {
     expect(stage.flowProducer({ prefix: 'mine' }).opts).toMatchObject({ prefix: 'mine' });
   });
 
+  it.each(['', null])('takes a prefix of %j for none', async (none) => {
+    const prefix = none as string;
+    const flows = stage.flowProducer({ prefix: 'mine' });
+    const queueName = stage.name();
+    const { job } = await flows.add({ name: 'p', queueName, prefix, children: [{ name: 'c', queueName, prefix }] });
+    expect([job.prefix, job.queueQualifiedName]).toEqual(['mine', `mine:${queueName}`]);
+    const found = await flows.getFlow({ id: job.id as string, queueName });
+    expect(found.children?.map((child) => child.job.name)).toEqual(['c']);
+    const queue = stage.queue({ prefix: 'mine' });
+    expect(await queue.getJobCounts('waiting', 'waiting-children')).toEqual({ waiting: 1, 'waiting-children': 1 });
+    await queue.obliterate({ force: true });
+  });
+
   it('keeps prefixes apart, each node its own', async () => {
     const flows = stage.flowProducer({ prefix: 'mine' });
     const prefix = `other-${stage.queueName}`;

@@ -100,6 +100,12 @@ describe.each(libraries)('$name: flow.dependencies', ({ lib }) => {
     expect((await job.getDependencies({ unprocessed: {} })).nextUnprocessedCursor).toBe(0);
   });
 
+  it.each(['0', null])('takes the cursor %j for the beginning', async (cursor) => {
+    const job = await family(3);
+    const found = await job.getDependencies({ unprocessed: { cursor: cursor as unknown as number } });
+    expect([found.unprocessed?.length, found.nextUnprocessedCursor]).toEqual([3, 0]);
+  });
+
   it('pages through pending children, each once at least', async () => {
     const job = await family(700);
     const seen = new Set<string>();

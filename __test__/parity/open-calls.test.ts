@@ -59,6 +59,13 @@ describe.each(libraries)('$name: calls that are not awaited', ({ lib }) => {
     expect(await Promise.all(values)).toEqual(Array.from({ length: TIMES }, () => ['value']));
   });
 
+  it('a scheduler that is removed, and made again at once, is there', async () => {
+    const queue = stage.queue();
+    const upsert = (name: string) => queue.upsertJobScheduler('s', { every: 5_000 }, { name });
+    await Promise.all([upsert('a'), queue.removeJobScheduler('s'), upsert('b')]);
+    expect(await queue.getJobSchedulers()).toMatchObject([{ key: 's', name: 'b' }]);
+  });
+
   it('a scheduler that is removed at once is gone', async () => {
     const queue = stage.queue();
     await queue.waitUntilReady();

@@ -248,4 +248,10 @@ describe.each(libraries)('$name: queue.add', ({ lib }) => {
       expect(await fetchJob(queue, job.id)).toMatchObject({ timestamp: job.timestamp, opts: { timestamp: 0 } });
     });
   });
+
+  it('options that JSON does not tell are those of their own job', async () => {
+    const queue = stage.queue();
+    const given = [{ one: () => 1 }, { other: () => 2 }] as object[];
+    for (const opts of given) expect((await queue.add('job', {}, opts)).opts).toMatchObject(opts);
+  });
 });

@@ -94,6 +94,26 @@ describe.each(libraries)('$name: queue.lifo', ({ lib }) => {
     expect(started.join(' ')).toBe('l l l a p p');
   });
 
+  it('of jobs that are tried again at one time the last to fail is next', async () => {
+    const queue = stage.queue();
+    const names = ['a', 'b', 'c', 'd'];
+    await bulk(queue, Object.fromEntries(names.map((name) => [name, { lifo: true, attempts: 2 }])));
+    const gate = stage.gate();
+    const fail = async () => {
+      await gate.opened;
+      throw new Error('again');
+    };
+    const worker = stage.worker(fail, { concurrency: names.length });
+    const log = new EventLog(worker, ['active', 'failed']);
+    await log.get('active', names.length);
+    await worker.pause(true);
+    gate.open();
+    await log.get('failed', names.length);
+    const failed = log.all<[Job]>('failed').map(([job]) => job.name);
+    expect(failed).toEqual(names.toReversed());
+    expect(await line(queue)).toBe(names.join(' '));
+  });
+
   it('a job tried again after a pause goes to the end', async () => {
     const queue = stage.queue();
     await bulk(queue, { l: { lifo: true, attempts: 2, backoff: 1 } });

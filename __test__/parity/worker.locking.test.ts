@@ -1,9 +1,9 @@
 // Pins what the worker options about locks and scans do: skipLockRenewal, lockRenewTime, skipStalledCheck, stalledInterval.
 import { describe, expect, it } from 'vitest';
-import type { Worker } from 'bullmq';
+import type { Job, JobsOptions, Queue, Worker } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, sleep } from '../support/waiting.js';
 
 /** A scan finds what is lost within lockDuration and two stalledIntervals; the rest is for slow machines. */
 const RECOVERY_MS = 10_000;
@@ -46,6 +46,59 @@ describe.each(libraries)('$name: worker.locking', ({ lib }) => {
     gate.open();
     await slow.close();
     stage.takeErrors();
+  });
+
+  it.each<[string, (queue: Queue, job: Job, token: string) => Promise<unknown>]>([
+    ['obliterated', (queue) => queue.obliterate({ force: true })],
+    ['failed', (_, job, token) => job.moveToFailed(new Error('by somebody else'), token)],
+    ['delayed', (_, job, token) => job.moveToDelayed(Date.now() + 60_000, token)],
+  ])('a job that runs, and that somebody else has %s, is told, and may be cancelled', async (_, take) => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const tokens: string[] = [];
+    const untilCancelled = async (_: Job, token?: string, signal?: AbortSignal): Promise<never> => {
+      tokens.push(String(token));
+      await new Promise((resolve) => signal?.addEventListener('abort', resolve));
+      gate.open();
+      throw new Error('cancelled');
+    };
+    const worker = stage.worker(untilCancelled, { ...QUICK, skipStalledCheck: true });
+    worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => worker.cancelJob(id)));
+    const log = new EventLog(worker, ['active', 'lockRenewalFailed', 'error']);
+    const job = await queue.add('job', {});
+    await log.get('active', 1, RECOVERY_MS);
+    await take(queue, await fetchJob(queue, job.id), tokens[0] ?? '');
+    await gate.opened;
+    expect(await log.get('lockRenewalFailed')).toEqual([['1']]);
+    expect((await log.get<[Error]>('error'))[0].message).toBe('could not renew lock for job 1');
+    await worker.close();
+    stage.takeErrors();
+  });
+
+  it('no job that runs for long is told to be lost, whatever its handler does', async () => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const lost: unknown[] = [];
+    const work = async (job: Job, token?: string): Promise<unknown> => {
+      const kind = Number(job.id) % 4;
+      if (kind === 0) await job.updateProgress(50);
+      if (kind === 1) await job.updateData({ changed: true });
+      if (kind === 2) await job.extendLock(String(token), QUICK.lockDuration);
+      await gate.opened;
+      return undefined;
+    };
+    const jobs = 600;
+    const worker = stage.worker(work, { ...QUICK, concurrency: jobs });
+    worker.on('lockRenewalFailed', (ids) => lost.push(ids)).on('stalled', (id) => lost.push(id));
+    const log = new EventLog(worker, ['active', 'completed']);
+    const opts = (i: number): JobsOptions => (i % 3 === 0 ? { priority: 1 } : {});
+    await queue.addBulk(Array.from({ length: jobs }, (_, i) => ({ name: 'job', data: i, opts: opts(i) })));
+    await log.get('active', jobs, RECOVERY_MS);
+    // Several renewals go by; nothing tells of them.
+    await sleep(4 * QUICK.lockDuration);
+    gate.open();
+    await log.get('completed', jobs, RECOVERY_MS);
+    expect(lost).toEqual([]);
   });
 
   it('skipStalledCheck leaves lost jobs to other workers', async () => {

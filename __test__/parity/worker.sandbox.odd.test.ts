@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Job } from 'bullmq';
+import { chasquimq } from '../support/chasquimq.js';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -43,5 +44,15 @@ describe.each(libraries)('$name: worker.sandbox.odd', ({ lib }) => {
       const job = await fetchJob(stage.queue(), id);
       expect([job.failedReason, job.attemptsMade, await job.getState()]).toEqual([reason, 1, 'failed']);
     });
+  });
+
+  it('what a processor sends by itself harms no job but its own', async () => {
+    const { connection } = stage.queue().opts;
+    const worker = stage.watch(new lib.Worker(stage.queueName, ODD, { connection }));
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await stage.queue().addBulk(['sends', 'fine'].map((name) => ({ name, data: {} })));
+    await log.get('completed', lib === chasquimq ? 2 : 1, START_MS);
+    const [job, result] = log.all<[Job, string]>('completed').at(-1) ?? [];
+    expect([job?.name, result]).toEqual(['fine', 'fine']);
   });
 });

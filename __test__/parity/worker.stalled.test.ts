@@ -175,6 +175,23 @@ describe.each(libraries)('$name: worker.stalled', ({ lib }) => {
       expect(log.names.slice(0, 7)).toEqual(['added', 'waiting', 'active', 'waiting', 'stalled', 'active', 'failed']);
     });
 
+    it('runs a job of a scheduler that is still there, and fails one whose scheduler was removed', async () => {
+      const queue = stage.queue();
+      await queue.upsertJobScheduler('kept', { every: 3_600_000 }, { name: 'kept' });
+      await queue.upsertJobScheduler('gone', { every: 3_600_000 }, { name: 'gone' });
+      const gate = stage.gate();
+      const lost = stage.worker(() => gate.opened, { ...QUICK, concurrency: 2 });
+      await new EventLog(lost, ['active']).get('active', 2, RECOVERY_MS);
+      await lost.close(true);
+      await queue.removeJobScheduler('gone');
+      const worker = stage.worker(async () => 'done', strict);
+      const log = new EventLog(worker, ['completed', 'failed']);
+      const [completed, result] = await log.get<[Job, unknown]>('completed', 1, RECOVERY_MS);
+      const [failed, error] = await log.get<[Job, Error]>('failed', 1, RECOVERY_MS);
+      expect([completed.name, completed.stalledCounter, result]).toEqual(['kept', 1, 'done']);
+      expect([failed.name, failed.stalledCounter, error.message]).toEqual(['gone', 1, TOO_OFTEN]);
+    });
+
     it('of 1 recovers the job once and fails it the second time', async () => {
       const queue = stage.queue();
       await queue.add('held', {});

@@ -70,7 +70,7 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, process: () => undefined, concurrency: 1 },
     ownEmit: owner.emit as DispatcherOwner['emit'],
     ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
-    ...{ maxStartedAttempts: undefined, backoffStrategy: undefined, follow: () => Promise.resolve(new Map()) },
+    ...{ policy: {}, follow: () => Promise.resolve(new Map()) },
     ...options,
   });
   const deliver = dispatcher.deliver.bind(dispatcher);
@@ -305,15 +305,14 @@ describe('what a processor throws', () => {
   it('waits as long as the custom strategy says', async () => {
     const strategy = vi.fn(() => Promise.resolve(70));
     const error = new Error('x');
-    const { outcome } = await outcomeOf(error, custom, { backoffStrategy: strategy });
+    const { outcome } = await outcomeOf(error, custom, { policy: { settings: { backoffStrategy: strategy } } });
     expect(outcome).toMatchObject({ kind: 'failed', delay: 70 });
     expect(strategy).toHaveBeenCalledWith(1, 'mine', error, expect.any(Job));
   });
 
   it.each([-1, 0])('passes %i of the custom strategy on', async (delay) => {
-    expect((await outcomeOf(new Error('x'), custom, { backoffStrategy: () => delay })).outcome).toMatchObject({
-      delay,
-    });
+    const policy = { settings: { backoffStrategy: () => delay } };
+    expect((await outcomeOf(new Error('x'), custom, { policy })).outcome).toMatchObject({ delay });
   });
 
   it.each([
@@ -322,7 +321,8 @@ describe('what a processor throws', () => {
     ['too many starts', custom, { attemptsStarted: 2 }, 2],
   ])('asks no strategy for %s', async (_case, opts, extra, maxStartedAttempts) => {
     const backoffStrategy = vi.fn(() => 1);
-    const { outcome } = await outcomeOf(new Error('x'), opts, { backoffStrategy, maxStartedAttempts }, extra);
+    const policy = { maxStartedAttempts, settings: { backoffStrategy } };
+    const { outcome } = await outcomeOf(new Error('x'), opts, { policy }, extra);
     expect(backoffStrategy).not.toHaveBeenCalled();
     expect(outcome).not.toHaveProperty('delay');
   });
@@ -341,7 +341,7 @@ describe('a job that may not run', () => {
     [{ attemptsStarted: 3 }, 2, 'job started more than allowable limit'],
   ])('fails without the processor: %j', async (extra, maxStartedAttempts, reason) => {
     const process = vi.fn();
-    const { dispatcher, flushes, log } = stage({ process, maxStartedAttempts });
+    const { dispatcher, flushes, log } = stage({ process, policy: { maxStartedAttempts } });
     dispatcher.deliver(batch(1, 1, '{"attempts":9}', extra));
     await tick();
     expect(process).not.toHaveBeenCalled();

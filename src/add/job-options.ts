@@ -111,11 +111,16 @@ function delayAlone(delay: number): CheckedOptions {
   return { opts: { attempts: 0, delay, backoff: undefined }, text: `{"delay":${delay}}` };
 }
 
-/** A text by which equal options are told; undefined where JSON does not tell all (`undefined`, NaN and the like). */
+/** A text by which equal options are told; undefined where JSON does not tell all (`undefined`, NaN, a function, a Date and the like). */
 function keyOf(given: JobsOptions): string | undefined {
-  for (const key in given) if (given[key as keyof JobsOptions] === undefined) return undefined;
+  for (const key in given) if (!isToldByJson(given[key as keyof JobsOptions])) return undefined;
   const text = JSON.stringify(given);
   return text.includes('null') ? undefined : text;
+}
+
+function isToldByJson(value: unknown): boolean {
+  if (typeof value === 'object') return value === null || !('toJSON' in value);
+  return value !== undefined && typeof value !== 'function' && typeof value !== 'symbol';
 }
 
 /** The first of BullMQ's rules, and the only one that looks at the data. */

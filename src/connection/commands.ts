@@ -57,7 +57,6 @@ export class Commands {
   private readonly readiness: Readiness;
   private readonly owners: CommandsOwner[];
   private opened: NativeQueue | undefined;
-  private addingFlows = 0;
   private disconnecting: Promise<void> | undefined;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
@@ -156,14 +155,9 @@ export class Commands {
     return startingJobs(ANY_QUEUE, () => call(native));
   }
 
-  /** Adds flows, to any queues. A close waits for them, as for every add. */
-  async addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows> {
-    this.addingFlows++;
-    try {
-      return await this.startingParents((native) => native.addFlows(now, flows));
-    } finally {
-      this.addingFlows--;
-    }
+  /** Adds flows, to any queues. */
+  addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows> {
+    return this.startingParents((native) => native.addFlows(now, flows));
   }
 
   /** Waits for commands under way, as long as the server answers some, then closes. Commands given later reject. */
@@ -207,7 +201,7 @@ export class Commands {
   }
 
   private async closeEngine(): Promise<void> {
-    // The engine waits for adds only once it has connected.
+    // The engine waits for calls only once it has connected.
     if (this.unanswered > 0) await this.readiness.news;
     this.readiness.stop();
     await this.opened?.close();
@@ -216,7 +210,8 @@ export class Commands {
   }
 
   private get unanswered(): number {
-    return this.producer.unanswered + this.addingFlows;
+    // an add that the engine has answered may not be known here yet
+    return this.producer.unanswered + (this.opened?.unanswered() ?? 0);
   }
 
   /** Closes at once; commands under way reject. */

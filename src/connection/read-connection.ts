@@ -95,11 +95,19 @@ function fieldsOfClient(client: Fields, use: ConnectionUse): Fields {
   const options = client.options;
   const isIoredis = typeof client.defineCommand === 'function' && typeof options === 'object' && options !== null;
   if (!isIoredis) throw new NotSupportedError('a client other than ioredis as connection');
-  const fields = client.isCluster ? fieldsOfCluster(client.startupNodes, options as Fields) : (options as Fields);
+  const fields = client.isCluster
+    ? fieldsOfCluster(client.startupNodes, options as Fields)
+    : selected(client, options as Fields);
   if (use === 'blocking' && fields.maxRetriesPerRequest) {
     throw new Error('BullMQ: Your redis options maxRetriesPerRequest must be null.');
   }
   return fields;
+}
+
+/** The options of an ioredis client, with the database that `client.select()` has chosen since. */
+function selected({ condition }: Fields, options: Fields): Fields {
+  const db = (condition as { select?: unknown } | null | undefined)?.select;
+  return typeof db === 'number' ? { ...options, db } : options;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { QueueEventsProducerOptions } from '../options/queue-events.js';
@@ -28,14 +29,16 @@ export class QueueEventsProducer<B = Backend, ConnectionOptionsType = Connection
    * @param argsObj `eventName`, and the event's fields, which listeners get as texts; one with a `jobId` is also told as
    * `<eventName>:<jobId>`
    * @param maxEvents number of events the log is trimmed to, about
-   * @throws (rejects) TypeError for a field that is an object
+   * @throws (rejects) TypeError for a field that is an object; RangeError for a `maxEvents` that is no number of 0 or more
    */
   async publishEvent<T extends { eventName: string }>(argsObj: T, maxEvents = MAX_EVENTS): Promise<void> {
     const { eventName, ...given } = argsObj;
     // As in BullMQ a field of this name is the event's name.
     const { event = eventName, ...fields } = given as Record<string, unknown>;
+    const most = Number(maxEvents);
+    if (!(most >= 0)) throw new RangeError('maxEvents must be a number of 0 or more');
     const texts = Object.entries(fields).flatMap(([field, value]) => [field, toText(field, value)]);
-    await this.commands.native.publishEvent(Date.now(), toText('eventName', event), texts, maxEvents);
+    await this[COMMANDS].native.publishEvent(Date.now(), toText('eventName', event), texts, most);
   }
 }
 

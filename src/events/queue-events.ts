@@ -1,3 +1,4 @@
+import { CONNECTION, TARGET } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { forwardRejection } from '../errors/emit-error.js';
 import { native } from '../native/addon.js';
@@ -34,15 +35,15 @@ export class QueueEvents<
 > extends QueueBase<B, ConnectionOptionsType> {
   /** The options given, with the defaults filled in. */
   declare opts: QueueEventsOptions<ConnectionOptionsType>;
-  private readonly engine: NativeEvents;
-  private readonly readiness: Readiness;
+  readonly #engine: NativeEvents;
+  readonly #readiness: Readiness;
   /** Names of events that somebody has listened to. */
-  private readonly listenedTo = new Set<string>();
+  readonly #listenedTo = new Set<string>();
   /** Whether somebody may listen to events of single jobs. */
-  private hearsOfJobs = false;
+  #hearsOfJobs = false;
   private running = false;
   /** Settles the promise of `run()`. */
-  private endRun: (() => void) | undefined = undefined;
+  #endRun: (() => void) | undefined = undefined;
 
   /**
    * Starts listening at once, unless `autorun` is false. An unreachable server is reported by the `error` event.
@@ -54,10 +55,10 @@ export class QueueEvents<
     this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };
     const { blockingTimeout = BLOCKING_TIMEOUT } = shown;
     const lastEventId = String(this.opts.lastEventId || '$');
-    this.engine = new native.NativeEvents({ ...this.target, lastEventId, blockingTimeout }, (message) =>
-      this.receive(message),
+    this.#engine = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout }, (message) =>
+      this.#receive(message),
     );
-    this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
+    this.#readiness = new Readiness(() => this.#engine.ready(), this[CONNECTION].retryStrategy);
     if (autorun) forwardRejection(this, this.run());
   }
 
@@ -70,26 +71,26 @@ export class QueueEvents<
     if (this.running) throw new Error('Queue Events is already running.');
     this.running = true;
     if (this.closing) return;
-    const ended = new Promise<void>((resolve) => (this.endRun = resolve));
-    this.engine.run();
+    const ended = new Promise<void>((resolve) => (this.#endRun = resolve));
+    this.#engine.run();
     await ended;
   }
 
   override waitUntilReady(): Promise<void> {
-    return this.readiness.wait();
+    return this.#readiness.wait();
   }
 
   /** Stops listening and disconnects. A second call returns the promise of the first. */
   override close(): Promise<void> {
-    return (this.closing ??= this.closeAll());
+    return (this.closing ??= this.#closeAll());
   }
 
-  private async closeAll(): Promise<void> {
-    this.readiness.stop();
+  async #closeAll(): Promise<void> {
+    this.#readiness.stop();
     try {
-      await this.engine.close();
+      await this.#engine.close();
     } finally {
-      this.endRun?.();
+      this.#endRun?.();
       this.closed = true;
     }
   }
@@ -99,14 +100,14 @@ export class QueueEvents<
     return this.close();
   }
 
-  private receive(message: EventsMessage): void {
-    if (message.events) this.announceAll(message.events);
-    reportConnection(this, this.readiness, message, message.error);
+  #receive(message: EventsMessage): void {
+    if (message.events) this.#announceAll(message.events);
+    reportConnection(this, this.#readiness, message, message.error);
   }
 
   /** Announces events in their order. The text of events to which nobody listens, which are most, is not parsed. */
-  private announceAll({ names, texts, runs }: NativeEventTexts): void {
-    this.hearsOfJobs &&= this.eventNames().some(isOfJob);
+  #announceAll({ names, texts, runs }: NativeEventTexts): void {
+    this.#hearsOfJobs &&= this.eventNames().some(isOfJob);
     const parsed: ([id: string, args: StoredArgs][] | undefined)[] = [];
     const next = names.map(() => 0);
     for (let run = 0; run < runs.length; run += 2) {
@@ -114,49 +115,49 @@ export class QueueEvents<
       const from = next[name];
       next[name] += runs[run + 1];
       // whoever hears an event may begin to listen to the one behind it
-      if (!this.hearsOf(names[name])) continue;
+      if (!this.#hearsOf(names[name])) continue;
       const events = (parsed[name] ??= JSON.parse(texts[name]) as [string, StoredArgs][]);
-      for (let at = from; at < next[name]; at += 1) this.announce(events[at][0], names[name], events[at][1]);
+      for (let at = from; at < next[name]; at += 1) this.#announce(events[at][0], names[name], events[at][1]);
     }
   }
 
   /** Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */
-  private hearsOf(event: string): boolean {
+  #hearsOf(event: string): boolean {
     // a user's own event may have a colon in its name; who puts an `emit` of its own in the place of ours hears all events
-    return this.listenedTo.has(event) || event.includes(':') || this.isEmitReplaced;
+    return this.#listenedTo.has(event) || event.includes(':') || this.#isEmitReplaced;
   }
 
   /** Where nobody listens to events of single jobs, each of their names would be looked up in vain. */
-  private hearsOfJob(jobId: string | undefined): jobId is string {
-    return jobId !== undefined && (this.hearsOfJobs || this.isEmitReplaced);
+  #hearsOfJob(jobId: string | undefined): jobId is string {
+    return jobId !== undefined && (this.#hearsOfJobs || this.#isEmitReplaced);
   }
 
-  private get isEmitReplaced(): boolean {
+  get #isEmitReplaced(): boolean {
     return this.emit !== QueueEvents.prototype.emit;
   }
 
   /** @param name that of an event, or `<event>:<job id>` */
-  private noteListener(name: string | symbol): void {
-    if (typeof name === 'string') this.listenedTo.add(name.split(':', 1)[0]);
-    this.hearsOfJobs ||= isOfJob(name);
+  #noteListener(name: string | symbol): void {
+    if (typeof name === 'string') this.#listenedTo.add(name.split(':', 1)[0]);
+    this.#hearsOfJobs ||= isOfJob(name);
   }
 
-  private announce(id: string, event: string, stored: StoredArgs): void {
+  #announce(id: string, event: string, stored: StoredArgs): void {
     if (event === 'drained') {
       this.emit('drained', id);
       return;
     }
     const { jobId } = stored;
     const isHeard =
-      this.isEmitReplaced ||
+      this.#isEmitReplaced ||
       this.listenerCount(event) > 0 ||
-      (this.hearsOfJob(jobId) && this.listenerCount(`${event}:${jobId}`) > 0);
+      (this.#hearsOfJob(jobId) && this.listenerCount(`${event}:${jobId}`) > 0);
     if (!isHeard) return;
     const args = decodeArgs(event, stored);
     const emit = this.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
     emit(event, args, id);
     // perhaps only by now
-    if (this.hearsOfJob(jobId)) emit(`${event}:${jobId}`, args, id);
+    if (this.#hearsOfJob(jobId)) emit(`${event}:${jobId}`, args, id);
   }
 
   override emit<
@@ -172,7 +173,7 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
-    this.noteListener(event);
+    this.#noteListener(event);
     return super.on(event, listener as (...args: unknown[]) => void);
   }
 
@@ -181,22 +182,22 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
-    this.noteListener(event);
+    this.#noteListener(event);
     return super.once(event, listener as (...args: unknown[]) => void);
   }
 
   override addListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
-    this.noteListener(event);
+    this.#noteListener(event);
     return super.addListener(event, listener);
   }
 
   override prependListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
-    this.noteListener(event);
+    this.#noteListener(event);
     return super.prependListener(event, listener);
   }
 
   override prependOnceListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
-    this.noteListener(event);
+    this.#noteListener(event);
     return super.prependOnceListener(event, listener);
   }
 

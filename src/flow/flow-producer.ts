@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
@@ -39,13 +40,13 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   opts: FlowProducerOptions<ConnectionOptionsType>;
   /** The promise of `close()`, once it was called. */
   closing: Promise<void> | undefined = undefined;
-  private readonly prefix: string;
-  private readonly connection: Connection;
+  readonly #prefix: string;
+  readonly #connection: Connection;
   /** @internal */
-  protected readonly commands: Commands;
-  private readonly queues = new Map<string, FlowQueue>();
-  private lastQueue: FlowQueue | undefined = undefined;
-  private shownBackend: Backend | undefined;
+  readonly [COMMANDS]: Commands;
+  readonly #queues = new Map<string, FlowQueue>();
+  #lastQueue: FlowQueue | undefined = undefined;
+  #shownBackend: Backend | undefined;
 
   /**
    * @param backendFactory gives the backend of a queue, whose connection is then used
@@ -56,17 +57,17 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     backendFactory?: BackendFactory<B>,
   ) {
     super();
-    this.prefix = opts.prefix ?? 'bull';
+    this.#prefix = opts.prefix ?? 'bull';
     this.opts = { ...opts };
-    this.shownBackend = backendOf(backendFactory, '', this.opts, false);
-    const shared = this.shownBackend?.parts;
-    this.connection = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
-    this.commands = shared?.commands.share(this) ?? this.commandsOf(this.prefix, '');
-    this.commands.open();
+    this.#shownBackend = backendOf(backendFactory, '', this.opts, false);
+    const shared = this.#shownBackend?.parts;
+    this.#connection = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
+    this[COMMANDS] = shared?.commands.share(this) ?? this.#commandsOf(this.#prefix, '');
+    this[COMMANDS].open();
   }
 
   /** `<prefix>:<queue name>:<type>`; of a job id it is the key under which the job's parent knows it. */
-  toKey = (name: string, type: string): string => `${this.prefix}:${name}:${type}`;
+  toKey = (name: string, type: string): string => `${this.#prefix}:${name}:${type}`;
 
   /** The class of the jobs this object hands out; subclasses may bring their own. */
   protected get Job(): typeof Job {
@@ -87,7 +88,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     const traced = { name: flow.queueName, opts: this.opts };
     return trace(traced, SpanKind.PRODUCER, 'addFlow', flow.queueName, async (span) => {
       span?.setAttribute(TelemetryAttributes.FlowName, flow.name);
-      const [tree] = await this.addAll([flow], opts?.queuesOptions, (error) => {
+      const [tree] = await this.#addAll([flow], opts?.queuesOptions, (error) => {
         throw error;
       });
       return tree;
@@ -107,24 +108,24 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
         [TelemetryAttributes.BulkCount]: flows.length,
         [TelemetryAttributes.BulkNames]: flows.map(({ name }) => name).join(','),
       });
-      return this.addAll(flows, undefined, () => {});
+      return this.#addAll(flows, undefined, () => {});
     });
   }
 
-  private async addAll(
+  async #addAll(
     flows: FlowJob[],
     queuesOptions: FlowQueuesOpts | undefined,
     refused: (error: Error) => void,
   ): Promise<JobNode[]> {
     const spans = this.opts.telemetry && new FlowSpans(this.opts.telemetry);
-    const encoding = new Encoding(this.commands, this.Job, (node) => this.queueOf(node), queuesOptions, spans);
+    const encoding = new Encoding(this[COMMANDS], this.Job, (node) => this.#queueOf(node), queuesOptions, spans);
     let trees: JobNode[];
     try {
       trees = encoding.addAll(flows);
     } finally {
       spans?.end();
     }
-    const { exceptions, namedBy, named } = await this.commands.addFlows(encoding.now, encoding.encoder.take());
+    const { exceptions, namedBy, named } = await this[COMMANDS].addFlows(encoding.now, encoding.encoder.take());
     for (const exception of exceptions) adoptException(trees[exception.index]?.job, exception, refused);
     nameChildren(encoding.unnamed, namedBy, named);
     return trees;
@@ -138,32 +139,34 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async getFlow(opts: NodeOpts): Promise<JobNode> {
     if (this.closing) return undefined as unknown as JobNode;
-    const tree = await readTree(this.commands, opts.prefix ?? this.prefix, opts, (queue, job) => {
+    const tree = await readTree(this[COMMANDS], opts.prefix ?? this.#prefix, opts, (queue, job) => {
       const at = queue.lastIndexOf(':');
-      return this.Job.fromNative(this.queueOf({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
+      return this.Job.fromNative(this.#queueOf({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
     });
     return tree as JobNode;
   }
 
-  private queueOf({ queueName, prefix = this.prefix }: { queueName: string; prefix?: string }): FlowQueue {
+  #queueOf(node: { queueName: string; prefix?: string | null }): FlowQueue {
+    const { queueName } = node;
+    const prefix = node.prefix || this.#prefix;
     // most jobs lie in the queue of the one before
-    if (this.lastQueue?.name === queueName && this.lastQueue.prefix === prefix) return this.lastQueue;
+    if (this.#lastQueue?.name === queueName && this.#lastQueue.prefix === prefix) return this.#lastQueue;
     if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
     const key = `${prefix}:${queueName}`;
-    let queue = this.queues.get(key);
+    let queue = this.#queues.get(key);
     if (!queue) {
-      queue = new FlowQueue(this, prefix, String(queueName), () => this.commandsOf(prefix, queueName));
-      this.queues.set(key, queue);
+      queue = new FlowQueue(this, prefix, String(queueName), () => this.#commandsOf(prefix, queueName));
+      this.#queues.set(key, queue);
     }
-    return (this.lastQueue = queue);
+    return (this.#lastQueue = queue);
   }
 
-  private commandsOf(prefix: string, name: string): Commands {
-    return new Commands(this, this.targetOf(prefix, name), this.connection);
+  #commandsOf(prefix: string, name: string): Commands {
+    return new Commands(this, this.#targetOf(prefix, name), this.#connection);
   }
 
-  private targetOf(prefix: string, name: string): NativeQueueOptions {
-    return targetOf(name, prefix, this.connection, this.opts);
+  #targetOf(prefix: string, name: string): NativeQueueOptions {
+    return targetOf(name, prefix, this.#connection, this.opts);
   }
 
   /**
@@ -171,27 +174,31 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
    */
   async waitUntilReady(): Promise<void> {
-    await this.commands.ready();
+    await this[COMMANDS].ready();
   }
 
   /** The connection, as far as tools on top of BullMQ ask for it. */
   getBackend(): B {
-    const { commands, connection } = this;
-    return (this.shownBackend ??= new Backend({ commands, connection, target: this.targetOf(this.prefix, '') })) as B;
+    this.#shownBackend ??= new Backend({
+      commands: this[COMMANDS],
+      connection: this.#connection,
+      target: this.#targetOf(this.#prefix, ''),
+    });
+    return this.#shownBackend as B;
   }
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   close(): Promise<void> {
-    return (this.closing ??= this.closeAll());
+    return (this.closing ??= this.#closeAll());
   }
 
-  private async closeAll(): Promise<void> {
-    await Promise.all([this.commands.close(), ...[...this.queues.values()].map((queue) => queue.close())]);
+  async #closeAll(): Promise<void> {
+    await Promise.all([this[COMMANDS].close(), ...[...this.#queues.values()].map((queue) => queue.close())]);
   }
 
   /** As {@link close}, but waits for answers for 2 seconds at most. */
   async disconnect(): Promise<void> {
-    await Promise.all([this.commands.disconnect(), ...[...this.queues.values()].map((queue) => queue.disconnect())]);
+    await Promise.all([this[COMMANDS].disconnect(), ...[...this.#queues.values()].map((queue) => queue.disconnect())]);
   }
 
   // ---- Events

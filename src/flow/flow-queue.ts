@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { Commands } from '../connection/commands.js';
 import type { KeyPrefixOptions, QueueBaseOptions } from '../options/queue.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
@@ -33,7 +34,7 @@ export class FlowQueue implements MinimalQueue {
     return this.owner.closing;
   }
 
-  get commands(): Commands {
+  get [COMMANDS](): Commands {
     return (this.opened ??= this.open());
   }
 

@@ -8,10 +8,10 @@ import type { BackoffOptions } from '../options/job.js';
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { MinimalJob } from '../types/minimal-job.js';
 
-/** What a worker's options say of attempts. */
+/** What a worker's options say of attempts, as it is when one ends. */
 export interface AttemptPolicy {
-  readonly maxStartedAttempts: number | undefined;
-  readonly backoffStrategy: BackoffStrategy | undefined;
+  readonly maxStartedAttempts?: number | undefined;
+  readonly settings?: { readonly backoffStrategy?: BackoffStrategy | undefined } | undefined;
 }
 
 /** A job, as the policy sees it. */
@@ -95,10 +95,10 @@ async function askStrategy(
   job: AttemptedJob,
   error: unknown,
   failure: AttemptFailure,
-  { backoffStrategy }: AttemptPolicy,
+  { settings }: AttemptPolicy,
 ): Promise<AttemptFailure> {
   const backoff = job.opts.backoff as BackoffOptions;
-  const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, backoffStrategy);
+  const delay = await Backoffs.calculate(backoff, job.attemptsMade + 1, error as Error, job, settings?.backoffStrategy);
   // As in BullMQ a text is a number, too, and what is empty, NaN included, is no delay.
   const ms = delay ? Number(delay) : 0;
   if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);

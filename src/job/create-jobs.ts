@@ -1,4 +1,5 @@
 /** Jobs that are made to be added: each is checked and its texts are written before any is sent. */
+import { COMMANDS } from '../connection/members.js';
 import { FlowEncoder, namedParent } from '../add/flow-encoder.js';
 import {
   NO_OPTIONS,
@@ -45,7 +46,7 @@ export function createJob<J extends NewJob>(
   opts: JobsOptions | undefined,
 ): Promise<J> {
   try {
-    const { producer } = queue.commands;
+    const { producer } = queue[COMMANDS];
     const job = new Job(queue, checkName(name) as never, data as never, BLANK);
     const text = encodeData(data);
     const now = Date.now();
@@ -70,7 +71,7 @@ export function createJobs<J extends NewJob>(
 ): Promise<J[]> {
   try {
     const now = Date.now();
-    const { producer } = queue.commands;
+    const { producer } = queue[COMMANDS];
     if (jobs.some(({ opts }) => opts?.parent)) {
       const children = jobs.map(({ name, data, opts }) =>
         checkedJob(Job, queue, producer.options, name, data, opts ?? {}, undefined, undefined, now),
@@ -143,7 +144,7 @@ async function addChildren<J extends NewJob>(
     encoder.append(place, namedParent(parent), jobId || undefined, Boolean(jobId), job.name, data, checked);
     if (jobId) job.id = jobId;
   }
-  const { exceptions } = await queue.commands.addFlows(now, encoder.take());
+  const { exceptions } = await queue[COMMANDS].addFlows(now, encoder.take());
   for (const { index, id, error } of exceptions) {
     if (error) throw errorFromNative(error);
     children[index].job.id = id;

@@ -55,8 +55,9 @@ export async function readDependencies(native: NativeQueue, id: string, opts: De
   return dependencies;
 }
 
-function pageOf(kind: Kind, { cursor = 0, count = PAGE }: DependencyOpts): NativeChildPage {
-  return { kind, cursor, count: Math.max(count, 1) };
+function pageOf(kind: Kind, { cursor, count }: DependencyOpts): NativeChildPage {
+  // cursors come as texts, too
+  return { kind, cursor: Number(cursor ?? 0), count: Math.max(count ?? PAGE, 1) };
 }
 
 function decode(kind: Kind, { values }: NativeChildren): string[] | Record<string, unknown> {

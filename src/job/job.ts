@@ -6,6 +6,7 @@
  * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
  * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
+import { COMMANDS } from '../connection/members.js';
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
 import { onceInSideTable, sideTable } from './side-table.js';
@@ -322,7 +323,7 @@ export class Job<
   ): Promise<Job<T, R, N> | undefined> {
     if (!jobId) return undefined;
     const id = String(jobId);
-    const found = await callAbout(queue, id, queue.commands.native.getJob(id));
+    const found = await callAbout(queue, id, queue[COMMANDS].native.getJob(id));
     if (!found) return undefined;
     const job = this.fromNative<T, R, N>(queue, found);
     job.id = jobId; // as in BullMQ, also where it is a number
@@ -519,7 +520,7 @@ export class Job<
    */
   static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
     const id = String(jobId);
-    return callAbout(queue, id, queue.commands.logRows.add(id, String(logRow ?? ''), checkKeepLogs(keepLogs)));
+    return callAbout(queue, id, queue[COMMANDS].logRows.add(id, String(logRow ?? ''), checkKeepLogs(keepLogs)));
   }
 
   /** Removes the job's log, but for the newest `keepLogs` rows. */
@@ -535,7 +536,7 @@ export class Job<
    */
   async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
     const id = this.knownId();
-    const call = this.queue.commands.startingParents((native) => native.remove(id, Boolean(removeChildren)));
+    const call = this.queue[COMMANDS].startingParents((native) => native.remove(id, Boolean(removeChildren)));
     const removed = await callAbout(this.queue, id, call);
     if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
     this.queue.emit('removed', this);
@@ -545,7 +546,7 @@ export class Job<
   async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
     const { resetAttemptsMade, resetAttemptsStarted } = opts;
     const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
-    await this.queue.commands.starting((native) =>
+    await this.queue[COMMANDS].starting((native) =>
       native.retryJob(id, state, lifo, Boolean(resetAttemptsMade), Boolean(resetAttemptsStarted), Date.now()),
     );
     // As in BullMQ these become null, which their types do not say.
@@ -565,7 +566,7 @@ export class Job<
 
   /** Puts a delayed job in the waiting list now. */
   async promote(): Promise<void> {
-    await this.queue.commands.starting((native) => native.promote(this.knownId(), Date.now()));
+    await this.queue[COMMANDS].starting((native) => native.promote(this.knownId(), Date.now()));
     this.delay = 0;
   }
 
@@ -578,7 +579,7 @@ export class Job<
     const isText = typeof delay === 'string' && (delay as string).trim() !== '';
     const ms = isText ? Number(delay) : delay;
     if (!Number.isFinite(ms)) throw new RangeError('delay must be a finite number of milliseconds');
-    await this.queue.commands.starting((native) => native.changeDelay(this.knownId(), ms, Date.now()));
+    await this.queue[COMMANDS].starting((native) => native.changeDelay(this.knownId(), ms, Date.now()));
     this.delay = delay;
   }
 
@@ -701,7 +702,7 @@ export class Job<
    */
   async removeDeduplicationKey(): Promise<boolean> {
     if (!this.deduplicationId) return false;
-    const { native } = this.queue.commands;
+    const { native } = this.queue[COMMANDS];
     return (await native.removeDeduplicationKey(String(this.deduplicationId), this.knownId())) === 1;
   }
 
@@ -736,7 +737,7 @@ export class Job<
   /** Gives a command about this job: see {@link callAbout}. */
   private call<T>(command: (native: NativeQueue, id: string) => Promise<T>): Promise<T> {
     const id = this.knownId();
-    return callAbout(this.queue, id, command(this.queue.commands.native, id));
+    return callAbout(this.queue, id, command(this.queue[COMMANDS].native, id));
   }
 
   private knownId(): string {
@@ -775,7 +776,7 @@ export class Job<
    * @throws (rejects) Error with `code` -1 or -5 when the job or its parent is gone
    */
   async removeChildDependency(): Promise<boolean> {
-    const removed = await this.queue.commands.startingParents((native) =>
+    const removed = await this.queue[COMMANDS].startingParents((native) =>
       native.removeDependency(this.knownId(), String(this.parentKey), Date.now()),
     );
     if (removed) {
@@ -787,7 +788,7 @@ export class Job<
 
   /** Removes what the job waits for, directly or not, but for jobs that a worker holds and those that have failed. */
   async removeUnprocessedChildren(): Promise<void> {
-    await this.queue.commands.startingParents((native) => native.removePendingChildren(this.knownId(), Date.now()));
+    await this.queue[COMMANDS].startingParents((native) => native.removePendingChildren(this.knownId(), Date.now()));
   }
 }
 

@@ -2,9 +2,10 @@
  * Jobs that users take and end themselves, one a call: the part that needs no worker. The user's token holds each of them for
  * `lockDuration`, unless `extendLock` says otherwise.
  */
+import { COMMANDS } from '../connection/members.js';
 import { stringify } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
-import { failureOf, type AttemptPolicy, type AttemptedJob, type FailureReply } from './attempt-policy.js';
+import { failureOf, type AttemptedJob, type FailureReply } from './attempt-policy.js';
 import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
 import { normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
@@ -39,7 +40,7 @@ export async function manualStep(
 ): Promise<NativeManualStepped> {
   const { lockDuration = LOCK_DURATION, name, limiter: limiterOption } = optionsOf(queue);
   const limiter = readLimiter(limiterOption);
-  const stepped = queue.commands.native.stepManually({
+  const stepped = queue[COMMANDS].native.stepManually({
     now,
     token: String(token ?? ''),
     fetch: Boolean(fetch) && !queue.closing,
@@ -77,9 +78,7 @@ export async function failManually(
   token: string,
   fetchNext: boolean,
 ): Promise<unknown[] | undefined> {
-  const { maxStartedAttempts, settings } = optionsOf(queue);
-  const policy: AttemptPolicy = { maxStartedAttempts, backoffStrategy: settings?.backoffStrategy };
-  const failure = failureOf(job, error, policy);
+  const failure = failureOf(job, error, optionsOf(queue));
   // A command of the user's next line comes behind this one: nothing is awaited without need.
   const failed = 'then' in failure ? await failure : failure;
   const now = Date.now();
@@ -154,5 +153,5 @@ export async function extendLocks(
 ): Promise<string[]> {
   if (!(duration >= 1)) throw new RangeError(`A lock lasts a number of milliseconds, at least 1, not ${duration}`);
   const asked = locks.map(({ id, token }) => ({ id: String(id), token: String(token ?? '') }));
-  return queue.commands.native.extendLocks(asked, Number(duration));
+  return queue[COMMANDS].native.extendLocks(asked, Number(duration));
 }

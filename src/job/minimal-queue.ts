@@ -1,3 +1,4 @@
+import type { COMMANDS } from '../connection/members.js';
 import type { Commands } from '../connection/commands.js';
 import type { QueueBaseOptions } from '../options/queue.js';
 
@@ -17,7 +18,7 @@ export interface MinimalQueue {
   /** `<qualified name>:<type>`. */
   toKey: (type: string) => string;
   /** @internal The connection that carries the commands of this queue's jobs. */
-  readonly commands: Commands;
+  readonly [COMMANDS]: Commands;
   /* eslint-disable @typescript-eslint/no-explicit-any -- EventEmitter's own signature, of which listeners are subtypes */
   /** As of an `EventEmitter`. */
   emit(event: string | symbol, ...args: any[]): boolean;

@@ -76,7 +76,7 @@ export function adoptPlainJob(job: JobFields, json: JobJson): void {
   if (json.deferredFailure) job.deferredFailure = json.deferredFailure;
   if (json.processedBy) job.processedBy = json.processedBy;
   job.stacktrace = tracesFrom(json.stacktrace);
-  if (typeof json.returnvalue === 'string') job.returnvalue = JSON.parse(json.returnvalue);
+  if (typeof json.returnvalue === 'string') job.returnvalue = parseStored(json.returnvalue, undefined);
   if (json.parentKey) job.parentKey = json.parentKey;
   if (json.parent) job.parent = json.parent;
   if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;

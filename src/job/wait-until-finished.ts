@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { EventEmitter } from 'node:events';
 import type { MinimalQueue } from './minimal-queue.js';
 import { callAbout } from './open-calls.js';
@@ -66,7 +67,7 @@ async function settleIfFinished<R>(
   queueEvents: JobEvents,
 ): Promise<{ value: R } | undefined> {
   await queueEvents.waitUntilReady();
-  const [status, text] = await callAbout(queue, id, queue.commands.native.isFinished(id));
+  const [status, text] = await callAbout(queue, id, queue[COMMANDS].native.isFinished(id));
   if (status === 0) return undefined;
   if (status === 1) return { value: (text ? JSON.parse(text) : null) as R };
   throw new Error(status === 2 ? text : `Missing key for job ${queue.toKey(id)}. isFinished`);

@@ -2,6 +2,7 @@
  * Moves queues of BullMQ's, on the same server, into ours of the same names. The engine moves the jobs, a bounded number a step, each in one
  * step: who stops or is killed has moved some, and the next move goes on.
  */
+import { COMMANDS } from '../connection/members.js';
 import type { NativeMoved, NativeQueue, NativeSurvey } from '../native/types.js';
 import { PLACES, QueueAccount, type Place } from './account.js';
 import { Comparer } from './comparer.js';
@@ -13,11 +14,11 @@ export type Survey = NativeSurvey;
 export interface TargetQueue {
   readonly name: string;
   readonly qualifiedName: string;
-  readonly commands: { readonly native: NativeQueue };
+  readonly [COMMANDS]: { readonly native: NativeQueue };
 }
 
 /** The names of BullMQ's queues with the prefix of this one. */
-export function namesThere({ commands }: TargetQueue): Promise<string[]> {
+export function namesThere({ [COMMANDS]: commands }: TargetQueue): Promise<string[]> {
   return commands.native.sourceNames();
 }
 
@@ -48,12 +49,12 @@ export class Mover {
   ) {
     this.accounts = queues.map(({ name }) => new QueueAccount(name));
     this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
-    this.comparers = queues.map(({ commands }, i) => new Comparer(commands.native, this.account(i)));
+    this.comparers = queues.map(({ [COMMANDS]: commands }, i) => new Comparer(commands.native, this.account(i)));
   }
 
   /** What BullMQ has of each queue. */
   survey(): Promise<Survey[]> {
-    return Promise.all(this.queues.map(({ commands }) => commands.native.surveySource()));
+    return Promise.all(this.queues.map(({ [COMMANDS]: commands }) => commands.native.surveySource()));
   }
 
   get moved(): number {
@@ -78,7 +79,7 @@ export class Mover {
 
   /** Deduplication ids that are owned longer than their job was there. */
   private async takeDeduplication(): Promise<void> {
-    for (const [i, { commands }] of this.queues.entries()) {
+    for (const [i, { [COMMANDS]: commands }] of this.queues.entries()) {
       let cursor: string | null = '0';
       do {
         cursor = await commands.native.adoptDedup(cursor);
@@ -90,7 +91,7 @@ export class Mover {
   /** New jobs of ours get numbers above all of BullMQ's before one is moved; a paused queue is paused before it has jobs. */
   private async takeSettings(): Promise<void> {
     if (this.options.tries) return;
-    for (const [i, { commands }] of this.queues.entries()) {
+    for (const [i, { [COMMANDS]: commands }] of this.queues.entries()) {
       const { isFirst, settings } = await commands.native.adoptQueue(this.options.gap ?? 0);
       if (isFirst) this.account(i).settings = inPairs(settings);
     }
@@ -119,7 +120,7 @@ export class Mover {
   private async movePlace(i: number, place: Place): Promise<void> {
     const { tries = false, compares = false } = this.options;
     const account = this.account(i);
-    const { native } = this.queues[i].commands;
+    const { native } = this.queues[i][COMMANDS];
     for (let skip = 0; !this.isStopped;) {
       const take = (): Promise<NativeMoved> => native.adoptJobs(place, skip, this.sources, tries, Date.now());
       const step = await (compares ? this.comparers[i].toHere(place, skip, take) : take());
@@ -133,7 +134,7 @@ export class Mover {
 
   /** Tells parents that were moved of children that BullMQ's workers ended. */
   async settle(): Promise<void> {
-    for (const [i, { commands }] of this.queues.entries()) {
+    for (const [i, { [COMMANDS]: commands }] of this.queues.entries()) {
       let [cursor, open] = ['0', 0];
       do {
         const step = await commands.native.settleAdopted(cursor, this.sources, Date.now());

@@ -1,4 +1,5 @@
 /** Moves queues back to BullMQ: what `Mover` does, the other way round. Children go before their parents. */
+import { COMMANDS } from '../connection/members.js';
 import type { NativeMoved } from '../native/types.js';
 import { QueueAccount } from './account.js';
 import { Comparer } from './comparer.js';
@@ -23,7 +24,7 @@ export class Returner {
   ) {
     this.accounts = queues.map(({ name }) => new QueueAccount(name));
     this.sources = queues.map(({ qualifiedName }) => `${qualifiedName}:`);
-    this.comparers = queues.map(({ commands }, i) => new Comparer(commands.native, this.account(i)));
+    this.comparers = queues.map(({ [COMMANDS]: commands }, i) => new Comparer(commands.native, this.account(i)));
   }
 
   get moved(): number {
@@ -36,7 +37,7 @@ export class Returner {
 
   /** Moves what there is, until a look at all of it moves no more. */
   async move(): Promise<void> {
-    for (const [i, { commands }] of this.queues.entries()) {
+    for (const [i, { [COMMANDS]: commands }] of this.queues.entries()) {
       const { settings } = await commands.native.returnQueue(this.options.gap ?? DEFAULT_GAP);
       const taken = this.account(i);
       for (let at = 0; at < settings.length; at += 2) taken.settings[settings[at]] = settings[at + 1];
@@ -50,14 +51,14 @@ export class Returner {
 
   private async moveOnce(): Promise<void> {
     for (const account of this.accounts) account.stays.clear();
-    for (const { commands } of this.queues) await this.settle(commands.native);
+    for (const { [COMMANDS]: commands } of this.queues) await this.settle(commands.native);
     for (const state of STATES) {
       for (const i of this.queues.keys()) await this.moveState(i, state);
     }
   }
 
   /** Parents hear of children of theirs that BullMQ's workers ended, before they go where those are. */
-  private async settle(native: TargetQueue['commands']['native']): Promise<void> {
+  private async settle(native: TargetQueue[typeof COMMANDS]['native']): Promise<void> {
     let cursor = '0';
     do {
       ({ cursor } = await native.settleAdopted(cursor, this.sources, Date.now()));
@@ -66,7 +67,7 @@ export class Returner {
 
   private async moveState(i: number, state: string): Promise<void> {
     const account = this.account(i);
-    const { native } = this.queues[i].commands;
+    const { native } = this.queues[i][COMMANDS];
     for (let skip = 0; !this.isStopped;) {
       const give = (): Promise<NativeMoved> => native.returnJobs(state, skip, this.sources, Date.now());
       const step = await (this.options.compares === true ? this.comparers[i].toThere(state, skip, give) : give());

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { Backend } from '../connection/backend.js';
 import type { Job } from '../job/job.js';
 import { callAbout, callToLimit } from '../job/open-calls.js';
@@ -33,7 +34,7 @@ export class QueueAdministration<
   /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */
   async pause(): Promise<void> {
     return traceInternal(this, 'pause', {}, async () => {
-      await this.commands.native.pause(true);
+      await this[COMMANDS].native.pause(true);
       this.emit('paused');
     });
   }
@@ -41,14 +42,14 @@ export class QueueAdministration<
   /** Lets workers take jobs again. */
   async resume(): Promise<void> {
     return traceInternal(this, 'resume', {}, async () => {
-      await this.commands.starting((native) => native.pause(false));
+      await this[COMMANDS].starting((native) => native.pause(false));
       this.emit('resumed');
     });
   }
 
   /** Whether `pause` is in force, for all workers. */
   async isPaused(): Promise<boolean> {
-    return this.commands.native.isPaused();
+    return this[COMMANDS].native.isPaused();
   }
 
   /**
@@ -58,12 +59,12 @@ export class QueueAdministration<
    */
   async setGlobalConcurrency(concurrency: number): Promise<number> {
     const text = numberText('concurrency', concurrency);
-    return this.commands.starting((native) => native.limitConcurrency(text));
+    return this[COMMANDS].starting((native) => native.limitConcurrency(text));
   }
 
   /** @returns 1 when there was a limit, else 0 */
   removeGlobalConcurrency(): Promise<number> {
-    return this.commands.starting((native) => native.limitConcurrency());
+    return this[COMMANDS].starting((native) => native.limitConcurrency());
   }
 
   /**
@@ -75,12 +76,12 @@ export class QueueAdministration<
    */
   async setGlobalRateLimit(max: number, duration: number): Promise<number> {
     const [most, span] = [numberText('max', max), numberText('duration', duration)];
-    return this.commands.starting((native) => native.limitRate(most, span));
+    return this[COMMANDS].starting((native) => native.limitRate(most, span));
   }
 
   /** @returns 2 when there was a limit, else 0 */
   removeGlobalRateLimit(): Promise<number> {
-    return this.commands.starting((native) => native.limitRate());
+    return this[COMMANDS].starting((native) => native.limitRate());
   }
 
   /**
@@ -96,12 +97,12 @@ export class QueueAdministration<
     if (!(Number.isSafeInteger(jobs) && jobs >= 1)) {
       throw new RangeError(`The maximum length must be a whole number of at least 1, not ${String(jobs)}`);
     }
-    return this.commands.native.limitLength(jobs);
+    return this[COMMANDS].native.limitLength(jobs);
   }
 
   /** @returns 1 when there was a limit, else 0 */
   removeMaxLength(): Promise<number> {
-    return this.commands.native.limitLength();
+    return this[COMMANDS].native.limitLength();
   }
 
   /**
@@ -112,7 +113,7 @@ export class QueueAdministration<
    */
   async rateLimit(expireTimeMs: number): Promise<void> {
     return traceInternal(this, 'rateLimit', { [TelemetryAttributes.QueueRateLimit]: expireTimeMs }, async () => {
-      await callToLimit(this, this.commands.native.hold(checkExpireTime(expireTimeMs)));
+      await callToLimit(this, this[COMMANDS].native.hold(checkExpireTime(expireTimeMs)));
     });
   }
 
@@ -121,7 +122,7 @@ export class QueueAdministration<
    * @returns 1 when there was one, else 0
    */
   removeRateLimitKey(): Promise<number> {
-    return this.commands.starting((native) => native.hold());
+    return this[COMMANDS].starting((native) => native.hold());
   }
 
   /** Whether as many jobs are active as the global concurrency allows. */
@@ -139,7 +140,7 @@ export class QueueAdministration<
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobOptions]: options };
     return traceInternal(this, 'remove', attributes, async () => {
       const id = String(jobId);
-      const call = this.commands.startingParents((native) => native.remove(id, Boolean(removeChildren)));
+      const call = this[COMMANDS].startingParents((native) => native.remove(id, Boolean(removeChildren)));
       const removed = await callAbout(this, id, call);
       if (removed === 1) this.emit('removed', jobId);
       return removed;
@@ -152,7 +153,7 @@ export class QueueAdministration<
     const attributes = { [TelemetryAttributes.JobId]: jobId, [TelemetryAttributes.JobProgress]: text };
     return traceInternal(this, 'updateJobProgress', attributes, async () => {
       const id = String(jobId);
-      await callAbout(this, id, this.commands.native.updateProgress(id, text ?? 'null'));
+      await callAbout(this, id, this[COMMANDS].native.updateProgress(id, text ?? 'null'));
       this.emit('progress', jobId, progress);
     });
   }
@@ -173,14 +174,14 @@ export class QueueAdministration<
    */
   async removeDeduplicationKey(id: string): Promise<number> {
     return traceInternal(this, 'removeDeduplicationKey', { [TelemetryAttributes.DeduplicationKey]: id }, async () => {
-      return this.commands.native.removeDeduplicationKey(String(id));
+      return this[COMMANDS].native.removeDeduplicationKey(String(id));
     });
   }
 
   /** @deprecated Use removeDeduplicationKey. */
   removeDebounceKey(id: string): Promise<number> {
     return traceInternal(this, 'removeDebounceKey', { [TelemetryAttributes.JobKey]: id }, () =>
-      this.commands.native.removeDeduplicationKey(String(id)),
+      this[COMMANDS].native.removeDeduplicationKey(String(id)),
     );
   }
 
@@ -191,7 +192,7 @@ export class QueueAdministration<
   async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
     return traceInternal(this, 'obliterate', {}, async () => {
       await this.pause();
-      await this.commands.native.obliterate(Boolean(force), Number(count));
+      await this[COMMANDS].native.obliterate(Boolean(force), Number(count));
     });
   }
 
@@ -214,7 +215,7 @@ export class QueueAdministration<
    */
   async drain(delayed = false): Promise<void> {
     return traceInternal(this, 'drain', { [TelemetryAttributes.QueueDrainDelay]: delayed }, async () => {
-      await this.commands.native.drain(Boolean(delayed), Date.now());
+      await this[COMMANDS].native.drain(Boolean(delayed), Date.now());
     });
   }
 
@@ -240,7 +241,7 @@ export class QueueAdministration<
       const now = Date.now();
       const state = type === 'waiting' ? 'wait' : String(type);
       const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
-      const removed = await this.commands.native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
+      const removed = await this[COMMANDS].native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
       const ids: string[] = [];
       for (const batch of cleanedBatches(removed, most)) {
         // BullMQ reads its list of waiting jobs from the other end
@@ -270,7 +271,7 @@ export class QueueAdministration<
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     const retry = async (): Promise<void> => {
       const before = { before: Number(timestamp) };
-      await this.commands.starting((native) =>
+      await this[COMMANDS].starting((native) =>
         native.retryJobs(String(state), before, 0, Number(count), false, Date.now()),
       );
     };
@@ -286,7 +287,7 @@ export class QueueAdministration<
     const { count = 500 } = opts;
     const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
     return traceInternal(this, 'promoteJobs', attributes, () =>
-      this.commands.starting((native) => native.promoteJobs(Number(count), Date.now())),
+      this[COMMANDS].starting((native) => native.promoteJobs(Number(count), Date.now())),
     );
   }
 
@@ -299,7 +300,7 @@ export class QueueAdministration<
   async trimEvents(maxLength: number): Promise<number> {
     return traceInternal(this, 'trimEvents', { [TelemetryAttributes.QueueEventMaxLength]: maxLength }, async () => {
       if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
-      return this.commands.native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
+      return this[COMMANDS].native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
     });
   }
 
@@ -314,7 +315,7 @@ export class QueueAdministration<
     const now = Date.now();
     const pick = readFilter(opts, ['start', 'limit'], now);
     const [start, limit] = [readNumber('start', opts.start ?? 0), readNumber('limit', opts.limit ?? 100)];
-    const found = await this.commands.native.findFailed(pick, start, limit, now);
+    const found = await this[COMMANDS].native.findFailed(pick, start, limit, now);
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
@@ -324,7 +325,7 @@ export class QueueAdministration<
    */
   async countFailedJobs(filter: FailedJobsFilter = {}): Promise<number> {
     const now = Date.now();
-    return this.commands.native.countFailed(readFilter(filter, [], now), now);
+    return this[COMMANDS].native.countFailed(readFilter(filter, [], now), now);
   }
 
   /**
@@ -340,7 +341,7 @@ export class QueueAdministration<
     const limit = readNumber('limit', opts.limit ?? Infinity);
     if (limit === 0) return 0;
     const reset = Boolean(opts.resetAttempts);
-    return this.commands.starting((native) => native.retryJobs('failed', pick, limit, 1000, reset, now));
+    return this[COMMANDS].starting((native) => native.retryJobs('failed', pick, limit, 1000, reset, now));
   }
 
   /**
@@ -355,7 +356,7 @@ export class QueueAdministration<
     const pick = readFilter(opts, ['limit'], now);
     const limit = readNumber('limit', opts.limit ?? Infinity);
     if (limit === 0) return [];
-    const ids = await this.commands.native.clean('failed', { before: now, ...pick }, limit, now);
+    const ids = await this[COMMANDS].native.clean('failed', { before: now, ...pick }, limit, now);
     for (const batch of cleanedBatches(ids, limit)) this.emit('cleaned', batch, 'failed');
     return ids;
   }

@@ -1,3 +1,4 @@
+import { CLOSE, COMMANDS, CONNECTION, TARGET } from '../connection/members.js';
 import { EventEmitter } from 'node:events';
 import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
 import { Commands } from '../connection/commands.js';
@@ -39,12 +40,12 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   /** Whether `close()` has done its work. */
   protected closed = false;
   /** @internal */
-  readonly commands: Commands;
-  private shownBackend: Backend | undefined = undefined;
+  readonly [COMMANDS]: Commands;
+  #shownBackend: Backend | undefined = undefined;
   /** @internal What the engine needs to find the queue. */
-  readonly target: NativeQueueOptions;
+  readonly [TARGET]: NativeQueueOptions;
   /** @internal What the `connection` option says. */
-  readonly connection: Connection;
+  readonly [CONNECTION]: Connection;
 
   /**
    * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
@@ -63,14 +64,16 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     this.opts = { ...opts };
     const blocking = use.connection === 'blocking';
     const backend = backendOf(use.backendFactory, name, this.opts, blocking);
-    this.connection =
+    this[CONNECTION] =
       backend?.parts.connection ?? readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
-    this.target = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this.connection, opts);
-    this.qualifiedName = `${this.target.prefix}:${this.target.name}`;
+    this[TARGET] = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this[CONNECTION], opts);
+    this.qualifiedName = `${this[TARGET].prefix}:${this[TARGET].name}`;
     // what waits on its connection needs its own
-    if (!blocking) this.shownBackend = backend;
-    this.commands =
-      use.commands ?? this.shownBackend?.parts.commands.share(this) ?? new Commands(this, this.target, this.connection);
+    if (!blocking) this.#shownBackend = backend;
+    this[COMMANDS] =
+      use.commands ??
+      this.#shownBackend?.parts.commands.share(this) ??
+      new Commands(this, this[TARGET], this[CONNECTION]);
   }
 
   /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
@@ -86,12 +89,16 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
    * @throws (rejects) the connection error, e.g. with `code` `ECONNREFUSED`
    */
   async waitUntilReady(): Promise<void> {
-    await this.commands.ready();
+    await this[COMMANDS].ready();
   }
 
   /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
   getBackend(): B {
-    return (this.shownBackend ??= new Backend(this)) as B;
+    return (this.#shownBackend ??= new Backend({
+      commands: this[COMMANDS],
+      target: this[TARGET],
+      connection: this[CONNECTION],
+    })) as B;
   }
 
   /**
@@ -125,17 +132,17 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   close(): Promise<void> {
-    return (this.closing ??= this.closeConnection());
+    return (this.closing ??= this[CLOSE]());
   }
 
-  /** What every `close()` ends with. */
-  protected async closeConnection(): Promise<void> {
-    await this.commands.close();
+  /** @internal What every `close()` ends with. */
+  async [CLOSE](): Promise<void> {
+    await this[COMMANDS].close();
     this.closed = true;
   }
 
   /** Closes the connection as soon as what was called before is answered, after 2 seconds at the latest. */
   disconnect(): Promise<void> {
-    return this.commands.disconnect();
+    return this[COMMANDS].disconnect();
   }
 }

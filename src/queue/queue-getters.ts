@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { Backend } from '../connection/backend.js';
 import { pairs } from '../job/dependencies.js';
 import type { Job } from '../job/job.js';
@@ -49,7 +50,7 @@ export class QueueGetters<
 
   /** The state the job is in, or `unknown` when there is none of this id. */
   async getJobState(jobId: string): Promise<JobState | 'unknown'> {
-    return (await this.commands.native.getState(String(jobId))) as JobState | 'unknown';
+    return (await this[COMMANDS].native.getState(String(jobId))) as JobState | 'unknown';
   }
 
   /**
@@ -60,7 +61,7 @@ export class QueueGetters<
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
     const wanted = countable(statesFor(typeof types === 'string' ? [types] : types));
     if (wanted.length === 0) return [];
-    const found = await this.commands.native.getJobs(wanted, Number(start), Number(end), Boolean(asc));
+    const found = await this[COMMANDS].native.getJobs(wanted, Number(start), Number(end), Boolean(asc));
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
@@ -71,7 +72,7 @@ export class QueueGetters<
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
     if (!Array.isArray(types)) throw new TypeError(`getRanges takes an array of states, not ${String(types)}`);
     const wanted = countable(new Set(types));
-    return wanted.length === 0 ? [] : this.commands.native.getIds(wanted, Number(start), Number(end), Boolean(asc));
+    return wanted.length === 0 ? [] : this[COMMANDS].native.getIds(wanted, Number(start), Number(end), Boolean(asc));
   }
 
   /** Waiting jobs, in the order in which they will be taken. */
@@ -113,7 +114,7 @@ export class QueueGetters<
   async getJobCounts(...types: JobType[]): Promise<{ [index: string]: number }> {
     const wanted = statesFor(types);
     const counted = countable(wanted);
-    const { native } = this.commands;
+    const { native } = this[COMMANDS];
     const schedulers = counted.includes('repeat') ? native.countSchedulers() : 0;
     const [counts, repeat] = await Promise.all([counted.length > 0 ? native.getCounts(counted) : [], schedulers]);
     const byType: { [index: string]: number } = {};
@@ -139,7 +140,7 @@ export class QueueGetters<
     if (!wanted.every((priority) => Number.isFinite(Number(priority)))) {
       throw new RangeError('Priorities must be finite numbers');
     }
-    const counts = await this.commands.native.getCountsPerPriority(wanted.map(Number));
+    const counts = await this[COMMANDS].native.getCountsPerPriority(wanted.map(Number));
     return Object.fromEntries(wanted.map((priority, i) => [priority, counts[i] ?? 0]));
   }
 
@@ -160,7 +161,7 @@ export class QueueGetters<
   async getDelayedCount(timestamp?: number): Promise<number> {
     if (timestamp === undefined) return this.getJobCountByTypes('delayed');
     if (!Number.isSafeInteger(timestamp)) throw new Error('timestamp must be a safe integer in milliseconds');
-    return this.commands.native.countDelayedBefore(timestamp);
+    return this[COMMANDS].native.countDelayedBefore(timestamp);
   }
 
   /** Number of jobs that workers hold. */
@@ -185,7 +186,7 @@ export class QueueGetters<
 
   /** What is stored about the queue as a whole. */
   async getMeta(): Promise<QueueMeta> {
-    const stored = new Map(Object.entries(await this.commands.native.getMeta()));
+    const stored = new Map(Object.entries(await this[COMMANDS].native.getMeta()));
     const numbers: QueueMeta = {};
     for (const [field, name] of META_NUMBERS) {
       const value = stored.get(field);
@@ -217,12 +218,12 @@ export class QueueGetters<
    * @param asc oldest first, with the range counted from the oldest; otherwise newest first
    */
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
-    return this.commands.native.getLogs(String(jobId), Number(start), Number(end), Boolean(asc));
+    return this[COMMANDS].native.getLogs(String(jobId), Number(start), Number(end), Boolean(asc));
   }
 
   /** Id of the job that owns a deduplication id, or null. */
   async getDeduplicationJobId(id: string): Promise<string | null> {
-    return this.commands.native.getDeduplicationJobId(String(id));
+    return this[COMMANDS].native.getDeduplicationJobId(String(id));
   }
 
   /** @deprecated Use getDeduplicationJobId. */
@@ -235,7 +236,7 @@ export class QueueGetters<
    * while fewer jobs than that have started in it. Otherwise -2 when there is no window.
    */
   getRateLimitTtl(maxJobs?: number): Promise<number> {
-    return this.commands.native.limitLeft(maxJobs ? String(maxJobs) : undefined);
+    return this[COMMANDS].native.limitLeft(maxJobs ? String(maxJobs) : undefined);
   }
 
   // ---- Figures and clients
@@ -266,7 +267,7 @@ export class QueueGetters<
    */
   async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
     const range = [Number(start), Number(end)] as const;
-    const { count, prevTs, prevCount, data, minutes } = await this.commands.native.getMetrics(String(type), ...range);
+    const { count, prevTs, prevCount, data, minutes } = await this[COMMANDS].native.getMetrics(String(type), ...range);
     return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
   }
 
@@ -304,7 +305,7 @@ export class QueueGetters<
    * `rawname` the connection's. Cost: a line of text for each client of the server.
    */
   getWorkers(): Promise<{ [index: string]: string }[]> {
-    return this.clients(false);
+    return this.#clients(false);
   }
 
   /** Number of the connected workers of this queue; see {@link getWorkers}. */
@@ -317,12 +318,12 @@ export class QueueGetters<
    * @deprecated as in BullMQ
    */
   getQueueEvents(): Promise<{ [index: string]: string }[]> {
-    return this.clients(true);
+    return this.#clients(true);
   }
 
-  private async clients(events: boolean): Promise<{ [index: string]: string }[]> {
+  async #clients(events: boolean): Promise<{ [index: string]: string }[]> {
     try {
-      const clients = await this.commands.native.getClients(events);
+      const clients = await this[COMMANDS].native.getClients(events);
       return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));
     } catch (error) {
       // what BullMQ says of servers that do not know the command
@@ -350,7 +351,7 @@ export class QueueGetters<
   }> {
     const kind = type === 'processed' ? 'processed' : 'unprocessed';
     const range = [Number(start), Number(end)] as const;
-    const { values, jobs, total } = await this.commands.native.getChildRange(String(parentId), kind, ...range);
+    const { values, jobs, total } = await this[COMMANDS].native.getChildRange(String(parentId), kind, ...range);
     const items =
       kind === 'processed'
         ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))

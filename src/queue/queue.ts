@@ -1,3 +1,4 @@
+import { CLOSE, COMMANDS } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { randomUUID } from 'node:crypto';
 import { rejectWith } from '../errors/reject-with.js';
@@ -57,15 +58,15 @@ export class Queue<
   constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: BackendFactory<B>) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
     this.jobsOpts = opts?.defaultJobOptions ?? {};
-    if (opts?.maxPendingAdds !== undefined) this.commands.producer.mostPending = checkMostPending(opts.maxPendingAdds);
-    const engine = this.commands.open();
+    if (opts?.maxPendingAdds !== undefined) this[COMMANDS].producer.mostPending = checkMostPending(opts.maxPendingAdds);
+    const engine = this[COMMANDS].open();
     if (!opts?.skipMetasUpdate) {
       // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
-      engine.setMeta(QUEUE_VERSION, this.maxLenEvents).catch(() => {});
+      engine.setMeta(QUEUE_VERSION, this.#maxLenEvents).catch(() => {});
     }
   }
 
-  private get maxLenEvents(): number {
+  get #maxLenEvents(): number {
     return Number(this.opts.streams?.events?.maxLen ?? MAX_EVENTS);
   }
 
@@ -76,7 +77,7 @@ export class Queue<
 
   /** What a Queue writes about itself. */
   get metaValues(): Record<string, string | number> {
-    return { 'opts.maxLenEvents': this.maxLenEvents, version: QUEUE_VERSION };
+    return { 'opts.maxLenEvents': this.#maxLenEvents, version: QUEUE_VERSION };
   }
 
   /** The version stored with the queue, or null when no Queue has written it. */
@@ -99,27 +100,27 @@ export class Queue<
 
   /** What `add` does; for subclasses that wrap it. */
   protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
-    if (this.opts.telemetry) return this.addTraced(name, data, opts);
-    return this.addNow(name, data, opts);
+    if (this.opts.telemetry) return this.#addTraced(name, data, opts);
+    return this.#addNow(name, data, opts);
   }
 
-  private addTraced(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  #addTraced(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
       const told = metadata && !opts?.telemetry?.omitContext ? { ...opts, telemetry: { metadata } } : opts;
-      const job = await this.addNow(name, data, told);
+      const job = await this.#addNow(name, data, told);
       span?.setAttributes({ [TelemetryAttributes.JobName]: name, [TelemetryAttributes.JobId]: job.id });
       return job;
     });
   }
 
-  private addNow(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  #addNow(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     let added: Promise<Job<DataType, ResultType, NameType>>;
     try {
       if (opts) {
         rejectReservedId(opts.jobId);
         if ((opts as { repeat?: unknown }).repeat) warnOfRepeat();
       }
-      added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this.withDefaults(opts));
+      added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this.#withDefaults(opts));
     } catch (error) {
       return rejectWith(error);
     }
@@ -138,11 +139,11 @@ export class Queue<
   addBulk(
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
-    if (this.opts.telemetry) return this.addBulkTraced(jobs);
-    return this.Job.createBulk<DataType, ResultType, NameType>(this, this.allWithDefaults(jobs));
+    if (this.opts.telemetry) return this.#addBulkTraced(jobs);
+    return this.Job.createBulk<DataType, ResultType, NameType>(this, this.#allWithDefaults(jobs));
   }
 
-  private addBulkTraced(
+  #addBulkTraced(
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
     return this.trace(SpanKind.PRODUCER, 'addBulk', this.name, (span, metadata) => {
@@ -151,12 +152,12 @@ export class Queue<
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
       const told = jobs.map((job) => ({ ...job, opts: { ...job.opts, telemetry: telemetryOf(job.opts, metadata) } }));
-      return this.Job.createBulk<DataType, ResultType, NameType>(this, this.allWithDefaults(told));
+      return this.Job.createBulk<DataType, ResultType, NameType>(this, this.#allWithDefaults(told));
     });
   }
 
   /** The options of one job: a default `jobId` is ignored. */
-  private withDefaults(opts: JobsOptions | null | undefined): JobsOptions | undefined {
+  #withDefaults(opts: JobsOptions | null | undefined): JobsOptions | undefined {
     const defaults = this.jobsOpts;
     if (isEmpty(defaults)) return opts ?? undefined;
     const merged = { ...defaults, ...opts };
@@ -165,14 +166,14 @@ export class Queue<
   }
 
   /** Jobs that bring the same options object share the result as well, which is checked and encoded only once. */
-  private allWithDefaults<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
+  #allWithDefaults<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
     if (isEmpty(this.jobsOpts)) return jobs;
     let given: BulkJobOptions | undefined;
-    let opts = this.withDefaults(undefined);
+    let opts = this.#withDefaults(undefined);
     return jobs.map((job) => {
       if (job.opts !== given) {
         given = job.opts;
-        opts = this.withDefaults(given);
+        opts = this.#withDefaults(given);
       }
       return { ...job, opts };
     });
@@ -180,7 +181,7 @@ export class Queue<
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   override close(): Promise<void> {
-    return (this.closing ??= traceInternal(this, 'close', {}, () => this.closeConnection()));
+    return (this.closing ??= traceInternal(this, 'close', {}, () => this[CLOSE]()));
   }
 
   // ---- Events
@@ -219,15 +220,15 @@ export class Queue<
 
   // ---- Job schedulers
 
-  private schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+  #schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
 
-  private get scheduling(): JobScheduler<B, ConnectionOptionsType> {
-    return (this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
+  get #scheduling(): JobScheduler<B, ConnectionOptionsType> {
+    return (this.#schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
   }
 
   /** The queue's schedulers. It uses the queue's connection, and closes with it. */
   get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
-    return Promise.resolve(this.scheduling);
+    return Promise.resolve(this.#scheduling);
   }
 
   /**
@@ -249,7 +250,7 @@ export class Queue<
       throw new Error('End date must be greater than current timestamp');
     }
     const { name, data, opts } = jobTemplate ?? {};
-    const made = await this.scheduling.upsertJobScheduler<DataType, ResultType, NameType>(
+    const made = await this.#scheduling.upsertJobScheduler<DataType, ResultType, NameType>(
       String(jobSchedulerId),
       repeatOpts,
       name ?? jobSchedulerId,
@@ -263,7 +264,7 @@ export class Queue<
 
   /** The scheduler of this id as plain data, or undefined. */
   getJobScheduler(id: string): Promise<JobSchedulerJson<DataType> | undefined> {
-    return this.scheduling.getScheduler<DataType>(id);
+    return this.#scheduling.getScheduler<DataType>(id);
   }
 
   /**
@@ -271,12 +272,12 @@ export class Queue<
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   getJobSchedulers(start?: number, end?: number, asc?: boolean): Promise<JobSchedulerJson<DataType>[]> {
-    return this.scheduling.getJobSchedulers<DataType>(start, end, asc);
+    return this.#scheduling.getJobSchedulers<DataType>(start, end, asc);
   }
 
   /** Number of schedulers. */
   getJobSchedulersCount(): Promise<number> {
-    return this.scheduling.getSchedulersCount();
+    return this.#scheduling.getSchedulersCount();
   }
 
   /**
@@ -284,7 +285,7 @@ export class Queue<
    * @returns whether there was one
    */
   async removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
-    return (await this.scheduling.removeJobScheduler(jobSchedulerId)) === 0;
+    return (await this.#scheduling.removeJobScheduler(jobSchedulerId)) === 0;
   }
 }
 

@@ -108,6 +108,8 @@ export class Child {
   }
 
   private hear(message: ToParent): void {
+    // a processor may send what it likes
+    if (message === null) return;
     // nobody gives it another job
     if ((message.cmd === 'failed' || message.cmd === 'broken') && message.leaves) this.killed = true;
     this.hearer?.message(message);

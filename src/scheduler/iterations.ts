@@ -1,4 +1,5 @@
 /** What workers do for job schedulers: who takes an iteration makes the one that follows it. */
+import { COMMANDS } from '../connection/members.js';
 import { iterationText } from './iteration-options.js';
 import type { JobsOptions } from '../options/job.js';
 import type { NativeFollowing } from '../native/types.js';
@@ -79,7 +80,7 @@ export class Follower {
       this.asked = [];
       const followings = asked.map(({ following }) => following);
       try {
-        await this.queue.commands.native.nextIterations(followings, Date.now());
+        await this.queue[COMMANDS].native.nextIterations(followings, Date.now());
         for (const { resolve } of asked) resolve();
       } catch (error) {
         for (const { reject } of asked) reject(error);

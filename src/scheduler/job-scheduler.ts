@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from '../job/job.js';
@@ -43,6 +44,8 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   private readonly repeatStrategy: RepeatStrategy;
   /** Upserts under way; each asks the strategy before it is sent. */
   private readonly upserts: Calls = new Set();
+  /** Removals under way; each waits for the upserts before it. */
+  private readonly removals: Calls = new Set();
 
   /** @param owner a queue or worker, whose connection is used; its jobs belong to it */
   constructor(
@@ -51,7 +54,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     backendFactory?: BackendFactory<B>,
     private readonly owner?: QueueBase<unknown, unknown>,
   ) {
-    super(name, opts, { connection: 'commands', backendFactory, ...(owner && { commands: owner.commands }) });
+    super(name, opts, { connection: 'commands', backendFactory, ...(owner && { commands: owner[COMMANDS] }) });
     this.repeatStrategy = strategyOf(opts);
   }
 
@@ -84,12 +87,14 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   /** Commands take effect behind the upserts that were called before. */
   private async behindUpserts(): Promise<NativeQueue> {
     if (this.upserts.size > 0) await Promise.allSettled(this.upserts);
-    return this.commands.native;
+    return this[COMMANDS].native;
   }
 
   private async upsert<T, R, N extends string>(scheduler: Scheduler<T, N>): Promise<Job<T, R, N> | undefined> {
     const { repeat, name, opts } = scheduler;
+    const removals = [...this.removals];
     const next = await nextRun(this.repeatStrategy, repeat, opts.prevMillis ?? 0, name);
+    if (removals.length > 0) await Promise.allSettled(removals);
     return next === undefined ? undefined : this.make<T, R, N>(scheduler, next);
   }
 
@@ -132,7 +137,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
       ...(every && repeat.offset && { offset: repeat.offset }),
       start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
     };
-    const [slot, delay] = await this.commands.starting((native) => native.upsertScheduler(upsert, now));
+    const [slot, delay] = await this[COMMANDS].starting((native) => native.upsertScheduler(upsert, now));
     return this.iteration<T, R, N>(scheduler, slot, text, now, delay);
   }
 
@@ -145,7 +150,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     const following = await followingOf(taken, this.repeatStrategy);
     if (!following) return undefined;
     const now = Date.now();
-    const [slot] = await this.commands.native.nextIterations([following], now);
+    const [slot] = await this[COMMANDS].native.nextIterations([following], now);
     if (!slot) return undefined;
     return this.iteration<T, R, N>(scheduler, slot, following.opts, now, Math.max(slot - now, 0));
   }
@@ -168,9 +173,13 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   }
 
   /** Removes a scheduler, and its next job if that is delayed. @returns 0, or 1 when there is no such scheduler */
-  async removeJobScheduler(jobSchedulerId: string): Promise<number> {
+  removeJobScheduler(jobSchedulerId: string): Promise<number> {
+    return noted(this.removals, this.remove(String(jobSchedulerId)));
+  }
+
+  private async remove(id: string): Promise<number> {
     const native = await this.behindUpserts();
-    return (await native.removeScheduler(String(jobSchedulerId), Date.now())) ? 0 : 1;
+    return (await native.removeScheduler(id, Date.now())) ? 0 : 1;
   }
 
   /** A scheduler as plain data, or undefined when there is none. */

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { FlowProducer as BaseFlowProducer } from '../flow/flow-producer.js';
 import { engineOptions } from './job-options.js';
 import { Job } from './job.js';
@@ -21,8 +22,8 @@ export interface JobNode {
  * Source: BullMQ 5.81 `FlowProducer`.
  */
 export class FlowProducer extends BaseFlowProducer {
-  private readonly userClient = new UserClient(this);
-  private readonly server = new ServerKind(this.commands);
+  readonly #userClient = new UserClient(this);
+  readonly #server = new ServerKind(this[COMMANDS]);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(opts?: FlowProducerOptions, _Connection?: unknown) {
@@ -35,24 +36,24 @@ export class FlowProducer extends BaseFlowProducer {
 
   /** An ioredis client for commands of the user's own; closes with the producer. */
   get client(): Promise<RedisClient> {
-    return this.userClient.connected();
+    return this.#userClient.connected();
   }
 
   /** Version of the server; undefined until `waitUntilReady` was called. */
   get redisVersion(): string {
-    return this.server.version as string;
+    return this.#server.version as string;
   }
 
   /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
-    return this.server.type;
+    return this.#server.type;
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.server.ask();
-    return this.userClient.offered();
+    await this.#server.ask();
+    return this.#userClient.offered();
   }
 
   override async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
@@ -70,13 +71,13 @@ export class FlowProducer extends BaseFlowProducer {
   override close(): Promise<void> {
     if (!this.closing) {
       const closed = super.close();
-      this.closing = Promise.all([closed, this.userClient.close()]).then(() => {});
+      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
     }
     return this.closing;
   }
 
   override disconnect(): Promise<void> {
-    this.userClient.disconnect();
+    this.#userClient.disconnect();
     return super.disconnect();
   }
 }

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { Job as BaseJob } from '../job/job.js';
 import { engineOptions, enginePriority } from './job-options.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
@@ -61,7 +62,7 @@ export class Job<
    * @deprecated Use getState.
    */
   async isInList(list: string): Promise<boolean> {
-    const [state, isPaused] = await Promise.all([this.getState(), this.queue.commands.native.isPaused()]);
+    const [state, isPaused] = await Promise.all([this.getState(), this.queue[COMMANDS].native.isPaused()]);
     return list === (state === 'waiting' ? (isPaused ? 'paused' : 'wait') : state);
   }
 

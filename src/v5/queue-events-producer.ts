@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { QueueEventsProducer as BaseQueueEventsProducer } from '../events/queue-events-producer.js';
 import { UserClient } from './user-client.js';
 import type { QueueEventsProducerOptions } from '../options/queue-events.js';
@@ -8,7 +9,7 @@ import type { RedisClient } from './types.js';
  * Source: BullMQ 5.81 `QueueEventsProducer`.
  */
 export class QueueEventsProducer extends BaseQueueEventsProducer {
-  private readonly userClient = new UserClient(this);
+  readonly #userClient = new UserClient(this);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueEventsProducerOptions, _Connection?: unknown) {
@@ -17,15 +18,15 @@ export class QueueEventsProducer extends BaseQueueEventsProducer {
 
   /** An ioredis client for commands of the user's own; closes with the producer. */
   get client(): Promise<RedisClient> {
-    return this.userClient.connected();
+    return this.#userClient.connected();
   }
 
   override close(): Promise<void> {
-    return (this.closing ??= Promise.all([this.commands.close(), this.userClient.close()]).then(() => {}));
+    return (this.closing ??= Promise.all([this[COMMANDS].close(), this.#userClient.close()]).then(() => {}));
   }
 
   override disconnect(): Promise<void> {
-    this.userClient.disconnect();
+    this.#userClient.disconnect();
     return super.disconnect();
   }
 }

@@ -16,7 +16,7 @@ const DEDUPLICATED = 'deduplicated';
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the methods are inherited
 export class QueueEvents extends BaseQueueEvents {
-  private readonly userClient = new UserClient(this, true);
+  readonly #userClient = new UserClient(this, true);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueEventsOptions, _Connection?: unknown) {
@@ -25,19 +25,19 @@ export class QueueEvents extends BaseQueueEvents {
 
   /** An ioredis client for commands of the user's own; closes with the events. */
   get client(): Promise<RedisClient> {
-    return this.userClient.connected();
+    return this.#userClient.connected();
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    return this.userClient.offered();
+    return this.#userClient.offered();
   }
 
   override close(): Promise<void> {
     if (!this.closing) {
       const closed = super.close();
-      this.closing = Promise.all([closed, this.userClient.close()]).then(() => {});
+      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
     }
     return this.closing;
   }

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { Queue as BaseQueue } from '../queue/queue.js';
 import { bulkOptions, Job } from './job.js';
 import { asksForLine, countsUnder, listsOf, typesFor } from './paused.js';
@@ -48,15 +49,15 @@ export class Queue<
   NameType extends string = ExtractNameType<DataTypeOrJob, DefaultNameType>,
 > extends BaseQueue<DataTypeOrJob, DefaultResultType, DefaultNameType, DataType, ResultType, NameType> {
   /* eslint-enable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-declaration-merging */
-  private readonly userClient = new UserClient(this);
-  private readonly server = new ServerKind(this.commands);
-  private repeating: Repeat | undefined = undefined;
+  readonly #userClient = new UserClient(this);
+  readonly #server = new ServerKind(this[COMMANDS]);
+  #repeating: Repeat | undefined = undefined;
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueOptions, _Connection?: unknown) {
     super(name, opts);
     this.jobsOpts = engineOptions(this.jobsOpts);
-    void this.server.ask();
+    void this.#server.ask();
   }
 
   protected override get Job(): typeof Job {
@@ -65,36 +66,36 @@ export class Queue<
 
   /** An ioredis client for commands of the user's own; closes with the queue. */
   get client(): Promise<RedisClient> {
-    return this.userClient.connected();
+    return this.#userClient.connected();
   }
 
   /** Version of the server; undefined until there is a connection. */
   get redisVersion(): string {
-    return this.server.version as string;
+    return this.#server.version as string;
   }
 
   /** Which server it is; `redis` until there is a connection. */
   get databaseType(): DatabaseType {
-    return this.server.type;
+    return this.#server.type;
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.server.ask();
-    return this.userClient.offered();
+    await this.#server.ask();
+    return this.#userClient.offered();
   }
 
   override close(): Promise<void> {
     if (!this.closing) {
       const closed = super.close();
-      this.closing = Promise.all([closed, this.userClient.close()]).then(() => {});
+      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
     }
     return this.closing;
   }
 
   override disconnect(): Promise<void> {
-    this.userClient.disconnect();
+    this.#userClient.disconnect();
     return super.disconnect();
   }
 
@@ -106,18 +107,14 @@ export class Queue<
     opts?: JobsOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
     try {
-      if (opts?.repeat) return this.addRepeating(name, data, opts);
+      if (opts?.repeat) return this.#addRepeating(name, data, opts);
       return super.addJob(name, data, engineOptions(opts)) as Promise<Job<DataType, ResultType, NameType>>;
     } catch (error) {
       return rejectWith(error);
     }
   }
 
-  private async addRepeating(
-    name: NameType,
-    data: DataType,
-    opts: JobsOptions,
-  ): Promise<Job<DataType, ResultType, NameType>> {
+  async #addRepeating(name: NameType, data: DataType, opts: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     const endDate = opts.repeat?.endDate;
     if (endDate && new Date(endDate).getTime() < Date.now()) {
       throw new Error('End date must be greater than current timestamp');
@@ -145,7 +142,7 @@ export class Queue<
 
   /** What repeats. It uses the queue's connection, and closes with it. */
   get repeat(): Promise<Repeat> {
-    return Promise.resolve((this.repeating ??= new Repeat(this.name, this.opts, undefined, this)));
+    return Promise.resolve((this.#repeating ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
   /**
@@ -202,17 +199,17 @@ export class Queue<
     end = -1,
     asc = false,
   ): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]> {
-    const lists = await this.lists(typesFor(types));
+    const lists = await this.#lists(typesFor(types));
     const jobs = lists.length === 0 ? [] : await super.getJobs(lists, start, end, asc);
     return jobs as unknown as JobBase<DataTypeOrJob, DataType, ResultType, NameType>[];
   }
 
   override async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
-    const lists = await this.lists(types);
+    const lists = await this.#lists(types);
     return lists.length === 0 ? [] : super.getRanges(lists, start, end, asc);
   }
 
-  private async lists(types: JobType[]): Promise<ReturnType<typeof listsOf>> {
+  async #lists(types: JobType[]): Promise<ReturnType<typeof listsOf>> {
     return listsOf(types, asksForLine(types) && (await this.isPaused()));
   }
 
@@ -222,7 +219,7 @@ export class Queue<
     type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
   ): Promise<string[]> {
     if (!asksForLine([type])) return super.clean(grace, limit, type);
-    const [list] = await this.lists([type]);
+    const [list] = await this.#lists([type]);
     // of the one that is empty nothing is removed
     return super.clean(grace, limit, list === undefined ? 'paused' : 'wait');
   }

@@ -1,4 +1,5 @@
 /** What BullMQ 5 calls repeatable jobs: job schedulers, whose ids are made of the job's name and when it runs. */
+import { COMMANDS } from '../connection/members.js';
 import { engineOptions } from './job-options.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
 import { keyOf, keyText } from './repeat-key.js';
@@ -96,13 +97,13 @@ export class Repeat extends JobScheduler {
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   async getRepeatableJobs(start = 0, end = -1, asc = false): Promise<RepeatableJob[]> {
-    const found = await this.commands.native.getSchedulers(Number(start), Number(end), Boolean(asc));
+    const found = await this[COMMANDS].native.getSchedulers(Number(start), Number(end), Boolean(asc));
     return found.map(toRepeatableJob);
   }
 
   /** How many there are; job schedulers are among them. */
   async getRepeatableCount(): Promise<number> {
-    return this.commands.native.countSchedulers();
+    return this[COMMANDS].native.countSchedulers();
   }
 
   /**

@@ -1,3 +1,4 @@
+import { COMMANDS } from '../connection/members.js';
 import { Worker as BaseWorker } from '../worker/worker.js';
 import { Job } from './job.js';
 import { Repeat } from './repeat.js';
@@ -23,10 +24,10 @@ export class Worker<
   ProgressType extends JobProgress = JobProgress,
 > extends BaseWorker<DataType, ResultType, NameType, Backend, ProgressType> {
   /* eslint-enable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-declaration-merging */
-  private readonly userClient = new UserClient(this);
-  private readonly blockingUserClient = new UserClient(this, true);
-  private readonly server = new ServerKind(this.commands);
-  private repeating: Repeat | undefined = undefined;
+  readonly #userClient = new UserClient(this);
+  readonly #blockingUserClient = new UserClient(this, true);
+  readonly #server = new ServerKind(this[COMMANDS]);
+  #repeating: Repeat | undefined = undefined;
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(
@@ -45,35 +46,35 @@ export class Worker<
 
   /** An ioredis client for commands of the user's own; closes with the worker. */
   get client(): Promise<RedisClient> {
-    return this.userClient.connected();
+    return this.#userClient.connected();
   }
 
   /** Version of the server; undefined until `waitUntilReady` was called. */
   get redisVersion(): string {
-    return this.server.version as string;
+    return this.#server.version as string;
   }
 
   /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
-    return this.server.type;
+    return this.#server.type;
   }
 
   /** What repeats. It uses the connection of the worker's jobs, and closes with it. */
   get repeat(): Promise<Repeat> {
-    return Promise.resolve((this.repeating ??= new Repeat(this.name, this.opts, undefined, this)));
+    return Promise.resolve((this.#repeating ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
   /** Resolves with a client of its own for commands that block when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.server.ask();
-    return this.blockingUserClient.offered();
+    await this.#server.ask();
+    return this.#blockingUserClient.offered();
   }
 
   override close(force = false): Promise<void> {
     if (!this.closing) {
       const closed = super.close(force);
-      this.closing = Promise.all([closed, this.userClient.close(), this.blockingUserClient.close()]).then(() => {});
+      this.closing = Promise.all([closed, this.#userClient.close(), this.#blockingUserClient.close()]).then(() => {});
     }
     return this.closing;
   }

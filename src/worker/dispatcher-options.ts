@@ -10,8 +10,9 @@ export interface DispatcherOwner extends MinimalQueue {
   listenerCount(event: string): number;
 }
 
-export interface DispatcherOptions extends AttemptPolicy {
+export interface DispatcherOptions {
   owner: DispatcherOwner;
+  policy: AttemptPolicy;
   native: Pick<NativeWorker, 'finish' | 'draw' | 'putBack'>;
   /** The `emit` of the owner's class. */
   ownEmit: DispatcherOwner['emit'];

@@ -254,11 +254,11 @@ export class Dispatcher {
   run(slot: Slot): void {
     const { options } = this;
     const job = slot.job!;
-    const { owner, maxStartedAttempts } = options;
+    const { owner, policy } = options;
     if (this.hears('active')) owner.emit('active', job, 'waiting');
 
     try {
-      const refusal = reasonNotToRun(job, maxStartedAttempts);
+      const refusal = reasonNotToRun(job, policy.maxStartedAttempts);
       if (refusal) throw refusal;
       if (options.acceptsSignal) slot.controller = new AbortController();
       // Also turns a plain value, or another library's promise, into one that settles later.
@@ -333,7 +333,7 @@ export class Dispatcher {
       } else if (signal === 'moved') {
         this.letGo(slot);
       } else {
-        const failure = failureOf(job, error, this.options);
+        const failure = failureOf(job, error, this.options.policy);
         if ('then' in failure) {
           void this.failLater(slot, error, failure);
           return false;

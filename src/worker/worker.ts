@@ -1,4 +1,5 @@
 /* eslint-disable max-lines -- BullMQ's `Worker` is one class of some 30 methods, whose docs stand here */
+import { COMMANDS, CONNECTION, TARGET } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
@@ -84,19 +85,19 @@ export class Worker<
   /** Whether `run` was called and has not settled. */
   protected running = false;
 
-  private readonly follower = new Follower(this);
+  readonly #follower = new Follower(this);
   /** Handlers and listeners see the `AsyncLocalStorage` stores of whoever made this worker run. */
-  private scope = new AsyncResource(SCOPE);
-  private readonly engine: NativeWorker;
-  private readonly readiness: Readiness;
-  private readonly dispatcher: Dispatcher;
-  private readonly manual: ManualJobs;
-  private readonly runs: TracedRuns | undefined;
+  #scope = new AsyncResource(SCOPE);
+  readonly #engine: NativeWorker;
+  readonly #readiness: Readiness;
+  readonly #dispatcher: Dispatcher;
+  readonly #manual: ManualJobs;
+  readonly #runs: TracedRuns | undefined;
   /** By token, what `processJob` runs of the worker's own jobs where it was replaced. */
-  private readonly wrapped = new Map<string, (job: Job) => Promise<unknown>>();
-  private maxRunning: number;
+  readonly #wrapped = new Map<string, (job: Job) => Promise<unknown>>();
+  #maxRunning: number;
   /** Settles the promise of `run()`. */
-  private endRun: (() => void) | undefined = undefined;
+  #endRun: (() => void) | undefined = undefined;
 
   /** What a processor throws to put its job back in the waiting list without counting the try. */
   static RateLimitError(): Error {
@@ -120,24 +121,24 @@ export class Worker<
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
     this.createSandbox(processor);
-    this.maxRunning = resolved.concurrency;
+    this.#maxRunning = resolved.concurrency;
 
     const { telemetry } = resolved;
-    this.runs = telemetry && new TracedRuns(this, telemetry, this.traceAttributes);
-    this.engine = this.createEngine(resolved);
-    watchLimiter(resolved, (limiter) => this.engine.setLimiter(limiter));
-    this.dispatcher = this.createDispatcher(resolved);
-    this.manual = new ManualJobs({
+    this.#runs = telemetry && new TracedRuns(this, telemetry, this.#traceAttributes);
+    this.#engine = this.#createEngine(resolved);
+    watchLimiter(resolved, (limiter) => this.#engine.setLimiter(limiter));
+    this.#dispatcher = this.#createDispatcher(resolved);
+    this.#manual = new ManualJobs({
       owner: this as ManualJobsOwner,
-      follower: this.follower,
-      native: this.engine,
+      follower: this.#follower,
+      native: this.#engine,
       JobClass: this.Job,
-      process: (job, token, signal) => this.process(job, token, signal),
-      acceptsSignal: this.acceptsSignal,
-      runs: this.runs,
+      process: (job, token, signal) => this.#process(job, token, signal),
+      acceptsSignal: this.#acceptsSignal,
+      runs: this.#runs,
     });
-    this.readiness = new Readiness(() => this.engine.ready(), this.connection.retryStrategy);
-    this.readiness.wait().then(
+    this.#readiness = new Readiness(() => this.#engine.ready(), this[CONNECTION].retryStrategy);
+    this.#readiness.wait().then(
       () => {
         setImmediate(() => !this.closing && this.emit('ready'));
       },
@@ -146,30 +147,29 @@ export class Worker<
     if (this.processFn && resolved.autorun) forwardRejection(this, this.run());
   }
 
-  private createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
+  #createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
     return new native.NativeWorker(
-      engineOptions(this.target, this.id, opts),
-      (message) => this.scope.runInAsyncScope(() => this.receive(message)),
-      (...job) => this.scope.runInAsyncScope(() => this.dispatcher.deliver(batchOfOne(...job))),
+      engineOptions(this[TARGET], this.id, opts),
+      (message) => this.#scope.runInAsyncScope(() => this.#receive(message)),
+      (...job) => this.#scope.runInAsyncScope(() => this.#dispatcher.deliver(batchOfOne(...job))),
     );
   }
 
-  private createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
+  #createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
     return new Dispatcher({
       owner: this,
-      native: this.engine,
+      native: this.#engine,
       ownEmit,
       JobClass: this.Job,
       // bound: a call less in the stack traces of users' errors
-      process: this.processJob === ownProcessJob ? this.process.bind(this) : this.processWrapped.bind(this),
-      acceptsSignal: this.acceptsSignal,
-      follow: (taken) => this.follower.follow(taken),
+      process: this.processJob === ownProcessJob ? this.#process.bind(this) : this.#processWrapped.bind(this),
+      acceptsSignal: this.#acceptsSignal,
+      follow: (taken) => this.#follower.follow(taken),
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
-      maxStartedAttempts: opts.maxStartedAttempts,
-      backoffStrategy: opts.settings?.backoffStrategy,
-      runs: this.runs,
+      policy: opts,
+      runs: this.#runs,
     });
   }
 
@@ -192,21 +192,21 @@ export class Worker<
   }
 
   /** Runs the processor, within a span if there is telemetry. */
-  private process(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+  #process(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
     const call = job as Job<DataType, ResultType, NameType, ProgressType>;
-    if (!this.runs) return this.callProcessJob(call, token, signal);
-    return this.runs.run(job, () => this.callProcessJob(call, token, signal));
+    if (!this.#runs) return this.callProcessJob(call, token, signal);
+    return this.#runs.run(job, () => this.callProcessJob(call, token, signal));
   }
 
   /**
    * Runs a job within `processJob`, where somebody has replaced it: a subclass, or a tracer that patches the class. How the job ended is
    * stored as ever. An error of the replacement is no end of the job; one that it does not run stays active until it counts as stalled.
    */
-  private processWrapped(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+  #processWrapped(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
     return new Promise((resolve, reject) => {
-      this.wrapped.set(token, (given) => {
-        this.wrapped.delete(token);
-        const run = (async () => await this.process(given, token, signal))();
+      this.#wrapped.set(token, (given) => {
+        this.#wrapped.delete(token);
+        const run = (async () => await this.#process(given, token, signal))();
         resolve(run);
         return run;
       });
@@ -214,18 +214,18 @@ export class Worker<
       void (async () => this.processJob(call, token, () => false))()
         .catch((error) => this.emit('error', error as Error))
         .then(() => {
-          this.wrapped.delete(token);
+          this.#wrapped.delete(token);
           reject(new WaitingError());
         });
     });
   }
 
   /** What spans tell of this worker. */
-  private get traceAttributes(): Attributes {
+  get #traceAttributes(): Attributes {
     return { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerName]: this.opts.name };
   }
 
-  private get acceptsSignal(): boolean {
+  get #acceptsSignal(): boolean {
     return this.processFn !== undefined && (this.childPool !== undefined || this.processFn.length >= 3);
   }
 
@@ -241,24 +241,30 @@ export class Worker<
   // ---- Messages of the engine
 
   /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
-  private receive(message: WorkerMessage): void {
-    if (message.flushed !== undefined) this.dispatcher.acknowledge(message);
-    if (message.stalled) this.reportStalled(message.stalled);
-    if (message.leaseLost) this.reportLostLease();
-    if (message.jobs) this.dispatcher.deliver(message.jobs);
+  #receive(message: WorkerMessage): void {
+    if (message.flushed !== undefined) this.#dispatcher.acknowledge(message);
+    if (message.stalled) this.#reportStalled(message.stalled);
+    if (message.leaseLost) this.#reportLostLocks(this.#dispatcher.runningIds());
+    if (message.locksLost) this.#reportLostLocks(this.#runningOf(message.locksLost));
+    if (message.jobs) this.#dispatcher.deliver(message.jobs);
     if (message.drained) this.emit('drained');
-    if (message.clock) this.engine.tick(Date.now(), isFakeClock());
+    if (message.clock) this.#engine.tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
-    reportConnection(this, this.readiness, message, message.connectionError);
+    reportConnection(this, this.#readiness, message, message.connectionError);
   }
 
-  private reportStalled(ids: string[]): void {
-    this.runs?.stalled(ids);
+  #reportStalled(ids: string[]): void {
+    this.#runs?.stalled(ids);
     for (const id of ids) this.emit('stalled', id, 'active');
   }
 
-  private reportLostLease(): void {
-    const ids = this.dispatcher.runningIds();
+  /** Those of these jobs that run. */
+  #runningOf(ids: string[]): string[] {
+    const running = new Set(this.#dispatcher.runningIds());
+    return ids.filter((id) => running.has(id));
+  }
+
+  #reportLostLocks(ids: string[]): void {
     if (ids.length === 0) return;
     this.emit('lockRenewalFailed', ids);
     for (const id of ids) this.emit('error', new Error(`could not renew lock for job ${id}`));
@@ -276,21 +282,21 @@ export class Worker<
     if (this.running) throw new Error('Worker is already running.');
     if (this.paused || this.closing) return;
     this.running = true;
-    this.scope = new AsyncResource(SCOPE);
-    const ended = new Promise<void>((resolve) => (this.endRun = resolve));
+    this.#scope = new AsyncResource(SCOPE);
+    const ended = new Promise<void>((resolve) => (this.#endRun = resolve));
     if (this.opts.telemetry && !this.opts.skipStalledCheck) {
-      const told = traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {});
+      const told = traceInternal(this, 'startStalledCheckTimer', this.#traceAttributes, () => {});
       forwardRejection(this, told);
     }
-    this.dispatcher.resume();
-    this.engine.run(Date.now(), isFakeClock());
+    this.#dispatcher.resume();
+    this.#engine.run(Date.now(), isFakeClock());
     await ended;
   }
 
-  private stopRunning(): void {
+  #stopRunning(): void {
     this.running = false;
-    this.endRun?.();
-    this.endRun = undefined;
+    this.#endRun?.();
+    this.#endRun = undefined;
   }
 
   /** Whether `run` was called and has not settled. */
@@ -312,7 +318,7 @@ export class Worker<
     return traceInternal(
       this,
       'pause',
-      { ...this.traceAttributes, [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
+      { ...this.#traceAttributes, [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
       async () => {
         if (this.paused) return;
         this.paused = true;
@@ -321,33 +327,33 @@ export class Worker<
           this.emit('paused');
           return;
         }
-        this.engine.stopWaiting();
-        this.dispatcher.pause();
-        const quiet = this.engine.pause();
+        this.#engine.stopWaiting();
+        this.#dispatcher.pause();
+        const quiet = this.#engine.pause();
         // What a fetch under way brought goes back. Without a connection nothing is fetched.
-        if (!this.readiness.isDown) await Promise.race([quiet, patience()]);
-        if (!doNotWaitActive) await this.endPaused();
+        if (!this.#readiness.isDown) await Promise.race([quiet, patience()]);
+        if (!doNotWaitActive) await this.#endPaused();
         this.emit('paused');
         // as in BullMQ, a pause that waits for nothing is over while the worker still runs
-        if (doNotWaitActive) setImmediate(() => void this.endPaused());
+        if (doNotWaitActive) setImmediate(() => void this.#endPaused());
       },
     );
   }
 
   /** Ends the run as soon as no job is running, unless the worker was resumed. */
-  private async endPaused(): Promise<void> {
-    await this.dispatcher.whenSettled();
-    if (this.paused) this.stopRunning();
+  async #endPaused(): Promise<void> {
+    await this.#dispatcher.whenSettled();
+    if (this.paused) this.#stopRunning();
   }
 
   /** Takes jobs again after `pause`, or starts a worker that was not started (`autorun: false`). Emits `resumed`. */
   async resume(): Promise<void> {
-    return traceInternal(this, 'resume', this.traceAttributes, async () => {
+    return traceInternal(this, 'resume', this.#traceAttributes, async () => {
       if (this.running && !this.paused) return;
       this.paused = false;
       if (this.running && !this.closing) {
-        this.dispatcher.resume();
-        this.engine.run(Date.now(), isFakeClock());
+        this.#dispatcher.resume();
+        this.#engine.run(Date.now(), isFakeClock());
       } else if (this.processFn && !this.closing) {
         forwardRejection(this, this.run());
       }
@@ -356,7 +362,7 @@ export class Worker<
   }
 
   override waitUntilReady(): Promise<void> {
-    return this.readiness.wait();
+    return this.#readiness.wait();
   }
 
   /**
@@ -370,9 +376,9 @@ export class Worker<
       // Set before the first step, for listeners of `closing`.
       let closed = (): void => {};
       this.closing = new Promise((resolve) => (closed = resolve));
-      const attributes = { ...this.traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
+      const attributes = { ...this.#traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
       let ending: Promise<void> | undefined;
-      const end = (): Promise<void> => (ending ??= this.closeAll(Boolean(force)));
+      const end = (): Promise<void> => (ending ??= this.#closeAll(Boolean(force)));
       // a tracer that throws keeps nothing open
       const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
       void traced.then(end).then(closed);
@@ -380,13 +386,19 @@ export class Worker<
     return this.closing;
   }
 
-  private async closeAll(force: boolean): Promise<void> {
-    this.readiness.stop();
+  async #closeAll(force: boolean): Promise<void> {
+    this.#readiness.stop();
     this.emit('closing', 'closing queue');
-    const { readiness, dispatcher, engine, commands, childPool } = this;
-    const report = (error: unknown) => this.emit('error', error as Error);
-    await closeWorker({ readiness, dispatcher, engine, commands, childPool, report }, force);
-    this.stopRunning();
+    const parts = {
+      readiness: this.#readiness,
+      dispatcher: this.#dispatcher,
+      engine: this.#engine,
+      commands: this[COMMANDS],
+      childPool: this.childPool,
+      report: (error: unknown) => this.emit('error', error as Error),
+    };
+    await closeWorker(parts, force);
+    this.#stopRunning();
     this.closed = true;
     this.emit('closed');
   }
@@ -398,15 +410,15 @@ export class Worker<
 
   /** Number of jobs this worker runs at once; may be changed while it runs. */
   get concurrency(): number {
-    return this.maxRunning;
+    return this.#maxRunning;
   }
 
   /** @throws Error unless it is a finite number of at least 1 */
   set concurrency(concurrency: number) {
     checkConcurrency(concurrency);
-    this.maxRunning = concurrency;
-    this.engine.setConcurrency(Math.ceil(concurrency));
-    this.dispatcher.setConcurrency(Math.ceil(concurrency));
+    this.#maxRunning = concurrency;
+    this.#engine.setConcurrency(Math.ceil(concurrency));
+    this.#dispatcher.setConcurrency(Math.ceil(concurrency));
   }
 
   /**
@@ -419,7 +431,7 @@ export class Worker<
       'rateLimit',
       { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerRateLimit]: expireTimeMs },
       async () => {
-        await callToLimit(this, this.commands.native.hold(checkExpireTime(expireTimeMs)));
+        await callToLimit(this, this[COMMANDS].native.hold(checkExpireTime(expireTimeMs)));
       },
     );
   }
@@ -446,10 +458,10 @@ export class Worker<
     token: string,
     { block = true }: GetNextJobOptions = {},
   ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    const job = await this.manual.next(token, block);
+    const job = await this.#manual.next(token, block);
     if (this.opts.telemetry) {
       const attributes = {
-        ...this.traceAttributes,
+        ...this.#traceAttributes,
         [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
         [TelemetryAttributes.JobId]: job?.id,
       };
@@ -470,10 +482,10 @@ export class Worker<
     token: string,
     fetchNextCallback: () => boolean = () => true,
   ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
-    const runOfLoop = this.wrapped.get(token);
+    const runOfLoop = this.#wrapped.get(token);
     if (runOfLoop) return void (await runOfLoop(job as Job).catch(() => {}));
-    const next = await this.manual.process(job as Job, token, fetchNextCallback);
-    this.runs?.end(job);
+    const next = await this.#manual.process(job as Job, token, fetchNextCallback);
+    this.#runs?.end(job);
     return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
@@ -483,7 +495,7 @@ export class Worker<
     jobId?: string,
     token?: string,
   ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    const job = await this.manual.fromJobData(jobData, jobId as string, token as string);
+    const job = await this.#manual.fromJobData(jobData, jobId as string, token as string);
     return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
@@ -492,13 +504,13 @@ export class Worker<
    * @returns the ids of the jobs that their token does not hold
    */
   async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
-    return this.manual.extendLocks(jobIds, tokens, duration);
+    return this.#manual.extendLocks(jobIds, tokens, duration);
   }
 
   /** Looks for jobs of lost workers from now on, each `stalledInterval`; a worker that runs does so by itself. */
   async startStalledCheckTimer(): Promise<void> {
-    await traceInternal(this, 'startStalledCheckTimer', this.traceAttributes, () => {
-      if (!this.closing) this.engine.scan();
+    await traceInternal(this, 'startStalledCheckTimer', this.#traceAttributes, () => {
+      if (!this.closing) this.#engine.scan();
     });
   }
 
@@ -509,13 +521,13 @@ export class Worker<
    * @returns false when the job is not running here, or its processor takes no signal
    */
   cancelJob(jobId: string, reason?: string): boolean {
-    return this.dispatcher.cancel(jobId, reason) || this.manual.cancel(jobId, reason);
+    return this.#dispatcher.cancel(jobId, reason) || this.#manual.cancel(jobId, reason);
   }
 
   /** Aborts the signals of all running jobs. */
   cancelAllJobs(reason?: string): void {
-    this.dispatcher.cancelAll(reason);
-    this.manual.cancelAll(reason);
+    this.#dispatcher.cancelAll(reason);
+    this.#manual.cancelAll(reason);
   }
 
   // ---- Events
@@ -554,12 +566,12 @@ export class Worker<
 
   // ---- Job schedulers
 
-  private schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+  #schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
 
   /** The schedulers of the queue. It uses the connection of the worker's jobs, and closes with it. */
   get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
-    this.schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
-    return Promise.resolve(this.schedulers);
+    this.#schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
+    return Promise.resolve(this.#schedulers);
   }
 }
 

@@ -18,6 +18,10 @@ const kinds = {
     setTimeout(oddity);
     await new Promise(() => {});
   },
+  sends: () => {
+    process.send(null);
+    return 'fine';
+  },
   fine: () => 'fine',
 };
 

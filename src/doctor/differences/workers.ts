@@ -202,6 +202,16 @@ export const workers: readonly Difference[] = [
     detect: [{ option: 'lockDuration' }, { option: 'lockRenewTime' }, { option: 'runRetryDelay' }],
   },
   {
+    id: 'worker-options-read-once',
+    title: '`worker.opts` changed later',
+    bullmq: '`removeOnComplete`, `removeOnFail`, `maxStalledCount` and `name` hold from the next use.',
+    chasquimq:
+      "The constructor's hold. What may change: `concurrency`, `limiter`, `maxStartedAttempts` and `settings.backoffStrategy`.",
+    why: 'The engine is told once.',
+    impact: 'none',
+    test: '__test__/parity/differences.workers.test.ts',
+  },
+  {
     id: 'limiter-replaced',
     title: '`worker.opts.limiter` replaced while it runs',
     bullmq: 'The next fetch goes by the new limit.',

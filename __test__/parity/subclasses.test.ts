@@ -1,0 +1,107 @@
+// Pins that whoever inherits from a class may give members whatever names come to mind: they meet none of ours.
+import { describe, expect, it } from 'vitest';
+import type { Job } from 'bullmq';
+import { libraries } from '../support/libraries.js';
+import { connection } from '../support/redis.js';
+import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+/** Names that programs give, and that stand for something inside of one library or the other. */
+const METHODS = [
+  ...['process', 'receive', 'createEngine', 'processWrapped', 'reportStalled', 'reportLostLocks', 'stopRunning'],
+  ...['endPaused', 'closeAll', 'closeConnection', 'addNow', 'addTraced', 'addAll', 'withDefaults', 'allWithDefaults'],
+  ...['clients', 'queueOf', 'commandsOf', 'targetOf', 'announce', 'announceAll', 'hearsOf', 'noteListener'],
+];
+const FIELDS = [
+  ...['engine', 'dispatcher', 'manual', 'scope', 'follower', 'readiness', 'runs', 'wrapped', 'maxRunning', 'endRun'],
+  ...['commands', 'target', 'connection', 'shownBackend', 'schedulers', 'scheduling', 'maxLenEvents', 'queues'],
+  ...['lastQueue', 'listenedTo', 'hearsOfJobs', 'traceAttributes', 'acceptsSignal', 'logger', 'service'],
+];
+
+describe.each(libraries)('$name: subclasses', ({ lib }) => {
+  const stage = useStage(lib);
+
+  /** Lets a class have members of these names, of which nobody expects anything. */
+  function withOwnMembers<C extends new (...args: never[]) => object>(Base: C): C {
+    // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what TypeScript asks of a mixin
+    const Plain = Base as unknown as new (...args: any[]) => object;
+    class Own extends Plain {
+      // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+      constructor(...args: any[]) {
+        super(...(args as unknown[]));
+        for (const field of FIELDS)
+          Object.defineProperty(this, field, { value: field, writable: true, configurable: true });
+      }
+    }
+    for (const name of METHODS) {
+      const method = () => {
+        throw new Error(`${name} is the subclass's own`);
+      };
+      Object.defineProperty(Own.prototype, name, { value: method, writable: true, configurable: true });
+    }
+    return Own as unknown as C;
+  }
+
+  it('may have members of any names', async () => {
+    const opts = { connection: { ...connection } };
+    const { queueName } = stage;
+    const queue = stage.watch(new (withOwnMembers(lib.Queue))(queueName, opts));
+    const events = stage.watch(new (withOwnMembers(lib.QueueEvents))(queueName, opts));
+    const flows = stage.watch(new (withOwnMembers(lib.FlowProducer))(opts));
+    await events.waitUntilReady();
+    const told = new EventLog(events, ['completed']);
+    const work = async (job: Job) => `${job.name} done`;
+    const worker = stage.watch(new (withOwnMembers(lib.Worker))(queueName, work, opts));
+    const log = new EventLog(worker, ['completed', 'failed']);
+
+    await queue.add('one', {});
+    await queue.addBulk([
+      { name: 'two', data: {} },
+      { name: 'three', data: {}, opts: { delay: 10 } },
+    ]);
+    await flows.add({ name: 'parent', queueName, children: [{ name: 'child', queueName, data: {} }] });
+    await queue.upsertJobScheduler('scheduler', { every: 60_000 }, { name: 'scheduled' });
+    await log.get('completed', 6);
+    await told.get('completed', 6);
+    expect(log.names).not.toContain('failed');
+    expect((await queue.getWorkers()).length).toBe(1);
+    await worker.pause();
+    await worker.resume();
+    await queue.add('seven', {});
+    await log.get('completed', 7);
+    for (const opened of [worker, flows, events, queue]) await opened.close();
+  });
+
+  it('may handle jobs in a method that is called process', async () => {
+    const seen: string[] = [];
+    class Mailer extends lib.Worker {
+      runs = 0;
+
+      constructor(name: string) {
+        super(name, async (job: Job) => this.process(job, 'by the constructor'), { connection: { ...connection } });
+      }
+
+      async process(job: Job, how: string): Promise<number> {
+        seen.push(`${job.name} ${how}`);
+        return ++this.runs;
+      }
+    }
+    const worker = stage.watch(new Mailer(stage.queueName));
+    const log = new EventLog(worker, ['completed']);
+    await stage.queue().addBulk(['a', 'b', 'c'].map((name) => ({ name, data: {} })));
+    await log.get('completed', 3);
+    expect([seen, worker.runs]).toEqual([['a by the constructor', 'b by the constructor', 'c by the constructor'], 3]);
+  });
+
+  it.each(['Queue', 'QueueEvents', 'FlowProducer'] as const)('a %s can be written as JSON', async (name) => {
+    const opts = { connection: { ...connection } };
+    const { queueName } = stage;
+    const openers = {
+      Queue: () => new lib.Queue(queueName, opts),
+      QueueEvents: () => new lib.QueueEvents(queueName, opts),
+      FlowProducer: () => new lib.FlowProducer(opts),
+    };
+    const opened = stage.keep<{ close(): Promise<unknown> }>(openers[name]());
+    expect(JSON.parse(JSON.stringify({ opened }))).toMatchObject({ opened: { opts } });
+  });
+});
