@@ -76,6 +76,13 @@ local function enter_front(queue, ids, places)
   if #ids > 0 then WaitingList.push_front(queue, queue.place > 0 and enter_priorities(queue, ids, places) or ids) end
 end
 
+-- Jobs with a record come back one after the other, each at the head of the waiting list; those with a priority at the end of it.
+local function enter_latest(queue, ids)
+  local others, last_first = queue.place > 0 and enter_priorities(queue, ids, {}) or ids, {}
+  for i = #others, 1, -1 do last_first[#last_first + 1] = others[i] end
+  WaitingList.push_front(queue, last_first)
+end
+
 return {
   PRIORITY_STEP = PRIORITY_STEP,
   FIRST_PLACE = FIRST_PLACE,
@@ -83,4 +90,5 @@ return {
   next_place = next_place,
   enter = enter,
   enter_front = enter_front,
+  enter_latest = enter_latest,
 }

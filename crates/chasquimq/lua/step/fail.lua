@@ -52,10 +52,9 @@ end
 -- Jobs are tried again.
 local function place_failed(queue, ids, to, due_ms)
   local finishing = queue.finishing
-  local list = to == 'delayed' and finishing.delayed or to == 'front' and finishing.front or finishing.waiting
+  local list = to == 'delayed' and finishing.delayed or to == 'front' and finishing.latest or finishing.waiting
   for _, id in ipairs(ids) do
-    -- each goes before all that are there: the last one heads them
-    table.insert(list, to == 'front' and 1 or #list + 1, id)
+    list[#list + 1] = id
     if to == 'delayed' then finishing.dues[#list] = due_ms end
   end
   if to == 'delayed' then

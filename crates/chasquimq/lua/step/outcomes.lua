@@ -84,6 +84,7 @@ local function write(queue, step)
   end
   if rawget(finishing, 'waiting') then Prioritized.enter(queue, finishing.waiting) end
   if rawget(finishing, 'front') then Prioritized.enter_front(queue, finishing.front, finishing.places) end
+  if rawget(finishing, 'latest') then Prioritized.enter_latest(queue, finishing.latest) end
 end
 
 -- Applies the retention rules to what ended, and counts it.

@@ -15,15 +15,18 @@ return function(keys, args)
 
   local queue = State.open(base)
 
-  local failed = {}
+  local failed, extended = {}, {}
   for i = 1, #locks, 2 do
     local id, token = locks[i], locks[i + 1]
     local job = Find.locate(queue, id)
     if token ~= '0' and Lock.check_lock(queue, job, token) == 0 then
       local lease = base .. 'lease:' .. Lock.owner_of(job)
-      redis.call('PEXPIRE', lease, duration_ms)
-      -- what a step left there (states/lease) says nothing of this
-      redis.call('SET', lease, 1, 'XX', 'KEEPTTL')
+      if not extended[lease] then
+        extended[lease] = true
+        redis.call('PEXPIRE', lease, duration_ms)
+        -- what a step left there (states/lease) says nothing of this
+        redis.call('SET', lease, 1, 'XX', 'KEEPTTL')
+      end
     else
       failed[#failed + 1] = id
     end

@@ -5,6 +5,7 @@ use redis::Value;
 use crate::given::{
     plan::Plan,
     queue::TestQueue,
+    scheduler::Upsert,
     step::{at, of, Step},
 };
 
@@ -101,6 +102,25 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
         "vitals",
         "x={as:1 df:job stalled more than allowable limit po:1000 st:1}",
     );
+}
+
+#[test]
+fn a_job_of_a_scheduler_never_stalls_too_often_as_long_as_that_is_there() {
+    for (is_there, fields) in [
+        (true, "{as:1 po:1030 st:1}"),
+        (false, "{as:1 df:job stalled more than allowable limit po:1030 st:1}"),
+    ] {
+        let mut queue = TestQueue::fresh();
+        queue.upsert(1030, &Upsert::of("s"));
+        queue.step(Step::by("dead").at(1030).want(1));
+        if !is_there {
+            queue.command("HDEL", "scheduler", &["s"]);
+            queue.command("ZREM", "schedulers", &["s"]);
+        }
+        queue.end_lease("dead");
+        assert_eq!(queue.recover_stalled(1040, 60_000, 0), "[repeat:s:1030]");
+        queue.key_is("vitals", &format!("repeat:s:1030={fields}"));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::{
     drive::{Belief, Drive},
-    state::{Ending, Keep, State},
+    state::{At, Ending, Keep, State},
 };
 use crate::given::{
     queue::show_reply,
@@ -45,7 +45,7 @@ impl Drive {
             self.model.promote_due();
         }
         let step = pack(&ended, step);
-        let (mut rejected, mut waiting, mut front) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rejected, mut waiting, mut front, mut latest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut just_ended = BTreeSet::new();
         let mut finished: (u64, u64) = (0, 0);
         for (belief, ending) in &ended {
@@ -67,6 +67,7 @@ impl Drive {
             }
             just_ended.insert(id.clone());
             match self.model.end(id, ending) {
+                Some(("front", At::End)) => latest.push((id.clone(), At::End)),
                 Some(("front", at)) => front.push((id.clone(), at)),
                 Some(_) => waiting.push(id.clone()),
                 None => {}
@@ -82,6 +83,7 @@ impl Drive {
         }
         self.model.wait_last(waiting);
         self.model.wait_first(&front);
+        self.model.wait_one_by_one(&latest);
         for (state, ended) in [("completed", finished.0), ("failed", finished.1)] {
             if ended > 0 {
                 self.expect_drops(state, keep, ended);

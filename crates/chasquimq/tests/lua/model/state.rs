@@ -229,6 +229,13 @@ impl Model {
         self.head(&plain.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
     }
 
+    /// Jobs come back one after the other, each at the head of the waiting list.
+    pub fn wait_one_by_one(&mut self, ids: &[(String, At)]) {
+        for id in ids {
+            self.wait_first(std::slice::from_ref(id));
+        }
+    }
+
     /// Puts jobs at the head of the waiting list, whatever their priority.
     fn head(&mut self, ids: &[String]) {
         for id in ids.iter().rev() {
