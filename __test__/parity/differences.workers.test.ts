@@ -324,6 +324,14 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await queue.add('job', {}, { attempts: 3, backoff: { type: 'own' } });
     await log.get('failed');
     expect(await queue.getFailedCount()).toBe(of({ bullmq: 0, chasquimq: 1 }));
+
+    const started = stage.worker(fail, { autorun: false }, '-started');
+    started.opts.maxStartedAttempts = 2;
+    void started.run();
+    const tries = new EventLog(started, ['failed']);
+    await stage.queue({}, '-started').add('job', {}, { attempts: 9 });
+    await tries.get('failed', of({ bullmq: 2, chasquimq: 3 }));
+    expect(await stage.queue({}, '-started').getFailedCount()).toBe(1);
   });
 
   it('limiter-replaced', async () => {

@@ -204,9 +204,10 @@ export const workers: readonly Difference[] = [
   {
     id: 'worker-options-read-once',
     title: '`worker.opts` changed later',
-    bullmq: '`removeOnComplete`, `removeOnFail`, `maxStalledCount` and `name` hold from the next use.',
+    bullmq:
+      '`removeOnComplete`, `removeOnFail`, `maxStalledCount`, `maxStartedAttempts` and `name` hold from the next use.',
     chasquimq:
-      "The constructor's hold. What may change: `concurrency`, `limiter`, `maxStartedAttempts` and `settings.backoffStrategy`.",
+      "The constructor's hold, but for `concurrency`, `limiter` and `settings.backoffStrategy`. A job starts no more often than a later `maxStartedAttempts` says, and fails once more for it.",
     why: 'The engine is told once.',
     impact: 'none',
     test: '__test__/parity/differences.workers.test.ts',
