@@ -212,6 +212,8 @@ export declare class NativeWorker {
   waitForJob(ms: number): Promise<boolean>
   /** Ends every wait for a job. */
   stopWaiting(): void
+  /** Whether the server is connected, and takes steps. */
+  isReachable(): boolean
   /** Tells another worker that a job may have come. */
   wakeAnother(): Promise<void>
   /** Stops; with `force` at once. */

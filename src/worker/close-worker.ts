@@ -4,7 +4,7 @@ import type { NativeWorker } from '../native/types.js';
 import type { ChildPool } from '../sandbox/pool.js';
 import type { Dispatcher } from './dispatcher.js';
 
-/** Longest wait for the next answer, in milliseconds. */
+/** Milliseconds between looks whether the server is still there. */
 const PATIENCE_MS = 2000;
 
 // Taken at load, so that a user's fake timers do not hold up a close.
@@ -34,7 +34,7 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
     dispatcher.flush();
     // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the
     // engine tries once more to store the outcomes.
-    if (!readiness.isDown) await settle(dispatcher);
+    if (!readiness.isDown) await settle(dispatcher, engine);
   }
   await attempt(childPool?.clean(force ? 'SIGKILL' : 'SIGTERM'));
   await attempt(engine.close(force));
@@ -42,16 +42,13 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
   await attempt(commands.close());
 }
 
-/** Waits until every outcome is stored, as long as some are: large results take a while. */
-async function settle(dispatcher: Dispatcher): Promise<void> {
-  const settled = dispatcher.whenSettled();
-  for (let answered = -1; answered !== dispatcher.answered;) {
-    answered = dispatcher.answered;
-    await Promise.race([settled, patience()]);
-  }
+/** Waits until every outcome is stored, as long as the server may store them: large results take a while, and so does a busy server. */
+async function settle(dispatcher: Dispatcher, engine: NativeWorker): Promise<void> {
+  const settled = dispatcher.whenSettled().then(() => true);
+  while (!(await Promise.race([settled, patience()])) && engine.isReachable());
 }
 
-/** Resolves after the longest wait for an answer. */
+/** Resolves after the longest wait for a server that may be gone. */
 export function patience(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
 }

@@ -75,11 +75,6 @@ export class Dispatcher {
     this.sender = new OutcomeSender(this, options.native);
   }
 
-  /** Number of calls with outcomes that the engine has answered. */
-  get answered(): number {
-    return this.sender.answered;
-  }
-
   /** Number of jobs that may run at once. Running jobs are left alone. */
   setConcurrency(concurrency: number): void {
     this.concurrency = concurrency;

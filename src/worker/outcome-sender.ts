@@ -51,8 +51,6 @@ export class OutcomeSender {
   private lastFlush = 0;
   /** Number of outcomes in the calls that are unanswered. */
   private unanswered = 0;
-  /** Number of calls that the engine has answered. */
-  answered = 0;
   private flushDue = false;
   private flushDueSince = 0;
 
@@ -134,7 +132,6 @@ export class OutcomeSender {
   acknowledge(flushed: number, coming: number): { outcomes: Outcomes }[] {
     const later = this.sent.findIndex(({ flush }) => flush > flushed);
     const stored = this.sent.splice(0, later < 0 ? this.sent.length : later);
-    this.answered += stored.length;
     for (const { outcomes } of stored) this.unanswered -= outcomes.size;
     if (this.sealed.length > 0 || this.gathering.size >= coming / 4) this.flush();
     else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon());

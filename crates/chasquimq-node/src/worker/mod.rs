@@ -214,6 +214,12 @@ impl NativeWorker {
         self.worker.stop_manual_waits();
     }
 
+    /// Whether the server is connected, and takes steps.
+    #[napi]
+    pub fn is_reachable(&self) -> bool {
+        self.worker.is_reachable()
+    }
+
     /// Tells another worker that a job may have come.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn wake_another<'env>(&self, env: &'env Env) -> Result<Object<'env>> {

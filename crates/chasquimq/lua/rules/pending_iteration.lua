@@ -1,11 +1,17 @@
 -- pending_iteration: whether a job is an iteration of a scheduler (rules/schedulers) that is still there; the latest one nobody but the scheduler may remove.
+
+-- The scheduler's id, and the slot.
+local function parts_of(id)
+  return id:match('^repeat:(.*):(%d+)$')
+end
+
 local function is_iteration(queue, id)
-  local scheduler = id:match('^repeat:(.*):%d+$')
+  local scheduler = parts_of(id)
   return scheduler ~= nil and redis.call('HEXISTS', queue.base .. 'scheduler', scheduler) == 1
 end
 
 local function is_pending_iteration(queue, id)
-  local scheduler, slot = id:match('^repeat:(.*):(%d+)$')
+  local scheduler, slot = parts_of(id)
   if not scheduler then return false end
   return tonumber(redis.call('ZSCORE', queue.base .. 'schedulers', scheduler)) == tonumber(slot)
 end

@@ -310,10 +310,15 @@ impl Worker {
         let mut since = std::time::Instant::now();
         while since.elapsed() < PATIENCE_AT_CLOSE {
             tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;
-            if self.connection.is_connected() && !self.refused.load(Ordering::Relaxed) {
+            if self.is_reachable() {
                 since = std::time::Instant::now();
             }
         }
+    }
+
+    /// Whether the server is connected, and takes steps.
+    pub fn is_reachable(&self) -> bool {
+        self.connection.is_connected() && !self.refused.load(Ordering::Relaxed)
     }
 
     fn command(&self, command: Command) {

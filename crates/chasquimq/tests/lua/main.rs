@@ -66,3 +66,4 @@ mod events;
 mod garbage;
 mod lint;
 mod model;
+mod twins;

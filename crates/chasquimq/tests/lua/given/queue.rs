@@ -384,17 +384,20 @@ impl TestQueue {
 
     /// The event groups since the last look, ` | ` between entries.
     pub fn events(&mut self) -> String {
+        let entries: Vec<String> = self.groups().iter().map(|groups| show_all(groups)).collect();
+        entries.join(" | ").replace(&self.probe.keys.qualified_name, "q")
+    }
+
+    /// The event groups since the last look, of each entry.
+    pub fn groups(&mut self) -> Vec<Vec<Tree>> {
         let snapshot = self.probe.checked();
-        let entries: Vec<String> = snapshot
-            .events
-            .iter()
-            .filter(|(id, _)| *id > self.told)
-            .map(|(_, groups)| show_all(&Tree::all(groups).expect("groups")))
-            .collect();
+        let is_new = |(id, _): &&((u64, u64), Vec<u8>)| *id > self.told;
+        let entries = snapshot.events.iter().filter(is_new);
+        let entries = entries.map(|(_, groups)| Tree::all(groups).expect("groups")).collect();
         if let Some((last, _)) = snapshot.events.last() {
             self.told = *last;
         }
-        entries.join(" | ").replace(&self.probe.keys.qualified_name, "q")
+        entries
     }
 
     /// The events since the last look, as a reader hears them.
