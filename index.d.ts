@@ -212,8 +212,10 @@ export declare class NativeWorker {
   waitForJob(ms: number): Promise<boolean>
   /** Ends every wait for a job. */
   stopWaiting(): void
-  /** Whether the server is connected, and takes steps. */
-  isReachable(): boolean
+  /** Whether there is a connection, as far as is known. */
+  isConnected(): boolean
+  /** Whether the server refuses to record how jobs ended. */
+  isRefused(): boolean
   /** Tells another worker that a job may have come. */
   wakeAnother(): Promise<void>
   /** Stops; with `force` at once. */

@@ -1,11 +1,14 @@
 // Closing a worker, at whatever moment, leaves no job active, loses none and runs none twice.
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
+import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
-import { sleep, until } from '../support/waiting.js';
+import { EventLog, sleep, until } from '../support/waiting.js';
 
 const JOBS = 300;
 const ROUNDS = 25;
+/** Longer than a close waits for a server that refuses everything. */
+const GONE_MS = 4_000;
 
 describe('worker.close', () => {
   const stage = useStage(chasquimq);
@@ -48,4 +51,42 @@ describe('worker.close', () => {
       ).toEqual([]);
     },
   );
+
+  it('stores what ended while the server was gone', { timeout: 30_000 }, async () => {
+    const server = stage.keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));
+    const connection = server.connection;
+    const queue = stage.queue({ connection });
+    const gate = stage.gate();
+    await queue.add('job', {});
+    const worker = stage.worker(() => gate.opened, { connection });
+    const log = new EventLog(worker, ['active', 'completed', 'closed']);
+    await log.get('active');
+    await server.kill();
+    gate.open();
+    const closing = worker.close();
+    await sleep(GONE_MS);
+    await server.start();
+    await closing;
+    expect(log.names).toEqual(['active', 'completed', 'closed']);
+    expect(await queue.getJobCounts('active', 'waiting', 'completed')).toEqual({ active: 0, waiting: 0, completed: 1 });
+    stage.takeErrors();
+  });
+
+  it('ends without a server once the locks of its jobs have run out', { timeout: 30_000 }, async () => {
+    const server = stage.keep(await OwnServer.start());
+    const connection = server.connection;
+    const queue = stage.queue({ connection });
+    const gate = stage.gate();
+    await queue.add('job', {});
+    const worker = stage.worker(() => gate.opened, { connection, lockDuration: GONE_MS });
+    const log = new EventLog(worker, ['active', 'completed', 'closed']);
+    await log.get('active');
+    await server.kill();
+    gate.open();
+    const since = performance.now();
+    await worker.close();
+    expect(performance.now() - since).toBeGreaterThan(GONE_MS);
+    expect(log.names).toEqual(['active', 'closed']);
+    stage.takeErrors();
+  });
 });

@@ -1,4 +1,4 @@
-// Pins what close() does while the server is there and takes its time: it waits until what has ended is stored, and told.
+// Pins what close() does while the server takes its time: it waits until what has ended is stored, and told.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';

@@ -1,29 +1,29 @@
 import type { Commands } from '../connection/commands.js';
-import type { Readiness } from '../connection/readiness.js';
 import type { NativeWorker } from '../native/types.js';
 import type { ChildPool } from '../sandbox/pool.js';
 import type { Dispatcher } from './dispatcher.js';
 
-/** Milliseconds between looks whether the server is still there. */
+/** Longest wait for a server that refuses everything, in milliseconds. */
 const PATIENCE_MS = 2000;
 
 // Taken at load, so that a user's fake timers do not hold up a close.
 const { setTimeout } = globalThis;
+const clock = performance.now.bind(performance);
 
 /** What a worker consists of. */
 interface WorkerParts {
-  readonly readiness: Readiness;
   readonly dispatcher: Dispatcher;
   readonly engine: NativeWorker;
   readonly commands: Commands;
   readonly childPool: ChildPool | undefined;
+  readonly lockDuration: number;
   /** Is given the error of a step that fails; the next one is taken all the same. */
   readonly report: (error: unknown) => void;
 }
 
 /** Ends the jobs that run, unless forced, and closes all connections. */
 export async function closeWorker(parts: WorkerParts, force: boolean): Promise<void> {
-  const { readiness, dispatcher, engine, commands, childPool } = parts;
+  const { dispatcher, engine, commands, childPool } = parts;
   const attempt = (step: Promise<void> | undefined): Promise<void> | undefined => step?.catch(parts.report);
   if (force) {
     dispatcher.stop();
@@ -32,9 +32,7 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
     void engine.pause();
     await dispatcher.whenQuiet();
     dispatcher.flush();
-    // So that the last events come before `closed`. Without a connection there is nothing to wait for: closing the
-    // engine tries once more to store the outcomes.
-    if (!readiness.isDown) await settle(dispatcher, engine);
+    await settle(parts);
   }
   await attempt(childPool?.clean(force ? 'SIGKILL' : 'SIGTERM'));
   await attempt(engine.close(force));
@@ -42,13 +40,20 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
   await attempt(commands.close());
 }
 
-/** Waits until every outcome is stored, as long as the server may store them: large results take a while, and so does a busy server. */
-async function settle(dispatcher: Dispatcher, engine: NativeWorker): Promise<void> {
+/**
+ * Waits until every outcome is stored, and the last events are told: as long as the server is there, however slow, and as long as the jobs' locks last where
+ * it is gone, as other workers run them again then.
+ */
+async function settle({ dispatcher, engine, lockDuration }: WorkerParts): Promise<void> {
   const settled = dispatcher.whenSettled().then(() => true);
-  while (!(await Promise.race([settled, patience()])) && engine.isReachable());
+  for (let since = clock(); !(await Promise.race([settled, patience()]));) {
+    const [isConnected, isRefused] = [engine.isConnected(), engine.isRefused()];
+    if (isConnected && !isRefused) since = clock();
+    else if (clock() - since >= (isConnected ? PATIENCE_MS : lockDuration)) return;
+  }
 }
 
-/** Resolves after the longest wait for a server that may be gone. */
+/** Resolves after the longest wait for a server that refuses everything. */
 export function patience(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
 }

@@ -95,6 +95,7 @@ export class Worker<
   readonly #runs: TracedRuns | undefined;
   /** By token, what `processJob` runs of the worker's own jobs where it was replaced. */
   readonly #wrapped = new Map<string, (job: Job) => Promise<unknown>>();
+  readonly #lockDuration: number;
   #maxRunning: number;
   /** Settles the promise of `run()`. */
   #endRun: (() => void) | undefined = undefined;
@@ -120,6 +121,7 @@ export class Worker<
     super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
+    this.#lockDuration = resolved.lockDuration;
     this.createSandbox(processor);
     this.#maxRunning = resolved.concurrency;
 
@@ -390,11 +392,11 @@ export class Worker<
     this.#readiness.stop();
     this.emit('closing', 'closing queue');
     const parts = {
-      readiness: this.#readiness,
       dispatcher: this.#dispatcher,
       engine: this.#engine,
       commands: this[COMMANDS],
       childPool: this.childPool,
+      lockDuration: this.#lockDuration,
       report: (error: unknown) => this.emit('error', error as Error),
     };
     await closeWorker(parts, force);

@@ -138,7 +138,8 @@ export const connections: readonly Difference[] = [
     id: 'close-with-redis-gone',
     title: '`close()` with Redis gone',
     bullmq: 'Waits for the server.',
-    chasquimq: 'Gives up after about 2 s; unrecorded jobs run again later.',
+    chasquimq:
+      'Gives up after about 2 s. A worker that has outcomes to record waits for a server that is gone for `lockDuration`; then other workers run those jobs again.',
     why: 'A shutdown must end.',
     impact: 'none',
     test: '__test__/parity/differences.connections.test.ts',

@@ -214,10 +214,16 @@ impl NativeWorker {
         self.worker.stop_manual_waits();
     }
 
-    /// Whether the server is connected, and takes steps.
+    /// Whether there is a connection, as far as is known.
     #[napi]
-    pub fn is_reachable(&self) -> bool {
-        self.worker.is_reachable()
+    pub fn is_connected(&self) -> bool {
+        self.worker.is_connected()
+    }
+
+    /// Whether the server refuses to record how jobs ended.
+    #[napi]
+    pub fn is_refused(&self) -> bool {
+        self.worker.is_refused()
     }
 
     /// Tells another worker that a job may have come.

@@ -97,6 +97,7 @@ async fn delay(queue: &Queue, id: &str, pause: Duration, worker_id: &str) -> Out
 pub(super) struct Runner {
     core: Arc<Worker>,
     slots: usize,
+    lock_duration: Duration,
     handler: Handler,
     on_event: Option<OnEvent>,
     messages: mpsc::UnboundedReceiver<Message>,
@@ -125,6 +126,7 @@ impl Runner {
         Self {
             core: Arc::new(core),
             slots: options.worker.concurrency as usize,
+            lock_duration: options.worker.lock_duration,
             handler,
             on_event: options.on_event,
             messages,
@@ -283,7 +285,7 @@ impl Runner {
 
     /// Every handler has ended: records the last outcomes, as long as the server can be reached and nobody loses patience.
     async fn end_well(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
-        let core = self.core.clone();
+        let (core, lock_duration) = (self.core.clone(), self.lock_duration);
         let impatience = async {
             while let Some(command) = commands.recv().await {
                 if matches!(command, Command::Close { force: true }) {
@@ -294,7 +296,7 @@ impl Runner {
         };
         let force = tokio::select! {
             () = self.record_the_last() => false,
-            () = core.unreachable() => true,
+            () = core.unreachable(lock_duration) => true,
             () = impatience => true,
         };
         self.core.close(force).await;

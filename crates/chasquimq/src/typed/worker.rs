@@ -108,8 +108,8 @@ impl<T> TypedWorker<T> {
 
     /// Takes no more jobs, gives back those that did not start, waits for the handlers that run, and records how they ended.
     ///
-    /// When the server is out of reach by then and stays so for two seconds, nothing is recorded: those jobs run again when the lease
-    /// has run out. To wait for handlers no longer than a while, drop this call and make a [`TypedWorker::close_now`].
+    /// When the server is out of reach by then and stays so for `lock_duration`, or refuses everything for two seconds, nothing is recorded: those jobs run
+    /// again when the lease has run out. To wait for handlers no longer than a while, drop this call and make a [`TypedWorker::close_now`].
     pub async fn close(&self) {
         self.end(Command::Close { force: false }).await;
     }

@@ -295,7 +295,7 @@ impl Worker {
             self.command(Command::Close { done });
             tokio::select! {
                 _ = closed => {}
-                () = self.unreachable() => {}
+                () = self.unreachable(PATIENCE_AT_CLOSE) => {}
             }
         }
         self.connection.close();
@@ -305,20 +305,33 @@ impl Worker {
         self.command(Command::Pause { done: None });
     }
 
-    /// Ends when the server has been out of reach, or refusing all, for so long that a close must not wait for it.
-    pub(crate) async fn unreachable(&self) {
+    /// Ends when the server has been out of reach for so long, or refusing all for so long that a close must not wait for it.
+    pub(crate) async fn unreachable(&self, patience: Duration) {
         let mut since = std::time::Instant::now();
-        while since.elapsed() < PATIENCE_AT_CLOSE {
+        loop {
             tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;
-            if self.is_reachable() {
-                since = std::time::Instant::now();
+            let patience = match (self.is_connected(), self.is_refused()) {
+                (false, _) => patience,
+                (true, true) => PATIENCE_AT_CLOSE,
+                (true, false) => {
+                    since = std::time::Instant::now();
+                    continue;
+                }
+            };
+            if since.elapsed() >= patience {
+                return;
             }
         }
     }
 
-    /// Whether the server is connected, and takes steps.
-    pub fn is_reachable(&self) -> bool {
-        self.connection.is_connected() && !self.refused.load(Ordering::Relaxed)
+    /// Whether there is a connection, as far as is known.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_connected()
+    }
+
+    /// Whether the server takes no step.
+    pub fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     fn command(&self, command: Command) {

@@ -5,7 +5,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::Mutex,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chasquimq::{unique_id, AddOptions, WorkerEvent, WorkerOptions};
@@ -114,17 +114,24 @@ async fn a_close_that_takes_too_long_can_be_cut_short() {
 }
 
 #[tokio::test]
-async fn a_close_does_not_wait_for_a_server_that_is_gone() {
+async fn a_close_waits_for_a_server_that_is_gone_as_long_as_its_lease_lasts() {
     let stage = Stage::new().await;
     stage.add_many(1).await;
     let wire = Wire::new();
     let (handler, mut starts, gate) = gated();
-    let worker = TypedWorker::start(wire.options(), &stage.name, WorkerOptions::default(), handler);
+    let lock_duration = Duration::from_secs(4);
+    let options = WorkerOptions {
+        lock_duration,
+        ..WorkerOptions::default()
+    };
+    let worker = TypedWorker::start(wire.options(), &stage.name, options, handler);
     let worker = within(worker).await.expect("worker");
     within(starts.recv()).await.expect("a start");
     wire.cut();
     gate.add_permits(1);
+    let since = Instant::now();
     within(worker.close()).await;
+    assert!(since.elapsed() >= lock_duration);
     let counts = within(stage.queue.counts()).await.expect("counts");
     assert_eq!((counts.completed, counts.active), (0, 1));
     stage.end_after_crash().await;
