@@ -5,7 +5,7 @@ import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog } from '../support/waiting.js';
 
-/** Longer than a close waits for a server that is gone. */
+/** Longer than a close waits for a server that refuses everything. */
 const SLOW_MS = 5_000;
 const JOBS = 200;
 

@@ -305,7 +305,7 @@ impl Worker {
         self.command(Command::Pause { done: None });
     }
 
-    /// Ends when the server has been out of reach for so long, or refusing all for so long that a close must not wait for it.
+    /// Ends when the server has been out of reach for `patience`, or has refused everything for as long as a close waits for that.
     pub(crate) async fn unreachable(&self, patience: Duration) {
         let mut since = std::time::Instant::now();
         loop {

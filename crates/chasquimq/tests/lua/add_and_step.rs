@@ -26,10 +26,7 @@ fn call(queue: &TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> 
 
 fn append_add(call: &mut redis::Cmd, number: u64, plan: &Plan) {
     call.arg(1000).arg("c").arg(0).arg(number);
-    match plan.is_record() {
-        true => plan.append_to(call),
-        false => plan.append_frames_to(call),
-    }
+    plan.append_to_own(call);
 }
 
 /// The add by itself.

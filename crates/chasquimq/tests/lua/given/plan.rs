@@ -184,7 +184,15 @@ impl Plan {
     /// Whether its first item is no frame.
     pub fn is_record(&self) -> bool {
         let items = Tree::all(&self.items.0).expect("a plan");
-        items[0].items()[0].number() == 0
+        !matches!(items[0].items()[0], Tree::Number(jobs) if jobs > 0.0)
+    }
+
+    /// As its script takes it: `add` records, `add_frames` frames.
+    pub fn append_to_own(&self, call: &mut redis::Cmd) {
+        match self.is_record() {
+            true => self.append_to(call),
+            false => self.append_frames_to(call),
+        }
     }
 
     /// The frames of this plan, as `add_frames` takes them.

@@ -20,8 +20,8 @@ const POLICIES: [&str; 4] = [
 ];
 
 impl Twins {
-    /// A job, mostly, or a few; whether they are frames alone.
-    fn plan(&mut self) -> (Plan, bool) {
+    /// A job, mostly, or a few.
+    fn plan(&mut self) -> Plan {
         let (random, kinds) = (&mut self.random, &self.kinds);
         let jobs = if kinds.frames_of_several && random.once_in(3) {
             2 + random.below(if kinds.many { 20 } else { 4 })
@@ -29,9 +29,9 @@ impl Twins {
             1
         };
         if !kinds.records || random.once_in(3) {
-            return (Plan::new().frame(jobs), true);
+            return Plan::new().frame(jobs);
         }
-        (self.record(), false)
+        self.record()
     }
 
     fn record(&mut self) -> Plan {
@@ -56,16 +56,19 @@ impl Twins {
         if self.kinds.flows && self.random.once_in(3) {
             return self.add_flow();
         }
-        let (plan, is_frame) = self.plan();
+        let plan = self.plan();
         let what = show_plan(&plan);
         self.both(format!("add {what}"), |queue, by_itself| {
-            let script = if is_frame && by_itself { &ADD_FRAMES } else { &ADD };
+            let script = if by_itself && !plan.is_record() {
+                &ADD_FRAMES
+            } else {
+                &ADD
+            };
             let mut call = queue.call(script);
             call.arg(now_ms).arg("c").arg(0).arg(number);
-            match (is_frame, by_itself) {
-                (true, true) => plan.append_frames_to(&mut call),
-                (false, true) => plan.append_to(&mut call),
-                (_, false) => plan.behind_no_jobs().append_to(&mut call),
+            match by_itself {
+                true => plan.append_to_own(&mut call),
+                false => plan.behind_no_jobs().append_to(&mut call),
             }
             first_of(queue.carry_out_value(&call))
         });
@@ -100,7 +103,7 @@ impl Twins {
 
     /// A worker waits for the job that is added.
     pub(super) fn add_and_step(&mut self) {
-        let (plan, is_frame) = self.plan();
+        let plan = self.plan();
         let owner = *self.random.pick(&OWNERS);
         let (number, now_ms) = (self.next_number(), self.now_ms);
         let want = 1 + self.random.below(3) as i64;
@@ -109,12 +112,12 @@ impl Twins {
         let what = format!("add {} for {owner}, which wants {want}, wait {wait}", show_plan(&plan));
         let reply = self.both(what, |queue, _| {
             let mut call = queue.call(&ADD_AND_STEP);
-            call.arg(step.asked(0)).arg(owner).arg(wait).arg(i64::from(!is_frame));
+            call.arg(step.asked(0))
+                .arg(owner)
+                .arg(wait)
+                .arg(i64::from(plan.is_record()));
             call.arg(now_ms).arg("c").arg(0).arg(number);
-            match is_frame {
-                true => plan.append_frames_to(&mut call),
-                false => plan.append_to(&mut call),
-            }
+            plan.append_to_own(&mut call);
             match queue.carry_out_value(&call) {
                 Value::Array(replies) => Value::Array(replies.into_iter().skip(1).collect()),
                 other => other,

@@ -3,17 +3,16 @@
 use chasquimq::redis::library::{
     Script, CHANGE_PRIORITY, LOG_JOB, MOVE_DELAYED, PAUSE, PROMOTE_JOBS, REMOVE_JOB, RETRY_JOB, SET_LIMIT, UPDATE_JOB,
 };
-use redis::Value;
 
 use super::{Twins, IDS};
 
 impl Twins {
-    pub(super) fn arguments(&mut self, what: &str, script: &'static Script, arguments: &[String]) -> Value {
+    pub(super) fn ask(&mut self, what: &str, script: &Script, arguments: &[String]) {
         self.both(format!("{what} {arguments:?}"), |queue, _| {
             let mut call = queue.call(script);
             call.arg(arguments);
             queue.carry_out_value(&call)
-        })
+        });
     }
 
     /// Somebody else changes the queue or a job of it.
@@ -31,25 +30,25 @@ impl Twins {
             0 | 1 if self.kinds.amendments => {
                 let what = *self.random.pick(&["data", "progress"]);
                 if self.random.once_in(3) {
-                    return drop(self.arguments("log", &LOG_JOB, &[id, "row".to_owned(), "3".to_owned()]));
+                    return self.ask("log", &LOG_JOB, &[id, "row".to_owned(), "3".to_owned()]);
                 }
-                drop(self.arguments("amend", &UPDATE_JOB, &[now, id, what.to_owned(), "7".to_owned()]));
+                self.ask("amend", &UPDATE_JOB, &[now, id, what.to_owned(), "7".to_owned()]);
             }
-            2 => drop(self.arguments("remove", &REMOVE_JOB, &[now, id, "0".to_owned()])),
-            3 if self.kinds.priorities => drop(self.arguments("change priority", &CHANGE_PRIORITY, &[id, few, flag])),
+            2 => self.ask("remove", &REMOVE_JOB, &[now, id, "0".to_owned()]),
+            3 if self.kinds.priorities => self.ask("change priority", &CHANGE_PRIORITY, &[id, few, flag]),
             4 => {
                 let state = *self.random.pick(&["failed", "completed"]);
                 let arguments = [now, id, state.to_owned(), flag.clone(), flag.clone(), flag];
-                drop(self.arguments("retry", &RETRY_JOB, &arguments));
+                self.ask("retry", &RETRY_JOB, &arguments);
             }
-            5 if self.kinds.delays => drop(self.arguments("promote", &PROMOTE_JOBS, &[now, few])),
-            6 if self.kinds.delays => drop(self.arguments("move delayed", &MOVE_DELAYED, &[now, id, later])),
+            5 if self.kinds.delays => self.ask("promote", &PROMOTE_JOBS, &[now, few]),
+            6 if self.kinds.delays => self.ask("move delayed", &MOVE_DELAYED, &[now, id, later]),
             7 if self.kinds.limits => {
                 let limit = *self.random.pick(&["concurrency", "length"]);
                 let most = if self.random.once_in(2) { "" } else { "9" };
-                drop(self.arguments("limit", &SET_LIMIT, &[limit, most, ""].map(str::to_owned)));
+                self.ask("limit", &SET_LIMIT, &[limit, most, ""].map(str::to_owned));
             }
-            _ if self.kinds.limits => drop(self.arguments("pause", &PAUSE, &[now, flag])),
+            _ if self.kinds.limits => self.ask("pause", &PAUSE, &[now, flag]),
             _ => {}
         }
     }

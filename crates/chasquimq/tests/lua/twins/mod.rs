@@ -110,7 +110,7 @@ impl Twins {
             kinds,
         };
         if twins.random.once_in(3) {
-            drop(twins.arguments("configure", &CONFIGURE, &["test", "64"].map(str::to_owned)));
+            twins.ask("configure", &CONFIGURE, &["test", "64"].map(str::to_owned));
         }
         // from the start, or once there are jobs
         if twins.random.once_in(2) {

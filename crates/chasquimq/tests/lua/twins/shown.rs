@@ -56,10 +56,7 @@ pub fn one_by_one(group: &Tree) -> Vec<String> {
 
 /// Without what is written behind a worker's name where many jobs are active (`NO_LIST`, `lua/step/fetched.lua`).
 pub fn unpadded(keys: &str) -> String {
-    keys.split("  ")
-        .filter(|part| !part.is_empty())
-        .map(|part| part.strip_prefix(' ').unwrap_or(part))
-        .collect()
+    keys.replace(&" ".repeat(1 + 24), "")
 }
 
 /// The numbers of the state, but for `unlimited`.
