@@ -194,7 +194,7 @@ local function look_at_waiting(queue, most, step)
   local frames = look_at_log(queue, most - #ids)
   for i = 2, #frames, 2 do bytes = bytes + (Frame.bytes_apart(queue, frames[i]) or #frames[i]) end
   local count = #ids + #frames / 2
-  if count < most or bytes >= Fetched.MOST_BYTES or (count > want and bytes >= step.max_bytes) then return nil end
+  if count < math.min(want, most) or bytes >= Fetched.MOST_BYTES or (count > want and bytes >= step.max_bytes) then return nil end
   return ids, bodies, frames
 end
 

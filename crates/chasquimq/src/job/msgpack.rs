@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// Writes MessagePack values one behind the other.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Packer(pub Vec<u8>);
 
 // writing to a Vec cannot fail

@@ -69,6 +69,7 @@ impl Fail {
 const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 
 /// A step at 1000 of worker `w`, which fetches nothing and keeps everything unless told otherwise.
+#[derive(Clone)]
 pub struct Step {
     now_ms: i64,
     owner: String,
@@ -93,6 +94,7 @@ pub struct Step {
 }
 
 /// One plain job that completed (`lua/step/fast_path.lua`): its claim, its place and its result, packed.
+#[derive(Clone)]
 struct Plain {
     claim: u64,
     place: Vec<u8>,

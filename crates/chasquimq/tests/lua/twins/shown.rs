@@ -59,6 +59,9 @@ pub fn unpadded(keys: &str) -> String {
     keys.replace(&" ".repeat(1 + 24), "")
 }
 
+/// The place of the number of waiting jobs among the numbers of the state.
+pub const WAITING: usize = 3;
+
 /// The numbers of the state, but for `unlimited`.
 pub fn state_of(queue: &mut TestQueue) -> Vec<f64> {
     let Value::BulkString(raw) = queue.command("GET", "state", &[]) else {

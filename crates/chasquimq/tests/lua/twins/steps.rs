@@ -1,9 +1,14 @@
 //! Steps of workers: a few jobs end, and a few start.
 
+use std::cell::Cell;
+
 use chasquimq::{frame::Frame, redis::library::MOVE_ACTIVE};
 use redis::Value;
 
-use super::{shown::show_steady, Held, Twins, OWNERS};
+use super::{
+    shown::{show_steady, state_of, WAITING},
+    Held, Twins, OWNERS,
+};
 use crate::given::{
     queue::{taken_apart, TestQueue},
     step::{Fail, Place, Step},
@@ -41,15 +46,23 @@ impl Twins {
         } else {
             0
         };
-        step = step.want(want).surplus(surplus);
+        step = step.want(want);
         if self.random.once_in(4) {
             step = step.leaving_due();
             what += ", leaves what is due";
         }
         what += &format!(", wants {want}+{surplus}");
-        let operate = |queue: &mut TestQueue, _: bool| {
-            let call = queue.step_call(&step);
-            queue.carry_out_value(&call)
+        // a short path may leave more of the surplus waiting; the general one is asked for what it took
+        let of_general = Cell::new(surplus);
+        let operate = |queue: &mut TestQueue, is_short: bool| {
+            let most = if is_short { surplus } else { of_general.get() };
+            let call = queue.step_call(&step.clone().surplus(most));
+            let reply = queue.carry_out_value(&call);
+            if is_short && state_of(queue).get(WAITING).is_some_and(|waiting| *waiting > 0.0) {
+                let beyond = (places_of(&reply).len() as u64).saturating_sub(want.max(0) as u64);
+                of_general.set(surplus.min(beyond));
+            }
+            reply
         };
         let reply = self.both(what, operate);
         self.take(owner, number, &reply);
@@ -92,40 +105,9 @@ impl Twins {
 
     /// The jobs that a step gave to its worker.
     pub(super) fn take(&mut self, owner: &'static str, number: u64, reply: &Value) {
-        let Value::Array(parts) = reply else {
-            panic!("{reply:?}")
-        };
-        let Value::Array(taken) = &parts[1] else {
-            panic!("{reply:?}")
-        };
-        let (claim, taken) = (2 * number, taken_apart(taken));
+        let claim = 2 * number;
         let held = self.held.get_mut(owner).expect("a worker");
-        let mut taken = taken.iter().peekable();
-        while let Some(first) = taken.next() {
-            let first: u64 = redis::from_redis_value(first.clone()).expect("a number");
-            let mut next = || taken.next().expect("a value").clone();
-            if first == 0 {
-                let id = redis::from_redis_value(next()).expect("an id");
-                held.push(Held {
-                    place: Place::Record(id),
-                    claim,
-                });
-                taken.nth(2);
-                taken.next_if(|value| matches!(value, Value::BulkString(_)));
-                continue;
-            }
-            let n: u64 = redis::from_redis_value(next()).expect("a number");
-            let blob: Vec<u8> = redis::from_redis_value(next()).expect("a frame");
-            let header = Frame::parse(&blob).ok().and_then(|frame| frame.header);
-            let ids = header.map(|header| header.ids.to_owned());
-            held.extend((0..n).map(|offset| Held {
-                place: match &ids {
-                    Some(ids) => Place::Child(first, n, offset, ids.clone()),
-                    None => Place::Frame(first, n, offset),
-                },
-                claim,
-            }));
-        }
+        held.extend(places_of(reply).into_iter().map(|place| Held { place, claim }));
     }
 
     /// A handler moves its job, and its worker lets it go.
@@ -179,4 +161,35 @@ impl Twins {
             Value::Array(ids.into_iter().map(|id| Value::BulkString(id.into_bytes())).collect())
         });
     }
+}
+
+/// The jobs that a step took.
+fn places_of(reply: &Value) -> Vec<Place> {
+    let Value::Array(parts) = reply else {
+        panic!("{reply:?}")
+    };
+    let Value::Array(taken) = &parts[1] else {
+        panic!("{reply:?}")
+    };
+    let (taken, mut places) = (taken_apart(taken), Vec::new());
+    let mut taken = taken.iter().peekable();
+    while let Some(first) = taken.next() {
+        let first: u64 = redis::from_redis_value(first.clone()).expect("a number");
+        let mut next = || taken.next().expect("a value").clone();
+        if first == 0 {
+            places.push(Place::Record(redis::from_redis_value(next()).expect("an id")));
+            taken.nth(2);
+            taken.next_if(|value| matches!(value, Value::BulkString(_)));
+            continue;
+        }
+        let n: u64 = redis::from_redis_value(next()).expect("a number");
+        let blob: Vec<u8> = redis::from_redis_value(next()).expect("a frame");
+        let header = Frame::parse(&blob).ok().and_then(|frame| frame.header);
+        let ids = header.map(|header| header.ids.to_owned());
+        places.extend((0..n).map(|offset| match &ids {
+            Some(ids) => Place::Child(first, n, offset, ids.clone()),
+            None => Place::Frame(first, n, offset),
+        }));
+    }
+    places
 }
