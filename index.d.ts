@@ -212,10 +212,11 @@ export declare class NativeWorker {
   waitForJob(ms: number): Promise<boolean>
   /** Ends every wait for a job. */
   stopWaiting(): void
-  /** Whether there is a connection, as far as is known. */
-  isConnected(): boolean
-  /** Whether the server refuses to record how jobs ended. */
-  isRefused(): boolean
+  /**
+   * Resolves when the server has answered nothing for so many milliseconds, or refuses everything, so that a close must not wait for it; at the close
+   * at the latest.
+   */
+  unreachable(patience: number): Promise<void>
   /** Tells another worker that a job may have come. */
   wakeAnother(): Promise<void>
   /** Stops; with `force` at once. */

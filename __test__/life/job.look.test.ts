@@ -7,11 +7,13 @@ import { chasquimq } from '../support/chasquimq.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
-import { Gate, until } from '../support/waiting.js';
+import { Gate, sleep, until } from '../support/waiting.js';
 
 const ROUNDS = 200;
 const BREAKS = 20;
 const LIMIT_MS = 60_000;
+/** Whether adds have a connection of their own. */
+const hasOne = process.env.CHASQUIMQ_FEATURES !== 'plain';
 
 describe('a look at a job', () => {
   const stage = useStage(chasquimq);
@@ -32,14 +34,18 @@ describe('a look at a job', () => {
     return asked;
   }
 
-  it('goes by the connection of the adds', async () => {
-    const [asked, queue] = [await listen(), open()];
-    /** Who asked for something the last time. */
-    async function asker(what: string): Promise<string> {
+  /** Tells who asked for something the last time, from now on. */
+  async function watch(): Promise<(what: string) => Promise<string>> {
+    const asked = await listen();
+    return async (what) => {
       const find = () => asked.findLast(({ command }) => command.includes(what))?.from;
       await until(what, () => find() !== undefined);
       return find() ?? '';
-    }
+    };
+  }
+
+  it('goes by the connection of the adds', async () => {
+    const [asker, queue] = [await watch(), open()];
     let adds = 0;
     async function add(): Promise<string> {
       await queue.add(`added ${++adds}`, adds);
@@ -48,7 +54,6 @@ describe('a look at a job', () => {
     // the first one asks for a connection of the adds
     const first = await add();
     let adder = first;
-    const hasOne = process.env.CHASQUIMQ_FEATURES !== 'plain';
     await until('their connection', async () => (adder = await add()) !== first || !hasOne);
 
     expect((await queue.getJob(String(adds)))?.data).toBe(adds);
@@ -57,6 +62,24 @@ describe('a look at a job', () => {
       expect(await queue.getJob(missing)).toBeUndefined();
       expect(await asker(missing)).toBe(adder);
     }
+  });
+
+  it('goes by it where the server was not there at first', async () => {
+    await own.server.kill();
+    const queue = open();
+    const first = queue.add('job', 0);
+    // nothing tells that the adds were refused a connection of their own
+    await sleep(500);
+    await own.server.start();
+    await first;
+    const asker = await watch();
+    const connections = new Set<string>();
+    await until('their connection', async () => {
+      await queue.add(`later ${connections.size}`, 0);
+      connections.add(await asker(`later ${connections.size}`));
+      return connections.size === 2 || !hasOne;
+    });
+    stage.takeErrors();
   });
 
   it('finds a job in every state, of any size', async () => {

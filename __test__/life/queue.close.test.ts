@@ -2,7 +2,7 @@
 // `close-with-redis-gone`).
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { FlowProducer, Queue } from '../../src/index.js';
+import { FlowProducer, Queue, Worker } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
@@ -13,6 +13,13 @@ const ENDS_MS = 6_000;
 interface Adder {
   opened: Queue | FlowProducer;
   add(): Promise<unknown>;
+}
+
+async function expectClosed(opened: { close(): Promise<void> }): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => (timer = setTimeout(() => resolve('late'), ENDS_MS)));
+  expect(await Promise.race([opened.close(), late])).toBeUndefined();
+  clearTimeout(timer);
 }
 
 const ways: [string, (connection: object, name: string) => Adder][] = [
@@ -51,10 +58,7 @@ describe.each(ways)('close of %s with an add under way', (_, open) => {
   async function expectEnd({ opened, add }: Adder, meanwhile?: Promise<void>): Promise<void> {
     const refused = expect(add()).rejects.toThrow('Connection is closed.');
     await meanwhile;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => (timer = setTimeout(() => resolve('late'), ENDS_MS)));
-    expect(await Promise.race([opened.close(), late])).toBeUndefined();
-    clearTimeout(timer);
+    await expectClosed(opened);
     await refused;
   }
 
@@ -77,5 +81,47 @@ describe.each(ways)('close of %s with an add under way', (_, open) => {
     await stage.keep(adder.opened).waitUntilReady();
     server.freeze();
     await expectEnd(adder);
+  });
+});
+
+const idle: [string, (connection: object, name: string) => Promise<{ close(): Promise<void> }>][] = [
+  [
+    'a queue',
+    async (connection, name) => {
+      const queue = new Queue(name, { connection });
+      await queue.add('job', {});
+      return queue;
+    },
+  ],
+  [
+    'a flow producer',
+    async (connection, queueName) => {
+      const producer = new FlowProducer({ connection });
+      await producer.add({ name: 'job', queueName });
+      return producer;
+    },
+  ],
+  [
+    'a worker',
+    async (connection, name) => {
+      const queue = new Queue(name, { connection });
+      const worker = new Worker(name, async () => 1, { connection });
+      const completed = new Promise((resolve) => worker.once('completed', resolve));
+      await queue.add('job', {});
+      await completed;
+      await queue.close();
+      return worker;
+    },
+  ],
+];
+
+describe.each(idle)('close of %s that waits for nothing', (_, open) => {
+  const stage = useStage(chasquimq);
+
+  it('ends when the server answers no more', { timeout: 20_000 }, async () => {
+    const server = stage.keep(await OwnServer.start());
+    const opened = await open(server.connection, stage.queueName);
+    server.freeze();
+    await expectClosed(opened);
   });
 });

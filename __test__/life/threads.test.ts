@@ -14,14 +14,14 @@ describe('worker threads', () => {
     return clients.trim().split('\n').length;
   }
 
-  it('that are ended while they are busy leave no connection open', async () => {
+  it.each(['add', 'ask', 'look'])('that are ended while they are busy (%s) leave no connection open', async (does) => {
     // the engine's thread belongs to this one, too
     const { Queue } = await import('../../src/index.js');
     const queue = new Queue('this-thread', { connection: own.connection });
     await queue.add('job', {});
     const before = await connections();
     for (let i = 0; i < 5; i++) {
-      const workerData = { name: `thread-${i}`, connection: own.connection, closes: false };
+      const workerData = { name: `thread-${does}-${i}`, connection: own.connection, does };
       const thread = new Thread(BUSY, { workerData });
       await new Promise((resolve, reject) => {
         thread.once('message', resolve);

@@ -72,7 +72,10 @@ describe('worker.close', () => {
     stage.takeErrors();
   });
 
-  it('ends without a server once the locks of its jobs have run out', { timeout: 30_000 }, async () => {
+  it.each<[string, (server: OwnServer) => unknown]>([
+    ['without a server', (server) => server.kill()],
+    ['with a server that answers nothing', (server) => server.freeze()],
+  ])('ends %s once the locks of its jobs have run out', { timeout: 30_000 }, async (_, take) => {
     const server = stage.keep(await OwnServer.start());
     const connection = server.connection;
     const queue = stage.queue({ connection });
@@ -81,7 +84,7 @@ describe('worker.close', () => {
     const worker = stage.worker(() => gate.opened, { connection, lockDuration: GONE_MS });
     const log = new EventLog(worker, ['active', 'completed', 'closed']);
     await log.get('active');
-    await server.kill();
+    await take(server);
     gate.open();
     const since = performance.now();
     await worker.close();

@@ -54,6 +54,16 @@ describe.each(libraries)('$name: connection.closed', ({ lib }) => {
     },
   );
 
+  it.each(['getRateLimitTtl', 'removeGlobalConcurrency', 'removeGlobalRateLimit', 'removeRateLimitKey'] as const)(
+    '%s of a queue that is closed rejects',
+    async (method) => {
+      const queue = stage.queue();
+      await queue.waitUntilReady();
+      await queue.close();
+      expect((await rejection(queue[method]())).message).toBe('Connection is closed.');
+    },
+  );
+
   it.each(['Queue', 'Worker', 'QueueEvents'] as const)(
     'a %s says to its subclasses when it is closed',
     async (name) => {

@@ -55,6 +55,24 @@ describe.each(libraries)('$name: flow.getFlow', ({ lib }) => {
     expect(await a.job.getState()).toBe('waiting-children');
   });
 
+  it.each([65, 100, 200, 512])('gives %i children that have completed', async (count) => {
+    const flows = stage.flowProducer();
+    const names = Array.from({ length: count }, (_, i) => `c${i}`);
+    const { job } = await flows.add({
+      name: 'root',
+      queueName: stage.name('top'),
+      children: names.map((name) => ({ name, queueName: stage.name(), opts: { jobId: name } })),
+    });
+    await new EventLog(
+      stage.worker(async () => 1, { concurrency: 100 }),
+      ['completed'],
+    ).get('completed', count);
+    const tree = await flows.getFlow({ queueName: stage.name('top'), id: job.id as string });
+    expect(new Set(tree.children?.map((child) => child.job.name))).toEqual(new Set(names));
+    const { processed, nextProcessedCursor } = await job.getDependencies({ processed: { count: 10 } });
+    expect([Object.keys(processed ?? {}).length, nextProcessedCursor]).toEqual([count, 0]);
+  });
+
   it('of a leaf gives the job alone', async () => {
     const flows = stage.flowProducer();
     await stage.queue().add('alone', {}, { jobId: 'x' });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEventsProducer } from 'bullmq';
 import { libraries } from '../support/libraries.js';
-import { connection } from '../support/redis.js';
+import { closedPort, connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -23,6 +23,13 @@ describe.each(libraries)('$name: queueEventsProducer', ({ lib }) => {
     const [args, id] = await heard.get<[unknown, string]>('paid');
     expect(args).toEqual({ amount: '12.5', to: 'ana', ok: 'true' });
     expect(id).toMatch(/^\d+-\d+$/);
+  });
+
+  it('tells of a server that is not there before anything is published', async () => {
+    const opts = { connection: { host: '127.0.0.1', port: await closedPort() } };
+    const publisher = stage.keep(new lib.QueueEventsProducer(stage.queueName, opts));
+    const [error] = await new EventLog(publisher, ['error']).get<[Error & { code?: string }]>('error');
+    expect(error.code).toBe('ECONNREFUSED');
   });
 
   it('gives nothing back', async () => {

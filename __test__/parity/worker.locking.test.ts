@@ -9,6 +9,9 @@ import { EventLog, sleep } from '../support/waiting.js';
 const RECOVERY_MS = 10_000;
 
 const QUICK = { lockDuration: 400, stalledInterval: 200, drainDelay: 1 };
+/** Workers with a free slot. */
+const LOOKS = { concurrency: 2, drainDelay: 0.05 };
+const WAITS = { concurrency: 2, drainDelay: 60 };
 /** Locks that are renewed often, and that a machine under load does not let expire. */
 const LONG = { lockDuration: 30_000, lockRenewTime: 100, stalledInterval: 200, drainDelay: 1 };
 
@@ -50,11 +53,13 @@ describe.each(libraries)('$name: worker.locking', ({ lib }) => {
     stage.takeErrors();
   });
 
-  it.each<[string, (queue: Queue, job: Job, token: string) => Promise<unknown>]>([
-    ['obliterated', (queue) => queue.obliterate({ force: true })],
-    ['failed', (_, job, token) => job.moveToFailed(new Error('by somebody else'), token)],
-    ['delayed', (_, job, token) => job.moveToDelayed(Date.now() + 60_000, token)],
-  ])('a job that runs, and that somebody else has %s, is told, and may be cancelled', async (_, take) => {
+  it.each<[string, object, (queue: Queue, job: Job, token: string) => Promise<unknown>]>([
+    ['obliterated', {}, (queue) => queue.obliterate({ force: true })],
+    ['failed', {}, (_, job, token) => job.moveToFailed(new Error('by somebody else'), token)],
+    ['delayed', {}, (_, job, token) => job.moveToDelayed(Date.now() + 60_000, token)],
+    ['obliterated while its worker looks for more', LOOKS, (queue) => queue.obliterate({ force: true })],
+    ['obliterated while its worker waits for more', WAITS, (queue) => queue.obliterate({ force: true })],
+  ])('a job that runs, and that somebody else has %s, is told, and may be cancelled', async (_, opts, take) => {
     const queue = stage.queue();
     const gate = stage.gate();
     const tokens: string[] = [];
@@ -64,7 +69,7 @@ describe.each(libraries)('$name: worker.locking', ({ lib }) => {
       gate.open();
       throw new Error('cancelled');
     };
-    const worker = stage.worker(untilCancelled, { ...QUICK, skipStalledCheck: true });
+    const worker = stage.worker(untilCancelled, { ...QUICK, skipStalledCheck: true, ...opts });
     worker.on('lockRenewalFailed', (ids) => ids.forEach((id) => worker.cancelJob(id)));
     const log = new EventLog(worker, ['active', 'lockRenewalFailed', 'error']);
     const job = await queue.add('job', {});

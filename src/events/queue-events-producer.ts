@@ -22,6 +22,7 @@ export class QueueEventsProducer<B = Backend, ConnectionOptionsType = Connection
     backendFactory?: BackendFactory<B>,
   ) {
     super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
+    this[COMMANDS].open();
   }
 
   /**

@@ -186,17 +186,20 @@ export class QueueEvents<
     return super.once(event, listener as (...args: unknown[]) => void);
   }
 
-  override addListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
+  override addListener(event: string | symbol, listener: (...args: any[]) => void): this {
     this.#noteListener(event);
     return super.addListener(event, listener);
   }
 
-  override prependListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
+  override prependListener(event: string | symbol, listener: (...args: any[]) => void): this {
     this.#noteListener(event);
     return super.prependListener(event, listener);
   }
 
-  override prependOnceListener(event: string | symbol, listener: (...args: unknown[]) => void): this {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
+  override prependOnceListener(event: string | symbol, listener: (...args: any[]) => void): this {
     this.#noteListener(event);
     return super.prependOnceListener(event, listener);
   }

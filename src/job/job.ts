@@ -638,7 +638,8 @@ export class Job<
    * @returns `[data, id, 0, 0]` of the next job, which `worker.nextJobFromJobData` makes a job of; `[null, 0, 0, due]`
    * when there is none, with the time at which one is due; or `[]`
    */
-  moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | unknown[]> {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's type: its values go on to `fromJSON`
+  moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | any[]> {
     const call = completeManually(this.queue, this, returnValue, token, fetchNext);
     return callAbout(this.queue, this.knownId(), call);
   }
@@ -647,7 +648,8 @@ export class Job<
    * Ends an attempt of a job that the user took: the job is tried again, or fails for good.
    * @returns as {@link moveToCompleted}; undefined when the job is tried again at once
    */
-  moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | unknown[]> {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+  moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | any[]> {
     return callAbout(this.queue, this.knownId(), failManually(this.queue, this, err, token, fetchNext));
   }
 

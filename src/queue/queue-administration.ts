@@ -63,7 +63,7 @@ export class QueueAdministration<
   }
 
   /** @returns 1 when there was a limit, else 0 */
-  removeGlobalConcurrency(): Promise<number> {
+  async removeGlobalConcurrency(): Promise<number> {
     return this[COMMANDS].starting((native) => native.limitConcurrency());
   }
 
@@ -80,7 +80,7 @@ export class QueueAdministration<
   }
 
   /** @returns 2 when there was a limit, else 0 */
-  removeGlobalRateLimit(): Promise<number> {
+  async removeGlobalRateLimit(): Promise<number> {
     return this[COMMANDS].starting((native) => native.limitRate());
   }
 
@@ -101,7 +101,7 @@ export class QueueAdministration<
   }
 
   /** @returns 1 when there was a limit, else 0 */
-  removeMaxLength(): Promise<number> {
+  async removeMaxLength(): Promise<number> {
     return this[COMMANDS].native.limitLength();
   }
 
@@ -121,7 +121,7 @@ export class QueueAdministration<
    * Ends the window of the rate limit that is under way. Workers that sleep because of it look again.
    * @returns 1 when there was one, else 0
    */
-  removeRateLimitKey(): Promise<number> {
+  async removeRateLimitKey(): Promise<number> {
     return this[COMMANDS].starting((native) => native.hold());
   }
 

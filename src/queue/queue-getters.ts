@@ -235,7 +235,7 @@ export class QueueGetters<
    * Milliseconds that the window of the rate limit still lasts. With `maxJobs`, or when there is a global rate limit: 0
    * while fewer jobs than that have started in it. Otherwise -2 when there is no window.
    */
-  getRateLimitTtl(maxJobs?: number): Promise<number> {
+  async getRateLimitTtl(maxJobs?: number): Promise<number> {
     return this[COMMANDS].native.limitLeft(maxJobs ? String(maxJobs) : undefined);
   }
 

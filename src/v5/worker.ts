@@ -85,7 +85,7 @@ export interface Worker<DataType, ResultType, NameType extends string, ProgressT
   getNextJob(
     token: string,
     opts?: GetNextJobOptions,
-  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined>;
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType>>;
   processJob(
     job: Job<DataType, ResultType, NameType, ProgressType>,
     token: string,

@@ -3,12 +3,11 @@ import type { NativeWorker } from '../native/types.js';
 import type { ChildPool } from '../sandbox/pool.js';
 import type { Dispatcher } from './dispatcher.js';
 
-/** Longest wait for a server that refuses everything, in milliseconds. */
+/** Longest wait of a pause for a server that answers nothing, in milliseconds. */
 const PATIENCE_MS = 2000;
 
 // Taken at load, so that a user's fake timers do not hold up a close.
 const { setTimeout } = globalThis;
-const clock = performance.now.bind(performance);
 
 /** What a worker consists of. */
 interface WorkerParts {
@@ -42,18 +41,13 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
 
 /**
  * Waits until every outcome is stored, and the last events are told: as long as the server is there, however slow, and as long as the jobs' locks last where
- * it is gone, as other workers run them again then.
+ * it answers nothing, as other workers run them again then.
  */
 async function settle({ dispatcher, engine, lockDuration }: WorkerParts): Promise<void> {
-  const settled = dispatcher.whenSettled().then(() => true);
-  for (let since = clock(); !(await Promise.race([settled, patience()]));) {
-    const [isConnected, isRefused] = [engine.isConnected(), engine.isRefused()];
-    if (isConnected && !isRefused) since = clock();
-    else if (clock() - since >= (isConnected ? PATIENCE_MS : lockDuration)) return;
-  }
+  await Promise.race([dispatcher.whenSettled(), engine.unreachable(lockDuration)]);
 }
 
-/** Resolves after the longest wait for a server that refuses everything. */
+/** Resolves after the longest wait of a pause. */
 export function patience(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
 }

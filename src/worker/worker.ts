@@ -459,7 +459,7 @@ export class Worker<
   async getNextJob(
     token: string,
     { block = true }: GetNextJobOptions = {},
-  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType>> {
     const job = await this.#manual.next(token, block);
     if (this.opts.telemetry) {
       const attributes = {
@@ -470,7 +470,8 @@ export class Worker<
       const tell = (span?: Span): void => span?.setAttributes(attributes);
       await this.trace(SpanKind.INTERNAL, 'getNextJob', this.name, tell, job?.opts.telemetry?.metadata);
     }
-    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+    // without the `undefined` that may come, as in BullMQ's types
+    return job as Job<DataType, ResultType, NameType, ProgressType>;
   }
 
   /**

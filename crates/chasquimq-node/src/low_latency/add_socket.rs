@@ -25,6 +25,7 @@ use super::{
     poll::{is_readable, Events, PollHandle, Polled},
     spin::Spin,
 };
+use crate::queue::messages::Request;
 
 thread_local! {
     /// Sockets of this thread.
@@ -32,14 +33,14 @@ thread_local! {
 }
 
 /// Calls and what they were answered.
-pub type Answers = Vec<(u32, Call, chasquimq::Result<Added>)>;
+pub type Answers = Vec<(Request, Call, chasquimq::Result<Added>)>;
 
 /// What hears of a socket's calls, on JavaScript's thread; it may use or close the socket meanwhile.
 pub trait SocketOwner {
     /// Calls were answered.
     fn answered(&self, env: Env, answers: Answers);
-    /// The socket is of no use any more, and these calls were not answered.
-    fn broken(&self, calls: Vec<(u32, Call)>);
+    /// The socket is of no use any more, and these calls were not answered. `is_refused`: the server answers, and refused the first of them.
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool);
 }
 
 /// An open socket. All of it happens on JavaScript's thread.
@@ -68,7 +69,7 @@ struct State {
 /// What has no answer.
 enum Sent {
     /// A call, and what went along with it.
-    Add(u32, Call, Option<Along>),
+    Add(Request, Call, Option<Along>),
     /// A command that is carried for a worker.
     Carried(Along),
     /// A look at a job.
@@ -94,6 +95,8 @@ struct Came {
     // of those it is not known whether they were carried out
     lost: Vec<Along>,
     looks: Vec<(SentLook, Vec<chasquimq::Result<Answer>>)>,
+    // an add, which is for the engine's connection then
+    is_refused: bool,
 }
 
 impl AddSocket {
@@ -135,11 +138,11 @@ impl AddSocket {
     /// Every call that was not answered, this one included, when the connection is broken.
     pub fn send(
         &self,
-        request: u32,
+        request: Request,
         call: Call,
         along: Option<Along>,
         commands: impl FnOnce(&Call) -> Commands<'_>,
-    ) -> Result<(), Vec<(u32, Call)>> {
+    ) -> Result<(), Vec<(Request, Call)>> {
         let is_whole = self.calls.state.borrow_mut().socket.send_all(&commands(&call));
         let watched = self.calls.watch(Sent::Add(request, call, along), is_whole);
         watched.map_err(|_| self.calls.give_up())
@@ -153,14 +156,14 @@ impl AddSocket {
     /// Sends a look.
     /// # Errors
     /// As [`AddSocket::send`].
-    pub fn look(&self, look: SentLook) -> Result<(), Vec<(u32, Call)>> {
+    pub fn look(&self, look: SentLook) -> Result<(), Vec<(Request, Call)>> {
         let is_whole = self.calls.state.borrow_mut().socket.send(&look.commands());
         let watched = self.calls.watch(Sent::Look(look), is_whole);
         watched.map_err(|_| self.calls.give_up())
     }
 
     /// Closes the socket and gives back what was not answered.
-    pub fn close(self) -> Vec<(u32, Call)> {
+    pub fn close(self) -> Vec<(Request, Call)> {
         self.calls.poll.borrow().iter().for_each(PollHandle::close);
         self.calls.spin.iter().for_each(Spin::close);
         self.calls.give_up()
@@ -201,7 +204,7 @@ impl Calls {
         };
         if !alive {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered);
+            self.owner.broken(unanswered, came.is_refused);
         }
         if !came.answers.is_empty() {
             self.owner.answered(env, came.answers);
@@ -232,7 +235,7 @@ impl Calls {
     }
 
     /// The calls that were not answered; what went along with them is lost.
-    fn give_up(&self) -> Vec<(u32, Call)> {
+    fn give_up(&self) -> Vec<(Request, Call)> {
         let waiting = std::mem::take(&mut self.state.borrow_mut().waiting);
         let mut calls = Vec::with_capacity(waiting.len());
         for sent in waiting {
@@ -266,7 +269,7 @@ impl Carrier for Calls {
         let is_whole = self.state.borrow_mut().socket.send(command);
         if self.watch(Sent::Carried(along), is_whole).is_err() {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered);
+            self.owner.broken(unanswered, false);
         }
     }
 }
@@ -334,7 +337,7 @@ impl State {
     /// Takes the answer to an add; gives it back where the engine's connection knows what to do about that.
     fn added(
         &self,
-        request: u32,
+        request: Request,
         call: Call,
         along: Option<Along>,
         reply: chasquimq::Result<Answer>,
@@ -353,7 +356,10 @@ impl State {
                 came.steps.extend(along.map(|along| (along, step)));
                 None
             }
-            Err(_) => Some(Sent::Add(request, call, along)),
+            Err(_) => {
+                came.is_refused = true;
+                Some(Sent::Add(request, call, along))
+            }
         }
     }
 }

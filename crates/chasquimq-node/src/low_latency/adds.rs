@@ -4,6 +4,7 @@
 use std::{
     rc::Rc,
     sync::{Arc, Weak},
+    time::{Duration, Instant},
 };
 
 use chasquimq::{
@@ -25,18 +26,31 @@ use super::{
 use crate::queue::{
     adds::{AddShortcut, Adds},
     look::LookCall,
-    messages::{to_added_message, OneAdded, QueueMessage},
+    messages::{to_added_message, OneAdded, QueueMessage, Request},
     order::Ordered,
 };
+
+/// How long adds go the plain way where the server takes no connection, or refuses what it is asked by one.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The socket of a queue's adds, once there is one.
 pub struct FastAdds(Arc<JsCell<Slot>>);
 
 struct Slot {
     socket: Option<AddSocket>,
-    wanted: bool,
+    // from when on an add asks for one
+    wanted: Option<Instant>,
     // let go at the close
     callbacks: Option<Callbacks<QueueMessage, OneAdded>>,
+}
+
+impl Slot {
+    fn ask_again(&mut self, pause: Duration) {
+        // else it is closed
+        if self.callbacks.is_some() {
+            self.wanted = Some(Instant::now() + pause);
+        }
+    }
 }
 
 impl FastAdds {
@@ -47,18 +61,18 @@ impl FastAdds {
     ) -> napi::Result<Self> {
         Ok(Self(Arc::new(JsCell::new(Slot {
             socket: None,
-            wanted: true,
+            wanted: Some(Instant::now()),
             callbacks: Some(Callbacks::new(on_message, on_added)?),
         }))))
     }
 }
 
 impl AddShortcut for FastAdds {
-    fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call> {
+    fn send(&self, adds: &Arc<Adds>, request: Request, call: Call) -> Option<Call> {
         let mut call = Some(call);
         let failed = self.0.with(|slot| {
             let Some(socket) = &slot.socket else {
-                if std::mem::take(&mut slot.wanted) {
+                if slot.wanted.take_if(|from| *from <= Instant::now()).is_some() {
                     ask_for_socket(&self.0, adds);
                 }
                 return Ok(());
@@ -76,7 +90,7 @@ impl AddShortcut for FastAdds {
             }
         });
         if let Some(Err(calls)) = failed {
-            lose_socket(&self.0, adds, calls);
+            lose_socket(&self.0, adds, calls, Duration::ZERO);
         }
         call
     }
@@ -92,14 +106,14 @@ impl AddShortcut for FastAdds {
             idle.look(SentLook::new(look.take()?)).err()
         });
         if let Some(Some(calls)) = failed {
-            lose_socket(&self.0, adds, calls);
+            lose_socket(&self.0, adds, calls, Duration::ZERO);
         }
         look
     }
 
     fn close(&self, adds: &Arc<Adds>) {
         let socket = self.0.with(|slot| {
-            slot.wanted = false;
+            slot.wanted = None;
             slot.callbacks = None;
             slot.socket.take()
         });
@@ -110,7 +124,12 @@ impl AddShortcut for FastAdds {
 }
 
 /// Sends a call; with it the step of a worker of this thread that waits for the job.
-fn send_call(socket: &AddSocket, producer: &Producer, request: u32, call: Call) -> Result<(), Vec<(u32, Call)>> {
+fn send_call(
+    socket: &AddSocket,
+    producer: &Producer,
+    request: Request,
+    call: Call,
+) -> Result<(), Vec<(Request, Call)>> {
     let step = (call.starts_at_once() && producer.takes_steps()).then(|| socket.step_for_job());
     match step.flatten() {
         Some((along, step)) => {
@@ -125,10 +144,17 @@ fn ask_for_socket(slot: &Arc<JsCell<Slot>>, adds: &Arc<Adds>) {
     let (slot, adds) = (Arc::downgrade(slot), adds.clone());
     let Some(engine) = adds.engine() else { return };
     engine.spawn(async move {
-        // without a socket, adds go the plain way; its connection reports what is wrong
-        if let Ok(Some(socket)) = adds.queue().open_direct().await {
-            let weak = Arc::downgrade(&adds);
-            adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket)));
+        let weak = Arc::downgrade(&adds);
+        match adds.queue().open_direct().await {
+            Ok(Some(socket)) => adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket))),
+            // adds go the plain way for good
+            Ok(None) => {}
+            // for now; its connection reports what is wrong
+            Err(_) => adds.on_js_thread(Box::new(move |_| {
+                if let Some(cell) = slot.upgrade() {
+                    cell.with(|slot| slot.ask_again(PAUSE));
+                }
+            })),
         }
     });
 }
@@ -145,10 +171,10 @@ fn take_socket(env: Env, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>, socket: Dir
     cell.with(|slot| slot.socket = socket);
 }
 
-/// The socket broke: what it was asked goes the plain way, and the next add asks for another.
-fn lose_socket(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Vec<(u32, Call)>) {
+/// The socket broke: what it was asked goes the plain way, and an add after the pause asks for another.
+fn lose_socket(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Vec<(Request, Call)>, pause: Duration) {
     let socket = slot.with(|slot| {
-        slot.wanted = true;
+        slot.ask_again(pause);
         slot.socket.take()
     });
     if let Some(Some(socket)) = socket {
@@ -186,9 +212,9 @@ impl SocketOwner for Owner {
         }
     }
 
-    fn broken(&self, calls: Vec<(u32, Call)>) {
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool) {
         if let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) {
-            lose_socket(&slot, &adds, calls);
+            lose_socket(&slot, &adds, calls, if is_refused { PAUSE } else { Duration::ZERO });
         }
     }
 }
@@ -196,11 +222,11 @@ impl SocketOwner for Owner {
 /// Arguments of [`OneAdded`].
 /// # Safety
 /// On the environment's thread, inside a handle scope.
-unsafe fn to_arguments(env: Env, request: u32, first: u64) -> napi::Result<[napi::sys::napi_value; 2]> {
+unsafe fn to_arguments(env: Env, request: Request, first: u64) -> napi::Result<[napi::sys::napi_value; 2]> {
     // SAFETY: the caller's promise
     unsafe {
         Ok([
-            u32::to_napi_value(env.raw(), request)?,
+            Request::to_napi_value(env.raw(), request)?,
             f64::to_napi_value(env.raw(), first as f64)?,
         ])
     }

@@ -105,7 +105,10 @@ unsafe extern "C" fn ready(raw: *mut c_void, status: c_int, events: c_int) {
             return;
         };
         let poll = PollHandle { handle };
-        // a socket that failed says why when it is read
+        // a socket that failed says why when it is read, perhaps only behind what came before: libuv itself polls it no more
+        if status != 0 {
+            poll.start(UV_READABLE);
+        }
         let events = Events {
             read: status != 0 || events & UV_READABLE != 0,
             write: status == 0 && events & UV_WRITABLE != 0,

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::{
     look::LookCall,
-    messages::{to_added_message, QueueMessage},
+    messages::{to_added_message, QueueMessage, Request},
     order::{Order, Ordered, Turn},
 };
 use crate::{
@@ -29,7 +29,7 @@ const CACHED_OPTIONS: usize = 1024;
 /// A faster way for adds than the engine's connection. All of it happens on JavaScript's thread.
 pub trait AddShortcut: Send + Sync {
     /// Sends a call, and sees to its answer; gives back what is to go by the engine.
-    fn send(&self, adds: &Arc<Adds>, request: u32, call: Call) -> Option<Call>;
+    fn send(&self, adds: &Arc<Adds>, request: Request, call: Call) -> Option<Call>;
     /// Sends a look at a job where the queue is asked nothing else, and sees to its answer; gives back what is to go by the engine.
     fn look(&self, adds: &Arc<Adds>, look: LookCall) -> Option<LookCall>;
     /// Leaves what was not answered to the engine.
@@ -54,7 +54,7 @@ pub struct Adds {
     sink: Sink<ToJs, QueueMessage>,
     // let go at the close: it holds the engine's files open
     engine: Mutex<Option<tokio::runtime::Handle>>,
-    answers: Mutex<Vec<(u32, chasquimq::Result<Added>)>>,
+    answers: Mutex<Vec<(Request, chasquimq::Result<Added>)>>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
     pending: Pending,
     order: Order,
@@ -158,7 +158,7 @@ impl Adds {
     }
 
     /// Adds a job; the answer comes as a message, or as plain values.
-    pub fn add_one(self: &Arc<Self>, request: u32, now_ms: u64, name: &str, data: &str, opts: Option<&str>) {
+    pub fn add_one(self: &Arc<Self>, request: Request, now_ms: u64, name: &str, data: &str, opts: Option<&str>) {
         let batch = self.parse_options(opts.unwrap_or("{}")).map(|options| {
             AddBatch::one(
                 now_ms,
@@ -173,11 +173,11 @@ impl Adds {
     }
 
     /// Adds jobs; the answer comes as a message.
-    pub fn add(self: &Arc<Self>, request: u32, now_ms: u64, text: &LongText, layout: &[u32], opts: &[String]) {
+    pub fn add(self: &Arc<Self>, request: Request, now_ms: u64, text: &LongText, layout: &[u32], opts: &[String]) {
         self.send(request, self.pack(now_ms, text, layout, opts));
     }
 
-    fn send(self: &Arc<Self>, request: u32, batch: chasquimq::Result<AddBatch>) {
+    fn send(self: &Arc<Self>, request: Request, batch: chasquimq::Result<AddBatch>) {
         self.pending.begin();
         let batch = match batch {
             Ok(batch) => batch,
@@ -241,7 +241,7 @@ impl Adds {
     }
 
     /// Has the engine send what a shortcut was not answered, in the order it was given. Later calls go on waiting for it.
-    pub fn take_over(self: &Arc<Self>, calls: Vec<(u32, Call)>) {
+    pub fn take_over(self: &Arc<Self>, calls: Vec<(Request, Call)>) {
         let calls: Vec<_> = calls
             .into_iter()
             .map(|(request, call)| (request, call, Turn::begin(self.clone(), true)))
@@ -252,7 +252,7 @@ impl Adds {
     }
 
     /// Sends calls one after the other over the engine's connection.
-    async fn send_by_engine(self: Arc<Self>, calls: Vec<(u32, Call, Turn)>) {
+    async fn send_by_engine(self: Arc<Self>, calls: Vec<(Request, Call, Turn)>) {
         for (request, call, turn) in calls {
             let producer = self.queue.producer();
             let added = producer.send(&call).await;
@@ -273,7 +273,7 @@ impl Adds {
         }
     }
 
-    fn answer(&self, request: u32, added: chasquimq::Result<Added>) {
+    fn answer(&self, request: Request, added: chasquimq::Result<Added>) {
         let first = self.answers.lock().is_ok_and(|mut answers| {
             answers.push((request, added));
             answers.len() == 1

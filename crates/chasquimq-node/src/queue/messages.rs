@@ -6,8 +6,11 @@ use napi_derive::napi;
 
 use crate::error::NativeError;
 
+/// A call's number, as JavaScript counts them: a thread may make more than 2^32.
+pub type Request = f64;
+
 /// Request number and first id.
-pub type OneAdded = FnArgs<(u32, f64)>;
+pub type OneAdded = FnArgs<(Request, f64)>;
 
 /// What a queue tells.
 #[napi(object)]
@@ -27,7 +30,7 @@ pub struct QueueMessage {
 #[napi(object)]
 pub struct NativeAdded {
     /// The request's number.
-    pub request: u32,
+    pub request: f64,
     /// Job `i` has the id `first + i`...
     pub first: f64,
     /// ...except these.
@@ -48,7 +51,7 @@ pub struct NativeAddedException {
 }
 
 /// Answers to adds, with the numbers of their requests.
-pub fn to_added_message(answers: Vec<(u32, chasquimq::Result<Added>)>) -> QueueMessage {
+pub fn to_added_message(answers: Vec<(Request, chasquimq::Result<Added>)>) -> QueueMessage {
     let added = answers.into_iter().map(|(request, added)| to_added(request, added));
     QueueMessage {
         added: Some(added.collect()),
@@ -56,7 +59,7 @@ pub fn to_added_message(answers: Vec<(u32, chasquimq::Result<Added>)>) -> QueueM
     }
 }
 
-fn to_added(request: u32, added: chasquimq::Result<Added>) -> NativeAdded {
+fn to_added(request: Request, added: chasquimq::Result<Added>) -> NativeAdded {
     match added {
         Ok(added) => NativeAdded {
             request,

@@ -138,7 +138,7 @@ impl NativeQueue {
     #[napi]
     pub fn add_one(
         &self,
-        request: u32,
+        request: f64,
         now: f64,
         #[napi(ts_arg_type = "string")] name: Text,
         #[napi(ts_arg_type = "string")] data: Text,
@@ -154,7 +154,7 @@ impl NativeQueue {
     #[napi]
     pub fn add(
         &self,
-        request: u32,
+        request: f64,
         now: f64,
         #[napi(ts_arg_type = "string | Array<string>")] text: LongText,
         layout: Uint32Array,
@@ -163,5 +163,12 @@ impl NativeQueue {
         self.runtime.get()?;
         self.adds.add(request, now as u64, &text, &layout, &opts);
         Ok(())
+    }
+}
+
+// a thread may end while calls are under way, which hold on to the queue
+impl Drop for NativeQueue {
+    fn drop(&mut self) {
+        self.adds.stop();
     }
 }

@@ -18,7 +18,7 @@ pub struct WorkerMessage {
     /// Jobs to run.
     pub jobs: Option<NativeBatch>,
     /// Every flush up to this one is recorded.
-    pub flushed: Option<u32>,
+    pub flushed: Option<f64>,
     /// Outcomes that were refused.
     pub rejected: Option<Vec<NativeRejected>>,
     /// What became of failed tries. Four numbers a job: handle, state (0 failed, 1 delayed, 2 waiting), tries that ended, pause before the next
@@ -61,7 +61,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
     let (connection_error, closed, eviction) = message.connection.map(to_parts).unwrap_or_default();
     WorkerMessage {
         jobs: message.jobs.map(to_batch),
-        flushed: message.flushed,
+        flushed: message.flushed.map(|number| number as f64),
         rejected: some(message.rejected.into_iter().map(|rejected| NativeRejected {
             handle: rejected.handle,
             error: NativeError::from(&rejected.error),

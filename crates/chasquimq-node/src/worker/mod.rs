@@ -160,7 +160,7 @@ impl NativeWorker {
     #[napi]
     pub fn finish(
         &self,
-        flush: u32,
+        flush: f64,
         now: f64,
         handles: Uint32Array,
         lengths: Int32Array,
@@ -214,16 +214,12 @@ impl NativeWorker {
         self.worker.stop_manual_waits();
     }
 
-    /// Whether there is a connection, as far as is known.
-    #[napi]
-    pub fn is_connected(&self) -> bool {
-        self.worker.is_connected()
-    }
-
-    /// Whether the server refuses to record how jobs ended.
-    #[napi]
-    pub fn is_refused(&self) -> bool {
-        self.worker.is_refused()
+    /// Resolves when the server has answered nothing for so many milliseconds, or refuses everything, so that a close must not wait for it; at the close
+    /// at the latest.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn unreachable<'env>(&self, env: &'env Env, patience: f64) -> Result<Object<'env>> {
+        let patience = to_duration(patience);
+        self.call(env, async move |worker| worker.unreachable(patience).await)
     }
 
     /// Tells another worker that a job may have come.

@@ -46,7 +46,7 @@ pub struct NativeChanged {
 
 /// Jobs that ended, as one flush. Of those in `handles` each has a result of so many units in `text`; below 0: none.
 pub fn to_flush(
-    flush: u32,
+    flush: f64,
     now_ms: u64,
     (handles, lengths): (&[u32], &[i32]),
     text: LongText,
@@ -71,7 +71,7 @@ pub fn to_flush(
         .and_then(|others| others.changed.take())
         .unwrap_or_default();
     Flush {
-        number: flush,
+        number: flush as u64,
         now_ms,
         completed,
         text: Arc::new(text.joined()),

@@ -217,9 +217,11 @@ end
 -- ends with other options than its neighbours comes this way as well, and may have no result ('').
 local function complete_large(queue, outcome, step)
   local finishing = queue.finishing
-  local id, keep, result = outcome[6], outcome[8], step.large[outcome[9]]
+  local first, offset, id, keep, result = outcome[2], outcome[4], outcome[6], outcome[8], step.large[outcome[9]]
   local has_result = result ~= ''
   local told = has_result and result or 'null'
+  -- a job that left its frame while it ran may have children by now
+  if first > 0 and not Leave.is_in_frame(queue, outcome, offset, step) then Leave.load_records(queue, { id }) end
   local code = finishing.fields[id] and finishing.fields[id].ch and Parents.children_code(queue, id, step.now_ms)
   if code then return code end
   local active, why = Leave.take_out(queue, outcome, step)

@@ -39,6 +39,15 @@ local function has_stalled(fields_raw)
   return ok and type(fields) == 'table' and (tonumber(fields.st) or 0) > 0
 end
 
+-- How many of these records, from the first, may be surplus.
+local function count_fit(queue, ids)
+  if #ids == 0 or redis.call('EXISTS', queue.base .. 'vitals') == 0 then return #ids end
+  for i, fields_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
+    if has_stalled(fields_raw) then return i - 1 end
+  end
+  return #ids
+end
+
 local function push_rest(queue, ids)
   queue.fetched.rest = #ids > 0
   for from = 1, #ids, 1000 do
@@ -101,7 +110,10 @@ local function take_prioritized(queue, want, most, step)
     if count == 0 then return end
     -- cheaper than ZPOPMIN, which gives scores that nobody needs
     local ids = redis.call('ZRANGE', queue.base .. 'prioritized', 0, count - 1)
-    redis.call('ZREMRANGEBYRANK', queue.base .. 'prioritized', 0, count - 1)
+    local fit = fetched.taken < want and #ids or count_fit(queue, ids)
+    if fit == 0 then return end
+    redis.call('ZREMRANGEBYRANK', queue.base .. 'prioritized', 0, fit - 1)
+    if fit < #ids then return Fetched.take_records(queue, { unpack(ids, 1, fit) }, step) end
     Fetched.take_records(queue, ids, step)
     if #ids < count then
       queue.place = Prioritized.FIRST_PLACE
@@ -128,14 +140,8 @@ local function take_front(queue, want, most, step)
     if chunk == 0 then break end
     local ids = redis.call('LRANGE', queue.base .. 'front', 0, math.min(most - fetched.taken, chunk) - 1)
     if #ids == 0 then return end
-    local fit = #ids
-    for i, fields_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
-      if has_stalled(fields_raw) then
-        fit = i - 1
-        fetched.rest = true
-        break
-      end
-    end
+    local fit = count_fit(queue, ids)
+    fetched.rest = fetched.rest or fit < #ids
     if fit == 0 then return end
     redis.call('LPOP', queue.base .. 'front', fit)
     local before = fetched.taken
@@ -182,7 +188,9 @@ local function take_entry(queue, entry, want, most, step)
       queue.waiting = queue.waiting + 1
     end
     ids = without_stale(queue, ids)
-    local done = Fetched.take_records_within(queue, ids, math.min(#ids, room), step)
+    local now, most = math.max(want - fetched.taken, 0), math.min(#ids, room)
+    if most > now then most = now + count_fit(queue, { unpack(ids, now + 1, most) }) end
+    local done = Fetched.take_records_within(queue, ids, most, step)
     queue.waiting = queue.waiting - done
     if done < #ids then push_rest(queue, { unpack(ids, done + 1) }) end
     redis.call('XDEL', queue.base .. 'log', entry[1])
@@ -221,9 +229,11 @@ local function take_due(queue, want, most, step)
     local room = fetched.taken < want and math.min(want - fetched.taken, Fetched.records_chunk(queue, ids[promoted.at + 1], want - fetched.taken))
       or fetched.bytes < step.max_bytes and math.min(most - fetched.taken, Fetched.surplus_chunk(queue)) or 0
     if room == 0 then return end
-    local to = math.min(promoted.at + room, #ids)
-    Fetched.take_records(queue, { unpack(ids, promoted.at + 1, to) }, step)
-    promoted.at = to
+    local some = { unpack(ids, promoted.at + 1, math.min(promoted.at + room, #ids)) }
+    local fit = fetched.taken < want and #some or count_fit(queue, some)
+    if fit == 0 then return end
+    Fetched.take_records(queue, fit < #some and { unpack(some, 1, fit) } or some, step)
+    promoted.at = promoted.at + fit
   end
 end
 

@@ -220,7 +220,12 @@ local function link_existing(queue, i, id, policy)
   end
 end
 
--- True when the job yields to another one.
+-- The deduplication id of a job, if it has one.
+local function deduplication_of(extra)
+  return extra[8] ~= 0 and extra[8][1] or nil
+end
+
+-- True when the job yields to another one; else it owns its deduplication id.
 local function yields(queue, i, id, extra)
   local tree = queue.call.tree
   local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4] }
@@ -229,16 +234,15 @@ local function yields(queue, i, id, extra)
     except(tree, i, owner)
     return true
   end
-  WaitingList.append(queue.batch.fields, id, cmsgpack.pack({ di = extra[8][1] }))
   return false
 end
 
 local function park(queue, i, id, extra, family)
   local batch = queue.batch
-  local pa, fields, parked = family and { family.of, family.id, extra[5] }, batch.fields, batch.parked
-  local n, is_root = #fields, not pa and extra[6] <= 0
+  local pa, di, fields, parked = family and { family.of, family.id, extra[5] }, deduplication_of(extra), batch.fields, batch.parked
+  local n, is_root = #fields, not (pa or di) and extra[6] <= 0
   fields[n + 1] = id
-  fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, pa = pa })
+  fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, di = di, pa = pa })
   batch.parents[#batch.parents + 1] = id
   -- its timestamp, behind the head of the body's array
   local _, timestamp = cmsgpack.unpack_one(queue.call.tree.args[FIRST_BODY + i], 1)
@@ -250,14 +254,17 @@ local function park(queue, i, id, extra, family)
 end
 
 local function add_new(queue, i, id, extra)
-  if extra[8] ~= 0 and yields(queue, i, id, extra) then return end
+  local di = deduplication_of(extra)
+  if di and yields(queue, i, id, extra) then return end
   local tree, batch = queue.call.tree, queue.batch
   local jobs, family = batch.jobs, family_of(tree, i)
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]
   if family then join(queue, family, id) end
   if tree.is_parent[i] then return park(queue, i, id, extra, family) end
-  if family then
+  if di then
+    WaitingList.append(batch.fields, id, cmsgpack.pack({ di = di, pa = family and { family.of, family.id, extra[5] } or nil }))
+  elseif family then
     n = #batch.fields
     batch.fields[n + 1], batch.fields[n + 2] = id, child_fields(family, extra[5])
   end

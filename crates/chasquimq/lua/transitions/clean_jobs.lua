@@ -1,4 +1,5 @@
--- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone.
+-- clean_jobs: any state -> gone, for the jobs that a filter picks; a bounded step a call. Active jobs go when their worker is gone, but for the latest of a
+-- scheduler.
 -- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
@@ -19,6 +20,7 @@ local Lock = require('lock')
 local Memo = require('memo')
 local OtherQueues = require('other_queues')
 local Parents = require('parents')
+local PendingIteration = require('pending_iteration')
 local ReadBudget = require('read_budget')
 local Records = require('records')
 local State = require('state')
@@ -38,7 +40,7 @@ local function clear_active(queue, found, before_ms, room)
     cleared.looked = cleared.looked + 1
     local job = Find.locate(queue, id)
     if job and job.blob and job.first ~= last_frame then bytes, last_frame = bytes + #job.blob, job.first end
-    if is_abandoned(queue, job, before_ms) then
+    if is_abandoned(queue, job, before_ms) and not PendingIteration.is_pending_iteration(queue, id) then
       if job.record then
         redis.call('HDEL', queue.base .. 'active', id)
       else

@@ -1,6 +1,6 @@
 //! Sends batches, each of which is added exactly once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::Value;
 
@@ -77,6 +77,7 @@ impl Producer {
         Call {
             ticket: self.calls.begin(),
             batch,
+            begun: Instant::now(),
         }
     }
 
@@ -85,8 +86,14 @@ impl Producer {
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
     /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Refused`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
-        let reply = tokio::time::timeout(CONFIRM_WITHIN, self.run(call)).await;
-        let reply = reply.map_err(|_| Error::Unconfirmed(CONFIRM_WITHIN))??;
+        // it may have been sent before, over a connection of the caller's own
+        let left = CONFIRM_WITHIN.saturating_sub(call.begun.elapsed());
+        let unconfirmed = || Error::Unconfirmed(CONFIRM_WITHIN);
+        if left.is_zero() {
+            return Err(unconfirmed());
+        }
+        let reply = tokio::time::timeout(left, self.run(call)).await;
+        let reply = reply.map_err(|_| unconfirmed())??;
         read_added(reply, &self.keys.qualified_name)
     }
 
@@ -197,6 +204,7 @@ impl Producer {
 pub struct Call {
     ticket: Ticket,
     batch: AddBatch,
+    begun: Instant,
 }
 
 impl Call {
@@ -255,4 +263,27 @@ pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
         length: reply.int()? as u64,
         max_length: reply.int()? as u64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{add::NewJob, job::options::JobOptions, redis::options::ConnectOptions};
+
+    #[tokio::test]
+    async fn a_call_that_was_under_way_elsewhere_for_too_long_is_not_sent_again() {
+        let connection = Connection::new(ConnectOptions::default(), |_| {});
+        let producer = Producer::new(connection, Keys::new("bull", "q"));
+        let job = NewJob {
+            name: "job",
+            data: "1",
+            options: &JobOptions::none("{}"),
+        };
+        let mut call = producer.begin(AddBatch::one(1000, job));
+        call.begun -= CONFIRM_WITHIN;
+        assert!(matches!(
+            producer.send(&call).await,
+            Err(Error::Unconfirmed(CONFIRM_WITHIN))
+        ));
+    }
 }

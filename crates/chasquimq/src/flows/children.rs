@@ -13,6 +13,9 @@ use crate::{
 /// Most children that one script call reads.
 const CHILDREN_A_CALL: u32 = 1000;
 
+/// So many children with their values a page has in any case: BullMQ keeps them in a small hash, which a scan gives whole.
+const FEW_CHILDREN: u32 = 512;
+
 /// A job's children, by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildKind {
@@ -141,11 +144,27 @@ impl Queue {
     pub async fn children_pages(&self, id: &str, pages: &[ChildPage]) -> Result<Vec<Children>> {
         let mut found = self.pages_of(self.keys(), &[id], pages).await?;
         for (page, children) in pages.iter().zip(&mut found) {
-            if page.extent == Extent::Whole {
-                self.read_rest((self.keys(), id), *page, children, usize::MAX).await?;
+            match page.extent {
+                Extent::Whole => self.read_rest((self.keys(), id), *page, children, usize::MAX).await?,
+                Extent::Count(_) => self.read_few((self.keys(), id), *page, children).await?,
+                Extent::Number => {}
             }
         }
         Ok(found)
+    }
+
+    /// Goes on with a first page where all of the kind are few.
+    async fn read_few(&self, place: (&Keys, &str), mut page: ChildPage, known: &mut Children) -> Result<()> {
+        if known.cursor == 0 || page.cursor != 0 || !page.kind.has_values() {
+            return Ok(());
+        }
+        page.extent = Extent::Count(FEW_CHILDREN);
+        let mut all = known.clone();
+        self.read_rest(place, page, &mut all, FEW_CHILDREN as usize + 1).await?;
+        if all.cursor == 0 {
+            *known = all;
+        }
+        Ok(())
     }
 
     /// Goes on with a page, each child once, up to about `most` of them.
@@ -245,6 +264,7 @@ impl Queue {
                     for (page, children) in pages.iter().zip(found) {
                         let place = (&nodes[*at].keys, nodes[*at].id.as_str());
                         self.read_rest(place, *page, children, most as usize).await?;
+                        self.read_few(place, *page, children).await?;
                         let width = if page.kind.has_values() { 2 } else { 1 };
                         for node in children
                             .values

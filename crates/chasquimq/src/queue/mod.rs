@@ -68,8 +68,7 @@ impl Queue {
 
     /// Tidies up after this queue's calls. Call it before [`Queue::close`], when no add is under way.
     pub async fn forget_calls(&self) {
-        self.producer.forget().await;
-        self.calls.forget(&self.connection, &self.keys).await;
+        tokio::join!(self.producer.forget(), self.calls.forget(&self.connection, &self.keys));
     }
 
     /// Closes the connection; calls under way end with [`Error::Closed`].

@@ -149,6 +149,11 @@ impl DirectSocket {
         write_some(&mut self.stream, &mut left)?;
         if let Some(piece) = left.first() {
             self.sent = self.outbox.len() - piece.len();
+            // one that is never quite empty must not grow with all that was ever sent
+            if self.sent >= self.outbox.len() / 2 {
+                self.outbox.drain(..self.sent);
+                self.sent = 0;
+            }
             return Ok(false);
         }
         self.outbox.clear();
@@ -318,10 +323,9 @@ mod tests {
         assert!(socket2::SockRef::from(&socket).keepalive().expect("an option"));
     }
 
-    #[test]
-    fn what_the_kernel_does_not_take_at_once_is_sent_later() {
-        let (near, mut far) = UnixStream::pair().expect("a pair");
-        let mut socket = DirectSocket {
+    fn open_pair() -> (DirectSocket, UnixStream) {
+        let (near, far) = UnixStream::pair().expect("a pair");
+        let socket = DirectSocket {
             stream: Stream::Unix(near),
             place: String::new(),
             outbox: Vec::new(),
@@ -329,6 +333,28 @@ mod tests {
             inbox: Vec::new(),
         };
         socket.set_nonblocking().expect("an option");
+        (socket, far)
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_takes_no_more_room_than_twice_itself() {
+        const WAITING: usize = 100;
+        let (mut socket, mut far) = open_pair();
+        let mut some = vec![b'a'; 64 << 10];
+        for _ in 0..WAITING {
+            socket.send(&some).expect("an open connection");
+        }
+        for round in 0..10 * WAITING {
+            far.read_exact(&mut some).expect("it was sent");
+            assert!(!socket.flush().expect("an open connection"));
+            assert!(!socket.send(&some).expect("an open connection"));
+            assert!(socket.outbox.len() <= 2 * (WAITING + 2) * some.len(), "{round}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_at_once_is_sent_later() {
+        let (mut socket, mut far) = open_pair();
         let texts = [vec![b'a'; 3 << 20], Vec::new(), vec![b'b'; 5 << 20]];
         let mut commands = Commands::default();
         texts.iter().for_each(|text| commands.push_set("name", text, "9"));

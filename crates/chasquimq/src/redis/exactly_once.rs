@@ -1,7 +1,10 @@
 //! Calls that the server carries out once, however often they are sent: it remembers what it answered to the last call in each slot of a
 //! client (`lua/queue/memo.lua`).
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use redis::Value;
 
@@ -13,6 +16,8 @@ use crate::{error::Result, id::unique_id, keys::Keys};
 
 /// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
 const FORGET_AFTER_MS: u64 = 60_000;
+/// How long a close waits for a server to take note of that.
+const FORGET_WITHIN: Duration = Duration::from_secs(2);
 
 /// What the server knows a call by. A slot is used for one call at a time, and each call there has a higher number.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +110,6 @@ impl Calls {
             pipeline.cmd("PEXPIRE").arg(memo).arg(FORGET_AFTER_MS);
         }
         // the server forgets by itself in an hour
-        let _ = connection.send_pipeline_once(&pipeline, slots as usize).await;
+        let _ = tokio::time::timeout(FORGET_WITHIN, connection.send_pipeline_once(&pipeline, slots as usize)).await;
     }
 }

@@ -94,6 +94,11 @@ impl Delivered {
         }
     }
 
+    /// By which taking the worker holds it.
+    pub(super) fn claim(&self) -> u64 {
+        self.batch.claim
+    }
+
     /// What happened to the job so far; `None`: this is its first start.
     pub(super) fn fields(&self) -> Option<&StateFields> {
         let job = &self.batch.jobs[self.at];

@@ -15,10 +15,10 @@ pub(super) struct Report {
     is_told: bool,
 }
 
-/// Jobs whose end is told as an event, by handle.
+/// Jobs whose end is told as an event; those that failed by handle.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    completed: Vec<(u32, String)>,
+    completed: Vec<Delivered>,
     failed: HashMap<u32, (String, String)>,
 }
 
@@ -38,7 +38,7 @@ impl Report {
     }
 
     /// The flush, ready to be sent, and what to tell when it is recorded. Leaves an empty report.
-    pub(super) fn take(&mut self, number: u32, now_ms: u64) -> (Flush, Told) {
+    pub(super) fn take(&mut self, number: u64, now_ms: u64) -> (Flush, Told) {
         let Report { flush, told, .. } = std::mem::replace(self, Self::new(self.is_told));
         let flush = Flush {
             number,
@@ -75,9 +75,7 @@ impl Report {
             handle: job.handle,
             result,
         });
-        if self.is_told {
-            self.told.completed.push((job.handle, job.id()));
-        }
+        self.told.completed.push(job.clone());
     }
 
     fn failed(
@@ -107,18 +105,29 @@ impl Report {
 }
 
 impl Told {
+    /// Takes off the parents that must not complete, and why: the worker holds them still, and their tries are to fail.
+    pub(super) fn take_held(&mut self, rejected: &[Rejected]) -> Vec<(Delivered, String)> {
+        let held = rejected.iter().filter(|refusal| refusal.is_held());
+        let found = held.filter_map(|Rejected { handle, error }| {
+            let at = self.completed.iter().position(|job| job.handle == *handle)?;
+            Some((self.completed.remove(at), error.to_string()))
+        });
+        found.collect()
+    }
+
     /// The events, now that it is known what became of the jobs.
     pub(super) fn events(mut self, rejected: Vec<Rejected>, failures: Vec<Failure>) -> Vec<WorkerEvent> {
         let mut events = Vec::with_capacity(self.completed.len() + self.failed.len());
         for Rejected { handle, error } in rejected {
-            let completed = self.completed.iter().position(|(at, _)| *at == handle);
+            let completed = self.completed.iter().position(|job| job.handle == handle);
             let id = match completed {
-                Some(at) => Some(self.completed.remove(at).1),
+                Some(at) => Some(self.completed.remove(at).id()),
                 None => self.failed.remove(&handle).map(|(id, _)| id),
             };
             events.extend(id.map(|id| WorkerEvent::Rejected { id, error }));
         }
-        events.extend(self.completed.into_iter().map(|(_, id)| WorkerEvent::Completed { id }));
+        let completed = self.completed.iter().map(Delivered::id);
+        events.extend(completed.map(|id| WorkerEvent::Completed { id }));
         for failure in failures {
             let failed = self.failed.remove(&failure.handle);
             events.extend(failed.map(|(id, reason)| WorkerEvent::Failed {
@@ -206,8 +215,13 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_told_as_refused_and_nothing_else() {
+        let completed = |handle| {
+            let mut job = job("{}", None);
+            job.handle = handle;
+            job
+        };
         let told = Told {
-            completed: vec![(1, "a".into()), (2, "b".into())],
+            completed: vec![completed(1), completed(2)],
             failed: HashMap::from([(3, ("c".into(), "no".into())), (4, ("d".into(), "no".into()))]),
         };
         let rejected = [1, 3].map(|handle| Rejected {
@@ -229,6 +243,6 @@ mod tests {
                 other => format!("{other:?}"),
             })
             .collect();
-        assert_eq!(events, ["a rejected", "c rejected", "b completed", "d failed"]);
+        assert_eq!(events, ["1 rejected", "c rejected", "1 completed", "d failed"]);
     }
 }

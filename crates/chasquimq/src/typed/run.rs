@@ -28,7 +28,7 @@ use crate::{
     clock::system_now_ms,
     queue::Queue,
     redis::session::ConnectionEvent,
-    worker::{Message, RateLimit, Worker},
+    worker::{Failure, Message, RateLimit, Rejected, Worker},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -75,7 +75,7 @@ where
                     retry_after,
                 },
                 Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable { reason, trace },
-                Err(JobError::Delayed { pause }) => delay(&queue, &delivered.id(), pause, &worker_id).await,
+                Err(JobError::Delayed { pause }) => delay(&queue, &delivered, pause, &worker_id).await,
                 Err(JobError::RateLimited { pause }) => match queue.hold(Some(pause.as_millis().max(1) as u64)).await {
                     Ok(_) => Outcome::RateLimited,
                     Err(error) => Outcome::failed(format!("the rate limit could not be set: {error}")),
@@ -85,10 +85,12 @@ where
     })
 }
 
-async fn delay(queue: &Queue, id: &str, pause: Duration, worker_id: &str) -> Outcome {
+async fn delay(queue: &Queue, job: &Delivered, pause: Duration, worker_id: &str) -> Outcome {
     let now_ms = system_now_ms();
     let due_ms = now_ms + pause.as_millis() as u64;
-    match queue.move_to_delayed(now_ms, id, due_ms, worker_id).await {
+    // of this taking alone: the worker may have taken the job again, where its lease was lost meanwhile
+    let token = format!("{worker_id}:{}.0", job.claim());
+    match queue.move_to_delayed(now_ms, &job.id(), due_ms, &token).await {
         Ok(()) => Outcome::Moved,
         Err(error) => Outcome::failed(format!("the job could not be delayed: {error}")),
     }
@@ -106,7 +108,7 @@ pub(super) struct Runner {
     waiting: VecDeque<Delivered>,
     running: JoinSet<Outcome>,
     jobs: HashMap<Id, Delivered>,
-    flushes: u32,
+    flushes: u64,
     // what ended since the last flush
     ended: Report,
     // what is told once the flush under way is recorded
@@ -198,9 +200,7 @@ impl Runner {
         }
         if message.flushed.is_some_and(|number| number >= self.flushes) {
             if let Some(told) = self.reported.take() {
-                for event in told.events(message.rejected, message.failures) {
-                    self.tell(event);
-                }
+                self.recorded(told, message.rejected, message.failures);
             }
         }
         if message.drained {
@@ -222,6 +222,17 @@ impl Runner {
         }
         if let Some(ConnectionEvent::Failed(error)) = message.connection {
             self.tell(WorkerEvent::Error(error));
+        }
+    }
+
+    fn recorded(&mut self, mut told: Told, rejected: Vec<Rejected>, failures: Vec<Failure>) {
+        for (parent, reason) in told.take_held(&rejected) {
+            self.ended.end(&parent, Outcome::failed(reason));
+        }
+        if self.on_event.is_some() {
+            for event in told.events(rejected, failures) {
+                self.tell(event);
+            }
         }
     }
 

@@ -23,6 +23,23 @@ pub(super) struct ClientClock {
     said_ms: u64,
 }
 
+/// What it said, and whether that is another clock than the system's: the loop may hear of it late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    ms: u64,
+    is_foreign: bool,
+}
+
+impl Reading {
+    /// Of a clock that was read just now.
+    pub(crate) fn new(ms: u64) -> Self {
+        Self {
+            ms,
+            is_foreign: is_foreign(ms),
+        }
+    }
+}
+
 /// How far its clock is ahead of the server's, as answers to steps tell it.
 #[derive(Debug)]
 pub(super) struct Offset {
@@ -52,10 +69,10 @@ impl ClientClock {
         self.fake = fake;
     }
 
-    /// Its clock was read just now.
-    pub(super) fn says(&mut self, now_ms: u64) {
-        self.foreign = self.fake || is_foreign(now_ms);
-        self.said_ms = now_ms;
+    /// Its clock was read, perhaps a while ago.
+    pub(super) fn says(&mut self, reading: Reading) {
+        self.foreign = self.fake || reading.is_foreign;
+        self.said_ms = reading.ms;
     }
 
     /// Its clock, as far as it is known, epoch ms.
@@ -206,18 +223,18 @@ mod tests {
         let (mut clock, mut offset) = (ClientClock::default(), Offset::default());
         let now_us = system_now_us();
         offset.measure(now_us, now_us);
-        clock.says(1000);
+        clock.says(Reading::new(1000));
         assert_eq!(
             (clock.is_foreign(), clock.offset_us(&offset)),
             (true, UNKNOWN_OFFSET_US)
         );
-        clock.says(now_us as u64 / 1000);
+        clock.says(Reading::new(now_us as u64 / 1000));
         assert_eq!((clock.is_foreign(), clock.offset_us(&offset)), (false, 0));
         // one that stands still agrees with the system's at first
         clock.fakes(true);
-        clock.says(now_us as u64 / 1000);
+        clock.says(Reading::new(now_us as u64 / 1000));
         assert!(clock.is_foreign());
-        clock.says(2000);
+        clock.says(Reading::new(2000));
         assert_eq!(clock.now_ms(), 2000);
     }
 

@@ -55,8 +55,9 @@ pub(super) struct Loop {
     // the wait under way is for the marker of limits that are lifted
     awaits_lift: bool,
     next_renewal: Option<Instant>,
-    // the last claim of the jobs that were there at the last renewal
-    renewed_claim: u64,
+    // when to look whether the jobs are this worker's still, and the last claim of those that were there at the last look
+    next_check: Option<Instant>,
+    checked_claim: u64,
     next_scan: Option<Instant>,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
@@ -102,7 +103,8 @@ impl Loop {
             limited_until: None,
             awaits_lift: false,
             next_renewal: None,
-            renewed_claim: 0,
+            next_check: None,
+            checked_claim: 0,
             next_scan: None,
             servers: 0,
             room_changed: false,
@@ -184,6 +186,9 @@ impl Loop {
             self.release().await;
             return false;
         }
+        if self.next_check.is_none() && self.standing.in_flight.jobs() > 0 {
+            self.next_check = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
+        }
         self.wait_if_idle().await;
         true
     }
@@ -216,8 +221,8 @@ impl Loop {
     fn hear(&mut self, command: Command) {
         match command {
             Command::FakeClock(is_fake) => self.clock.fakes(is_fake),
-            Command::Run { now_ms } => {
-                self.clock.says(now_ms);
+            Command::Run(reading) => {
+                self.clock.says(reading);
                 if !self.fetching {
                     self.fetching = true;
                     self.look_again = true;
@@ -243,18 +248,18 @@ impl Loop {
                 self.options.limiter = limiter;
                 self.end_rest();
             }
-            Command::Finish(flush) => {
-                self.clock.says(flush.now_ms);
+            Command::Finish(flush, reading) => {
+                self.clock.says(reading);
                 if self.flushes.is_empty() {
                     self.ended_since = Some(Instant::now());
                 }
                 self.flushes.push(flush);
             }
-            Command::Tick { now_ms } => {
-                self.clock.says(now_ms);
+            Command::Tick(reading) => {
+                self.clock.says(reading);
                 // the clock may have jumped to where something is due
                 self.flushes.push(Flush {
-                    now_ms,
+                    now_ms: self.clock.now_ms(),
                     ..Flush::default()
                 });
             }
@@ -292,7 +297,7 @@ impl Loop {
         let renewal = self.next_renewal.filter(|_| holds_jobs);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
-        [surplus, due, renewal, rested, shared, self.next_scan]
+        [surplus, due, renewal, rested, shared, self.next_check, self.next_scan]
             .into_iter()
             .flatten()
             .min()
@@ -338,6 +343,9 @@ impl Loop {
         }
         if self.next_renewal.is_some_and(|at| at <= now) {
             self.renew_lease().await;
+        }
+        if self.next_check.is_some_and(|at| at <= now) {
+            self.check_locks().await;
         }
         if self.next_scan.is_some_and(|at| at <= now) {
             self.recover_stalled().await;

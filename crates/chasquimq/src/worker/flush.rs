@@ -12,7 +12,7 @@ pub(super) const MAX_RESULT: usize = 4 * 1024;
 #[derive(Debug, Default)]
 pub struct Flush {
     /// Counts up from 1.
-    pub number: u32,
+    pub number: u64,
     /// The caller's clock, epoch ms.
     pub now_ms: u64,
     /// Jobs that completed.

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{
     batch::Batch,
+    client_clock::Reading,
     flush::Flush,
     idle_socket::IdleSocket,
     options::RateLimit,
@@ -20,7 +21,7 @@ pub struct Message {
     /// Jobs that are active now, to be run: each once it is drawn ([`super::Worker::draw`]).
     pub jobs: Option<Batch>,
     /// Every flush up to this one is recorded.
-    pub flushed: Option<u32>,
+    pub flushed: Option<u64>,
     /// Outcomes of those flushes that were refused.
     pub rejected: Vec<Rejected>,
     /// What became of each failed try in those flushes, in order.
@@ -98,19 +99,15 @@ pub enum Finished {
 pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 
 pub(crate) enum Command {
-    Run {
-        now_ms: u64,
-    },
+    Run(Reading),
     FakeClock(bool),
     Pause {
         done: Option<oneshot::Sender<()>>,
     },
     Concurrency(u32),
     Limiter(Option<RateLimit>),
-    Finish(Flush),
-    Tick {
-        now_ms: u64,
-    },
+    Finish(Flush, Reading),
+    Tick(Reading),
     /// Jobs that were drawn did not start.
     PutBack,
     /// What nobody has drawn is to be taken back.

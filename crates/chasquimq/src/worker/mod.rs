@@ -39,17 +39,19 @@ mod wait_task;
 mod woken;
 
 use std::{
+    pin::pin,
     sync::{
         atomic::{AtomicBool, Ordering},
         Arc, Mutex,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{mpsc, oneshot};
 
 pub use along::StepAlong;
 pub use batch::{Batch, BatchJob, Extra, Siblings};
+use client_clock::Reading;
 pub use flush::{Completed, Ending, Flush, Outcome};
 pub use idle_socket::IdleSocket;
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
@@ -67,8 +69,10 @@ use crate::{
     redis::{connection::Connection, options::ConnectOptions, session::ConnectionEvent},
 };
 
-/// How long a graceful close waits for a server that is out of reach.
+/// How long a graceful close waits for a server that answers nothing, or refuses everything.
 const PATIENCE_AT_CLOSE: Duration = Duration::from_secs(2);
+/// How often it looks.
+const LOOK_AT_CLOSE: Duration = Duration::from_millis(100);
 
 /// A running worker. Its loop is a tokio task of the runtime it was made on.
 pub struct Worker {
@@ -165,7 +169,7 @@ impl Worker {
 
     /// Fetches from now on. `now_ms` is the caller's clock.
     pub fn run(&self, now_ms: u64) {
-        self.command(Command::Run { now_ms });
+        self.command(Command::Run(Reading::new(now_ms)));
     }
 
     /// Fetches no more until [`Worker::run`]. A fetch under way may still bring jobs; those go back, as do all that nobody has drawn.
@@ -235,7 +239,8 @@ impl Worker {
 
     /// As [`Worker::finish`], by the worker's loop whatever there is: on any thread.
     pub fn finish_by_loop(&self, flush: Flush) {
-        self.command(Command::Finish(flush));
+        let reading = Reading::new(flush.now_ms);
+        self.command(Command::Finish(flush, reading));
     }
 
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and
@@ -246,7 +251,7 @@ impl Worker {
 
     /// Answers [`Message::clock`].
     pub fn tick(&self, now_ms: u64) {
-        self.command(Command::Tick { now_ms });
+        self.command(Command::Tick(Reading::new(now_ms)));
     }
 
     /// Waits on a socket from now on, when nothing is held.
@@ -305,32 +310,33 @@ impl Worker {
         self.command(Command::Pause { done: None });
     }
 
-    /// Ends when the server has been out of reach for `patience`, or has refused everything for as long as a close waits for that.
-    pub(crate) async fn unreachable(&self, patience: Duration) {
-        let mut since = std::time::Instant::now();
+    /// Ends when the server has answered nothing for `patience`, or has refused everything for as long as a close waits for that; and when this worker is
+    /// closed.
+    pub async fn unreachable(&self, patience: Duration) {
+        let (ping, mut since) = (redis::cmd("PING"), Instant::now());
         loop {
-            tokio::time::sleep(PATIENCE_AT_CLOSE / 20).await;
-            let patience = match (self.is_connected(), self.is_refused()) {
-                (false, _) => patience,
-                (true, true) => PATIENCE_AT_CLOSE,
-                (true, false) => {
-                    since = std::time::Instant::now();
-                    continue;
+            // behind what has no answer
+            let mut asked = pin!(self.connection.send(&ping));
+            let answer = loop {
+                if let Ok(answer) = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await {
+                    break answer;
+                }
+                let is_refused = self.connection.is_connected() && self.is_refused();
+                if since.elapsed() >= if is_refused { PATIENCE_AT_CLOSE } else { patience } {
+                    return;
                 }
             };
-            if since.elapsed() >= patience {
-                return;
+            match (answer, self.is_refused()) {
+                (Err(Error::Closed), _) => return,
+                (_, false) => since = Instant::now(),
+                (_, true) if since.elapsed() >= PATIENCE_AT_CLOSE => return,
+                (_, true) => {}
             }
+            tokio::time::sleep(LOOK_AT_CLOSE).await;
         }
     }
 
-    /// Whether there is a connection, as far as is known.
-    pub fn is_connected(&self) -> bool {
-        self.connection.is_connected()
-    }
-
-    /// Whether the server takes no step.
-    pub fn is_refused(&self) -> bool {
+    fn is_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 

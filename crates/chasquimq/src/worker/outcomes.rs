@@ -20,7 +20,7 @@ pub struct Rejected {
 
 impl Rejected {
     /// A parent that must not complete is held on to: its try is to fail.
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         matches!(self.error, Error::PendingChildren { .. } | Error::FailedChildren { .. })
     }
 }
@@ -66,7 +66,7 @@ pub(super) struct Outcomes {
     // instead of both, if this is one plain job that completed (`lua/step/fast_path.lua`)
     pub(super) plain: Option<Vec<u8>>,
     pub(super) now_ms: u64,
-    pub(super) flushed: Option<u32>,
+    pub(super) flushed: Option<u64>,
     // of a flush that is recorded by later steps
     pub(super) is_part: bool,
     pub(super) failures: Vec<Failure>,

@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// `count` jobs completed with results of so many bytes each.
-    fn flush(number: u32, count: u32, bytes: u32) -> Flush {
+    fn flush(number: u64, count: u32, bytes: u32) -> Flush {
         let completed = |handle| Completed {
             handle,
             result: Some((handle * bytes, (handle + 1) * bytes)),
@@ -187,7 +187,7 @@ mod tests {
     struct Step {
         completed: Vec<u32>,
         others: Vec<u32>,
-        flushes: Vec<u32>,
+        flushes: Vec<u64>,
         is_part: bool,
     }
 

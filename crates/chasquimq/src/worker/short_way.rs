@@ -39,7 +39,7 @@ pub enum Told {
     /// What ended is recorded.
     Recorded {
         /// Every flush up to this one.
-        flushed: Option<u32>,
+        flushed: Option<u64>,
         /// `finishedOn` of what ended in it, epoch ms.
         finished_on: u64,
         /// Nothing was left to fetch.

@@ -29,7 +29,7 @@ pub(super) struct Standing {
     /// A step behind a wait was over, and passed on what had woken it.
     pub(super) passed_on: bool,
     /// The last flush that is recorded.
-    pub(super) flushed: u32,
+    pub(super) flushed: u64,
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,

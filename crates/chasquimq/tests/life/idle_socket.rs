@@ -247,7 +247,7 @@ fn unread(world: &World, options: WorkerOptions) -> (Worker, mpsc::UnboundedRece
     (worker, messages)
 }
 
-fn complete(worker: &Worker, flush: u32, handle: u32) {
+fn complete(worker: &Worker, flush: u64, handle: u32) {
     worker.finish(Flush {
         number: flush,
         now_ms: system_now_ms(),

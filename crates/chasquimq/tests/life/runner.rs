@@ -144,8 +144,8 @@ struct Loop {
     running: JoinSet<End>,
     handles: HashMap<tokio::task::Id, u32>,
     ended: Vec<(u32, End)>,
-    flushes: u32,
-    recorded: u32,
+    flushes: u64,
+    recorded: u64,
 }
 
 impl Loop {

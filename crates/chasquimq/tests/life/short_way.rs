@@ -32,7 +32,7 @@ pub struct Seen {
     pub by_socket: usize,
     pub by_loop: usize,
     /// The last of them.
-    recorded: u32,
+    recorded: u64,
     refused: usize,
     errors: Vec<String>,
 }
@@ -165,7 +165,7 @@ impl EventLoop {
 struct Ending {
     worker: Arc<Worker>,
     seen: Arc<Mutex<Seen>>,
-    flushes: Arc<Mutex<u32>>,
+    flushes: Arc<Mutex<u64>>,
     socket: Arc<Mutex<Option<IdleSocket>>>,
     along: Arc<OnceLock<mpsc::UnboundedSender<Carried>>>,
     // one thing at a time

@@ -372,6 +372,18 @@ fn parents_go_by_the_time_they_wait_and_leave_their_children() {
 }
 
 #[test]
+fn the_latest_iteration_of_a_scheduler_stays_though_its_worker_is_gone() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    queue.upsert(1000, &Upsert::of("s"));
+    queue.step(Step::by("w").want(2));
+    queue.end_lease("w");
+    let all = queue.abandoned();
+    let gone = Call::of("active", 5000).from(&all).run(&mut queue);
+    assert_eq!(gone, "[[x] 1 2 '' 1]");
+    assert_eq!(queue.probe.checked().hash("active").len(), 1);
+}
+
+#[test]
 fn latest_iterations_of_schedulers_stay() {
     for before_ms in [-1, 5000] {
         let mut queue = TestQueue::with(

@@ -53,6 +53,9 @@ async fn a_limiter_may_be_taken_away() {
     worker.set_limiter(None);
     events.completed().await;
     events.completed().await;
+    // though the rest began that would have lasted until the limit was over
+    stage.add_many(1).await;
+    events.completed().await;
     within(worker.close()).await;
     stage.end().await;
 }

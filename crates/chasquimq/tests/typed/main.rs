@@ -2,6 +2,7 @@
 
 mod close;
 mod fail;
+mod flow;
 mod limit;
 mod queue;
 mod run;

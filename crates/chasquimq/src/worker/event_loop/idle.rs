@@ -163,7 +163,9 @@ impl Loop {
             // no step looks by itself
             Pending::Lent => is_wanted || self.look_again,
             Pending::Alone => self.is_limited() || self.clock.is_foreign(),
-            Pending::Nothing | Pending::Marker => false,
+            // the rest that it was for is over
+            Pending::Marker => self.awaits_lift && self.limited_until.is_none(),
+            Pending::Nothing => false,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     lost::Search,
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::{manual::extend_locks, message::Message},
+    worker::{idle_wait::Pending, manual::extend_locks, message::Message},
 };
 
 /// Most locks that are looked at in one call.
@@ -42,7 +42,7 @@ impl Loop {
             Ok(_) => {
                 let lapsed = self.surplus.lease(sent..=Instant::now());
                 self.return_jobs(lapsed);
-                return self.check_locks(duration).await;
+                return;
             }
             Err(error) => return self.report(error),
         }
@@ -57,11 +57,18 @@ impl Loop {
         }
     }
 
-    /// Tells of the jobs that run for longer than from one renewal to the next, and that are this worker's no more.
-    async fn check_locks(&mut self, duration: u64) {
+    /// Tells of the jobs that run for longer than from one look to the next, and that are this worker's no more. Whatever renews the lease, steps
+    /// included, says nothing of single jobs.
+    pub(super) async fn check_locks(&mut self) {
+        if self.waiter.pending == Pending::Lent {
+            self.break_off().await;
+        }
+        // the turn that finds jobs sets it again
+        self.next_check = None;
+        let duration = self.options.lock_duration.as_millis() as u64;
         let mut held = self.standing.in_flight.ids();
         let newest = held.iter().map(|(_, claim)| *claim).max().unwrap_or_default();
-        let known = std::mem::replace(&mut self.renewed_claim, newest);
+        let known = std::mem::replace(&mut self.checked_claim, newest);
         held.retain(|(_, claim)| *claim <= known);
         let token = |claim| format!("{}:{claim}.0", self.options.id);
         let locks: Vec<_> = held.into_iter().map(|(id, claim)| (id, token(claim))).collect();

@@ -313,7 +313,7 @@ impl Model {
         let mut taken = Vec::new();
         while taken.len() < most {
             let Some(next) = self.front.front() else { break };
-            if taken.len() >= want && self.jobs[next].fields.stalled_counter > 0 {
+            if taken.len() >= want && self.has_stalled(next) {
                 break;
             }
             taken.extend(self.front.pop_front());
@@ -325,15 +325,24 @@ impl Model {
                 self.log.push_front(group);
                 break;
             }
-            let rest = group.ids.split_off(group.ids.len().min(room));
+            let now = want.saturating_sub(taken.len());
+            let mut surplus = group.ids.iter().skip(now);
+            let fit = match surplus.position(|id| self.has_stalled(id)) {
+                Some(at) => room.min(now + at),
+                None => room,
+            };
+            let rest = group.ids.split_off(group.ids.len().min(fit));
             taken.append(&mut group.ids);
             self.front.extend(rest);
         }
         while taken.len() < most && self.line().is_empty() {
-            let Some((_, _, id)) = self.prioritized.pop_first() else {
+            let Some((_, _, id)) = self.prioritized.first() else {
                 break;
             };
-            taken.push(id);
+            if taken.len() >= want && self.has_stalled(id) {
+                break;
+            }
+            taken.extend(self.prioritized.pop_first().map(|(_, _, id)| id));
         }
         let (now_ms, claim) = (self.now_ms, self.claim);
         for id in &taken {
@@ -347,6 +356,10 @@ impl Model {
             job.is_start_unknown = false;
         }
         taken
+    }
+
+    fn has_stalled(&self, id: &str) -> bool {
+        self.jobs[id].fields.stalled_counter > 0
     }
 
     /// Jobs that the global concurrency leaves room for, of those a worker wants.

@@ -3,7 +3,7 @@
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
-    step::{of, Fail, Step},
+    step::{of, Fail, Place, Step},
     tree::Tree,
 };
 
@@ -205,6 +205,22 @@ fn a_parent_with_a_failed_child_does_not_complete() {
     );
     queue.step(Step::by("w").fail(&of("r"), &Fail::to("failed")));
     queue.key_is("failed", "a@1000 r@1000");
+}
+
+#[test]
+fn a_parent_that_left_its_frame_does_not_complete_with_a_large_result_either() {
+    let mut queue = TestQueue::with(Plan::new().frame(1));
+    let keys = queue.probe.keys.clone();
+    queue.step(Step::by("w").want(1));
+    queue.add_flows(
+        1000,
+        &Tree::new().child_of_with(&keys, "1", "a", r#"{"failParentOnFailure":true}"#),
+    );
+    let large = || Step::by("w").done_large(&Place::Frame(1, 1, 0), "large result");
+    assert_eq!(queue.step(large()), "[[[1 0 -4 0]] [] -1 0 1]");
+    queue.step(Step::by("w").want(1));
+    queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
+    assert_eq!(queue.step(large()), "[[[1 0 -9 0]] [] -1 0 0]");
 }
 
 #[test]
