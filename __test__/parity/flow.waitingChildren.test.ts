@@ -201,18 +201,21 @@ describe.each(libraries)('$name: flow.waitingChildren', ({ lib }) => {
     expect(mid.isRunning()).toBe(true);
   });
 
-  it.each([0, 20, 10_000])('a job that completes with pending children fails, whatever it returns: %i characters', async (n) => {
-    const worker = stage.worker(async (job) => {
-      await addChild(job, 'pending');
-      return 'x'.repeat(n);
-    });
-    const top = new EventLog(worker, ['completed', 'failed']);
-    const job = await stage.queue().add('parent', {});
-    const [, error] = await top.get<[Job, Error & { code?: number }]>('failed');
-    expect([error.message, error.code]).toEqual([`Job ${job.id} has pending dependencies. moveToFinished`, -4]);
-    expect(stage.takeErrors()).toHaveLength(1);
-    expect(await job.getState()).toBe('failed');
-  });
+  it.each([0, 20, 10_000])(
+    'a job that completes with pending children fails, whatever it returns: %i characters',
+    async (n) => {
+      const worker = stage.worker(async (job) => {
+        await addChild(job, 'pending');
+        return 'x'.repeat(n);
+      });
+      const top = new EventLog(worker, ['completed', 'failed']);
+      const job = await stage.queue().add('parent', {});
+      const [, error] = await top.get<[Job, Error & { code?: number }]>('failed');
+      expect([error.message, error.code]).toEqual([`Job ${job.id} has pending dependencies. moveToFinished`, -4]);
+      expect(stage.takeErrors()).toHaveLength(1);
+      expect(await job.getState()).toBe('failed');
+    },
+  );
 
   it('a job that completes with pending children has failed before the next one starts', async () => {
     const queue = stage.queue();

@@ -42,6 +42,17 @@ describe.each(libraries)('$name: subclasses', ({ lib }) => {
     return Own as unknown as C;
   }
 
+  it('are given the name by which the server knows workers', () => {
+    class Named extends lib.Queue {
+      get names(): string[] {
+        return [this.base64Name(), this.clientName(), this.clientName(':w:own')];
+      }
+    }
+    const queue = stage.keep(new Named(stage.queueName, { connection: { ...connection }, prefix: 'other' }));
+    const base64 = Buffer.from(stage.queueName).toString('base64');
+    expect(queue.names).toEqual([base64, `other:${base64}`, `other:${base64}:w:own`]);
+  });
+
   it('may have members of any names', async () => {
     const opts = { connection: { ...connection } };
     const { queueName } = stage;

@@ -11,6 +11,21 @@ import { reportConnection } from '../connection/report-connection.js';
 import { parseStored } from '../job/stored-json.js';
 import type { QueueEventsListener } from './queue-events-listener.js';
 
+// Symbols, not `#` names: a Proxy around queue events has none of those, and a subclass may call its members what it likes.
+const ENGINE: unique symbol = Symbol('engine');
+const READINESS: unique symbol = Symbol('readiness');
+const LISTENED_TO: unique symbol = Symbol('listened to');
+const OF_JOBS: unique symbol = Symbol('of jobs');
+const END_RUN: unique symbol = Symbol('end run');
+const RECEIVE: unique symbol = Symbol('receive');
+const CLOSE_ALL: unique symbol = Symbol('close all');
+const ANNOUNCE_ALL: unique symbol = Symbol('announce all');
+const HEARS_OF: unique symbol = Symbol('hears of');
+const ANNOUNCE: unique symbol = Symbol('announce');
+const IS_EMIT_REPLACED: unique symbol = Symbol('is emit replaced');
+const HEARS_OF_JOB: unique symbol = Symbol('hears of job');
+const NOTE_LISTENER: unique symbol = Symbol('note listener');
+
 /** Milliseconds one read waits, unless `blockingTimeout` says otherwise. */
 const BLOCKING_TIMEOUT = 10_000;
 
@@ -35,15 +50,17 @@ export class QueueEvents<
 > extends QueueBase<B, ConnectionOptionsType> {
   /** The options given, with the defaults filled in. */
   declare opts: QueueEventsOptions<ConnectionOptionsType>;
-  readonly #engine: NativeEvents;
-  readonly #readiness: Readiness;
-  /** Names of events that somebody has listened to. */
-  readonly #listenedTo = new Set<string>();
-  /** Whether somebody may listen to events of single jobs. */
-  #hearsOfJobs = false;
+  /** @internal */
+  readonly [ENGINE]: NativeEvents;
+  /** @internal */
+  readonly [READINESS]: Readiness;
+  /** @internal Names of events that somebody has listened to. */
+  readonly [LISTENED_TO] = new Set<string>();
+  /** @internal Names of events of single jobs to which somebody may listen. */
+  readonly [OF_JOBS] = new Set<string>();
   private running = false;
-  /** Settles the promise of `run()`. */
-  #endRun: (() => void) | undefined = undefined;
+  /** @internal Settles the promise of `run()`. */
+  [END_RUN]: (() => void) | undefined = undefined;
 
   /**
    * Starts listening at once, unless `autorun` is false. An unreachable server is reported by the `error` event.
@@ -55,10 +72,10 @@ export class QueueEvents<
     this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };
     const { blockingTimeout = BLOCKING_TIMEOUT } = shown;
     const lastEventId = String(this.opts.lastEventId || '$');
-    this.#engine = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout }, (message) =>
-      this.#receive(message),
+    this[ENGINE] = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout }, (message) =>
+      this[RECEIVE](message),
     );
-    this.#readiness = new Readiness(() => this.#engine.ready(), this[CONNECTION].retryStrategy);
+    this[READINESS] = new Readiness(() => this[ENGINE].ready(), this[CONNECTION].retryStrategy);
     if (autorun) forwardRejection(this, this.run());
   }
 
@@ -71,26 +88,27 @@ export class QueueEvents<
     if (this.running) throw new Error('Queue Events is already running.');
     this.running = true;
     if (this.closing) return;
-    const ended = new Promise<void>((resolve) => (this.#endRun = resolve));
-    this.#engine.run();
+    const ended = new Promise<void>((resolve) => (this[END_RUN] = resolve));
+    this[ENGINE].run();
     await ended;
   }
 
   override waitUntilReady(): Promise<void> {
-    return this.#readiness.wait();
+    return this[READINESS].wait();
   }
 
   /** Stops listening and disconnects. A second call returns the promise of the first. */
   override close(): Promise<void> {
-    return (this.closing ??= this.#closeAll());
+    return (this.closing ??= this[CLOSE_ALL]());
   }
 
-  async #closeAll(): Promise<void> {
-    this.#readiness.stop();
+  /** @internal */
+  async [CLOSE_ALL](): Promise<void> {
+    this[READINESS].stop();
     try {
-      await this.#engine.close();
+      await this[ENGINE].close();
     } finally {
-      this.#endRun?.();
+      this[END_RUN]?.();
       this.closed = true;
     }
   }
@@ -100,14 +118,15 @@ export class QueueEvents<
     return this.close();
   }
 
-  #receive(message: EventsMessage): void {
-    if (message.events) this.#announceAll(message.events);
-    reportConnection(this, this.#readiness, message, message.error);
+  /** @internal */
+  [RECEIVE](message: EventsMessage): void {
+    if (message.events) this[ANNOUNCE_ALL](message.events);
+    reportConnection(this, this[READINESS], message, message.error);
   }
 
-  /** Announces events in their order. The text of events to which nobody listens, which are most, is not parsed. */
-  #announceAll({ names, texts, runs }: NativeEventTexts): void {
-    this.#hearsOfJobs &&= this.eventNames().some(isOfJob);
+  /** @internal Announces events in their order. The text of events to which nobody listens, which are most, is not parsed. */
+  [ANNOUNCE_ALL]({ names, texts, runs }: NativeEventTexts): void {
+    for (const name of this[OF_JOBS]) if (this.listenerCount(name) === 0) this[OF_JOBS].delete(name);
     const parsed: ([id: string, args: StoredArgs][] | undefined)[] = [];
     const next = names.map(() => 0);
     for (let run = 0; run < runs.length; run += 2) {
@@ -115,49 +134,52 @@ export class QueueEvents<
       const from = next[name];
       next[name] += runs[run + 1];
       // whoever hears an event may begin to listen to the one behind it
-      if (!this.#hearsOf(names[name])) continue;
+      if (!this[HEARS_OF](names[name])) continue;
       const events = (parsed[name] ??= JSON.parse(texts[name]) as [string, StoredArgs][]);
-      for (let at = from; at < next[name]; at += 1) this.#announce(events[at][0], names[name], events[at][1]);
+      for (let at = from; at < next[name]; at += 1) this[ANNOUNCE](events[at][0], names[name], events[at][1]);
     }
   }
 
-  /** Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */
-  #hearsOf(event: string): boolean {
+  /** @internal Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */
+  [HEARS_OF](event: string): boolean {
     // a user's own event may have a colon in its name; who puts an `emit` of its own in the place of ours hears all events
-    return this.#listenedTo.has(event) || event.includes(':') || this.#isEmitReplaced;
+    return this[LISTENED_TO].has(event) || event.includes(':') || this[IS_EMIT_REPLACED];
   }
 
-  /** Where nobody listens to events of single jobs, each of their names would be looked up in vain. */
-  #hearsOfJob(jobId: string | undefined): jobId is string {
-    return jobId !== undefined && (this.#hearsOfJobs || this.#isEmitReplaced);
+  /** @internal Where nobody listens to events of single jobs, each of their names would be looked up in vain. */
+  [HEARS_OF_JOB](jobId: string | undefined): jobId is string {
+    return jobId !== undefined && (this[OF_JOBS].size > 0 || this[IS_EMIT_REPLACED]);
   }
 
-  get #isEmitReplaced(): boolean {
+  /** @internal */
+  get [IS_EMIT_REPLACED](): boolean {
     return this.emit !== QueueEvents.prototype.emit;
   }
 
-  /** @param name that of an event, or `<event>:<job id>` */
-  #noteListener(name: string | symbol): void {
-    if (typeof name === 'string') this.#listenedTo.add(name.split(':', 1)[0]);
-    this.#hearsOfJobs ||= isOfJob(name);
+  /** @internal @param name that of an event, or `<event>:<job id>` */
+  [NOTE_LISTENER](name: string | symbol): void {
+    if (typeof name !== 'string') return;
+    this[LISTENED_TO].add(name.split(':', 1)[0]);
+    if (name.includes(':')) this[OF_JOBS].add(name);
   }
 
-  #announce(id: string, event: string, stored: StoredArgs): void {
+  /** @internal */
+  [ANNOUNCE](id: string, event: string, stored: StoredArgs): void {
     if (event === 'drained') {
       this.emit('drained', id);
       return;
     }
     const { jobId } = stored;
     const isHeard =
-      this.#isEmitReplaced ||
+      this[IS_EMIT_REPLACED] ||
       this.listenerCount(event) > 0 ||
-      (this.#hearsOfJob(jobId) && this.listenerCount(`${event}:${jobId}`) > 0);
+      (this[HEARS_OF_JOB](jobId) && this.listenerCount(`${event}:${jobId}`) > 0);
     if (!isHeard) return;
     const args = decodeArgs(event, stored);
     const emit = this.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
     emit(event, args, id);
     // perhaps only by now
-    if (this.#hearsOfJob(jobId)) emit(`${event}:${jobId}`, args, id);
+    if (this[HEARS_OF_JOB](jobId)) emit(`${event}:${jobId}`, args, id);
   }
 
   override emit<
@@ -173,7 +195,7 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
-    this.#noteListener(event);
+    this[NOTE_LISTENER](event);
     return super.on(event, listener as (...args: unknown[]) => void);
   }
 
@@ -182,25 +204,25 @@ export class QueueEvents<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,
   >(event: U, listener: QEL[U]): this {
-    this.#noteListener(event);
+    this[NOTE_LISTENER](event);
     return super.once(event, listener as (...args: unknown[]) => void);
   }
 
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
   override addListener(event: string | symbol, listener: (...args: any[]) => void): this {
-    this.#noteListener(event);
+    this[NOTE_LISTENER](event);
     return super.addListener(event, listener);
   }
 
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
   override prependListener(event: string | symbol, listener: (...args: any[]) => void): this {
-    this.#noteListener(event);
+    this[NOTE_LISTENER](event);
     return super.prependListener(event, listener);
   }
 
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- EventEmitter's own signature
   override prependOnceListener(event: string | symbol, listener: (...args: any[]) => void): this {
-    this.#noteListener(event);
+    this[NOTE_LISTENER](event);
     return super.prependOnceListener(event, listener);
   }
 
@@ -211,10 +233,6 @@ export class QueueEvents<
   >(event: U, listener: QEL[U]): this {
     return super.off(event, listener as (...args: unknown[]) => void);
   }
-}
-
-function isOfJob(name: string | symbol): boolean {
-  return typeof name === 'string' && name.includes(':');
 }
 
 /** The arguments as listeners get them: texts, but for the three that BullMQ decodes. */

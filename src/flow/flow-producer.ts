@@ -1,4 +1,4 @@
-import { COMMANDS } from '../connection/members.js';
+import { COMMANDS, CONNECTION } from '../connection/members.js';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
@@ -23,6 +23,17 @@ import { FlowSpans, type NodeSpan } from '../telemetry/flow-spans.js';
 import { telemetryOf, trace } from '../telemetry/trace.js';
 import { SpanKind } from '../types/telemetry.js';
 
+// Symbols, not `#` names: a Proxy around a producer has none of those, and a subclass may call its members what it likes.
+const PREFIX: unique symbol = Symbol('prefix');
+const QUEUES: unique symbol = Symbol('queues');
+const LAST_QUEUE: unique symbol = Symbol('last queue');
+const SHOWN_BACKEND: unique symbol = Symbol('shown backend');
+const COMMANDS_OF: unique symbol = Symbol('commands of');
+const ADD_ALL: unique symbol = Symbol('add all');
+const QUEUE_OF: unique symbol = Symbol('queue of');
+const TARGET_OF: unique symbol = Symbol('target of');
+const CLOSE_ALL: unique symbol = Symbol('close all');
+
 /** Events of a {@link FlowProducer}. */
 export interface FlowProducerListener {
   /** The connection failed. Only told when somebody listens. */
@@ -40,13 +51,18 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   opts: FlowProducerOptions<ConnectionOptionsType>;
   /** The promise of `close()`, once it was called. */
   closing: Promise<void> | undefined = undefined;
-  readonly #prefix: string;
-  readonly #connection: Connection;
+  /** @internal */
+  readonly [PREFIX]: string;
+  /** @internal */
+  readonly [CONNECTION]: Connection;
   /** @internal */
   readonly [COMMANDS]: Commands;
-  readonly #queues = new Map<string, FlowQueue>();
-  #lastQueue: FlowQueue | undefined = undefined;
-  #shownBackend: Backend | undefined;
+  /** @internal */
+  readonly [QUEUES] = new Map<string, FlowQueue>();
+  /** @internal */
+  [LAST_QUEUE]: FlowQueue | undefined = undefined;
+  /** @internal */
+  [SHOWN_BACKEND]: Backend | undefined;
 
   /**
    * @param backendFactory gives the backend of a queue, whose connection is then used
@@ -57,17 +73,17 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     backendFactory?: BackendFactory<B>,
   ) {
     super();
-    this.#prefix = opts.prefix ?? 'bull';
+    this[PREFIX] = opts.prefix ?? 'bull';
     this.opts = { ...opts };
-    this.#shownBackend = backendOf(backendFactory, '', this.opts, false);
-    const shared = this.#shownBackend?.parts;
-    this.#connection = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
-    this[COMMANDS] = shared?.commands.share(this) ?? this.#commandsOf(this.#prefix, '');
+    this[SHOWN_BACKEND] = backendOf(backendFactory, '', this.opts, false);
+    const shared = this[SHOWN_BACKEND]?.parts;
+    this[CONNECTION] = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
+    this[COMMANDS] = shared?.commands.share(this) ?? this[COMMANDS_OF](this[PREFIX], '');
     this[COMMANDS].open();
   }
 
   /** `<prefix>:<queue name>:<type>`; of a job id it is the key under which the job's parent knows it. */
-  toKey = (name: string, type: string): string => `${this.#prefix}:${name}:${type}`;
+  toKey = (name: string, type: string): string => `${this[PREFIX]}:${name}:${type}`;
 
   /** The class of the jobs this object hands out; subclasses may bring their own. */
   protected get Job(): typeof Job {
@@ -88,7 +104,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     const traced = { name: flow.queueName, opts: this.opts };
     return trace(traced, SpanKind.PRODUCER, 'addFlow', flow.queueName, async (span) => {
       span?.setAttribute(TelemetryAttributes.FlowName, flow.name);
-      const [tree] = await this.#addAll([flow], opts?.queuesOptions, (error) => {
+      const [tree] = await this[ADD_ALL]([flow], opts?.queuesOptions, (error) => {
         throw error;
       });
       return tree;
@@ -108,17 +124,18 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
         [TelemetryAttributes.BulkCount]: flows.length,
         [TelemetryAttributes.BulkNames]: flows.map(({ name }) => name).join(','),
       });
-      return this.#addAll(flows, undefined, () => {});
+      return this[ADD_ALL](flows, undefined, () => {});
     });
   }
 
-  async #addAll(
+  /** @internal */
+  async [ADD_ALL](
     flows: FlowJob[],
     queuesOptions: FlowQueuesOpts | undefined,
     refused: (error: Error) => void,
   ): Promise<JobNode[]> {
     const spans = this.opts.telemetry && new FlowSpans(this.opts.telemetry);
-    const encoding = new Encoding(this[COMMANDS], this.Job, (node) => this.#queueOf(node), queuesOptions, spans);
+    const encoding = new Encoding(this[COMMANDS], this.Job, (node) => this[QUEUE_OF](node), queuesOptions, spans);
     let trees: JobNode[];
     try {
       trees = encoding.addAll(flows);
@@ -139,34 +156,37 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async getFlow(opts: NodeOpts): Promise<JobNode> {
     if (this.closing) return undefined as unknown as JobNode;
-    const tree = await readTree(this[COMMANDS], opts.prefix ?? this.#prefix, opts, (queue, job) => {
+    const tree = await readTree(this[COMMANDS], opts.prefix ?? this[PREFIX], opts, (queue, job) => {
       const at = queue.lastIndexOf(':');
-      return this.Job.fromNative(this.#queueOf({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
+      return this.Job.fromNative(this[QUEUE_OF]({ prefix: queue.slice(0, at), queueName: queue.slice(at + 1) }), job);
     });
     return tree as JobNode;
   }
 
-  #queueOf(node: { queueName: string; prefix?: string | null }): FlowQueue {
+  /** @internal */
+  [QUEUE_OF](node: { queueName: string; prefix?: string | null }): FlowQueue {
     const { queueName } = node;
-    const prefix = node.prefix || this.#prefix;
+    const prefix = node.prefix || this[PREFIX];
     // most jobs lie in the queue of the one before
-    if (this.#lastQueue?.name === queueName && this.#lastQueue.prefix === prefix) return this.#lastQueue;
+    if (this[LAST_QUEUE]?.name === queueName && this[LAST_QUEUE].prefix === prefix) return this[LAST_QUEUE];
     if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
     const key = `${prefix}:${queueName}`;
-    let queue = this.#queues.get(key);
+    let queue = this[QUEUES].get(key);
     if (!queue) {
-      queue = new FlowQueue(this, prefix, String(queueName), () => this.#commandsOf(prefix, queueName));
-      this.#queues.set(key, queue);
+      queue = new FlowQueue(this, prefix, String(queueName), () => this[COMMANDS_OF](prefix, queueName));
+      this[QUEUES].set(key, queue);
     }
-    return (this.#lastQueue = queue);
+    return (this[LAST_QUEUE] = queue);
   }
 
-  #commandsOf(prefix: string, name: string): Commands {
-    return new Commands(this, this.#targetOf(prefix, name), this.#connection);
+  /** @internal */
+  [COMMANDS_OF](prefix: string, name: string): Commands {
+    return new Commands(this, this[TARGET_OF](prefix, name), this[CONNECTION]);
   }
 
-  #targetOf(prefix: string, name: string): NativeQueueOptions {
-    return targetOf(name, prefix, this.#connection, this.opts);
+  /** @internal */
+  [TARGET_OF](prefix: string, name: string): NativeQueueOptions {
+    return targetOf(name, prefix, this[CONNECTION], this.opts);
   }
 
   /**
@@ -179,26 +199,27 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /** The connection, as far as tools on top of BullMQ ask for it. */
   getBackend(): B {
-    this.#shownBackend ??= new Backend({
+    this[SHOWN_BACKEND] ??= new Backend({
       commands: this[COMMANDS],
-      connection: this.#connection,
-      target: this.#targetOf(this.#prefix, ''),
+      connection: this[CONNECTION],
+      target: this[TARGET_OF](this[PREFIX], ''),
     });
-    return this.#shownBackend as B;
+    return this[SHOWN_BACKEND] as B;
   }
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   close(): Promise<void> {
-    return (this.closing ??= this.#closeAll());
+    return (this.closing ??= this[CLOSE_ALL]());
   }
 
-  async #closeAll(): Promise<void> {
-    await Promise.all([this[COMMANDS].close(), ...[...this.#queues.values()].map((queue) => queue.close())]);
+  /** @internal */
+  async [CLOSE_ALL](): Promise<void> {
+    await Promise.all([this[COMMANDS].close(), ...[...this[QUEUES].values()].map((queue) => queue.close())]);
   }
 
   /** As {@link close}, but waits for answers for 2 seconds at most. */
   async disconnect(): Promise<void> {
-    await Promise.all([this[COMMANDS].disconnect(), ...[...this.#queues.values()].map((queue) => queue.disconnect())]);
+    await Promise.all([this[COMMANDS].disconnect(), ...[...this[QUEUES].values()].map((queue) => queue.disconnect())]);
   }
 
   // ---- Events

@@ -12,6 +12,9 @@ import { trace } from '../telemetry/trace.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
 import type { Span, SpanKind } from '../types/telemetry.js';
 
+// A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
+const SHOWN_BACKEND: unique symbol = Symbol('shown backend');
+
 /** How a subclass of {@link QueueBase} uses its connection. */
 export interface QueueBaseUse {
   connection: ConnectionUse;
@@ -41,7 +44,8 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   protected closed = false;
   /** @internal */
   readonly [COMMANDS]: Commands;
-  #shownBackend: Backend | undefined = undefined;
+  /** @internal */
+  [SHOWN_BACKEND]: Backend | undefined = undefined;
   /** @internal What the engine needs to find the queue. */
   readonly [TARGET]: NativeQueueOptions;
   /** @internal What the `connection` option says. */
@@ -69,15 +73,25 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
     this[TARGET] = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this[CONNECTION], opts);
     this.qualifiedName = `${this[TARGET].prefix}:${this[TARGET].name}`;
     // what waits on its connection needs its own
-    if (!blocking) this.#shownBackend = backend;
+    if (!blocking) this[SHOWN_BACKEND] = backend;
     this[COMMANDS] =
       use.commands ??
-      this.#shownBackend?.parts.commands.share(this) ??
+      this[SHOWN_BACKEND]?.parts.commands.share(this) ??
       new Commands(this, this[TARGET], this[CONNECTION]);
   }
 
   /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
   toKey = (type: string): string => `${this.qualifiedName}:${type}`;
+
+  /** The queue's name in base64. */
+  protected base64Name(): string {
+    return Buffer.from(this.name).toString('base64');
+  }
+
+  /** What `CLIENT LIST` shows of the queue's workers: `<prefix>:<name in base64>`, and behind it `suffix`. */
+  protected clientName(suffix = ''): string {
+    return `${this[TARGET].prefix}:${this.base64Name()}${suffix}`;
+  }
 
   /** The class of the jobs this object hands out; subclasses may bring their own. */
   protected get Job(): typeof Job {
@@ -94,7 +108,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
 
   /** The connection, as far as tools on top of BullMQ ask for it: `(await getBackend().client).status`, `.info()`. */
   getBackend(): B {
-    return (this.#shownBackend ??= new Backend({
+    return (this[SHOWN_BACKEND] ??= new Backend({
       commands: this[COMMANDS],
       target: this[TARGET],
       connection: this[CONNECTION],

@@ -11,6 +11,9 @@ import type { JobState, JobType } from '../types/job-state.js';
 import type { Metrics } from '../types/metrics.js';
 import type { QueueMeta } from './queue-meta.js';
 
+// A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
+const CLIENTS: unique symbol = Symbol('clients');
+
 /** The states that getters and counts cover when none is named, in BullMQ's order. */
 const ALL_STATES: JobType[] = [
   'active',
@@ -305,7 +308,7 @@ export class QueueGetters<
    * `rawname` the connection's. Cost: a line of text for each client of the server.
    */
   getWorkers(): Promise<{ [index: string]: string }[]> {
-    return this.#clients(false);
+    return this[CLIENTS](false);
   }
 
   /** Number of the connected workers of this queue; see {@link getWorkers}. */
@@ -318,10 +321,11 @@ export class QueueGetters<
    * @deprecated as in BullMQ
    */
   getQueueEvents(): Promise<{ [index: string]: string }[]> {
-    return this.#clients(true);
+    return this[CLIENTS](true);
   }
 
-  async #clients(events: boolean): Promise<{ [index: string]: string }[]> {
+  /** @internal */
+  async [CLIENTS](events: boolean): Promise<{ [index: string]: string }[]> {
     try {
       const clients = await this[COMMANDS].native.getClients(events);
       return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));

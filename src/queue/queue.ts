@@ -18,6 +18,16 @@ import { SpanKind } from '../types/telemetry.js';
 import { QUEUE_VERSION } from './queue-version.js';
 import { warnOfRepeat } from './warn-of-repeat.js';
 
+// Symbols, not `#` names: a Proxy around a queue has none of those, and a subclass may call its members what it likes.
+const MAX_LEN_EVENTS: unique symbol = Symbol('max len events');
+const ADD_TRACED: unique symbol = Symbol('add traced');
+const ADD_NOW: unique symbol = Symbol('add now');
+const WITH_DEFAULTS: unique symbol = Symbol('with defaults');
+const ADD_BULK_TRACED: unique symbol = Symbol('add bulk traced');
+const ALL_WITH_DEFAULTS: unique symbol = Symbol('all with defaults');
+const SCHEDULERS: unique symbol = Symbol('schedulers');
+const SCHEDULING: unique symbol = Symbol('scheduling');
+
 /** Cap of the event stream unless `streams.events.maxLen` says otherwise. */
 const MAX_EVENTS = 10_000;
 
@@ -62,11 +72,12 @@ export class Queue<
     const engine = this[COMMANDS].open();
     if (!opts?.skipMetasUpdate) {
       // Not reported: a connection that fails emits `error` itself, and the next Queue writes the meta again.
-      engine.setMeta(QUEUE_VERSION, this.#maxLenEvents).catch(() => {});
+      engine.setMeta(QUEUE_VERSION, this[MAX_LEN_EVENTS]).catch(() => {});
     }
   }
 
-  get #maxLenEvents(): number {
+  /** @internal */
+  get [MAX_LEN_EVENTS](): number {
     return Number(this.opts.streams?.events?.maxLen ?? MAX_EVENTS);
   }
 
@@ -77,7 +88,7 @@ export class Queue<
 
   /** What a Queue writes about itself. */
   get metaValues(): Record<string, string | number> {
-    return { 'opts.maxLenEvents': this.#maxLenEvents, version: QUEUE_VERSION };
+    return { 'opts.maxLenEvents': this[MAX_LEN_EVENTS], version: QUEUE_VERSION };
   }
 
   /** The version stored with the queue, or null when no Queue has written it. */
@@ -100,27 +111,29 @@ export class Queue<
 
   /** What `add` does; for subclasses that wrap it. */
   protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
-    if (this.opts.telemetry) return this.#addTraced(name, data, opts);
-    return this.#addNow(name, data, opts);
+    if (this.opts.telemetry) return this[ADD_TRACED](name, data, opts);
+    return this[ADD_NOW](name, data, opts);
   }
 
-  #addTraced(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  /** @internal */
+  [ADD_TRACED](name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
       const told = metadata && !opts?.telemetry?.omitContext ? { ...opts, telemetry: { metadata } } : opts;
-      const job = await this.#addNow(name, data, told);
+      const job = await this[ADD_NOW](name, data, told);
       span?.setAttributes({ [TelemetryAttributes.JobName]: name, [TelemetryAttributes.JobId]: job.id });
       return job;
     });
   }
 
-  #addNow(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  /** @internal */
+  [ADD_NOW](name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     let added: Promise<Job<DataType, ResultType, NameType>>;
     try {
       if (opts) {
         rejectReservedId(opts.jobId);
         if ((opts as { repeat?: unknown }).repeat) warnOfRepeat();
       }
-      added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this.#withDefaults(opts));
+      added = this.Job.create<DataType, ResultType, NameType>(this, name, data, this[WITH_DEFAULTS](opts));
     } catch (error) {
       return rejectWith(error);
     }
@@ -139,11 +152,12 @@ export class Queue<
   addBulk(
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
-    if (this.opts.telemetry) return this.#addBulkTraced(jobs);
-    return this.Job.createBulk<DataType, ResultType, NameType>(this, this.#allWithDefaults(jobs));
+    if (this.opts.telemetry) return this[ADD_BULK_TRACED](jobs);
+    return this.Job.createBulk<DataType, ResultType, NameType>(this, this[ALL_WITH_DEFAULTS](jobs));
   }
 
-  #addBulkTraced(
+  /** @internal */
+  [ADD_BULK_TRACED](
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
     return this.trace(SpanKind.PRODUCER, 'addBulk', this.name, (span, metadata) => {
@@ -152,12 +166,12 @@ export class Queue<
         [TelemetryAttributes.BulkCount]: jobs.length,
       });
       const told = jobs.map((job) => ({ ...job, opts: { ...job.opts, telemetry: telemetryOf(job.opts, metadata) } }));
-      return this.Job.createBulk<DataType, ResultType, NameType>(this, this.#allWithDefaults(told));
+      return this.Job.createBulk<DataType, ResultType, NameType>(this, this[ALL_WITH_DEFAULTS](told));
     });
   }
 
-  /** The options of one job: a default `jobId` is ignored. */
-  #withDefaults(opts: JobsOptions | null | undefined): JobsOptions | undefined {
+  /** @internal The options of one job: a default `jobId` is ignored. */
+  [WITH_DEFAULTS](opts: JobsOptions | null | undefined): JobsOptions | undefined {
     const defaults = this.jobsOpts;
     if (isEmpty(defaults)) return opts ?? undefined;
     const merged = { ...defaults, ...opts };
@@ -165,15 +179,15 @@ export class Queue<
     return merged;
   }
 
-  /** Jobs that bring the same options object share the result as well, which is checked and encoded only once. */
-  #allWithDefaults<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
+  /** @internal Jobs that bring the same options object share the result as well, which is checked and encoded only once. */
+  [ALL_WITH_DEFAULTS]<J extends { name: NameType; data: DataType; opts?: BulkJobOptions }>(jobs: J[]): J[] {
     if (isEmpty(this.jobsOpts)) return jobs;
     let given: BulkJobOptions | undefined;
-    let opts = this.#withDefaults(undefined);
+    let opts = this[WITH_DEFAULTS](undefined);
     return jobs.map((job) => {
       if (job.opts !== given) {
         given = job.opts;
-        opts = this.#withDefaults(given);
+        opts = this[WITH_DEFAULTS](given);
       }
       return { ...job, opts };
     });
@@ -220,15 +234,17 @@ export class Queue<
 
   // ---- Job schedulers
 
-  #schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+  /** @internal */
+  [SCHEDULERS]: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
 
-  get #scheduling(): JobScheduler<B, ConnectionOptionsType> {
-    return (this.#schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
+  /** @internal */
+  get [SCHEDULING](): JobScheduler<B, ConnectionOptionsType> {
+    return (this[SCHEDULERS] ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
   }
 
   /** The queue's schedulers. It uses the queue's connection, and closes with it. */
   get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
-    return Promise.resolve(this.#scheduling);
+    return Promise.resolve(this[SCHEDULING]);
   }
 
   /**
@@ -250,7 +266,7 @@ export class Queue<
       throw new Error('End date must be greater than current timestamp');
     }
     const { name, data, opts } = jobTemplate ?? {};
-    const made = await this.#scheduling.upsertJobScheduler<DataType, ResultType, NameType>(
+    const made = await this[SCHEDULING].upsertJobScheduler<DataType, ResultType, NameType>(
       String(jobSchedulerId),
       repeatOpts,
       name ?? jobSchedulerId,
@@ -264,7 +280,7 @@ export class Queue<
 
   /** The scheduler of this id as plain data, or undefined. */
   getJobScheduler(id: string): Promise<JobSchedulerJson<DataType> | undefined> {
-    return this.#scheduling.getScheduler<DataType>(id);
+    return this[SCHEDULING].getScheduler<DataType>(id);
   }
 
   /**
@@ -272,12 +288,12 @@ export class Queue<
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   getJobSchedulers(start?: number, end?: number, asc?: boolean): Promise<JobSchedulerJson<DataType>[]> {
-    return this.#scheduling.getJobSchedulers<DataType>(start, end, asc);
+    return this[SCHEDULING].getJobSchedulers<DataType>(start, end, asc);
   }
 
   /** Number of schedulers. */
   getJobSchedulersCount(): Promise<number> {
-    return this.#scheduling.getSchedulersCount();
+    return this[SCHEDULING].getSchedulersCount();
   }
 
   /**
@@ -285,7 +301,7 @@ export class Queue<
    * @returns whether there was one
    */
   async removeJobScheduler(jobSchedulerId: string): Promise<boolean> {
-    return (await this.#scheduling.removeJobScheduler(jobSchedulerId)) === 0;
+    return (await this[SCHEDULING].removeJobScheduler(jobSchedulerId)) === 0;
   }
 }
 

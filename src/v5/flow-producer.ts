@@ -9,6 +9,10 @@ import type { FlowProducerOptions } from '../options/queue.js';
 import type { NodeOpts } from '../flow/flow-tree.js';
 import type { DatabaseType, RedisClient } from './types.js';
 
+// Symbols, not `#` names: a Proxy around a producer has none of those, and a subclass may call its members what it likes.
+const USER_CLIENT: unique symbol = Symbol('user client');
+const SERVER: unique symbol = Symbol('server');
+
 /** A job of a flow with its children. Source: BullMQ 5.81 `JobNode`. */
 export interface JobNode {
   /** The job. */
@@ -22,8 +26,10 @@ export interface JobNode {
  * Source: BullMQ 5.81 `FlowProducer`.
  */
 export class FlowProducer extends BaseFlowProducer {
-  readonly #userClient = new UserClient(this);
-  readonly #server = new ServerKind(this[COMMANDS]);
+  /** @internal */
+  readonly [USER_CLIENT] = new UserClient(this);
+  /** @internal */
+  readonly [SERVER] = new ServerKind(this[COMMANDS]);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(opts?: FlowProducerOptions, _Connection?: unknown) {
@@ -36,24 +42,24 @@ export class FlowProducer extends BaseFlowProducer {
 
   /** An ioredis client for commands of the user's own; closes with the producer. */
   get client(): Promise<RedisClient> {
-    return this.#userClient.connected();
+    return this[USER_CLIENT].connected();
   }
 
   /** Version of the server; undefined until `waitUntilReady` was called. */
   get redisVersion(): string {
-    return this.#server.version as string;
+    return this[SERVER].version as string;
   }
 
   /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
-    return this.#server.type;
+    return this[SERVER].type;
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.#server.ask();
-    return this.#userClient.offered();
+    await this[SERVER].ask();
+    return this[USER_CLIENT].offered();
   }
 
   override async add(flow: FlowJob, opts?: FlowOpts): Promise<JobNode> {
@@ -69,15 +75,13 @@ export class FlowProducer extends BaseFlowProducer {
   }
 
   override close(): Promise<void> {
-    if (!this.closing) {
-      const closed = super.close();
-      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
-    }
-    return this.closing;
+    if (this.closing) return this.closing;
+    const closed = super.close();
+    return (this.closing = Promise.all([closed, this[USER_CLIENT].close()]).then(() => {}));
   }
 
   override disconnect(): Promise<void> {
-    this.#userClient.disconnect();
+    this[USER_CLIENT].disconnect();
     return super.disconnect();
   }
 }

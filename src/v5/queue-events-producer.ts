@@ -4,12 +4,16 @@ import { UserClient } from './user-client.js';
 import type { QueueEventsProducerOptions } from '../options/queue-events.js';
 import type { RedisClient } from './types.js';
 
+// A symbol, not a `#` name: a Proxy around a producer has no such, and a subclass may call its members what it likes.
+const USER_CLIENT: unique symbol = Symbol('user client');
+
 /**
  * Adds events of the user's own to a queue's event log, with what BullMQ 6 has dropped.
  * Source: BullMQ 5.81 `QueueEventsProducer`.
  */
 export class QueueEventsProducer extends BaseQueueEventsProducer {
-  readonly #userClient = new UserClient(this);
+  /** @internal */
+  readonly [USER_CLIENT] = new UserClient(this);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueEventsProducerOptions, _Connection?: unknown) {
@@ -18,15 +22,15 @@ export class QueueEventsProducer extends BaseQueueEventsProducer {
 
   /** An ioredis client for commands of the user's own; closes with the producer. */
   get client(): Promise<RedisClient> {
-    return this.#userClient.connected();
+    return this[USER_CLIENT].connected();
   }
 
   override close(): Promise<void> {
-    return (this.closing ??= Promise.all([this[COMMANDS].close(), this.#userClient.close()]).then(() => {}));
+    return (this.closing ??= Promise.all([this[COMMANDS].close(), this[USER_CLIENT].close()]).then(() => {}));
   }
 
   override disconnect(): Promise<void> {
-    this.#userClient.disconnect();
+    this[USER_CLIENT].disconnect();
     return super.disconnect();
   }
 }

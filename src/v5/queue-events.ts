@@ -4,6 +4,9 @@ import type { QueueEventsListener as BaseQueueEventsListener } from '../events/q
 import type { QueueEventsOptions } from '../options/queue-events.js';
 import type { QueueEventsListener, RedisClient } from './types.js';
 
+// A symbol, not a `#` name: a Proxy around queue events has no such, and a subclass may call its members what it likes.
+const USER_CLIENT: unique symbol = Symbol('user client');
+
 type KeyOf<T extends object> = Extract<keyof T, string>;
 
 /** An event of which BullMQ 5 tells another one beside it. */
@@ -16,7 +19,8 @@ const DEDUPLICATED = 'deduplicated';
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the methods are inherited
 export class QueueEvents extends BaseQueueEvents {
-  readonly #userClient = new UserClient(this, true);
+  /** @internal */
+  readonly [USER_CLIENT] = new UserClient(this, true);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueEventsOptions, _Connection?: unknown) {
@@ -25,21 +29,19 @@ export class QueueEvents extends BaseQueueEvents {
 
   /** An ioredis client for commands of the user's own; closes with the events. */
   get client(): Promise<RedisClient> {
-    return this.#userClient.connected();
+    return this[USER_CLIENT].connected();
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    return this.#userClient.offered();
+    return this[USER_CLIENT].offered();
   }
 
   override close(): Promise<void> {
-    if (!this.closing) {
-      const closed = super.close();
-      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
-    }
-    return this.closing;
+    if (this.closing) return this.closing;
+    const closed = super.close();
+    return (this.closing = Promise.all([closed, this[USER_CLIENT].close()]).then(() => {}));
   }
 
   override emit(event: string, ...args: unknown[]): boolean {

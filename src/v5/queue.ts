@@ -29,6 +29,13 @@ import type {
   RepeatOptions,
 } from './types.js';
 
+// Symbols, not `#` names: a Proxy around a queue has none of those, and a subclass may call its members what it likes.
+const USER_CLIENT: unique symbol = Symbol('user client');
+const SERVER: unique symbol = Symbol('server');
+const REPEATING: unique symbol = Symbol('repeating');
+const ADD_REPEATING: unique symbol = Symbol('add repeating');
+const LISTS: unique symbol = Symbol('lists');
+
 /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
 /* eslint-disable @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the methods are inherited */
 
@@ -49,15 +56,18 @@ export class Queue<
   NameType extends string = ExtractNameType<DataTypeOrJob, DefaultNameType>,
 > extends BaseQueue<DataTypeOrJob, DefaultResultType, DefaultNameType, DataType, ResultType, NameType> {
   /* eslint-enable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-declaration-merging */
-  readonly #userClient = new UserClient(this);
-  readonly #server = new ServerKind(this[COMMANDS]);
-  #repeating: Repeat | undefined = undefined;
+  /** @internal */
+  readonly [USER_CLIENT] = new UserClient(this);
+  /** @internal */
+  readonly [SERVER] = new ServerKind(this[COMMANDS]);
+  /** @internal */
+  [REPEATING]: Repeat | undefined = undefined;
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(name: string, opts?: QueueOptions, _Connection?: unknown) {
     super(name, opts);
     this.jobsOpts = engineOptions(this.jobsOpts);
-    void this.#server.ask();
+    void this[SERVER].ask();
   }
 
   protected override get Job(): typeof Job {
@@ -66,36 +76,34 @@ export class Queue<
 
   /** An ioredis client for commands of the user's own; closes with the queue. */
   get client(): Promise<RedisClient> {
-    return this.#userClient.connected();
+    return this[USER_CLIENT].connected();
   }
 
   /** Version of the server; undefined until there is a connection. */
   get redisVersion(): string {
-    return this.#server.version as string;
+    return this[SERVER].version as string;
   }
 
   /** Which server it is; `redis` until there is a connection. */
   get databaseType(): DatabaseType {
-    return this.#server.type;
+    return this[SERVER].type;
   }
 
   /** Resolves with {@link client} when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.#server.ask();
-    return this.#userClient.offered();
+    await this[SERVER].ask();
+    return this[USER_CLIENT].offered();
   }
 
   override close(): Promise<void> {
-    if (!this.closing) {
-      const closed = super.close();
-      this.closing = Promise.all([closed, this.#userClient.close()]).then(() => {});
-    }
-    return this.closing;
+    if (this.closing) return this.closing;
+    const closed = super.close();
+    return (this.closing = Promise.all([closed, this[USER_CLIENT].close()]).then(() => {}));
   }
 
   override disconnect(): Promise<void> {
-    this.#userClient.disconnect();
+    this[USER_CLIENT].disconnect();
     return super.disconnect();
   }
 
@@ -107,14 +115,19 @@ export class Queue<
     opts?: JobsOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
     try {
-      if (opts?.repeat) return this.#addRepeating(name, data, opts);
+      if (opts?.repeat) return this[ADD_REPEATING](name, data, opts);
       return super.addJob(name, data, engineOptions(opts)) as Promise<Job<DataType, ResultType, NameType>>;
     } catch (error) {
       return rejectWith(error);
     }
   }
 
-  async #addRepeating(name: NameType, data: DataType, opts: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  /** @internal */
+  async [ADD_REPEATING](
+    name: NameType,
+    data: DataType,
+    opts: JobsOptions,
+  ): Promise<Job<DataType, ResultType, NameType>> {
     const endDate = opts.repeat?.endDate;
     if (endDate && new Date(endDate).getTime() < Date.now()) {
       throw new Error('End date must be greater than current timestamp');
@@ -142,7 +155,7 @@ export class Queue<
 
   /** What repeats. It uses the queue's connection, and closes with it. */
   get repeat(): Promise<Repeat> {
-    return Promise.resolve((this.#repeating ??= new Repeat(this.name, this.opts, undefined, this)));
+    return Promise.resolve((this[REPEATING] ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
   /**
@@ -199,17 +212,18 @@ export class Queue<
     end = -1,
     asc = false,
   ): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]> {
-    const lists = await this.#lists(typesFor(types));
+    const lists = await this[LISTS](typesFor(types));
     const jobs = lists.length === 0 ? [] : await super.getJobs(lists, start, end, asc);
     return jobs as unknown as JobBase<DataTypeOrJob, DataType, ResultType, NameType>[];
   }
 
   override async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
-    const lists = await this.#lists(types);
+    const lists = await this[LISTS](types);
     return lists.length === 0 ? [] : super.getRanges(lists, start, end, asc);
   }
 
-  async #lists(types: JobType[]): Promise<ReturnType<typeof listsOf>> {
+  /** @internal */
+  async [LISTS](types: JobType[]): Promise<ReturnType<typeof listsOf>> {
     return listsOf(types, asksForLine(types) && (await this.isPaused()));
   }
 
@@ -219,7 +233,7 @@ export class Queue<
     type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
   ): Promise<string[]> {
     if (!asksForLine([type])) return super.clean(grace, limit, type);
-    const [list] = await this.#lists([type]);
+    const [list] = await this[LISTS]([type]);
     // of the one that is empty nothing is removed
     return super.clean(grace, limit, list === undefined ? 'paused' : 'wait');
   }

@@ -11,6 +11,12 @@ import type { JobProgress } from '../types/job-progress.js';
 import type { DatabaseType, RedisClient } from './types.js';
 import type { Processor, WorkerListener } from './listeners.js';
 
+// Symbols, not `#` names: a Proxy around a worker has none of those, and a subclass may call its members what it likes.
+const USER_CLIENT: unique symbol = Symbol('user client');
+const BLOCKING_USER_CLIENT: unique symbol = Symbol('blocking user client');
+const SERVER: unique symbol = Symbol('server');
+const REPEATING: unique symbol = Symbol('repeating');
+
 /**
  * Processes the jobs of a queue, with what BullMQ 6 has dropped.
  * Source: BullMQ 5.81 `Worker`.
@@ -24,10 +30,14 @@ export class Worker<
   ProgressType extends JobProgress = JobProgress,
 > extends BaseWorker<DataType, ResultType, NameType, Backend, ProgressType> {
   /* eslint-enable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-declaration-merging */
-  readonly #userClient = new UserClient(this);
-  readonly #blockingUserClient = new UserClient(this, true);
-  readonly #server = new ServerKind(this[COMMANDS]);
-  #repeating: Repeat | undefined = undefined;
+  /** @internal */
+  readonly [USER_CLIENT] = new UserClient(this);
+  /** @internal */
+  readonly [BLOCKING_USER_CLIENT] = new UserClient(this, true);
+  /** @internal */
+  readonly [SERVER] = new ServerKind(this[COMMANDS]);
+  /** @internal */
+  [REPEATING]: Repeat | undefined = undefined;
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
   constructor(
@@ -46,46 +56,43 @@ export class Worker<
 
   /** An ioredis client for commands of the user's own; closes with the worker. */
   get client(): Promise<RedisClient> {
-    return this.#userClient.connected();
+    return this[USER_CLIENT].connected();
   }
 
   /** Version of the server; undefined until `waitUntilReady` was called. */
   get redisVersion(): string {
-    return this.#server.version as string;
+    return this[SERVER].version as string;
   }
 
   /** Which server it is; `redis` until `waitUntilReady` was called. */
   get databaseType(): DatabaseType {
-    return this.#server.type;
+    return this[SERVER].type;
   }
 
   /** What repeats. It uses the connection of the worker's jobs, and closes with it. */
   get repeat(): Promise<Repeat> {
-    return Promise.resolve((this.#repeating ??= new Repeat(this.name, this.opts, undefined, this)));
+    return Promise.resolve((this[REPEATING] ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
   /** Resolves with a client of its own for commands that block when the connection is usable. Without ioredis: with nothing. */
   override async waitUntilReady(): Promise<void & RedisClient> {
     await super.waitUntilReady();
-    await this.#server.ask();
-    return this.#blockingUserClient.offered();
+    await this[SERVER].ask();
+    return this[BLOCKING_USER_CLIENT].offered();
   }
 
   override close(force = false): Promise<void> {
-    if (!this.closing) {
-      const closed = super.close(force);
-      this.closing = Promise.all([closed, this.#userClient.close(), this.#blockingUserClient.close()]).then(() => {});
-    }
-    return this.closing;
+    if (this.closing) return this.closing;
+    const closed = super.close(force);
+    return (this.closing = Promise.all([closed, this[USER_CLIENT].close(), this[BLOCKING_USER_CLIENT].close()]).then(
+      () => {},
+    ));
   }
 }
 
 /** Methods that hand out jobs: these are of the class above. */
 export interface Worker<DataType, ResultType, NameType extends string, ProgressType extends JobProgress> {
-  getNextJob(
-    token: string,
-    opts?: GetNextJobOptions,
-  ): Promise<Job<DataType, ResultType, NameType, ProgressType>>;
+  getNextJob(token: string, opts?: GetNextJobOptions): Promise<Job<DataType, ResultType, NameType, ProgressType>>;
   processJob(
     job: Job<DataType, ResultType, NameType, ProgressType>,
     token: string,

@@ -44,6 +44,33 @@ import type { Processor } from './processor.js';
 import { SpanKind, type Attributes, type Span } from '../types/telemetry.js';
 import type { WorkerListener } from './worker-listener.js';
 
+// Symbols, not `#` names: a Proxy around a worker has none of those, and a subclass may call its members what it likes.
+const FOLLOWER: unique symbol = Symbol('follower');
+const ASYNC_SCOPE: unique symbol = Symbol('scope');
+const ENGINE: unique symbol = Symbol('engine');
+const READINESS: unique symbol = Symbol('readiness');
+const DISPATCHER: unique symbol = Symbol('dispatcher');
+const MANUAL: unique symbol = Symbol('manual');
+const RUNS: unique symbol = Symbol('runs');
+const WRAPPED: unique symbol = Symbol('wrapped');
+const LOCK_DURATION: unique symbol = Symbol('lock duration');
+const MAX_RUNNING: unique symbol = Symbol('max running');
+const END_RUN: unique symbol = Symbol('end run');
+const TRACE_ATTRIBUTES: unique symbol = Symbol('trace attributes');
+const CREATE_ENGINE: unique symbol = Symbol('create engine');
+const CREATE_DISPATCHER: unique symbol = Symbol('create dispatcher');
+const PROCESS: unique symbol = Symbol('process');
+const ACCEPTS_SIGNAL: unique symbol = Symbol('accepts signal');
+const RECEIVE: unique symbol = Symbol('receive');
+const PROCESS_WRAPPED: unique symbol = Symbol('process wrapped');
+const REPORT_STALLED: unique symbol = Symbol('report stalled');
+const REPORT_LOST_LOCKS: unique symbol = Symbol('report lost locks');
+const RUNNING_OF: unique symbol = Symbol('running of');
+const STOP_RUNNING: unique symbol = Symbol('stop running');
+const END_PAUSED: unique symbol = Symbol('end paused');
+const CLOSE_ALL: unique symbol = Symbol('close all');
+const SCHEDULERS: unique symbol = Symbol('schedulers');
+
 // Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
 const { setImmediate } = globalThis;
 
@@ -85,20 +112,28 @@ export class Worker<
   /** Whether `run` was called and has not settled. */
   protected running = false;
 
-  readonly #follower = new Follower(this);
-  /** Handlers and listeners see the `AsyncLocalStorage` stores of whoever made this worker run. */
-  #scope = new AsyncResource(SCOPE);
-  readonly #engine: NativeWorker;
-  readonly #readiness: Readiness;
-  readonly #dispatcher: Dispatcher;
-  readonly #manual: ManualJobs;
-  readonly #runs: TracedRuns | undefined;
-  /** By token, what `processJob` runs of the worker's own jobs where it was replaced. */
-  readonly #wrapped = new Map<string, (job: Job) => Promise<unknown>>();
-  readonly #lockDuration: number;
-  #maxRunning: number;
-  /** Settles the promise of `run()`. */
-  #endRun: (() => void) | undefined = undefined;
+  /** @internal */
+  readonly [FOLLOWER] = new Follower(this);
+  /** @internal Handlers and listeners see the `AsyncLocalStorage` stores of whoever made this worker run. */
+  [ASYNC_SCOPE] = new AsyncResource(SCOPE);
+  /** @internal */
+  readonly [ENGINE]: NativeWorker;
+  /** @internal */
+  readonly [READINESS]: Readiness;
+  /** @internal */
+  readonly [DISPATCHER]: Dispatcher;
+  /** @internal */
+  readonly [MANUAL]: ManualJobs;
+  /** @internal */
+  readonly [RUNS]: TracedRuns | undefined;
+  /** @internal By token, what `processJob` runs of the worker's own jobs where it was replaced. */
+  readonly [WRAPPED] = new Map<string, (job: Job) => Promise<unknown>>();
+  /** @internal */
+  readonly [LOCK_DURATION]: number;
+  /** @internal */
+  [MAX_RUNNING]: number;
+  /** @internal Settles the promise of `run()`. */
+  [END_RUN]: (() => void) | undefined = undefined;
 
   /** What a processor throws to put its job back in the waiting list without counting the try. */
   static RateLimitError(): Error {
@@ -121,26 +156,26 @@ export class Worker<
     super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
-    this.#lockDuration = resolved.lockDuration;
+    this[LOCK_DURATION] = resolved.lockDuration;
     this.createSandbox(processor);
-    this.#maxRunning = resolved.concurrency;
+    this[MAX_RUNNING] = resolved.concurrency;
 
     const { telemetry } = resolved;
-    this.#runs = telemetry && new TracedRuns(this, telemetry, this.#traceAttributes);
-    this.#engine = this.#createEngine(resolved);
-    watchLimiter(resolved, (limiter) => this.#engine.setLimiter(limiter));
-    this.#dispatcher = this.#createDispatcher(resolved);
-    this.#manual = new ManualJobs({
+    this[RUNS] = telemetry && new TracedRuns(this, telemetry, this[TRACE_ATTRIBUTES]);
+    this[ENGINE] = this[CREATE_ENGINE](resolved);
+    watchLimiter(resolved, (limiter) => this[ENGINE].setLimiter(limiter));
+    this[DISPATCHER] = this[CREATE_DISPATCHER](resolved);
+    this[MANUAL] = new ManualJobs({
       owner: this as ManualJobsOwner,
-      follower: this.#follower,
-      native: this.#engine,
+      follower: this[FOLLOWER],
+      native: this[ENGINE],
       JobClass: this.Job,
-      process: (job, token, signal) => this.#process(job, token, signal),
-      acceptsSignal: this.#acceptsSignal,
-      runs: this.#runs,
+      process: (job, token, signal) => this[PROCESS](job, token, signal),
+      acceptsSignal: this[ACCEPTS_SIGNAL],
+      runs: this[RUNS],
     });
-    this.#readiness = new Readiness(() => this.#engine.ready(), this[CONNECTION].retryStrategy);
-    this.#readiness.wait().then(
+    this[READINESS] = new Readiness(() => this[ENGINE].ready(), this[CONNECTION].retryStrategy);
+    this[READINESS].wait().then(
       () => {
         setImmediate(() => !this.closing && this.emit('ready'));
       },
@@ -149,29 +184,31 @@ export class Worker<
     if (this.processFn && resolved.autorun) forwardRejection(this, this.run());
   }
 
-  #createEngine(opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
+  /** @internal */
+  [CREATE_ENGINE](opts: ResolvedWorkerOptions<ConnectionOptionsType>): NativeWorker {
     return new native.NativeWorker(
       engineOptions(this[TARGET], this.id, opts),
-      (message) => this.#scope.runInAsyncScope(() => this.#receive(message)),
-      (...job) => this.#scope.runInAsyncScope(() => this.#dispatcher.deliver(batchOfOne(...job))),
+      (message) => this[ASYNC_SCOPE].runInAsyncScope(() => this[RECEIVE](message)),
+      (...job) => this[ASYNC_SCOPE].runInAsyncScope(() => this[DISPATCHER].deliver(batchOfOne(...job))),
     );
   }
 
-  #createDispatcher(opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
+  /** @internal */
+  [CREATE_DISPATCHER](opts: ResolvedWorkerOptions<ConnectionOptionsType>): Dispatcher {
     return new Dispatcher({
       owner: this,
-      native: this.#engine,
+      native: this[ENGINE],
       ownEmit,
       JobClass: this.Job,
       // bound: a call less in the stack traces of users' errors
-      process: this.processJob === ownProcessJob ? this.#process.bind(this) : this.#processWrapped.bind(this),
-      acceptsSignal: this.#acceptsSignal,
-      follow: (taken) => this.#follower.follow(taken),
+      process: this.processJob === ownProcessJob ? this[PROCESS].bind(this) : this[PROCESS_WRAPPED].bind(this),
+      acceptsSignal: this[ACCEPTS_SIGNAL],
+      follow: (taken) => this[FOLLOWER].follow(taken),
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name,
       policy: opts,
-      runs: this.#runs,
+      runs: this[RUNS],
     });
   }
 
@@ -193,22 +230,22 @@ export class Worker<
     this.processFn = sandboxed(file, this.childPool) as typeof this.processFn;
   }
 
-  /** Runs the processor, within a span if there is telemetry. */
-  #process(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+  /** @internal Runs the processor, within a span if there is telemetry. */
+  [PROCESS](job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
     const call = job as Job<DataType, ResultType, NameType, ProgressType>;
-    if (!this.#runs) return this.callProcessJob(call, token, signal);
-    return this.#runs.run(job, () => this.callProcessJob(call, token, signal));
+    if (!this[RUNS]) return this.callProcessJob(call, token, signal);
+    return this[RUNS].run(job, () => this.callProcessJob(call, token, signal));
   }
 
   /**
-   * Runs a job within `processJob`, where somebody has replaced it: a subclass, or a tracer that patches the class. How the job ended is
-   * stored as ever. An error of the replacement is no end of the job; one that it does not run stays active until it counts as stalled.
+   * @internal Runs a job within `processJob`, where somebody has replaced it: a subclass, or a tracer that patches the class. How the job
+   * ended is stored as ever. An error of the replacement is no end of the job; one that it does not run stays active until it counts as stalled.
    */
-  #processWrapped(job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
+  [PROCESS_WRAPPED](job: Job, token: string, signal?: AbortSignal): Promise<ResultType> {
     return new Promise((resolve, reject) => {
-      this.#wrapped.set(token, (given) => {
-        this.#wrapped.delete(token);
-        const run = (async () => await this.#process(given, token, signal))();
+      this[WRAPPED].set(token, (given) => {
+        this[WRAPPED].delete(token);
+        const run = (async () => await this[PROCESS](given, token, signal))();
         resolve(run);
         return run;
       });
@@ -216,18 +253,19 @@ export class Worker<
       void (async () => this.processJob(call, token, () => false))()
         .catch((error) => this.emit('error', error as Error))
         .then(() => {
-          this.#wrapped.delete(token);
+          this[WRAPPED].delete(token);
           reject(new WaitingError());
         });
     });
   }
 
-  /** What spans tell of this worker. */
-  get #traceAttributes(): Attributes {
+  /** @internal What spans tell of this worker. */
+  get [TRACE_ATTRIBUTES](): Attributes {
     return { [TelemetryAttributes.WorkerId]: this.id, [TelemetryAttributes.WorkerName]: this.opts.name };
   }
 
-  get #acceptsSignal(): boolean {
+  /** @internal */
+  get [ACCEPTS_SIGNAL](): boolean {
     return this.processFn !== undefined && (this.childPool !== undefined || this.processFn.length >= 3);
   }
 
@@ -242,31 +280,33 @@ export class Worker<
 
   // ---- Messages of the engine
 
-  /** What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
-  #receive(message: WorkerMessage): void {
-    if (message.flushed !== undefined) this.#dispatcher.acknowledge(message);
-    if (message.stalled) this.#reportStalled(message.stalled);
-    if (message.leaseLost) this.#reportLostLocks(this.#dispatcher.runningIds());
-    if (message.locksLost) this.#reportLostLocks(this.#runningOf(message.locksLost));
-    if (message.jobs) this.#dispatcher.deliver(message.jobs);
+  /** @internal What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
+  [RECEIVE](message: WorkerMessage): void {
+    if (message.flushed !== undefined) this[DISPATCHER].acknowledge(message);
+    if (message.stalled) this[REPORT_STALLED](message.stalled);
+    if (message.leaseLost) this[REPORT_LOST_LOCKS](this[DISPATCHER].runningIds());
+    if (message.locksLost) this[REPORT_LOST_LOCKS](this[RUNNING_OF](message.locksLost));
+    if (message.jobs) this[DISPATCHER].deliver(message.jobs);
     if (message.drained) this.emit('drained');
-    if (message.clock) this.#engine.tick(Date.now(), isFakeClock());
+    if (message.clock) this[ENGINE].tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
-    reportConnection(this, this.#readiness, message, message.connectionError);
+    reportConnection(this, this[READINESS], message, message.connectionError);
   }
 
-  #reportStalled(ids: string[]): void {
-    this.#runs?.stalled(ids);
+  /** @internal */
+  [REPORT_STALLED](ids: string[]): void {
+    this[RUNS]?.stalled(ids);
     for (const id of ids) this.emit('stalled', id, 'active');
   }
 
-  /** Those of these jobs that run. */
-  #runningOf(ids: string[]): string[] {
-    const running = new Set(this.#dispatcher.runningIds());
+  /** @internal Those of these jobs that run. */
+  [RUNNING_OF](ids: string[]): string[] {
+    const running = new Set(this[DISPATCHER].runningIds());
     return ids.filter((id) => running.has(id));
   }
 
-  #reportLostLocks(ids: string[]): void {
+  /** @internal */
+  [REPORT_LOST_LOCKS](ids: string[]): void {
     if (ids.length === 0) return;
     this.emit('lockRenewalFailed', ids);
     for (const id of ids) this.emit('error', new Error(`could not renew lock for job ${id}`));
@@ -284,21 +324,22 @@ export class Worker<
     if (this.running) throw new Error('Worker is already running.');
     if (this.paused || this.closing) return;
     this.running = true;
-    this.#scope = new AsyncResource(SCOPE);
-    const ended = new Promise<void>((resolve) => (this.#endRun = resolve));
+    this[ASYNC_SCOPE] = new AsyncResource(SCOPE);
+    const ended = new Promise<void>((resolve) => (this[END_RUN] = resolve));
     if (this.opts.telemetry && !this.opts.skipStalledCheck) {
-      const told = traceInternal(this, 'startStalledCheckTimer', this.#traceAttributes, () => {});
+      const told = traceInternal(this, 'startStalledCheckTimer', this[TRACE_ATTRIBUTES], () => {});
       forwardRejection(this, told);
     }
-    this.#dispatcher.resume();
-    this.#engine.run(Date.now(), isFakeClock());
+    this[DISPATCHER].resume();
+    this[ENGINE].run(Date.now(), isFakeClock());
     await ended;
   }
 
-  #stopRunning(): void {
+  /** @internal */
+  [STOP_RUNNING](): void {
     this.running = false;
-    this.#endRun?.();
-    this.#endRun = undefined;
+    this[END_RUN]?.();
+    this[END_RUN] = undefined;
   }
 
   /** Whether `run` was called and has not settled. */
@@ -320,7 +361,7 @@ export class Worker<
     return traceInternal(
       this,
       'pause',
-      { ...this.#traceAttributes, [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
+      { ...this[TRACE_ATTRIBUTES], [TelemetryAttributes.WorkerDoNotWaitActive]: doNotWaitActive || undefined },
       async () => {
         if (this.paused) return;
         this.paused = true;
@@ -329,33 +370,33 @@ export class Worker<
           this.emit('paused');
           return;
         }
-        this.#engine.stopWaiting();
-        this.#dispatcher.pause();
-        const quiet = this.#engine.pause();
+        this[ENGINE].stopWaiting();
+        this[DISPATCHER].pause();
+        const quiet = this[ENGINE].pause();
         // What a fetch under way brought goes back. Without a connection nothing is fetched.
-        if (!this.#readiness.isDown) await Promise.race([quiet, patience()]);
-        if (!doNotWaitActive) await this.#endPaused();
+        if (!this[READINESS].isDown) await Promise.race([quiet, patience()]);
+        if (!doNotWaitActive) await this[END_PAUSED]();
         this.emit('paused');
         // as in BullMQ, a pause that waits for nothing is over while the worker still runs
-        if (doNotWaitActive) setImmediate(() => void this.#endPaused());
+        if (doNotWaitActive) setImmediate(() => void this[END_PAUSED]());
       },
     );
   }
 
-  /** Ends the run as soon as no job is running, unless the worker was resumed. */
-  async #endPaused(): Promise<void> {
-    await this.#dispatcher.whenSettled();
-    if (this.paused) this.#stopRunning();
+  /** @internal Ends the run as soon as no job is running, unless the worker was resumed. */
+  async [END_PAUSED](): Promise<void> {
+    await this[DISPATCHER].whenSettled();
+    if (this.paused) this[STOP_RUNNING]();
   }
 
   /** Takes jobs again after `pause`, or starts a worker that was not started (`autorun: false`). Emits `resumed`. */
   async resume(): Promise<void> {
-    return traceInternal(this, 'resume', this.#traceAttributes, async () => {
+    return traceInternal(this, 'resume', this[TRACE_ATTRIBUTES], async () => {
       if (this.running && !this.paused) return;
       this.paused = false;
       if (this.running && !this.closing) {
-        this.#dispatcher.resume();
-        this.#engine.run(Date.now(), isFakeClock());
+        this[DISPATCHER].resume();
+        this[ENGINE].run(Date.now(), isFakeClock());
       } else if (this.processFn && !this.closing) {
         forwardRejection(this, this.run());
       }
@@ -364,7 +405,7 @@ export class Worker<
   }
 
   override waitUntilReady(): Promise<void> {
-    return this.#readiness.wait();
+    return this[READINESS].wait();
   }
 
   /**
@@ -374,33 +415,33 @@ export class Worker<
    * is given, is such a `true` as well.
    */
   override close(force = false): Promise<void> {
-    if (!this.closing) {
-      // Set before the first step, for listeners of `closing`.
-      let closed = (): void => {};
-      this.closing = new Promise((resolve) => (closed = resolve));
-      const attributes = { ...this.#traceAttributes, [TelemetryAttributes.WorkerForceClose]: force };
-      let ending: Promise<void> | undefined;
-      const end = (): Promise<void> => (ending ??= this.#closeAll(Boolean(force)));
-      // a tracer that throws keeps nothing open
-      const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
-      void traced.then(end).then(closed);
-    }
-    return this.closing;
+    if (this.closing) return this.closing;
+    // Set before the first step, for listeners of `closing`.
+    let closed = (): void => {};
+    const closing = (this.closing = new Promise((resolve) => (closed = resolve)));
+    const attributes = { ...this[TRACE_ATTRIBUTES], [TelemetryAttributes.WorkerForceClose]: force };
+    let ending: Promise<void> | undefined;
+    const end = (): Promise<void> => (ending ??= this[CLOSE_ALL](Boolean(force)));
+    // a tracer that throws keeps nothing open
+    const traced = traceInternal(this, 'close', attributes, end).catch((error) => this.emit('error', error as Error));
+    void traced.then(end).then(closed);
+    return closing;
   }
 
-  async #closeAll(force: boolean): Promise<void> {
-    this.#readiness.stop();
+  /** @internal */
+  async [CLOSE_ALL](force: boolean): Promise<void> {
+    this[READINESS].stop();
     this.emit('closing', 'closing queue');
     const parts = {
-      dispatcher: this.#dispatcher,
-      engine: this.#engine,
+      dispatcher: this[DISPATCHER],
+      engine: this[ENGINE],
       commands: this[COMMANDS],
       childPool: this.childPool,
-      lockDuration: this.#lockDuration,
+      lockDuration: this[LOCK_DURATION],
       report: (error: unknown) => this.emit('error', error as Error),
     };
     await closeWorker(parts, force);
-    this.#stopRunning();
+    this[STOP_RUNNING]();
     this.closed = true;
     this.emit('closed');
   }
@@ -412,15 +453,15 @@ export class Worker<
 
   /** Number of jobs this worker runs at once; may be changed while it runs. */
   get concurrency(): number {
-    return this.#maxRunning;
+    return this[MAX_RUNNING];
   }
 
   /** @throws Error unless it is a finite number of at least 1 */
   set concurrency(concurrency: number) {
     checkConcurrency(concurrency);
-    this.#maxRunning = concurrency;
-    this.#engine.setConcurrency(Math.ceil(concurrency));
-    this.#dispatcher.setConcurrency(Math.ceil(concurrency));
+    this[MAX_RUNNING] = concurrency;
+    this[ENGINE].setConcurrency(Math.ceil(concurrency));
+    this[DISPATCHER].setConcurrency(Math.ceil(concurrency));
   }
 
   /**
@@ -460,10 +501,10 @@ export class Worker<
     token: string,
     { block = true }: GetNextJobOptions = {},
   ): Promise<Job<DataType, ResultType, NameType, ProgressType>> {
-    const job = await this.#manual.next(token, block);
+    const job = await this[MANUAL].next(token, block);
     if (this.opts.telemetry) {
       const attributes = {
-        ...this.#traceAttributes,
+        ...this[TRACE_ATTRIBUTES],
         [TelemetryAttributes.WorkerOptions]: JSON.stringify({ block }),
         [TelemetryAttributes.JobId]: job?.id,
       };
@@ -485,10 +526,10 @@ export class Worker<
     token: string,
     fetchNextCallback: () => boolean = () => true,
   ): Promise<void | Job<DataType, ResultType, NameType, ProgressType>> {
-    const runOfLoop = this.#wrapped.get(token);
+    const runOfLoop = this[WRAPPED].get(token);
     if (runOfLoop) return void (await runOfLoop(job as Job).catch(() => {}));
-    const next = await this.#manual.process(job as Job, token, fetchNextCallback);
-    this.#runs?.end(job);
+    const next = await this[MANUAL].process(job as Job, token, fetchNextCallback);
+    this[RUNS]?.end(job);
     return next as Job<DataType, ResultType, NameType, ProgressType> | undefined;
   }
 
@@ -497,9 +538,9 @@ export class Worker<
     jobData?: JobJson | null,
     jobId?: string,
     token?: string,
-  ): Promise<Job<DataType, ResultType, NameType, ProgressType> | undefined> {
-    const job = await this.#manual.fromJobData(jobData, jobId as string, token as string);
-    return job as Job<DataType, ResultType, NameType, ProgressType> | undefined;
+  ): Promise<Job<DataType, ResultType, NameType, ProgressType>> {
+    const job = await this[MANUAL].fromJobData(jobData, jobId as string, token as string);
+    return job as Job<DataType, ResultType, NameType, ProgressType>;
   }
 
   /**
@@ -507,13 +548,13 @@ export class Worker<
    * @returns the ids of the jobs that their token does not hold
    */
   async extendJobLocks(jobIds: string[], tokens: string[], duration: number): Promise<string[]> {
-    return this.#manual.extendLocks(jobIds, tokens, duration);
+    return this[MANUAL].extendLocks(jobIds, tokens, duration);
   }
 
   /** Looks for jobs of lost workers from now on, each `stalledInterval`; a worker that runs does so by itself. */
   async startStalledCheckTimer(): Promise<void> {
-    await traceInternal(this, 'startStalledCheckTimer', this.#traceAttributes, () => {
-      if (!this.closing) this.#engine.scan();
+    await traceInternal(this, 'startStalledCheckTimer', this[TRACE_ATTRIBUTES], () => {
+      if (!this.closing) this[ENGINE].scan();
     });
   }
 
@@ -524,13 +565,13 @@ export class Worker<
    * @returns false when the job is not running here, or its processor takes no signal
    */
   cancelJob(jobId: string, reason?: string): boolean {
-    return this.#dispatcher.cancel(jobId, reason) || this.#manual.cancel(jobId, reason);
+    return this[DISPATCHER].cancel(jobId, reason) || this[MANUAL].cancel(jobId, reason);
   }
 
   /** Aborts the signals of all running jobs. */
   cancelAllJobs(reason?: string): void {
-    this.#dispatcher.cancelAll(reason);
-    this.#manual.cancelAll(reason);
+    this[DISPATCHER].cancelAll(reason);
+    this[MANUAL].cancelAll(reason);
   }
 
   // ---- Events
@@ -569,12 +610,13 @@ export class Worker<
 
   // ---- Job schedulers
 
-  #schedulers: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
+  /** @internal */
+  [SCHEDULERS]: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
 
   /** The schedulers of the queue. It uses the connection of the worker's jobs, and closes with it. */
   get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
-    this.#schedulers ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
-    return Promise.resolve(this.#schedulers);
+    this[SCHEDULERS] ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
+    return Promise.resolve(this[SCHEDULERS]);
   }
 }
 
