@@ -1,32 +1,38 @@
-// Runs in a worker thread: a proxy before a server. Armed, it passes on the next command of any connection, and the answer, and swallows what that connection
-// sends behind it; then it resets the connection, and passes everything on again.
+// Runs in a worker thread: a proxy before a server, which is told what to do with the next command of any connection. `answer`: it passes on the command and the
+// answer, swallows what that connection sends behind it, and then resets the connection. `swallow`: it passes on the command, tells of the answer, which it
+// swallows, and resets the connection at `reset`. Everything else it passes on.
 import { connect, createServer } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
 /** Milliseconds between the answer and the reset. */
 const PAUSE_MS = 20;
 
-let isArmed = false;
+let next;
+let reset = () => {};
 
 const proxy = createServer((client) => {
   const server = connect(workerData);
-  let isCaught = false;
+  let does;
   client.on('data', (data) => {
-    if (isCaught) return;
-    isCaught = isArmed;
-    isArmed = false;
+    if (does) return;
+    does = next;
+    next = undefined;
     server.write(data);
   });
   server.on('data', (data) => {
-    client.write(data);
-    if (isCaught) setTimeout(() => client.resetAndDestroy(), PAUSE_MS);
+    if (does !== 'swallow') client.write(data);
+    if (does === 'answer') setTimeout(() => client.resetAndDestroy(), PAUSE_MS);
+    if (does !== 'swallow') return;
+    reset = () => client.resetAndDestroy();
+    parentPort.postMessage('swallowed');
   });
   client.on('error', () => {}).on('close', () => server.destroy());
   server.on('error', () => {}).on('close', () => client.destroy());
 });
 
-parentPort.on('message', () => {
-  isArmed = true;
+parentPort.on('message', (message) => {
+  if (message === 'reset') return reset();
+  next = message;
   parentPort.postMessage('armed');
 });
 proxy.listen(0, '127.0.0.1', () => parentPort.postMessage(proxy.address().port));

@@ -106,7 +106,9 @@ impl Producer {
                 set.arg(name).arg(frame).arg("PX").arg(STASH_MS);
                 self.connection.send_write(&set).await?;
             }
-            let reply = call.script().run(&self.connection, &self.keys.base, &args).await;
+            let base = &self.keys.base;
+            let reply = call.script().run(&self.connection, base, &args).await;
+            let reply = self.calls.recall(&self.connection, base, call.ticket, reply).await;
             tries += 1;
             let is_stash_lost = matches!(&reply, Err(Error::Refused(message)) if message.contains("no such key"));
             if !is_stash_lost || call.stashes() == 0 || tries == STASHES {

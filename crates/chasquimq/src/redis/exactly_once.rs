@@ -10,7 +10,7 @@ use redis::Value;
 
 use super::{
     connection::Connection,
-    library::{Arg, Script},
+    library::{args, Arg, Script, RECALL},
 };
 use crate::{error::Result, id::unique_id, keys::Keys};
 
@@ -92,10 +92,30 @@ impl Calls {
         let mut all = self.args(now_ms, ticket, args.len());
         all.extend_from_slice(args);
         let reply = script.run(connection, base, &all).await;
+        let reply = self.recall(connection, base, ticket, reply).await;
         if !matches!(&reply, Err(error) if error.is_connection()) {
             self.end(ticket);
         }
         reply
+    }
+
+    /// What a call was answered: one that is refused for want of memory may have been carried out before its reply was lost, and the server has filled up
+    /// since.
+    pub(crate) async fn recall(
+        &self,
+        connection: &Connection,
+        base: &str,
+        ticket: Ticket,
+        reply: Result<Value>,
+    ) -> Result<Value> {
+        if !matches!(&reply, Err(error) if error.is_out_of_memory()) {
+            return reply;
+        }
+        let call = args![self.client.as_str(), i64::from(ticket.slot), ticket.number];
+        match RECALL.run(connection, base, &call).await {
+            Ok(known) if known != Value::Nil => Ok(known),
+            _ => reply,
+        }
     }
 
     /// Lets the server forget in a minute instead of an hour. Call it when no call is under way.

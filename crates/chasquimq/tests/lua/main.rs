@@ -43,6 +43,7 @@ mod promote_jobs;
 mod publish_event;
 mod read_dependencies;
 mod read_jobs;
+mod recall;
 mod recover_stalled;
 mod release_worker;
 mod remove_children;

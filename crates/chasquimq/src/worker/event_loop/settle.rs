@@ -8,7 +8,7 @@ use std::{
 
 use redis::Value;
 
-use super::{steps::REFUSED_PAUSE, Loop};
+use super::Loop;
 use crate::{
     error::{Error, Result},
     job::large::{self, Large},
@@ -180,9 +180,8 @@ impl Loop {
             match apart::read_frames(&self.connection, &self.keys, &mut reply).await {
                 Ok(()) => return Ok(reply),
                 Err(Error::Closed) => return Err(Error::Closed),
-                Err(error) => self.report(error),
+                Err(error) => self.pause_refused(error).await,
             }
-            tokio::time::sleep(REFUSED_PAUSE).await;
         }
     }
 
@@ -197,9 +196,8 @@ impl Loop {
                 match Large::read(&self.connection, &self.keys, &extra.id, &extra.fields).await {
                     Ok(large) => break large.data,
                     Err(Error::Closed) => return Err(Error::Closed),
-                    Err(error) => self.report(error),
+                    Err(error) => self.pause_refused(error).await,
                 }
-                tokio::time::sleep(REFUSED_PAUSE).await;
             };
             match data {
                 Some(data) => drop(found.insert(at as u32, data)),

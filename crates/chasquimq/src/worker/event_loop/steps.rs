@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Pause before what the server refused is tried again.
-pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 impl Loop {
     /// Records what ended, and takes what may start.
@@ -152,13 +152,18 @@ impl Loop {
                 }
                 Err(Error::Closed) => return Err(Error::Closed),
                 // what ended must be recorded: it is tried until the server takes it
-                Err(error) => {
-                    (self.sink)(Message::error(error));
-                    self.refused.store(true, Ordering::Relaxed);
-                    tokio::time::sleep(REFUSED_PAUSE).await;
-                }
+                Err(error) => self.pause_refused(error).await,
             }
         }
+    }
+
+    /// The server refused what must be done: it is tried again after a pause.
+    pub(super) async fn pause_refused(&self, error: Error) {
+        if !error.is_connection() {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+        self.report(error);
+        tokio::time::sleep(REFUSED_PAUSE).await;
     }
 
     pub(super) fn pack(&self, request: &StepRequest, outcomes: &Outcomes) -> Vec<u8> {

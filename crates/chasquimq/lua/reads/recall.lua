@@ -1,0 +1,14 @@
+-- recall: no change. What an add was answered that is refused now for want of memory: it was carried out, its reply was lost, and the server has filled up since.
+-- KEYS    base (also: state memo:<client>:<slot>)
+-- ARGV    client, slot, number
+-- RETURNS the answer | nil: it was not carried out
+-- ERRORS  none      EVENTS none      COST O(1)
+-- SOURCE  BullMQ 6.7 has none: its adds are sent once
+-- FLAGS   no-writes
+local Memo = require('memo')
+
+return function(keys, args)
+  local base, client, slot, number = keys[1], args[1], args[2], tonumber(args[3])
+  local _, known = Memo.read_beside(base, Memo.key_of(base, client, slot), number)
+  return known and cmsgpack.unpack(known) or nil
+end
