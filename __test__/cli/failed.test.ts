@@ -148,17 +148,34 @@ describe('failed', () => {
     expect(shown().startsWith(told)).toBe(true);
     expect(await queue.getFailedCount()).toBe(left);
   });
+
+  it('removes no job that failed while somebody thought about the answer', async () => {
+    const queue = await queueOfFailures();
+    const failAnother = async (): Promise<void> => {
+      const worker = stage.worker(async () => {
+        throw new Error('later');
+      });
+      await new EventLog(worker, ['failed']).get('failed');
+      await worker.close();
+    };
+    const { io } = person('y\n', failAnother);
+    expect(await failed.run([queue.name, 'remove', '--all'], io)).toBe(0);
+    expect((await queue.getFailed()).map(({ failedReason }) => failedReason)).toEqual(['later']);
+  });
 });
 
-/** Somebody at a terminal who gives that answer when asked. */
-function person(answer: string): { io: Io; asked: () => string; shown: () => string } {
+/** Somebody at a terminal who gives that answer when asked; `meanwhile` ends before. */
+function person(
+  answer: string,
+  meanwhile = async (): Promise<void> => {},
+): { io: Io; asked: () => string; shown: () => string } {
   const listeners = new Set<(text: string) => void>();
   let [asked, shown] = ['', ''];
   const stdin = {
     isTTY: true,
     on: (event: string, listener: (text: string) => void) => event === 'data' && listeners.add(listener),
     off: (_: string, listener: (text: string) => void) => listeners.delete(listener),
-    resume: () => listeners.forEach((listener) => listener(answer)),
+    resume: () => void meanwhile().then(() => listeners.forEach((listener) => listener(answer))),
     pause: () => {},
   };
   const io: Io = {

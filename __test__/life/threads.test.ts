@@ -18,7 +18,7 @@ describe('worker threads', () => {
     // the engine's thread belongs to this one, too
     const { Queue } = await import('../../src/index.js');
     const queue = new Queue('this-thread', { connection: own.connection });
-    await queue.add('job', {});
+    await queue.waitUntilReady();
     const before = await connections();
     for (let i = 0; i < 5; i++) {
       const workerData = { name: `thread-${does}-${i}`, connection: own.connection, does };

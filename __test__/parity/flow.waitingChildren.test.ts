@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
-import { EventLog, rejection } from '../support/waiting.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: flow.waitingChildren', ({ lib }) => {
   const stage = useStage(lib);
@@ -229,6 +229,29 @@ describe.each(libraries)('$name: flow.waitingChildren', ({ lib }) => {
     expect(log.names).toEqual(['active', 'error', 'failed', 'active', 'completed']);
     await told.get('drained');
     expect(told.names.slice(-6)).toEqual(['active', 'failed', 'retries-exhausted', 'active', 'completed', 'drained']);
+    expect(stage.takeErrors()).toHaveLength(1);
+  });
+
+  it('a job that completes with pending children fails, though another one fails in the same tick', async () => {
+    const gate = stage.gate();
+    const worker = stage.worker(
+      async (job) => {
+        if (job.name === 'parent') await addChild(job, 'pending');
+        await gate.opened;
+        if (job.name !== 'parent') throw new Error('on purpose');
+      },
+      { concurrency: 2 },
+    );
+    const log = new EventLog(worker, ['active', 'failed']);
+    const queue = stage.queue();
+    const jobs = await queue.addBulk(['parent', 'other'].map((name) => ({ name, data: {} })));
+    await log.get('active', 2);
+    const parent = await fetchJob(queue, jobs[0]?.id);
+    await until('the child to be known', async () => (await parent.getDependenciesCount()).unprocessed === 1);
+    gate.open();
+    await log.get('failed', 2);
+    for (const { id } of jobs) expect(await (await fetchJob(queue, id)).getState()).toBe('failed');
+    expect(await queue.getActiveCount()).toBe(0);
     expect(stage.takeErrors()).toHaveLength(1);
   });
 

@@ -87,6 +87,28 @@ describe('options', () => {
     );
   });
 
+  it.each([true, '', 0, null, undefined, false])(
+    'with rejectUnauthorized: %j let in any certificate for false alone',
+    (value) => {
+      const { tls } = read({ tls: { rejectUnauthorized: value } } as never);
+      expect(tls?.rejectUnauthorized !== false).toBe(value !== false);
+    },
+  );
+
+  it('with connectTimeout: 0 have no limit', () => {
+    expect(read({ connectTimeout: 0 })).toEqual({ connectTimeout: 2 ** 31 - 1 });
+  });
+
+  it('of a cluster are those of its nodes, where these say something', () => {
+    const redisOptions = { tls: { servername: 's' }, password: 'p', username: 'u' };
+    const shared = { tls: redisOptions.tls, password: 'p', username: 'u' };
+    for (const node of ['rediss://h:1', 'redis://h:1/2', { host: 'h', port: 1, password: undefined, db: 2 }])
+      expect(read({ nodes: [node], redisOptions } as never)).toMatchObject(shared);
+    expect(read({ nodes: ['redis://:own@h:1'], redisOptions } as never)).toMatchObject({ ...shared, password: 'own' });
+    expect(read({ nodes: ['rediss://h:1'] } as never)).toMatchObject({ tls: {} });
+    expect(read({ nodes: ['redis://h:1/2'], redisOptions } as never)).not.toHaveProperty('db');
+  });
+
   it('say whether commands wait for the connection, and when to give up', () => {
     const retryStrategy = () => null;
     expect(readConnection({ retryStrategy }, 'commands')).toMatchObject({ retryStrategy, failFast: false });
@@ -114,7 +136,9 @@ describe('a URL', () => {
     ['localhost:7000', { host: 'localhost', port: 7000 }],
     ['redis://h?db=2&family=6', { host: 'h', db: 2 }],
     ['unix:///tmp/x.sock', { path: '/tmp/x.sock' }],
+    ['unix://u:p@localhost/tmp/x.sock?db=3', { path: '/tmp/x.sock', username: 'u', password: 'p', db: 3 }],
     ['/tmp/x.sock', { path: '/tmp/x.sock' }],
+    ['/tmp/x.sock?db=2', { path: '/tmp/x.sock', db: 2 }],
   ])('is read: %s', (url, expected) => {
     expect(read(url)).toEqual(expected);
     expect(read({ url })).toEqual(expected);

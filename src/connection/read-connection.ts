@@ -119,17 +119,27 @@ function fieldsOfCluster(nodes: unknown, options: Fields): Fields {
   if (first === undefined) throw new TypeError('connection.nodes names no node');
   const ofFirst = typeof first === 'string' ? fieldsOfUrl(first) : typeof first === 'object' ? (first as Fields) : {};
   const { redisOptions, clusterRetryStrategy = options.retryStrategy, ...ofCluster } = options;
+  const shared = { ...ofCluster, ...(redisOptions as Fields | undefined) };
   return {
-    ...ofCluster,
-    ...(redisOptions as Fields | undefined),
-    ...ofFirst,
+    ...shared,
+    ...ofNode(ofFirst, shared),
     retryStrategy: clusterRetryStrategy,
     nodes,
   };
 }
 
+/** What a node brings, where that is said: a cluster has one database, and `rediss:` tells no certificates. */
+function ofNode(node: Fields, shared: Fields): Fields {
+  const isSaid = ([key, value]: [string, unknown]): boolean =>
+    value !== undefined && key !== 'db' && !(key === 'tls' && value === true && shared.tls);
+  return Object.fromEntries(Object.entries(node).filter(isSaid));
+}
+
 function fieldsOfUrl(text: string): Fields {
-  if (text.startsWith('/')) return { path: text };
+  if (text.startsWith('/')) {
+    const [path, query] = text.split('?', 2);
+    return { ...Object.fromEntries(new URLSearchParams(query)), path };
+  }
   let url: URL;
   try {
     url = new URL(text.includes('://') ? text : `redis://${text}`);
@@ -137,15 +147,16 @@ function fieldsOfUrl(text: string): Fields {
     // The text is not repeated: it may hold a password.
     throw new TypeError('connection is not a valid URL', { cause });
   }
-  if (url.protocol === 'unix:' || url.protocol === 'redis+unix:') return { path: decodeURIComponent(url.pathname) };
-  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+  const isPath = url.protocol === 'unix:' || url.protocol === 'redis+unix:';
+  if (!isPath && url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
     throw new NotSupportedError(`the connection URL scheme "${url.protocol}"`);
   }
   const fields: Fields = Object.fromEntries(url.searchParams);
-  if (url.hostname) fields.host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  if (url.port) fields.port = url.port;
   if (url.username) fields.username = decodeURIComponent(url.username);
   if (url.password) fields.password = decodeURIComponent(url.password);
+  if (isPath) return { ...fields, path: decodeURIComponent(url.pathname) };
+  if (url.hostname) fields.host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (url.port) fields.port = url.port;
   if (url.pathname.length > 1) fields.db = url.pathname.slice(1);
   if (url.protocol === 'rediss:') fields.tls = true;
   return fields;
@@ -169,7 +180,8 @@ function toNative(fields: Fields): NativeConnection {
   const db = integer(fields, 'db', 0, 2 ** 31 - 1);
   if (db !== undefined) native.db = db;
   const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
-  if (connectTimeout !== undefined) native.connectTimeout = connectTimeout;
+  // 0 is no limit
+  if (connectTimeout !== undefined) native.connectTimeout = connectTimeout || 2 ** 31 - 1;
   if (speaksTls(fields)) native.tls = toNativeTls(fields.tls);
   const discovery = readDiscovery(fields, toNativeTls);
   if (discovery) native.discovery = discovery;
@@ -201,7 +213,7 @@ function toNativeTls(tls: unknown): NativeTls {
   const native: NativeTls = {};
   for (const [key, value] of Object.entries(tls)) {
     if (value === undefined || value === null) continue;
-    if (key === 'rejectUnauthorized') native.rejectUnauthorized = Boolean(value);
+    if (key === 'rejectUnauthorized') native.rejectUnauthorized = value !== false;
     else if (key === 'servername') native.servername = serverName(value);
     else if ((TLS_TEXTS as readonly string[]).includes(key))
       native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);

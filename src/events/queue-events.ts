@@ -71,8 +71,10 @@ export class QueueEvents<
     const { autorun = true, ...shown } = this.opts;
     this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };
     const { blockingTimeout = BLOCKING_TIMEOUT } = shown;
+    // 0 waits for ever: one read follows another
+    const wait = Number(blockingTimeout) > 0 ? blockingTimeout : BLOCKING_TIMEOUT;
     const lastEventId = String(this.opts.lastEventId || '$');
-    this[ENGINE] = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout }, (message) =>
+    this[ENGINE] = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout: wait }, (message) =>
       this[RECEIVE](message),
     );
     this[READINESS] = new Readiness(() => this[ENGINE].ready(), this[CONNECTION].retryStrategy);

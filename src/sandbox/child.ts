@@ -37,6 +37,8 @@ export class Child {
   worker: Thread | undefined;
   killed = false;
   private exited: Exit | undefined;
+  // a thread that has ended has none any more
+  private threadNumber = 0;
   private readonly gone: Promise<void>;
   /** Who is told what the child says. */
   private hearer: Hearer | undefined;
@@ -83,6 +85,7 @@ export class Child {
       ...workerThreadsOptions,
     });
     this.worker = thread;
+    this.threadNumber = thread.threadId;
     thread.stdout.on('data', (chunk: Buffer) => process.stdout.write(chunk));
     thread.stderr.on('data', (chunk: Buffer) => process.stderr.write(chunk));
     thread.on('message', (message: ToParent) => this.hear(message));
@@ -92,7 +95,7 @@ export class Child {
 
   /** Number of the process, or of the thread. */
   get pid(): number {
-    return this.childProcess?.pid ?? Math.abs(this.worker?.threadId ?? 0);
+    return this.childProcess?.pid ?? this.threadNumber;
   }
 
   get exitCode(): number | null | undefined {

@@ -225,8 +225,8 @@ export class Dispatcher {
   private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await batch.following;
-    // else it went back meanwhile
-    if (!this.unfollowed.delete(slot)) return;
+    // else it went back meanwhile, and the slot may have another
+    if (slot.job !== job || !this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
       this.run(slot);

@@ -7,7 +7,7 @@ const { QUEUE, CONNECTION } = process.env;
 const connection = JSON.parse(CONNECTION);
 
 async function thread(index, closes) {
-  const workerData = { name: `${QUEUE}-${index}`, connection, closes };
+  const workerData = { name: `${QUEUE}-${index}`, connection, does: closes ? 'close' : 'add' };
   const started = new Thread(new URL('thread.mjs', import.meta.url), { workerData });
   const ended = new Promise((resolve) => started.once('exit', resolve));
   await new Promise((resolve, reject) => {

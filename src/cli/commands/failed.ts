@@ -210,7 +210,8 @@ async function change(
   if (matched > 0 && !isGiven(read, 'yes') && !(await confirmed(io, `${verb} ${what}?`))) {
     throw new Failure('Nothing was done.');
   }
-  const { done, skipped } = matched > 0 ? await act(limit) : { done: 0, skipped: 0 };
+  // no more than were named, whatever has failed meanwhile: the first to fail come first
+  const { done, skipped } = matched > 0 ? await act(matched) : { done: 0, skipped: 0 };
   if (isJson) io.stdout.write(`${JSON.stringify({ queue: queue.name, action, matched, done, skipped })}\n`);
   else {
     const left = skipped > 0 ? `; ${count(skipped)} had left the failed ones` : '';

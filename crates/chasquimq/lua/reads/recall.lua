@@ -8,7 +8,9 @@
 local Memo = require('memo')
 
 return function(keys, args)
-  local base, client, slot, number = keys[1], args[1], args[2], tonumber(args[3])
+  local base = keys[1]
+  local client, slot, number = args[1], args[2], tonumber(args[3])
+
   local _, known = Memo.read_beside(base, Memo.key_of(base, client, slot), number)
   return known and cmsgpack.unpack(known) or nil
 end

@@ -161,7 +161,7 @@ impl Queue {
         page.extent = Extent::Count(FEW_CHILDREN);
         let mut all = known.clone();
         self.read_rest(place, page, &mut all, FEW_CHILDREN as usize + 1).await?;
-        if all.cursor == 0 {
+        if all.cursor == 0 && all.values.len() <= 2 * FEW_CHILDREN as usize {
             *known = all;
         }
         Ok(())

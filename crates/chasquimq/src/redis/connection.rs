@@ -143,7 +143,7 @@ impl Connection {
     }
 
     async fn send_while(&self, command: &Cmd, writes: bool) -> Result<Value> {
-        let mut pause = FIRST_RETRY;
+        let (mut pause, mut has_broken) = (FIRST_RETRY, false);
         loop {
             let (link, generation) = self.session().connected().await?;
             match self.ask(&link, command, writes).await {
@@ -156,7 +156,14 @@ impl Connection {
                     self.session().until_closed(tokio::time::sleep(pause)).await?;
                     pause = (pause * 2).min(LAST_LOOK);
                 }
-                Err(error) if is_broken(&error) => self.session().lose(generation),
+                Err(error) if is_broken(&error) => {
+                    self.session().lose(generation);
+                    // a server may end each connection that sends this
+                    if std::mem::replace(&mut has_broken, true) {
+                        self.session().until_closed(tokio::time::sleep(pause)).await?;
+                        pause = (pause * 2).min(LAST_LOOK);
+                    }
+                }
                 Err(error) => return Err(answer_to(command, &error, link.server())),
             }
         }

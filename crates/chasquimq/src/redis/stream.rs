@@ -44,10 +44,33 @@ pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>
 }
 
 async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
-    let socket = TcpStream::connect((options.host.as_str(), options.port)).await?;
+    let socket = connect_to_any(options).await?;
     socket.set_nodelay(true)?;
     keep_alive(&socket)?;
     Ok(socket)
+}
+
+/// Tries each address that the host's name has, in turn. One that swallows what is sent to it must not use up the time of the others.
+async fn connect_to_any(options: &ConnectOptions) -> io::Result<TcpStream> {
+    let found = tokio::net::lookup_host((options.host.as_str(), options.port)).await?;
+    let addresses: Vec<_> = found.collect();
+    let share = options.connect_timeout / (2 * addresses.len().max(1) as u32);
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for (at, address) in addresses.iter().enumerate() {
+        let connecting = TcpStream::connect(address);
+        // the last one has what is left
+        let connected = match at + 1 == addresses.len() {
+            true => connecting.await,
+            false => tokio::time::timeout(share, connecting)
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        };
+        match connected {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// Has the system find out, in its own time, that a peer is gone without a word.

@@ -274,8 +274,9 @@ impl Packing<'_> {
             return;
         };
         let place = place_of(handle, offset, group, &self.changed);
-        self.in_flight.release(handle, 1);
-        self.out.sent.push(place.sent(handle, None));
+        // a job that ended before it in this step may be held again
+        let group = self.in_flight.release(handle, 1);
+        self.out.sent.push(place.sent(handle, group));
         if let Ending::Failed {
             reason,
             stacktrace,

@@ -78,6 +78,8 @@ const LOOK_AT_CLOSE: Duration = Duration::from_millis(100);
 pub struct Worker {
     commands: mpsc::UnboundedSender<Command>,
     connection: Connection,
+    // of the queue's state
+    key: String,
     refused: Arc<AtomicBool>,
     waiting: Connection,
     socket: Mutex<Option<IdleSocket>>,
@@ -128,6 +130,7 @@ impl Worker {
         let connection = Connection::new(named, listen);
         let waiting = Connection::new(others.clone(), listen_to_others.clone());
         let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
+        let key = keys.key("state");
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let surplus = Arc::new(Surplus::new(&options));
@@ -151,6 +154,7 @@ impl Worker {
         Self {
             commands,
             connection,
+            key,
             refused,
             waiting,
             socket: Mutex::default(),
@@ -313,10 +317,11 @@ impl Worker {
     /// Ends when the server has answered nothing for `patience`, or has refused everything for as long as a close waits for that; and when this worker is
     /// closed.
     pub async fn unreachable(&self, patience: Duration) {
-        let (ping, mut since) = (redis::cmd("PING"), Instant::now());
+        // what a user of the server may send in any case, behind what has no answer
+        let (mut question, mut since) = (redis::cmd("EXISTS"), Instant::now());
+        question.arg(&self.key);
         loop {
-            // behind what has no answer
-            let mut asked = pin!(self.connection.send(&ping));
+            let mut asked = pin!(self.connection.send(&question));
             let answer = loop {
                 if let Ok(answer) = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await {
                     break answer;
