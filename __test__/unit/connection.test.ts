@@ -90,7 +90,7 @@ describe('options', () => {
   it.each([true, '', 0, null, undefined, false])(
     'with rejectUnauthorized: %j let in any certificate for false alone',
     (value) => {
-      const { tls } = read({ tls: { rejectUnauthorized: value } } as never);
+      const { tls } = read({ tls: { rejectUnauthorized: value } });
       expect(tls?.rejectUnauthorized !== false).toBe(value !== false);
     },
   );
@@ -103,10 +103,10 @@ describe('options', () => {
     const redisOptions = { tls: { servername: 's' }, password: 'p', username: 'u' };
     const shared = { tls: redisOptions.tls, password: 'p', username: 'u' };
     for (const node of ['rediss://h:1', 'redis://h:1/2', { host: 'h', port: 1, password: undefined, db: 2 }])
-      expect(read({ nodes: [node], redisOptions } as never)).toMatchObject(shared);
-    expect(read({ nodes: ['redis://:own@h:1'], redisOptions } as never)).toMatchObject({ ...shared, password: 'own' });
-    expect(read({ nodes: ['rediss://h:1'] } as never)).toMatchObject({ tls: {} });
-    expect(read({ nodes: ['redis://h:1/2'], redisOptions } as never)).not.toHaveProperty('db');
+      expect(read({ nodes: [node], redisOptions })).toMatchObject(shared);
+    expect(read({ nodes: ['redis://:own@h:1'], redisOptions })).toMatchObject({ ...shared, password: 'own' });
+    expect(read({ nodes: ['rediss://h:1'] })).toMatchObject({ tls: {} });
+    expect(read({ nodes: ['redis://h:1/2'], redisOptions })).not.toHaveProperty('db');
   });
 
   it('say whether commands wait for the connection, and when to give up', () => {
