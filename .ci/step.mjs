@@ -114,7 +114,7 @@ export async function main(body) {
     say(`done in ${elapsed(since)}`);
   } catch (error) {
     if (!(error instanceof Stop)) say(error.stack);
-    else if (error.message) say(error.message);
+    else if (error.message) say(`FAILED: ${error.message.trim()}`);
     process.exitCode = stopping ? 128 + constants.signals[stopping] : (error.code ?? 1);
   }
 }

@@ -6,9 +6,10 @@ use redis::Value;
 
 use super::{
     fetch::Answer,
-    finish::{self, Defaults},
+    finish,
     flush::{Completed, Ending, Flush, Outcome},
     in_flight::InFlight,
+    options::Defaults,
 };
 use crate::job::keep::Keep;
 

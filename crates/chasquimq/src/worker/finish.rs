@@ -6,7 +6,7 @@ use super::{
     failed::{pack_claims, AttemptEnd, Failed},
     flush::{Completed, Ending, Flush, Outcome},
     in_flight::{Group, InFlight},
-    options::WorkerOptions,
+    options::Defaults,
     outcomes::{Failure, FailureState, Outcomes, Sent},
     place::Place,
 };
@@ -15,25 +15,6 @@ use crate::{
     job::{keep::Keep, msgpack::Packer, options::JobOptions},
     retry::{self, Retry},
 };
-
-/// What holds for jobs whose options do not say.
-pub(super) struct Defaults {
-    pub(super) remove_on_complete: Keep,
-    pub(super) remove_on_fail: Keep,
-    pub(super) max_started_attempts: Option<u32>,
-    pub(super) metrics_minutes: u32,
-}
-
-impl Defaults {
-    pub(super) fn of(options: &WorkerOptions) -> Self {
-        Self {
-            remove_on_complete: options.remove_on_complete,
-            remove_on_fail: options.remove_on_fail,
-            max_started_attempts: options.max_started_attempts,
-            metrics_minutes: options.metrics_minutes,
-        }
-    }
-}
 
 /// Packs flushes, and lets go of the jobs in them.
 pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {

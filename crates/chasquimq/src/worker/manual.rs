@@ -8,10 +8,10 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    finish::{self, Defaults},
+    finish,
     flush::{Completed, Ending, Flush, Outcome},
     in_flight::InFlight,
-    options::RateLimit,
+    options::{Defaults, RateLimit},
     outcomes::{Failure, Outcomes},
     step_request::GRACE,
     wait_task::{marker_wait, wake_next, REFUSED_PAUSE},

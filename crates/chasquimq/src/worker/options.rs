@@ -70,3 +70,22 @@ impl Default for WorkerOptions {
         }
     }
 }
+
+/// What holds for jobs whose options do not say.
+pub(super) struct Defaults {
+    pub(super) remove_on_complete: Keep,
+    pub(super) remove_on_fail: Keep,
+    pub(super) max_started_attempts: Option<u32>,
+    pub(super) metrics_minutes: u32,
+}
+
+impl Defaults {
+    pub(super) fn of(options: &WorkerOptions) -> Self {
+        Self {
+            remove_on_complete: options.remove_on_complete,
+            remove_on_fail: options.remove_on_fail,
+            max_started_attempts: options.max_started_attempts,
+            metrics_minutes: options.metrics_minutes,
+        }
+    }
+}

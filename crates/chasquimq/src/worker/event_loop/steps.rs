@@ -17,9 +17,10 @@ use crate::{
     redis::library::STEP,
     worker::{
         fetch::Answer,
-        finish::{self, Defaults},
+        finish,
         idle_wait::Pending,
         message::Message,
+        options::Defaults,
         outcomes::Outcomes,
         portion::{self, Held},
         step_request::{step_args, StepRequest},
