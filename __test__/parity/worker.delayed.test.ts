@@ -212,4 +212,60 @@ describe.each(libraries)('$name: worker.delayed', ({ lib }) => {
     expect(one.started.size + two.started.size).toBe(20);
     expect(global.all('active')).toHaveLength(20);
   });
+
+  /** Two workers of one slot that found nothing, and look by themselves no sooner than in a minute. The first job holds its worker for good. */
+  async function idlePair() {
+    const started = new Map<string, number>();
+    const gate = stage.gate();
+    const process = async (job: Job) => {
+      started.set(job.name, Date.now());
+      if (job.name === 'held') await gate.opened;
+    };
+    for (let i = 0; i < 2; i += 1) {
+      const worker = stage.worker(process, { drainDelay: 60 });
+      await new EventLog(worker, ['drained']).get('drained');
+    }
+    return started;
+  }
+
+  it('starts beside a worker that took the delayed job before it', async () => {
+    const queue = stage.queue();
+    const started = await idlePair();
+    const log = stage.globalLog();
+    await queue.add('held', {}, { delay: 200 });
+    const second = await queue.add('second', {}, { delay: 600 });
+    await log.get('completed');
+    const due = second.timestamp + 600;
+    expect(started.get('second')).toBeGreaterThanOrEqual(due);
+    expect(started.get('second')).toBeLessThan(due + LATE_MS);
+  });
+
+  it.each([
+    ['plain', {}],
+    ['with a priority', { priority: 5 }],
+    ['with an id', { jobId: 'own' }],
+  ])('starts beside a worker that knew of it, and took a job %s', async (_, opts) => {
+    const queue = stage.queue();
+    const started = await idlePair();
+    const log = stage.globalLog();
+    const second = await queue.add('second', {}, { delay: 800 });
+    await sleep(50);
+    await queue.add('held', {}, opts);
+    await log.get('completed');
+    const due = second.timestamp + 800;
+    expect(started.get('second')).toBeGreaterThanOrEqual(due);
+    expect(started.get('second')).toBeLessThan(due + LATE_MS);
+  });
+
+  it('starts beside a worker that took a job as it heard of it', async () => {
+    const queue = stage.queue();
+    const started = await idlePair();
+    const log = stage.globalLog();
+    const [second] = await queue.addBulk([
+      { name: 'second', data: {}, opts: { delay: 600 } },
+      { name: 'held', data: {} },
+    ]);
+    await log.get('completed');
+    expect(started.get('second')).toBeLessThan(second.timestamp + 600 + LATE_MS);
+  });
 });

@@ -185,6 +185,7 @@ local function run(base, raw, step)
   end
   if are_left == false then place = Prioritized.FIRST_PLACE end
   if want <= (head and 1 or 0) then
+    if want >= 0 then Delayed.hand_on(queue, due, step) end
     due = nil
   elseif step.leaves_due and not step.none_delayed then
     due = Delayed.next_due(queue)

@@ -239,6 +239,7 @@ local function run(base, raw, outcomes, step)
     if #frames > 0 then cursor_ms, cursor_seq = frames[#frames - 1], 1 end
   end
   if want <= taken then
+    if want >= 0 then Delayed.hand_on(queue, due, step) end
     due = nil
   elseif step.leaves_due and not step.none_delayed then
     due = Delayed.next_due(queue)

@@ -1,9 +1,10 @@
 -- round_trip: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
 -- step: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (rules/limits), leaves_due (true: delayed jobs stay
--- where they are), none_delayed (true: the queue never had any), large (step/finish; false: none). want = -1: nothing is fetched. Gives
--- the refusals, the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not start now,
--- and limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
+-- where they are), none_delayed (true: the queue never had any), horizon_ms (states/delayed), large (step/finish; false: none). want = -1: nothing is
+-- fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not
+-- start now, and limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
+local Delayed = require('delayed')
 local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
@@ -68,8 +69,10 @@ local function fetch_due(queue, want, surplus, step)
   step.now_ms = step.starts_ms or step.now_ms
   local gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
   if queue.promoted then Due.enter(queue) end
-  local looks_on = queue.fetched.taken < want and limited_ms == 0 and not queue.none_delayed
-  return gated, limited_ms, looks_on and Due.next_ms(queue) or nil
+  if limited_ms > 0 or queue.none_delayed then return gated, limited_ms end
+  if queue.fetched.taken < want then return gated, limited_ms, Due.next_ms(queue) end
+  if gated == 0 and step.horizon_ms > 0 then Delayed.hand_on(queue, Due.next_ms(queue), step) end
+  return gated, limited_ms
 end
 
 local function run(queue, outcomes, want, surplus, step)

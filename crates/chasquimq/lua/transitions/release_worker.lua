@@ -1,10 +1,11 @@
--- release_worker: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait.
--- KEYS    base (also: state prioritized wake lease:<owner> memo:<owner>:<slot>)
+-- release_worker: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait, or are delayed.
+-- KEYS    base (also: state delayed prioritized wake lease:<owner> memo:<owner>:<slot>)
 -- ARGV    owner
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Worker#close (differs: a lease is a worker's)
 -- FLAGS   allow-oom
+local Delayed = require('delayed')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
@@ -18,7 +19,7 @@ return function(keys, args)
   redis.call('DEL', base .. 'lease:' .. owner)
   -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
   for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
-  -- the marker may have been handed to this worker's wait
-  if WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  -- the marker may have been handed to this worker's wait, and nobody else know when a job is due
+  if WaitingList.has_work(queue) or Delayed.next_due(queue) then WaitingList.wake(queue) end
   return 0
 end

@@ -20,6 +20,9 @@ local Memo = require('memo')
 local Parents = require('parents')
 local RoundTrip = require('round_trip')
 
+-- What waits for jobs looks again within so long, unless it was told another time.
+local HORIZON_MS = 6000
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
@@ -41,7 +44,7 @@ return function(keys, args)
   if known then return answer(known[1], known[2], known[3], known[4]) end
 
   local step = { now_ms = now_ms, takes_as = owner, claim = Frame.ANY_CLAIM, worker_name = worker_name, keeps = keeps, max_bytes = 0,
-    limiter_max = limiter_max, limiter_ms = limiter_ms, large = large }
+    limiter_max = limiter_max, limiter_ms = limiter_ms, horizon_ms = HORIZON_MS, large = large }
   local outcome = outcomes[1]
   if outcome then
     local job = Find.locate(queue, type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])

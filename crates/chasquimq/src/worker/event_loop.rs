@@ -158,6 +158,7 @@ impl Loop {
         if !self.fetching {
             // what came since then
             self.take_back(true);
+            self.hand_on_due().await;
         }
         loop {
             let servers = self.connection.servers();

@@ -28,6 +28,8 @@ pub(super) struct Standing {
     pub(super) drained: bool,
     /// A step behind a wait was over, and passed on what had woken it.
     pub(super) passed_on: bool,
+    /// A marker came since the last fetch, or was waited for.
+    pub(super) was_woken: bool,
     /// The last flush that is recorded.
     pub(super) flushed: u64,
     step_number: i64,
@@ -52,6 +54,8 @@ impl Standing {
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
         request.hears = std::mem::take(&mut self.passed_on);
+        self.was_woken |= self.has_room;
+        request.hands_on = room.0 >= 0 && std::mem::take(&mut self.was_woken);
         request
     }
 

@@ -116,6 +116,20 @@ fn a_job_starts_as_it_is_added() {
 }
 
 #[test]
+fn a_worker_that_has_no_slot_left_then_hands_on_what_is_due_soon() {
+    let delayed = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", 2000)));
+    for (want, horizon_ms, is_handed_on) in [(1, 5000, true), (1, 500, false), (1, 0, false), (2, 5000, false)] {
+        let step_of = || step().want(want).horizon(horizon_ms);
+        for plan in [plain, || Plan::new().record("y")] {
+            let mut queue = same_of(plan, delayed, step_of);
+            assert_eq!(queue.probe.snapshot().wake, is_handed_on, "{want} {horizon_ms}");
+        }
+        let mut queue = same_as_two_calls(delayed, || step_of().leaving_due());
+        assert_eq!(queue.probe.snapshot().wake, is_handed_on, "{want} {horizon_ms}");
+    }
+}
+
+#[test]
 fn it_does_so_whatever_ended_before() {
     let ended = |queue: &mut TestQueue| {
         queue.add(1000, Plan::new().frame(2).record("x"));

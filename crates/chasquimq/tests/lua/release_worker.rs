@@ -16,8 +16,12 @@ fn the_lease_is_given_up() {
 }
 
 #[test]
-fn another_worker_is_woken_if_jobs_wait() {
-    for plan in [Plan::new().frame(1), Plan::new().run(&[1])] {
+fn another_worker_is_woken_if_jobs_wait_or_are_delayed() {
+    for plan in [
+        Plan::new().frame(1),
+        Plan::new().run(&[1]),
+        Plan::new().delayed("x", 5000),
+    ] {
         let mut queue = TestQueue::with(plan);
         queue.command("DEL", "wake", &[]);
         let keys = queue.show();
@@ -28,8 +32,7 @@ fn another_worker_is_woken_if_jobs_wait() {
 
 #[test]
 fn nobody_is_woken_for_nothing() {
-    let mut queue = TestQueue::with(Plan::new().delayed("x", 5000));
-    queue.command("DEL", "wake", &[]);
+    let mut queue = TestQueue::fresh();
     run!(queue, RELEASE_WORKER, "w");
     queue.key_is("wake", "(none)");
 }

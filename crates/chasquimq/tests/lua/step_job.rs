@@ -113,6 +113,16 @@ fn nothing_is_taken_of_an_empty_or_a_paused_queue() {
 }
 
 #[test]
+fn somebody_else_hears_of_what_is_due_soon() {
+    for (due_ms, is_heard_of) in [(2000, true), (60_000, false)] {
+        let mut queue = TestQueue::with(Plan::new().record("x").delayed("y", due_ms));
+        queue.command("DEL", "wake", &[]);
+        take(&mut queue, 1, "t");
+        assert_eq!(queue.probe.snapshot().wake, is_heard_of, "{due_ms}");
+    }
+}
+
+#[test]
 fn the_token_0_takes_without_a_lease() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     take(&mut queue, 1, "0");

@@ -244,11 +244,20 @@ impl Loop {
             // somebody else should be woken
             self.wake_next("wake").await;
         }
+        self.standing.was_woken |= came;
         // a wait in vain is a reason to look, unless no slot is free, or the next look for what is due comes soon
         let now = Instant::now();
         let looks_soon = self.standing.due.next().is_some_and(|due| due < now + LATE);
         let is_reason = came || (self.standing.has_room && !looks_soon);
         self.look_again |= is_reason && self.fetching && !self.is_limited();
+    }
+
+    /// This worker may be the only one that knows when a job is due, and is not going to look.
+    pub(super) async fn hand_on_due(&mut self) {
+        if self.standing.due.next().is_some() {
+            self.standing.due.is_full();
+            self.wake_next("wake").await;
+        }
     }
 
     async fn wake_next(&self, marker: &str) {

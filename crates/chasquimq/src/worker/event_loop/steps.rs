@@ -75,7 +75,8 @@ impl Loop {
         let mut reply = self.send_step(&request, &outcomes).await?;
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
-            let next_request = self.ask(&next, brought);
+            let mut next_request = self.ask(&next, brought);
+            next_request.hands_on |= i64::from(brought) < request.want;
             let packed = self.pack(&next_request, &next);
             let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
             let connection = self.connection.clone();

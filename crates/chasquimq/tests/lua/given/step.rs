@@ -86,6 +86,7 @@ pub struct Step {
     limiter: (u64, u64),
     leaves_due: bool,
     hears: bool,
+    horizon_ms: i64,
     metrics_minutes: i64,
     large: Vec<String>,
     data_apart: bool,
@@ -119,6 +120,7 @@ impl Step {
             limiter: (0, 0),
             leaves_due: false,
             hears: false,
+            horizon_ms: 0,
             metrics_minutes: 0,
             large: Vec::new(),
             data_apart: false,
@@ -313,6 +315,11 @@ impl Step {
         Self { hears: true, ..self }
     }
 
+    /// Where it leaves its worker no slot, another worker hears of what is due within so many milliseconds.
+    pub fn horizon(self, horizon_ms: i64) -> Self {
+        Self { horizon_ms, ..self }
+    }
+
     /// Nobody looks whether delayed jobs are due.
     pub fn leaving_due(self) -> Self {
         Self {
@@ -489,7 +496,10 @@ impl Step {
             .int(self.max_bytes as i64);
         packed.int(self.offset_us);
         packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
-        packed.int(i64::from(self.leaves_due)).int(i64::from(self.hears));
+        packed
+            .int(i64::from(self.leaves_due))
+            .int(i64::from(self.hears))
+            .int(self.horizon_ms);
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }

@@ -46,7 +46,7 @@ impl Drive {
             (step, rejected) = self.end_some(owner, keep, step);
         }
 
-        let (mut taken, mut due_ms) = (Vec::new(), -1);
+        let (mut taken, mut due_ms, mut horizon_ms) = (Vec::new(), -1, 0);
         let rests = std::mem::take(&mut self.model.met_limit) && self.model.starts.is_some();
         let (mut gated, mut limited) = (rests, rests);
         if !self.random.once_in(5) {
@@ -60,7 +60,8 @@ impl Drive {
             } else {
                 0
             };
-            step = step.want(want as i64).surplus(surplus);
+            horizon_ms = *self.random.pick(&[0, 5, 2000]);
+            step = step.want(want as i64).surplus(surplus).horizon(horizon_ms as i64);
             if !rests {
                 (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus as usize);
             }
@@ -79,6 +80,9 @@ impl Drive {
         self.same(&tail.join(" "), &format!("{due_ms} {} {waiting}", u8::from(gated)));
         self.same(&(show_reply(&parts[7]) != "0").to_string(), &limited.to_string());
         self.told_due = u64::try_from(due_ms).ok();
+        if horizon_ms > 0 && !gated {
+            self.heard_until = self.model.now_ms + horizon_ms;
+        }
         self.drop_finished();
         self.hold(owner, &parts[1], &taken);
         if self.random.once_in(8) {

@@ -6,7 +6,7 @@ use chasquimq::{
 };
 use redis::Value;
 
-use super::{shown::show_plan, Twins, IDS, OWNERS};
+use super::{shown::show_plan, steps::HORIZONS_MS, Twins, IDS, OWNERS};
 use crate::{
     given::{plan::Plan, step::Step, tree::Tree},
     model::random::Random,
@@ -107,7 +107,12 @@ impl Twins {
         let owner = *self.random.pick(&OWNERS);
         let (number, now_ms) = (self.next_number(), self.now_ms);
         let want = 1 + self.random.below(3) as i64;
-        let step = Step::by(owner).named("bob").number(number).at(now_ms).want(want);
+        let step = Step::by(owner)
+            .named("bob")
+            .number(number)
+            .at(now_ms)
+            .want(want)
+            .horizon(*self.random.pick(&HORIZONS_MS));
         let wait = if self.random.once_in(2) { self.next_number() } else { 0 };
         let what = format!("add {} for {owner}, which wants {want}, wait {wait}", show_plan(&plan));
         let reply = self.both(what, |queue, _| {

@@ -16,6 +16,8 @@ use crate::given::{
 
 const RULES: [(i64, f64, u64); 5] = [(-1, -1.0, 0), (0, -1.0, 0), (2, -1.0, 0), (-1, 0.01, 2), (3, 0.02, 3)];
 
+pub(super) const HORIZONS_MS: [i64; 3] = [0, 20, 60_000];
+
 impl Twins {
     pub(super) fn step(&mut self) {
         let owner = *self.random.pick(&OWNERS);
@@ -41,12 +43,14 @@ impl Twins {
             step = self.end(step, &job, &mut what);
         }
         let want = *self.random.pick(&[-1, 0, 1, 1, 1, 2, most]);
-        let surplus = if want >= 0 {
+        // what stalled before is no surplus, and not all of the surplus that is asked for is then taken by the general path either
+        let has_stalled = self.pair[0].show().contains(" st:");
+        let surplus = if want >= 0 && !has_stalled {
             *self.random.pick(&[0, 0, 0, 1, 30])
         } else {
             0
         };
-        step = step.want(want);
+        step = step.want(want).horizon(*self.random.pick(&HORIZONS_MS));
         if self.random.once_in(4) {
             step = step.leaving_due();
             what += ", leaves what is due";
@@ -137,7 +141,10 @@ impl Twins {
             .number(number)
             .at(self.now_ms)
             .of_claim(job.claim);
-        let step = step.let_go(&job.place).want(want);
+        let step = step
+            .let_go(&job.place)
+            .want(want)
+            .horizon(*self.random.pick(&HORIZONS_MS));
         let reply = self.both(
             format!("step {number} of {owner} lets it go, wants {want}"),
             |queue, _| {

@@ -1,0 +1,32 @@
+// Who knows when a delayed job is due: of idle workers the one that was woken by it. Where that one looks no more, another one hears of it.
+import { describe, expect, it } from 'vitest';
+import { chasquimq } from '../support/chasquimq.js';
+import { useStage } from '../support/stage.js';
+import { EventLog, sleep } from '../support/waiting.js';
+
+/** Later than this a due job is too late; idle workers look by themselves after a minute. */
+const LATE_MS = 2_000;
+const DELAY_MS = 600;
+
+describe('worker.due', () => {
+  const stage = useStage(chasquimq);
+
+  it.each(['close', 'pause'] as const)('the worker that knows is told to %s', async (end) => {
+    const queue = stage.queue();
+    const log = stage.globalLog();
+    const workers = [];
+    for (let i = 0; i < 3; i += 1) {
+      const worker = stage.worker(async () => undefined, { drainDelay: 60 });
+      await new EventLog(worker, ['drained']).get('drained');
+      workers.push(worker);
+    }
+    const job = await queue.add('later', {}, { delay: DELAY_MS });
+    // the server wakes those who wait in the order in which they came; what was woken waits again, behind the others
+    await sleep(100);
+    await workers[0][end]();
+    await sleep(100);
+    await workers[1][end]();
+    await log.get('completed');
+    expect(Date.now()).toBeLessThan(job.timestamp + DELAY_MS + LATE_MS);
+  });
+});
