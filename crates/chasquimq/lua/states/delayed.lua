@@ -23,14 +23,6 @@ local function next_two(base)
   return head[1], due_of(head[2]), due_of(head[4])
 end
 
--- A worker has no slot left, and may be the only one that knows of what is due: another one is to hear of it. due_ms: when that is, where it was looked
--- for. step: see step/round_trip. What is due later than horizon_ms from now, the others find by themselves before.
-local function hand_on(queue, due_ms, step)
-  if step.horizon_ms == 0 or step.none_delayed then return end
-  due_ms = due_ms or (step.leaves_due and next_due(queue))
-  if due_ms and due_ms < step.now_ms + step.horizon_ms then WaitingList.wake(queue) end
-end
-
 local function seq_behind(queue, due_ms)
   local low = due_ms * 4096
   local last = redis.call('ZREVRANGEBYSCORE', queue.base .. 'delayed', State.whole(low + MAX_SEQ), State.whole(low), 'WITHSCORES', 'LIMIT', 0, 1)
@@ -68,6 +60,5 @@ end
 return {
   next_due = next_due,
   next_two = next_two,
-  hand_on = hand_on,
   delay_jobs = delay_jobs,
 }

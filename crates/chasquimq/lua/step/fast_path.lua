@@ -184,8 +184,8 @@ local function run(base, raw, step)
     if type(head.place) == 'number' then queue.cursor_ms, queue.cursor_seq = head.place, 1 end
   end
   if are_left == false then place = Prioritized.FIRST_PLACE end
-  if want <= (head and 1 or 0) then
-    if want >= 0 then Delayed.hand_on(queue, due, step) end
+  local is_full = want <= (head and 1 or 0)
+  if is_full and (want < 0 or not step.asks_due) then
     due = nil
   elseif step.leaves_due and not step.none_delayed then
     due = Delayed.next_due(queue)
@@ -195,7 +195,7 @@ local function run(base, raw, step)
   local is_left = waiting > 0 or (are_left == nil and place > 0 and redis.call('EXISTS', base .. 'prioritized') == 1)
   if is_left or (ended.due_ms and not due) then
     redis.call('ZADD', base .. 'wake', 0, '0')
-  elseif (ended.started or ended.to == 'failed') and not head and not due and active == 0 then
+  elseif (ended.started or ended.to == 'failed') and not head and (is_full or not due) and active == 0 then
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end
   if count > 0 then event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count end

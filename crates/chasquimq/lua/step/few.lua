@@ -238,15 +238,14 @@ local function run(base, raw, outcomes, step)
     waiting, active, count, groups = waiting - taken, active + taken, count + taken, groups .. told
     if #frames > 0 then cursor_ms, cursor_seq = frames[#frames - 1], 1 end
   end
-  if want <= taken then
-    if want >= 0 then Delayed.hand_on(queue, due, step) end
+  if want <= taken and (want < 0 or not step.asks_due) then
     due = nil
   elseif step.leaves_due and not step.none_delayed then
     due = Delayed.next_due(queue)
   end
   if waiting > 0 then
     redis.call('ZADD', base .. 'wake', 0, '0')
-  elseif ends and taken == 0 and not due and active == 0 then
+  elseif ends and taken == 0 and (want <= 0 or not due) and active == 0 then
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end
   if count > 0 then

@@ -1,10 +1,10 @@
 -- round_trip: what one round trip does to a queue. Finishes what is done, then fetches what the queue's limits let through.
 -- step: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (rules/limits), leaves_due (true: delayed jobs stay
--- where they are), none_delayed (true: the queue never had any), horizon_ms (states/delayed), large (step/finish; false: none). want = -1: nothing is
--- fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than wanted), gated: 1 if jobs wait that must not
--- start now, and limited_ms: for how long the rate limit lets this worker start no more (0 = it does).
-local Delayed = require('delayed')
+-- where they are), none_delayed (true: the queue never had any), asks_due (true: who asks is told when the next job is due in any case), large
+-- (step/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
+-- wanted, or asks_due), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this worker start no more
+-- (0 = it does).
 local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
@@ -63,16 +63,15 @@ local function promote_before_retry(queue, outcomes, now_ms)
   end
 end
 
--- Takes up to `want` jobs that wait or are due. Gives gated, limited_ms, and when the next job is due, if less was taken than wanted.
-local function fetch_due(queue, want, surplus, step)
+-- Takes up to `want` jobs that wait or are due, as far as there are free places. Gives gated, limited_ms, and when the next job is due.
+local function fetch_due(queue, wanted, surplus, step)
+  local want = math.min(wanted, Limits.free_places(queue))
   if not (step.leaves_due or queue.none_delayed) then Due.promote_for(queue, math.min(want + surplus, Fetched.MOST_RECORDS), step.now_ms) end
   step.now_ms = step.starts_ms or step.now_ms
   local gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
   if queue.promoted then Due.enter(queue) end
-  if limited_ms > 0 or queue.none_delayed then return gated, limited_ms end
-  if queue.fetched.taken < want then return gated, limited_ms, Due.next_ms(queue) end
-  if gated == 0 and step.horizon_ms > 0 then Delayed.hand_on(queue, Due.next_ms(queue), step) end
-  return gated, limited_ms
+  local looks_on = (queue.fetched.taken < wanted or step.asks_due) and limited_ms == 0 and not queue.none_delayed
+  return gated, limited_ms, looks_on and Due.next_ms(queue) or nil
 end
 
 local function run(queue, outcomes, want, surplus, step)
@@ -94,14 +93,14 @@ local function run(queue, outcomes, want, surplus, step)
   if limited_ms > 0 then
     gated = 1
   elseif want >= 0 then
-    gated, limited_ms, due = fetch_due(queue, math.min(want, Limits.free_places(queue)), surplus, step)
+    gated, limited_ms, due = fetch_due(queue, want, surplus, step)
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or WaitingList.has_work(queue)
   if (is_work_left and not queue.limits.paused and Limits.free_places(queue) > 0) or (finishing and rawget(finishing, 'delayed') and not due) then
     WaitingList.wake(queue)
   end
-  if ends and was_active and queue.fetched.taken == 0 and gated == 0 and not due and queue.active == 0 and not is_work_left then
+  if ends and was_active and queue.fetched.taken == 0 and gated == 0 and (want <= 0 or not due) and queue.active == 0 and not is_work_left then
     Events.emit(queue, 1, { 'E', 'drained' })
   end
   Events.flush_events(queue, step.now_ms)

@@ -10,11 +10,11 @@ local Memo = require('memo')
 
 -- Notes what the worker asks for. Gives the keys to be read; none where its step is none that starts as a job is added.
 local function look(base, worker)
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max, _, leaves_due, _, horizon_ms = cmsgpack.unpack(worker.asked)
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max, _, leaves_due, _, asks_due = cmsgpack.unpack(worker.asked)
   if want < 1 or limiter_max > 0 then return end
   worker.now_ms, worker.number, worker.lease_ms, worker.worker_name, worker.offset_us = now_ms, number, lease_ms, worker_name, offset_us
   worker.memo, worker.lease, worker.claim = Memo.key_of(base, owner, slot), Lease.key_of(base, owner), 2 * number
-  worker.has_room, worker.leaves_due, worker.horizon_ms = want > 1, leaves_due == 1, horizon_ms
+  worker.tells_due, worker.leaves_due = want > 1 or asks_due == 1, leaves_due == 1
   return worker.memo, worker.lease, base .. 'delays'
 end
 
@@ -26,10 +26,9 @@ local function start(base, first, worker, remembered, left, delays)
   local seconds = time[1]
   local server_us = seconds * 1000000 + time[2]
   worker.now_ms = math.max(worker.now_ms, math.floor((server_us + worker.offset_us) / 1000))
-  local due_ms = delays and Delayed.next_due({ base = base })
+  local due_ms = delays and (worker.tells_due or not worker.leaves_due) and Delayed.next_due({ base = base })
   if due_ms and due_ms <= worker.now_ms and not worker.leaves_due then return false end
-  worker.due_ms = worker.has_room and due_ms or -1
-  worker.next_due = due_ms
+  worker.due_ms = worker.tells_due and due_ms or -1
   if worker.wait > 0 and not IdleWait.end_step(base, worker.owner, worker.wait) then return false end
   redis.call('HSET', base .. 'takes', first, Holder.entry(worker, Holder.FRAME))
   Lease.renew(worker.lease, left, worker.lease_ms, seconds)
@@ -38,9 +37,8 @@ local function start(base, first, worker, remembered, left, delays)
 end
 
 -- It is added: remembers the step, and gives its reply. packed: first, as MessagePack.
-local function remember(base, worker, first, packed, blob)
+local function remember(worker, first, packed, blob)
   local number, now_ms = worker.number, worker.now_ms
-  if not worker.has_room and worker.next_due then pcall(Delayed.hand_on, { base = base }, worker.next_due, worker) end
   Memo.remember_packed(worker.memo, struct.pack('<ddddd', number, worker.due_ms, 0, now_ms, 0) .. '\144\146' .. packed .. '\1')
   worker.reply = { {}, { first, 1, blob }, worker.due_ms, 0, 0, now_ms, worker.server_us, 0, worker.claim }
 end

@@ -65,7 +65,7 @@ local function run(base, raw, args, worker, ...)
     elseif PlainJobs.tell(base, saved, event_id, count, groups) then
       redis.call('SET', base .. 'state', saved)
     end
-    StartOnAdd.remember(base, worker, first, packed, blob)
+    StartOnAdd.remember(worker, first, packed, blob)
     return first, packed
   end
   redis.call('SET', base .. 'state', saved)

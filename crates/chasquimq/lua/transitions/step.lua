@@ -7,8 +7,8 @@
 --         worker_name, want (jobs; -1 = do not fetch), surplus (jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
---         this worker that was over has passed on what woke it, and this one looks), horizon_ms (this worker may be the only one that knows when a job
---         is due: where it has no slot left, and that is so soon, another one hears of it; 0 = it is not), outcomes
+--         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
+--         this worker alone knows of it), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, waiting, now_ms (of the
@@ -116,7 +116,7 @@ return function(keys, args)
   local large = #args > 1 and { unpack(args, 2) }
 
   local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
-    horizon_ms, outcomes, keeps, place, results = cmsgpack.unpack(asked)
+    asks_due, outcomes, keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
@@ -140,7 +140,7 @@ return function(keys, args)
   end
 
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
-    leaves_due = leaves_due == 1, none_delayed = not delays, horizon_ms = horizon_ms, want = want, surplus = surplus, keeps = keeps,
+    leaves_due = leaves_due == 1, none_delayed = not delays, asks_due = asks_due == 1, want = want, surplus = surplus, keeps = keeps,
     failure = not place and failure_in(outcomes),
     -- of one plain job that completed
     place = place, ended = outcomes, results = results, keep = keeps }

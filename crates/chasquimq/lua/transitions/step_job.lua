@@ -19,9 +19,11 @@ local Lock = require('lock')
 local Memo = require('memo')
 local Parents = require('parents')
 local RoundTrip = require('round_trip')
+local WaitingList = require('waiting_list')
 
--- What waits for jobs looks again within so long, unless it was told another time.
-local HORIZON_MS = 6000
+-- Whoever takes jobs by hand looks for none while there is one: somebody else is to know what is due within so long. Later, all who wait have looked by
+-- themselves.
+local HORIZON_MS = 60000
 
 return function(keys, args)
   local base = keys[1]
@@ -44,7 +46,7 @@ return function(keys, args)
   if known then return answer(known[1], known[2], known[3], known[4]) end
 
   local step = { now_ms = now_ms, takes_as = owner, claim = Frame.ANY_CLAIM, worker_name = worker_name, keeps = keeps, max_bytes = 0,
-    limiter_max = limiter_max, limiter_ms = limiter_ms, horizon_ms = HORIZON_MS, large = large }
+    limiter_max = limiter_max, limiter_ms = limiter_ms, asks_due = true, large = large }
   local outcome = outcomes[1]
   if outcome then
     local job = Find.locate(queue, type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])
@@ -60,6 +62,10 @@ return function(keys, args)
     Lock.free_lock(queue, step.owner)
   end
   local _, due, gated, limited_ms = RoundTrip.run(queue, outcomes, fetch_next == '1' and 1 or -1, 0, step)
+  if due and queue.fetched.taken > 0 then
+    if due < now_ms + HORIZON_MS then WaitingList.wake(queue) end
+    due = nil
+  end
 
   local id
   if queue.fetched.taken > 0 then

@@ -23,16 +23,37 @@ pub(super) struct Found {
     pub(super) carried_out: Instant,
 }
 
+/// What is to be done when a job is due.
+#[derive(Debug, PartialEq)]
+pub(super) enum Ring {
+    /// This worker looks.
+    Look,
+    /// It has no slot free: another one is to look.
+    HandOn,
+}
+
 /// The next look.
 #[derive(Debug)]
 pub(super) struct Due {
     next: Option<Instant>,
     // the time behind it
     due_ms: i64,
+    // the worker has no slot free
+    is_full: bool,
     // it is being looked
     rang: bool,
     // jobs were taken a moment ago: until then, steps leave alone what is due
     left_until: Option<Instant>,
+}
+
+impl Found {
+    /// When the next job is due.
+    fn due(self) -> Option<Instant> {
+        (self.due_ms >= 0).then(|| {
+            let until_due = Duration::from_millis((self.due_ms as u64).saturating_sub(self.now_ms));
+            self.carried_out + until_due.min(LONGEST_WAIT)
+        })
+    }
 }
 
 impl Default for Due {
@@ -40,6 +61,7 @@ impl Default for Due {
         Self {
             next: None,
             due_ms: -1,
+            is_full: false,
             rang: false,
             left_until: None,
         }
@@ -47,16 +69,24 @@ impl Default for Due {
 }
 
 impl Due {
-    /// When to look next, if a job is known to be due then.
+    /// When a job is due, if that is known.
     pub(super) fn next(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Whether it is time to look. It is said once.
-    pub(super) fn rings(&mut self, now: Instant) -> bool {
-        let rings = self.next.take_if(|next| *next <= now).is_some();
-        self.rang |= rings;
-        rings
+    /// What it is time to do. It is said once.
+    pub(super) fn rings(&mut self, now: Instant) -> Option<Ring> {
+        self.next.take_if(|next| *next <= now)?;
+        if self.is_full {
+            return Some(Ring::HandOn);
+        }
+        self.rang = true;
+        Some(Ring::Look)
+    }
+
+    /// Forgets what is due. Gives whether that was known.
+    pub(super) fn forget(&mut self) -> bool {
+        std::mem::take(self).next.is_some()
     }
 
     /// Whether a step leaves delayed jobs where they are, for the next batch of them.
@@ -65,9 +95,13 @@ impl Due {
         self.left_until.is_some()
     }
 
-    /// A step took all that there was room for.
-    pub(super) fn is_full(&mut self) {
-        *self = Self::default();
+    /// A step took all that there was room for. What was found to be due by then may be known to this worker alone.
+    pub(super) fn is_full(&mut self, found: Found) {
+        *self = Self {
+            next: found.due(),
+            is_full: true,
+            ..Self::default()
+        };
     }
 
     /// A step had room for more.
@@ -84,11 +118,8 @@ impl Due {
         let others_came_first = std::mem::take(&mut self.rang) && taken == 0 && due_ms != self.due_ms;
         let soonest = others_came_first.then(|| carried_out + STEP_BACK).or(self.left_until);
         self.due_ms = due_ms;
-        self.next = (due_ms >= 0).then(|| {
-            let until_due = Duration::from_millis((due_ms as u64).saturating_sub(now_ms));
-            let due = carried_out + until_due.min(LONGEST_WAIT);
-            soonest.map_or(due, |soonest| due.max(soonest))
-        });
+        self.is_full = false;
+        self.next = found.due().map(|due| soonest.map_or(due, |soonest| due.max(soonest)));
     }
 }
 
@@ -130,9 +161,9 @@ mod tests {
     fn it_rings_once() {
         let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 300, at));
-        assert!(!due.rings(at + ms(299)));
-        assert!(due.rings(at + ms(300)));
-        assert!(!due.rings(at + ms(300)));
+        assert_eq!(due.rings(at + ms(299)), None);
+        assert_eq!(due.rings(at + ms(300)), Some(Ring::Look));
+        assert_eq!(due.rings(at + ms(300)), None);
     }
 
     #[test]
@@ -153,15 +184,34 @@ mod tests {
     fn a_worker_without_room_leaves_nothing_for_later() {
         let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(1, 1, at));
-        due.is_full();
+        due.is_full(Found {
+            due_ms: -1,
+            ..found(1, 0, at)
+        });
         assert_eq!((due.next(), due.is_left(at)), (None, false));
+    }
+
+    #[test]
+    fn a_worker_without_room_hands_on_what_it_knows_and_forgets_it() {
+        let (mut due, at) = (Due::default(), Instant::now());
+        due.is_full(found(1, 300, at));
+        assert_eq!(due.rings(at + ms(299)), None);
+        assert_eq!(due.rings(at + ms(300)), Some(Ring::HandOn));
+        assert_eq!((due.rings(at + ms(300)), due.next()), (None, None));
+        due.is_full(found(1, 300, at));
+        due.has_room(found(0, 400, at + ms(1)));
+        assert_eq!(due.rings(at + ms(401)), Some(Ring::Look));
+        assert!(!due.forget());
+        due.has_room(found(0, 400, at));
+        assert!(due.forget());
+        assert_eq!(due.next(), None);
     }
 
     #[test]
     fn a_worker_that_came_too_late_steps_back() {
         let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 10, at));
-        assert!(due.rings(at + ms(10)));
+        assert_eq!(due.rings(at + ms(10)), Some(Ring::Look));
         // somebody took that one
         due.has_room(found(0, 20, at + ms(10)));
         assert_eq!(due.next(), Some(at + ms(10) + STEP_BACK));
@@ -174,7 +224,7 @@ mod tests {
     fn a_worker_that_finds_the_job_still_to_come_does_not() {
         let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 10, at));
-        assert!(due.rings(at + ms(10)));
+        assert_eq!(due.rings(at + ms(10)), Some(Ring::Look));
         due.has_room(Found {
             now_ms: NOW_MS + 8,
             ..found(0, 10, at + ms(10))

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::{
     client_clock::ClientClock,
+    due::Ring,
     flush::Flush,
     idle_socket::IdleSocket,
     idle_wait::{Pending, Waiter},
@@ -158,7 +159,6 @@ impl Loop {
         if !self.fetching {
             // what came since then
             self.take_back(true);
-            self.hand_on_due().await;
         }
         loop {
             let servers = self.connection.servers();
@@ -172,6 +172,10 @@ impl Loop {
             if self.connection.servers() == self.servers {
                 break;
             }
+        }
+        if !self.fetching {
+            // of a step that was under way
+            self.hand_on_due();
         }
         if self.flushes.is_empty() {
             for done in self.pausing.drain(..) {
@@ -291,7 +295,7 @@ impl Loop {
         let is_lent = self.waiter.pending == Pending::Lent;
         let due = match is_lent {
             true => self.lent_due,
-            false => self.standing.due.next().filter(|_| self.standing.has_room && !steps),
+            false => self.standing.due.next().filter(|_| !steps),
         };
         let due = due.filter(|_| self.fetching);
         let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
@@ -335,7 +339,11 @@ impl Loop {
         if self.waiter.pending == Pending::Lent && self.lent_due.is_some_and(|due| due <= now) {
             self.break_off().await;
         }
-        self.look_again |= self.standing.due.rings(now);
+        match self.standing.due.rings(now) {
+            Some(Ring::Look) => self.look_again = true,
+            Some(Ring::HandOn) => self.wake_another(),
+            None => {}
+        }
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }

@@ -55,7 +55,7 @@ impl Standing {
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
         request.hears = std::mem::take(&mut self.passed_on);
         self.was_woken |= self.has_room;
-        request.hands_on = room.0 >= 0 && std::mem::take(&mut self.was_woken);
+        request.asks_due = room.0 >= 0 && (std::mem::take(&mut self.was_woken) || self.due.next().is_some());
         request
     }
 
@@ -83,7 +83,7 @@ impl Standing {
         if self.has_room {
             self.due.has_room(found);
         } else {
-            self.due.is_full();
+            self.due.is_full(found);
         }
     }
 

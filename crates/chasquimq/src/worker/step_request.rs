@@ -37,8 +37,8 @@ pub(super) struct StepRequest {
     leaves_due: bool,
     /// What its worker passed on is heard of by this, if it finds nothing.
     pub(super) hears: bool,
-    /// Its worker may be the only one that knows when a job is due: where it has no slot left, another one is to hear of that.
-    pub(super) hands_on: bool,
+    /// When the next job is due is told though no slot is left: its worker may be the only one that knows.
+    pub(super) asks_due: bool,
     // the system's clock, when it was put together
     pub(super) sent_us: i64,
     pub(super) sent: Instant,
@@ -55,7 +55,7 @@ impl StepRequest {
             surplus,
             leaves_due,
             hears: false,
-            hands_on: true,
+            asks_due: true,
             sent_us: system_now_us(),
             sent: Instant::now(),
         }
@@ -90,7 +90,7 @@ impl StepRequest {
             .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
-            .int(if self.hands_on { horizon_ms(options) } else { 0 });
+            .int(i64::from(self.asks_due));
         if let Some(plain) = &outcomes.plain {
             packed.0.extend_from_slice(plain);
             return packed.0;
@@ -99,12 +99,6 @@ impl StepRequest {
         packed.0.extend_from_slice(&outcomes.keeps);
         packed.0
     }
-}
-
-/// What is due later than so many milliseconds from now, other idle workers find by themselves: all look again within their drain delay, which is most
-/// likely that of this one.
-fn horizon_ms(options: &WorkerOptions) -> i64 {
-    (options.drain_delay + GRACE).as_millis() as i64
 }
 
 /// The arguments of a step.

@@ -116,16 +116,15 @@ fn a_job_starts_as_it_is_added() {
 }
 
 #[test]
-fn a_worker_that_has_no_slot_left_then_hands_on_what_is_due_soon() {
+fn a_worker_that_has_no_slot_left_then_is_told_what_is_due_if_it_asks() {
     let delayed = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", 2000)));
-    for (want, horizon_ms, is_handed_on) in [(1, 5000, true), (1, 500, false), (1, 0, false), (2, 5000, false)] {
-        let step_of = || step().want(want).horizon(horizon_ms);
-        for plan in [plain, || Plan::new().record("y")] {
-            let mut queue = same_of(plan, delayed, step_of);
-            assert_eq!(queue.probe.snapshot().wake, is_handed_on, "{want} {horizon_ms}");
+    for asks in [true, false] {
+        for want in [1, 2] {
+            let step_of = || step().want(want).asking_due(asks);
+            same_of(|| Plan::new().record("y"), delayed, step_of);
+            same_as_two_calls(delayed, step_of);
+            same_as_two_calls(delayed, || step_of().leaving_due());
         }
-        let mut queue = same_as_two_calls(delayed, || step_of().leaving_due());
-        assert_eq!(queue.probe.snapshot().wake, is_handed_on, "{want} {horizon_ms}");
     }
 }
 

@@ -196,6 +196,10 @@ impl Loop {
             }
             Woken::Read(read) => self.absorb_late(*read, want).await,
             Woken::Lost => {
+                if !self.fetching {
+                    // it may have been woken
+                    self.wake_another();
+                }
                 self.send_again(|room| StepRequest::behind_wait(number, system_now_ms() as i64, room))
                     .await
             }
@@ -253,11 +257,21 @@ impl Loop {
     }
 
     /// This worker may be the only one that knows when a job is due, and is not going to look.
-    pub(super) async fn hand_on_due(&mut self) {
-        if self.standing.due.next().is_some() {
-            self.standing.due.is_full();
-            self.wake_next("wake").await;
+    pub(super) fn hand_on_due(&mut self) {
+        if self.standing.due.forget() {
+            self.wake_another();
         }
+    }
+
+    /// Another worker is to look, as soon as the server can tell it.
+    pub(super) fn wake_another(&self) {
+        let (connection, base, sink) = (self.connection.clone(), self.keys.base.clone(), self.sink.clone());
+        tokio::spawn(async move {
+            let told = wake_next(&connection, &base, "wake").await;
+            if let Some(error) = told.err().filter(|error| !error.is_connection()) {
+                sink(Message::error(error));
+            }
+        });
     }
 
     async fn wake_next(&self, marker: &str) {

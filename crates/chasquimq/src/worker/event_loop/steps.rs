@@ -76,7 +76,7 @@ impl Loop {
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
             let mut next_request = self.ask(&next, brought);
-            next_request.hands_on |= i64::from(brought) < request.want;
+            next_request.asks_due |= i64::from(brought) < request.want;
             let packed = self.pack(&next_request, &next);
             let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
             let connection = self.connection.clone();

@@ -86,7 +86,7 @@ pub struct Step {
     limiter: (u64, u64),
     leaves_due: bool,
     hears: bool,
-    horizon_ms: i64,
+    asks_due: bool,
     metrics_minutes: i64,
     large: Vec<String>,
     data_apart: bool,
@@ -120,7 +120,7 @@ impl Step {
             limiter: (0, 0),
             leaves_due: false,
             hears: false,
-            horizon_ms: 0,
+            asks_due: false,
             metrics_minutes: 0,
             large: Vec::new(),
             data_apart: false,
@@ -315,9 +315,9 @@ impl Step {
         Self { hears: true, ..self }
     }
 
-    /// Where it leaves its worker no slot, another worker hears of what is due within so many milliseconds.
-    pub fn horizon(self, horizon_ms: i64) -> Self {
-        Self { horizon_ms, ..self }
+    /// It is told when the next job is due though no slot is left.
+    pub fn asking_due(self, asks_due: bool) -> Self {
+        Self { asks_due, ..self }
     }
 
     /// Nobody looks whether delayed jobs are due.
@@ -499,7 +499,7 @@ impl Step {
         packed
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
-            .int(self.horizon_ms);
+            .int(i64::from(self.asks_due));
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }

@@ -46,7 +46,7 @@ impl Drive {
             (step, rejected) = self.end_some(owner, keep, step);
         }
 
-        let (mut taken, mut due_ms, mut horizon_ms) = (Vec::new(), -1, 0);
+        let (mut taken, mut due_ms) = (Vec::new(), -1);
         let rests = std::mem::take(&mut self.model.met_limit) && self.model.starts.is_some();
         let (mut gated, mut limited) = (rests, rests);
         if !self.random.once_in(5) {
@@ -60,10 +60,10 @@ impl Drive {
             } else {
                 0
             };
-            horizon_ms = *self.random.pick(&[0, 5, 2000]);
-            step = step.want(want as i64).surplus(surplus).horizon(horizon_ms as i64);
+            let asks_due = self.random.once_in(2);
+            step = step.want(want as i64).surplus(surplus).asking_due(asks_due);
             if !rests {
-                (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus as usize);
+                (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus as usize, asks_due);
             }
             self.note(format!("  want {want} surplus {surplus} takes {taken:?}"));
         }
@@ -80,9 +80,6 @@ impl Drive {
         self.same(&tail.join(" "), &format!("{due_ms} {} {waiting}", u8::from(gated)));
         self.same(&(show_reply(&parts[7]) != "0").to_string(), &limited.to_string());
         self.told_due = u64::try_from(due_ms).ok();
-        if horizon_ms > 0 && !gated {
-            self.heard_until = self.model.now_ms + horizon_ms;
-        }
         self.drop_finished();
         self.hold(owner, &parts[1], &taken);
         if self.random.once_in(8) {
@@ -101,7 +98,7 @@ impl Drive {
     }
 
     /// What a fetch takes, when the next job is due, whether jobs must not start, and whether that is the rate limit's doing.
-    fn fetch(&mut self, owner: &str, want: usize, surplus: usize) -> (Vec<String>, i64, bool, bool) {
+    fn fetch(&mut self, owner: &str, want: usize, surplus: usize, asks_due: bool) -> (Vec<String>, i64, bool, bool) {
         let model = &mut self.model;
         model.promote_due();
         let is_bounded = model.concurrency > 0;
@@ -120,7 +117,7 @@ impl Drive {
             }
         }
         let next_due = model.delayed.first().map_or(-1, |(due_ms, _)| *due_ms as i64);
-        let due_ms = if taken.len() < places { next_due } else { -1 };
+        let due_ms = if asks_due || taken.len() < want { next_due } else { -1 };
         (taken, due_ms, is_gated, false)
     }
 

@@ -61,53 +61,45 @@ fn the_next_due_time_is_told_when_there_was_room_for_more() {
     );
 }
 
-/// Whether somebody is woken by a step that leaves the worker no slot, with a job that is delayed until 2000.
-fn is_handed_on(queue: &mut TestQueue, step: Step, taken: &str) -> bool {
-    queue.command("DEL", "wake", &[]);
-    let reply = queue.step(step);
-    assert!(reply.contains(taken), "{reply}");
-    queue.probe.snapshot().wake
-}
-
-/// Steps of each kind that may leave a worker no slot: by the plain path, by the general one (it has a limiter), with several jobs, and without any.
-fn steps_that_fill(horizon_ms: i64, run: impl Fn(Plan, Step, &str)) {
-    let of = |plan: Plan| plan.delayed("x", 2000);
-    let step = |want: i64| Step::by("w").want(want).horizon(horizon_ms);
-    run(of(Plan::new().frame(1)), step(1), "[1 1 ");
-    run(of(Plan::new().record("a")), step(1), " a ");
-    run(of(Plan::new().prioritized("a", 3)), step(1), " a ");
-    run(of(Plan::new().delayed("a", 900)), step(1), " a ");
-    run(of(Plan::new().frame(1).frame(1)), step(2), "[1 1 ");
-    run(of(Plan::new().frame(1)), step(1).limiter(100, 1000), "[1 1 ");
-    run(of(Plan::new()), step(0), "[]");
-    run(of(Plan::new().frame(1)), step(1).leaving_due(), "[1 1 ");
+/// Steps of each kind that may leave a worker no slot, beside a job that is delayed until 2000: by the plain path, by the general one (it has a limiter), with
+/// several jobs, and without any.
+fn steps_that_fill(run: impl Fn(&mut TestQueue, Step)) {
+    let mut run = |plan: Plan, step: Step| run(&mut TestQueue::with(plan.delayed("x", 2000)), step);
+    let step = |want: i64| Step::by("w").want(want);
+    run(Plan::new().frame(1), step(1));
+    run(Plan::new().record("a"), step(1));
+    run(Plan::new().prioritized("a", 3), step(1));
+    run(Plan::new().delayed("a", 900), step(1));
+    run(Plan::new().frame(1).frame(1), step(2));
+    run(Plan::new().frame(1), step(1).limiter(100, 1000));
+    run(Plan::new(), step(0));
+    run(Plan::new().frame(1), step(1).leaving_due());
 }
 
 #[test]
-fn a_worker_without_a_slot_hands_on_what_is_due_soon() {
-    steps_that_fill(1001, |plan, step, taken| {
-        assert!(is_handed_on(&mut TestQueue::with(plan), step, taken), "{taken}");
-    });
-}
-
-#[test]
-fn what_is_due_later_wakes_nobody() {
-    for horizon_ms in [0, 1000] {
-        steps_that_fill(horizon_ms, |plan, step, taken| {
-            assert!(!is_handed_on(&mut TestQueue::with(plan), step, taken), "{taken}");
+fn a_worker_without_a_slot_is_told_what_is_due_if_it_asks() {
+    for (asks, due_ms) in [(true, "] 2000 "), (false, "] -1 ")] {
+        steps_that_fill(|queue, step| {
+            queue.command("DEL", "wake", &[]);
+            let reply = queue.step(step.asking_due(asks));
+            assert!(reply.contains(due_ms), "{reply}");
+            queue.key_is("wake", "(none)");
         });
     }
 }
 
 #[test]
-fn a_worker_that_fetches_nothing_or_has_room_hands_nothing_on() {
-    for want in [-1, 2] {
-        let mut queue = TestQueue::with(Plan::new().frame(1).delayed("x", 2000));
-        if want < 0 {
-            queue.step(Step::by("v").want(1));
-        }
-        assert!(!is_handed_on(&mut queue, Step::by("w").want(want).horizon(5000), ""));
-    }
+fn a_worker_that_fetches_nothing_is_told_nothing() {
+    let mut queue = TestQueue::with(Plan::new().delayed("x", 2000));
+    assert_eq!(queue.step(Step::by("w").asking_due(true)), "[[] [] -1 0 0]");
+}
+
+#[test]
+fn a_worker_that_a_global_limit_keeps_from_starting_is_told_what_is_due() {
+    let mut queue = TestQueue::with(Plan::new().frame(1).delayed("x", 2000));
+    queue.command("HSET", "meta", &["concurrency", "1"]);
+    queue.step(Step::by("v").want(1));
+    assert_eq!(queue.step(Step::by("w").want(1)), "[[] [] 2000 1 0]");
 }
 
 #[test]

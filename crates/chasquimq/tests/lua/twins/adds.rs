@@ -6,7 +6,7 @@ use chasquimq::{
 };
 use redis::Value;
 
-use super::{shown::show_plan, steps::HORIZONS_MS, Twins, IDS, OWNERS};
+use super::{shown::show_plan, Twins, IDS, OWNERS};
 use crate::{
     given::{plan::Plan, step::Step, tree::Tree},
     model::random::Random,
@@ -112,7 +112,7 @@ impl Twins {
             .number(number)
             .at(now_ms)
             .want(want)
-            .horizon(*self.random.pick(&HORIZONS_MS));
+            .asking_due(self.random.once_in(2));
         let wait = if self.random.once_in(2) { self.next_number() } else { 0 };
         let what = format!("add {} for {owner}, which wants {want}, wait {wait}", show_plan(&plan));
         let reply = self.both(what, |queue, _| {

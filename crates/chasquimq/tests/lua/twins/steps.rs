@@ -16,8 +16,6 @@ use crate::given::{
 
 const RULES: [(i64, f64, u64); 5] = [(-1, -1.0, 0), (0, -1.0, 0), (2, -1.0, 0), (-1, 0.01, 2), (3, 0.02, 3)];
 
-pub(super) const HORIZONS_MS: [i64; 3] = [0, 20, 60_000];
-
 impl Twins {
     pub(super) fn step(&mut self) {
         let owner = *self.random.pick(&OWNERS);
@@ -50,7 +48,7 @@ impl Twins {
         } else {
             0
         };
-        step = step.want(want).horizon(*self.random.pick(&HORIZONS_MS));
+        step = step.want(want).asking_due(self.random.once_in(2));
         if self.random.once_in(4) {
             step = step.leaving_due();
             what += ", leaves what is due";
@@ -141,10 +139,7 @@ impl Twins {
             .number(number)
             .at(self.now_ms)
             .of_claim(job.claim);
-        let step = step
-            .let_go(&job.place)
-            .want(want)
-            .horizon(*self.random.pick(&HORIZONS_MS));
+        let step = step.let_go(&job.place).want(want).asking_due(self.random.once_in(2));
         let reply = self.both(
             format!("step {number} of {owner} lets it go, wants {want}"),
             |queue, _| {
