@@ -173,10 +173,7 @@ impl Loop {
                 break;
             }
         }
-        if !self.fetching {
-            // of a step that was under way
-            self.hand_on_due();
-        }
+        self.hand_on_due();
         if self.flushes.is_empty() {
             for done in self.pausing.drain(..) {
                 let _ = done.send(());

@@ -256,9 +256,9 @@ impl Loop {
         self.look_again |= is_reason && self.fetching && !self.is_limited();
     }
 
-    /// This worker may be the only one that knows when a job is due, and is not going to look.
+    /// A worker that does not fetch may be the only one that knows when a job is due, also by a step that was under way.
     pub(super) fn hand_on_due(&mut self) {
-        if self.standing.due.forget() {
+        if !self.fetching && self.standing.due.forget() {
             self.wake_another();
         }
     }
