@@ -110,6 +110,22 @@ describe('server.memory', () => {
     });
   });
 
+  it('jobs that are taken by hand end, and limits are lifted', async () => {
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const worker = stage.worker(null, { connection });
+    await queue.add('done', {});
+    await queue.add('failed', {});
+    await queue.setGlobalConcurrency(5);
+    await useUp();
+    const done = await worker.getNextJob('token');
+    await done.moveToCompleted('result', 'token', false);
+    const failed = await worker.getNextJob('token');
+    await failed.moveToFailed(new Error('no'), 'token', false);
+    expect(await queue.getJobCounts('completed', 'failed', 'active')).toEqual({ completed: 1, failed: 1, active: 0 });
+    expect(await queue.removeGlobalConcurrency()).toBe(1);
+  });
+
   it('job schedulers go on', async () => {
     const { connection } = own;
     const queue = stage.queue({ connection });

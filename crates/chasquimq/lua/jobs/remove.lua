@@ -11,6 +11,7 @@ local Parents = require('parents')
 local Records = require('records')
 local SiblingRanges = require('sibling_ranges')
 local Stored = require('stored')
+local WaitingList = require('waiting_list')
 
 -- What waits for a located job, as its state fields say; nil when nothing does.
 local function parent_of(queue, job)
@@ -125,6 +126,8 @@ local function take_away(queue, id, known)
     Locate.detach(queue, job)
     redis.call('HDEL', queue.base .. 'active', id)
     queue.active = queue.active - 1
+    -- what waits may start in its place
+    if WaitingList.has_work(queue) then WaitingList.wake(queue) end
   elseif job.state == 'waiting' then
     Locate.leave_waiting(queue, job)
   elseif job.record then

@@ -50,9 +50,10 @@ local function news_of(queue, pa)
   end
   local of = told.of[pa[2]]
   if not of then
+    -- of one that is settled there may be more to tell
+    if of == nil then told.ids[#told.ids + 1] = pa[2] end
     of = { keys = {}, processed = {}, ignored = {}, faults = {}, ranges = {}, unfolds = {} }
     told.of[pa[2]] = of
-    told.ids[#told.ids + 1] = pa[2]
   end
   return of
 end
@@ -225,7 +226,7 @@ local function ready_parents(queue, told, now_ms)
     for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(told.ids, from, to))) do
       local id = told.ids[from + i - 1]
       -- one that is gone wants to know nothing
-      local fields = raw and raw:find('\162ch', 1, true) and Stored.fields(raw)
+      local fields = raw and told.of[id] and raw:find('\162ch', 1, true) and Stored.fields(raw)
       if fields and fields.ch and settle_parent(queue, id, told.of[id], fields, now_ms) then
         ready[#ready + 1] = { id, fields, told.of[id].cut }
       end
@@ -281,9 +282,19 @@ local function settle_removed(queue, now_ms)
   end
 end
 
+-- Records what was told of the children of one parent, which is active. What was told of others is settled once all that they are is written.
+local function settle_active(queue, id, now_ms)
+  local told = queue.call.news[queue.base]
+  local of = told and told.of[id]
+  if not of then return end
+  told.of[id] = false
+  local raw = redis.call('HGET', queue.base .. 'vitals', id)
+  if raw then settle_parent(queue, id, of, Stored.fields(raw), now_ms) end
+end
+
 -- Why a parent must not complete now; nil when it may.
 local function children_code(queue, id, now_ms)
-  settle_parents(queue, now_ms)
+  settle_active(queue, id, now_ms)
   if waits(queue, id) then return ERROR_PENDING_CHILDREN end
   return redis.call('EXISTS', queue.base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
 end
@@ -302,6 +313,7 @@ local function wait_again(queue, pa, id, state)
 end
 
 return {
+  ERROR_PENDING_CHILDREN = ERROR_PENDING_CHILDREN,
   child_key = child_key,
   range_of = range_of,
   news_of = news_of,

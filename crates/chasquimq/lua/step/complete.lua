@@ -9,6 +9,16 @@ local Stored = require('stored')
 local Successor = require('successor')
 local WaitingList = require('waiting_list')
 
+-- Why a parent must not complete; nil: it may. One whose children may end in the same step, behind it, is looked at again once all others have ended
+-- (step/finish): `outcome`, of it alone, is put aside.
+local function refusal_of_parent(queue, id, outcome, step)
+  local finishing = queue.finishing
+  local code = Parents.children_code(queue, id, step.now_ms)
+  if code ~= Parents.ERROR_PENDING_CHILDREN or finishing.is_late then return code end
+  WaitingList.append(finishing.aside, outcome)
+  return code, true
+end
+
 -- large_bytes: of a result that lies apart (returnvalue is nil then).
 local function completed_fields(queue, id, active, returnvalue, step, large_bytes)
   local finishing = queue.finishing
@@ -37,8 +47,12 @@ local function complete_records(queue, ids, claims, keep, results, step)
   end
   Leave.load_records(queue, ids)
   for i, id in ipairs(ids) do
-    local fields, active, why = finishing.fields[id], nil, nil
-    if fields and fields.ch then why = Parents.children_code(queue, id, step.now_ms) end
+    local fields, active, why, is_aside = finishing.fields[id], nil, nil, false
+    if fields and fields.ch then
+      local result = results and results[i] or ''
+      local alone = { 'r', 0, 0, 0, Leave.value_at(claims, i), { id }, keep, result ~= '' and cmsgpack.pack({ result }) or '' }
+      why, is_aside = refusal_of_parent(queue, id, alone, step)
+    end
     if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.value_at(claims, i)) end
     if active then
       if fields and fields.di then
@@ -59,7 +73,7 @@ local function complete_records(queue, ids, claims, keep, results, step)
         n = #completed_add
         completed_add[n + 1], completed_add[n + 2] = finished_on, id
       end
-    else
+    elseif not is_aside then
       finishing.rejected[#finishing.rejected + 1] = { 0, id, why, Leave.value_at(claims, i) }
     end
   end
@@ -180,15 +194,16 @@ end
 
 -- Jobs of a frame that left it one by one since it was taken are records, or somebody else's. ids: of neighbours, the first at `offset`.
 local function complete_left(queue, outcome, offset, ids, results, step)
-  local rejected, places = queue.finishing.rejected, {}
-  local refused = #rejected
+  local rejected, aside, places = queue.finishing.rejected, queue.finishing.aside, {}
+  local refused, waiting = #rejected, #aside
   complete_records(queue, ids, outcome[5], outcome[7], results, step)
-  if #rejected == refused then return end
+  if #rejected == refused and #aside == waiting then return end
   -- named by their places, as they were asked for
   for at, id in ipairs(ids) do places[id] = offset + at - 1 end
   for at = refused + 1, #rejected do
     rejected[at] = { outcome[2], places[rejected[at][2]], rejected[at][3], outcome[5] }
   end
+  for at = waiting + 1, #aside do aside[at].place = { outcome[2], places[aside[at][6][1]] } end
 end
 
 -- Some jobs of a frame left it; those that did and those that did not are completed a row at a time.
@@ -222,8 +237,10 @@ local function complete_large(queue, outcome, step)
   local told = has_result and result or 'null'
   -- a job that left its frame while it ran may have children by now
   if first > 0 and not Leave.is_in_frame(queue, outcome, offset, step) then Leave.load_records(queue, { id }) end
-  local code = finishing.fields[id] and finishing.fields[id].ch and Parents.children_code(queue, id, step.now_ms)
-  if code then return code end
+  if finishing.fields[id] and finishing.fields[id].ch then
+    local code, is_aside = refusal_of_parent(queue, id, outcome, step)
+    if code then return not is_aside and code or nil end
+  end
   local active, why = Leave.take_out(queue, outcome, step)
   if not active then return why end
   local fields = finishing.fields[id] or {}

@@ -44,6 +44,24 @@ local function record(queue, outcome, step)
   end
 end
 
+-- Records one outcome, and that it is refused.
+local function take(queue, outcome, step)
+  local rejected, first = queue.finishing.rejected, outcome[2]
+  local why = record(queue, outcome, step)
+  if why then rejected[#rejected + 1] = { first, first > 0 and outcome[4] or outcome[6], why, outcome[5] } end
+end
+
+-- Parents that were put aside complete behind all others, or are refused.
+local function take_late(queue, parents, step)
+  local rejected = queue.finishing.rejected
+  queue.finishing.is_late = true
+  for _, outcome in ipairs(parents) do
+    local refused, place = #rejected, outcome.place
+    take(queue, outcome, step)
+    if place and #rejected > refused then rejected[#rejected] = { place[1], place[2], rejected[#rejected][3], outcome[5] } end
+  end
+end
+
 -- Tells parents in any queue what became of their children. told: of the groups of events, those before this step's outcomes.
 local function settle_families(queue, told, now_ms)
   Events.close_group(queue)
@@ -64,11 +82,9 @@ local function finish(queue, outcomes, step)
   Events.close_group(queue)
   local told = #queue.event_groups
   Leave.load(queue, outcomes)
-  for _, outcome in ipairs(outcomes) do
-    local why = record(queue, outcome, step)
-    local first = outcome[2]
-    if why then rejected[#rejected + 1] = { first, first > 0 and outcome[4] or outcome[6], why, outcome[5] } end
-  end
+  for _, outcome in ipairs(outcomes) do take(queue, outcome, step) end
+  local aside = rawget(queue.finishing, 'aside')
+  if aside then take_late(queue, aside, step) end
   if #rejected > 0 then Leave.name_mismatches(queue) end
   Outcomes.write(queue, step)
   Outcomes.apply_rules(queue, step)

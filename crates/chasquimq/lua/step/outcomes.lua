@@ -13,7 +13,7 @@ local WaitingList = require('waiting_list')
 -- this place of a taken frame; equal, by id, the text of state fields that other records may have as well, and known_fields, what it says
 -- (not to be changed: Leave.own_fields); plain_fields, what they become where records were taken together and returned nothing.
 local function start(queue)
-  queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false })
+  queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false, is_late = false })
   queue.call.by_turn = true
 end
 

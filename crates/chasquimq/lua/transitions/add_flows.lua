@@ -283,7 +283,7 @@ local function add_frame(queue, i)
   local n, first = frame[1], queue.id + 1
   tree.firsts[i], batch.framed = first, true
   queue.id, queue.waiting = queue.id + n, queue.waiting + n
-  redis.call('XADD', queue.base .. 'log', State.entry_id(first, n), 'f', tree.args[FIRST_BODY + i])
+  WaitingList.append_entry(queue, State.entry_id(first, n), 'f', tree.args[FIRST_BODY + i])
   Events.emit(queue, 2 * n, { 'A', first, n, frame[2], tree.named_by })
   for k, parent in ipairs(frame[3]) do
     local family, count = family_under(tree, parent), frame[4][k]

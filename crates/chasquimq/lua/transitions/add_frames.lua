@@ -77,11 +77,11 @@ local function add(queue, now_ms, stash, args, worker)
     end
   end
 
-  local first, groups, are_apart = queue.id + 1, '', false
+  local first, groups, are_apart = queue.id + 1, {}, false
   for at = FIRST_FRAME, #args, 3 do
     local n = tonumber(args[at])
     if n < 0 then n, are_apart = -n, true end
-    groups = groups .. '\148\161A' .. cmsgpack.pack(queue.id + 1, n) .. args[at + 1]
+    groups[#groups + 1] = '\148\161A' .. cmsgpack.pack(queue.id + 1, n) .. args[at + 1]
     queue.id, queue.waiting = queue.id + n, queue.waiting + n
   end
   if are_apart then settle_apart(queue, first, stash, args) end
@@ -93,7 +93,7 @@ local function add(queue, now_ms, stash, args, worker)
   -- there: its state is saved last.
   State.save_state(queue)
   if not worker then redis.call('ZADD', queue.base .. 'wake', 0, '0') end
-  EventLog.write_events(queue, count, groups, {})
+  EventLog.write_events(queue, count, table.concat(groups), {})
   append_to_log(queue, first, args)
   return first
 end

@@ -34,7 +34,7 @@ local function is_abandoned(queue, job, before_ms)
 end
 
 local function clear_active(queue, found, before_ms, room)
-  local cleared, bytes, last_frame = queue.cleared, 0, nil
+  local cleared, bytes, last_frame, active = queue.cleared, 0, nil, queue.active
   for _, id in ipairs(found.ids) do
     if cleared.looked == room or bytes > ReadBudget.MAX_BYTES then return false end
     cleared.looked = cleared.looked + 1
@@ -52,6 +52,8 @@ local function clear_active(queue, found, before_ms, room)
       queue.active = queue.active - 1
     end
   end
+  -- what waits may start in their place
+  if queue.active < active and WaitingList.has_work(queue) then WaitingList.wake(queue) end
   return found.last == 1
 end
 

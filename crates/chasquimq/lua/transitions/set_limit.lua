@@ -4,6 +4,7 @@
 -- RETURNS number of settings, or windows, that came or went
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#setGlobalConcurrency, #setGlobalRateLimit, #rateLimit, #removeRateLimitKey (differs: sleepers wake); the length is ours
+-- FLAGS   allow-oom
 local Limits = require('limits')
 local State = require('state')
 local WaitingList = require('waiting_list')

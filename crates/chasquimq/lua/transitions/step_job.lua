@@ -10,6 +10,7 @@
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
 -- SOURCE  BullMQ 6.7 Worker#getNextJob, Job#moveToCompleted, #moveToFailed
+-- FLAGS   allow-oom
 local Describe = require('describe')
 local Events = require('events')
 local Find = require('find')

@@ -1,6 +1,6 @@
 //! Sends batches, each of which is added exactly once.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use redis::Value;
 
@@ -11,15 +11,13 @@ use crate::{
     redis::{
         commands::Commands,
         connection::Connection,
-        exactly_once::{Calls, Ticket},
+        exactly_once::{Calls, Ticket, CONFIRM_WITHIN},
         library::{Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
         reply::Reply,
     },
     worker::StepAlong,
 };
 
-// the scripts remember a call for an hour (lua/queue/memo.lua): a call that could not be confirmed for so long must not be sent again
-const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 // what was stored for a call that never came goes by itself
 const STASH_MS: &str = "60000";
 // how often what a call needs is stored again: a server that has taken another's place meanwhile has it not

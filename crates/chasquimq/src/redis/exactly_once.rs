@@ -12,7 +12,14 @@ use super::{
     connection::Connection,
     library::{args, Arg, Script, RECALL},
 };
-use crate::{error::Result, id::unique_id, keys::Keys};
+use crate::{
+    error::{Error, Result},
+    id::unique_id,
+    keys::Keys,
+};
+
+/// The scripts remember a call for an hour (`lua/queue/memo.lua`): one that could not be confirmed for so long must not be sent again.
+pub(crate) const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 
 /// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
 const FORGET_AFTER_MS: u64 = 60_000;
@@ -91,9 +98,11 @@ impl Calls {
         let ticket = self.begin();
         let mut all = self.args(now_ms, ticket, args.len());
         all.extend_from_slice(args);
-        let reply = script.run(connection, base, &all).await;
+        let reply = tokio::time::timeout(CONFIRM_WITHIN, script.run(connection, base, &all)).await;
+        let reply = reply.unwrap_or(Err(Error::Unconfirmed(CONFIRM_WITHIN)));
         let reply = self.recall(connection, base, ticket, reply).await;
-        if !matches!(&reply, Err(error) if error.is_connection()) {
+        // one that may still come keeps its slot
+        if !matches!(&reply, Err(error) if error.is_connection() || matches!(error, Error::Unconfirmed(_))) {
             self.end(ticket);
         }
         reply

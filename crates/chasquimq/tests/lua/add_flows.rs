@@ -224,6 +224,16 @@ fn litter() -> (TestQueue, String) {
 }
 
 #[test]
+fn a_log_that_another_program_wrote_to_takes_frames_of_children() {
+    let mut queue = TestQueue::fresh();
+    queue.command("XADD", "log", &["9-9", "other", "entry"]);
+    let tree = Tree::new().root("r").child("r", "").child("r", "");
+    queue.add_flows(1000, &tree);
+    queue.key_is("log", "2-2");
+    queue.key_is("front", "unreadable-9-9");
+}
+
+#[test]
 fn children_without_ids_lie_in_frames() {
     let (mut queue, ids) = litter();
     assert!(ids.len() == 24 && ids.as_bytes()[14] == b'4', "{ids}");

@@ -230,6 +230,20 @@ fn what_comes_between_two_steps_stays() {
 }
 
 #[test]
+fn a_place_of_an_active_job_that_goes_is_for_one_that_waits() {
+    for (waiting, is_woken) in [(Plan::new().record("y"), true), (Plan::new().delayed("y", 9000), false)] {
+        let mut queue = TestQueue::with(Plan::new().record("x"));
+        queue.step(Step::by("w").want(1));
+        queue.add(1000, waiting);
+        queue.end_lease("w");
+        queue.command("DEL", "wake", &[]);
+        let all = pack_abandoned(&["x".to_owned()]);
+        assert_eq!(Call::of("active", 2000).from(&all).run(&mut queue), "[[x] 1 1 '' 1]");
+        assert_eq!(queue.probe.snapshot().wake, is_woken);
+    }
+}
+
+#[test]
 fn jobs_of_a_worker_that_is_gone_go() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x"));
     queue.step(Step::by("w").want(2));

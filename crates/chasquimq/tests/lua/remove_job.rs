@@ -135,6 +135,16 @@ fn an_active_job_of_a_dead_worker_goes() {
 }
 
 #[test]
+fn the_place_of_an_active_job_that_goes_is_for_one_that_waits() {
+    let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
+    queue.step(Step::by("w").want(1));
+    queue.end_lease("w");
+    queue.command("DEL", "wake", &[]);
+    assert_eq!(run!(queue, REMOVE_JOB, 1001, "x", 0), "1");
+    queue.key_is("wake", "set");
+}
+
+#[test]
 fn a_completed_job_leaves_its_run() {
     for (id, runs, completed) in [
         ("1", "2=[3 1 4 1000 '' <[20 30 40]>]", "2@1010"),

@@ -64,7 +64,7 @@ fn the_next_due_time_is_told_when_there_was_room_for_more() {
 /// Steps of each kind that may leave a worker no slot, beside a job that is delayed until 2000: by the plain path, by the general one (it has a limiter), with
 /// several jobs, and without any.
 fn steps_that_fill(run: impl Fn(&mut TestQueue, Step)) {
-    let mut run = |plan: Plan, step: Step| run(&mut TestQueue::with(plan.delayed("x", 2000)), step);
+    let run = |plan: Plan, step: Step| run(&mut TestQueue::with(plan.delayed("x", 2000)), step);
     let step = |want: i64| Step::by("w").want(want);
     run(Plan::new().frame(1), step(1));
     run(Plan::new().record("a"), step(1));

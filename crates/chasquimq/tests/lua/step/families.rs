@@ -93,6 +93,81 @@ fn a_parent_starts_by_its_own_priority_or_delay() {
     );
 }
 
+/// The parent `r` of a worker that holds it, and its child `c` with these options, which it has added itself and holds as well.
+fn beside_its_child(options: &str) -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().record("r"));
+    queue.step(Step::by("w").number(1).want(1));
+    let keys = queue.probe.keys.clone();
+    queue.add_flows(1000, &Tree::new().child_of_with(&keys, "r", "c", options));
+    queue.step(Step::by("w").number(2).want(1));
+    queue.skip_events();
+    queue
+}
+
+#[test]
+fn a_parent_completes_in_the_step_in_which_its_child_ends() {
+    type End = fn(Step) -> Step;
+    let ends: [(&str, End); 4] = [
+        ("{}", |step| step.done_record("c", "1")),
+        (r#"{"ignoreDependencyOnFailure":true}"#, |step| {
+            step.fail(&of("c"), &Fail::to("failed"))
+        }),
+        (r#"{"removeDependencyOnFailure":true}"#, |step| {
+            step.fail(&of("c"), &Fail::to("failed"))
+        }),
+        (r#"{"continueParentOnFailure":true}"#, |step| {
+            step.fail(&of("c"), &Fail::to("failed"))
+        }),
+    ];
+    for (options, end) in ends {
+        let mut queue = beside_its_child(options);
+        assert_eq!(queue.step(end(Step::by("w").done_record("r", "2"))), "[[] [] -1 0 0]");
+        assert_eq!(queue.probe.snapshot().state("active"), 0, "{options}");
+        let mut queue = beside_its_child(options);
+        let large = Step::by("w").done_large(&of("r"), "a large result");
+        assert_eq!(queue.step(end(large)), "[[] [] -1 0 0]");
+        queue.key_is("large", "rr=a large result");
+    }
+}
+
+#[test]
+fn a_parent_that_its_child_fails_in_the_same_step_is_refused() {
+    let refused = |options: &str, code: &str, end: fn(Step) -> Step| {
+        for large in [false, true] {
+            let mut queue = beside_its_child(options);
+            let step = match large {
+                true => Step::by("w").done_large(&of("r"), "a large result"),
+                false => Step::by("w").done_record("r", "2"),
+            };
+            let reply = queue.step(end(step));
+            assert!(reply.starts_with(&format!("[[[0 r {code} ")), "{reply}");
+            assert!(queue.show().contains("r=[1000 1 w ''"), "it is active no more");
+        }
+    };
+    let fails: fn(Step) -> Step = |step| step.fail(&of("c"), &Fail::to("failed"));
+    refused(r#"{"failParentOnFailure":true}"#, "-9", fails);
+    refused("{}", "-4", fails);
+    refused("{}", "-4", |step| step.fail(&of("c"), &Fail::to("delayed")));
+    refused("{}", "-4", |step| step);
+}
+
+#[test]
+fn of_two_parents_the_one_whose_child_has_not_ended_is_refused() {
+    let mut queue = TestQueue::with(Plan::new().record("r").record("s"));
+    queue.step(Step::by("w").want(2));
+    let keys = queue.probe.keys.clone();
+    for (parent, child) in [("r", "c"), ("s", "d")] {
+        queue.add_flows(1000, &Tree::new().child_of_with(&keys, parent, child, "{}"));
+    }
+    queue.step(Step::by("w").want(2));
+    let step = Step::by("w")
+        .done_records(&[("r", "1"), ("s", "2")])
+        .done_record("d", "");
+    let reply = queue.step(step);
+    assert!(reply.starts_with("[[[0 r -4 "), "{reply}");
+    queue.key_is("completed", "d@1000 s@1000");
+}
+
 #[test]
 fn a_child_that_fails_is_waited_for() {
     let mut queue = running("{}");
