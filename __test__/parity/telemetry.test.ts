@@ -425,6 +425,31 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
       expect(counters(telemetry)).toEqual(['bullmq.jobs.completed']);
     });
 
+    it('the span of a job ends with its handler, though the worker was closed by force', async () => {
+      const telemetry = new TestTelemetry();
+      const queue = stage.queue();
+      const gates = [stage.gate(), stage.gate()];
+      const worker = stage.worker(
+        async (job) => {
+          await gates[Number(job.id) - 1].opened;
+          if (job.name === 'throws') throw new Error('no');
+        },
+        { telemetry, concurrency: 2 },
+      );
+      const active = new EventLog(worker, ['active']);
+      await queue.addBulk(['returns', 'throws'].map((name) => ({ name, data: {} })));
+      await active.get('active', 2);
+      await worker.close(true);
+      const spans = () => telemetry.spans.filter(({ name }) => name.startsWith('process'));
+      expect(spans().map(({ ended }) => ended)).toEqual([0, 0]);
+      for (const gate of gates) gate.open();
+      await telemetry.ended(`process ${queue.name}`, 2);
+      expect(spans().map(({ ended, events }) => [ended, events])).toEqual([
+        [1, []],
+        [1, []],
+      ]);
+    });
+
     it('a job that stalled is told by the scan that found it', async () => {
       const telemetry = new TestTelemetry();
       const queue = stage.queue();

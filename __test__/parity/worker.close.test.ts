@@ -1,9 +1,9 @@
 // Pins Worker#close and close(true), and a closed Queue.
 import { describe, expect, it } from 'vitest';
-import type { Job } from 'bullmq';
+import type { Job, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
-import { useStage } from '../support/stage.js';
-import { EventLog, rejection } from '../support/waiting.js';
+import { fetchJob, useStage } from '../support/stage.js';
+import { EventLog, rejection, sleep, until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: worker.close', ({ lib }) => {
   const stage = useStage(lib);
@@ -153,6 +153,58 @@ describe.each(libraries)('$name: worker.close', ({ lib }) => {
         active: 1,
         completed: 0,
       });
+    });
+
+    it('records what has ended, and starts nothing more', async () => {
+      const queue = stage.queue();
+      const ended = new Set<string | undefined>();
+      const many = stage.gate();
+      const worker = stage.worker(
+        async (job) => {
+          if (Number(job.id) % 2 === 0) await sleep(1);
+          ended.add(job.id);
+          if (ended.size === 500) many.open();
+        },
+        { concurrency: 50 },
+      );
+      await queue.addBulk(jobs(2_000));
+      await many.opened;
+      // in a turn of the event loop in which no handler returns
+      await new Promise((resolve) => setImmediate(resolve));
+      const before = [...ended];
+      await worker.close(true);
+      const states = () => Promise.all(before.map((id) => queue.getJobState(id ?? '')));
+      await until('the ends to be recorded', async () => (await states()).every((state) => state === 'completed'));
+      expect((await queue.getActive()).filter(({ id }) => before.includes(id))).toEqual([]);
+      expect(await queue.getWaitingCount()).toBeGreaterThan(0);
+    });
+
+    it('records an attempt that has failed', async () => {
+      const queue = stage.queue();
+      const thrown = stage.gate();
+      const worker = stage.worker(async () => {
+        setImmediate(thrown.open);
+        throw new Error('no');
+      });
+      await queue.addBulk(jobs(100));
+      await thrown.opened;
+      await worker.close(true);
+      await until('the failure', async () => (await queue.getJobState('1')) === 'failed');
+      expect((await fetchJob(queue, '1')).failedReason).toBe('no');
+    });
+
+    it.each<[string, Partial<WorkerOptions>]>([
+      ['before the worker was ready', {}],
+      ['for a worker that never ran', { autorun: false }],
+    ])('works %s, also twice', async (_, opts) => {
+      const queue = stage.queue();
+      await queue.add('job', {});
+      const worker = stage.worker(async () => undefined, opts);
+      const log = new EventLog(worker, ['closing', 'closed']);
+      if (opts.autorun === false) await worker.waitUntilReady();
+      await Promise.all([worker.close(true), worker.close(true), worker.disconnect()]);
+      expect(log.names).toEqual(['closing', 'closed']);
+      if (opts.autorun === false) expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 1 });
     });
 
     it('does not shorten a close that waits already', async () => {

@@ -5,9 +5,13 @@ import type { Dispatcher } from './dispatcher.js';
 
 /** Longest wait of a pause for a server that answers nothing, in milliseconds. */
 const PATIENCE_MS = 2000;
+/** Longest time of a forced close for what must not run twice, in milliseconds. */
+const LAST_WORDS_MS = 500;
+/** The same where it knows of nothing: a fetch may be under way. */
+const LAST_FETCH_MS = 100;
 
 // Taken at load, so that a user's fake timers do not hold up a close.
-const { setTimeout } = globalThis;
+const { setTimeout, clearTimeout, setImmediate } = globalThis;
 
 /** What a worker consists of. */
 interface WorkerParts {
@@ -16,6 +20,8 @@ interface WorkerParts {
   readonly commands: Commands;
   readonly childPool: ChildPool | undefined;
   readonly lockDuration: number;
+  /** Whether the server is there, as far as is known. */
+  readonly isUp: boolean;
   /** Is given the error of a step that fails; the next one is taken all the same. */
   readonly report: (error: unknown) => void;
 }
@@ -25,6 +31,8 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
   const { dispatcher, engine, commands, childPool } = parts;
   const attempt = (step: Promise<void> | undefined): Promise<void> | undefined => step?.catch(parts.report);
   if (force) {
+    if (parts.isUp) await leaveRunning(parts);
+    // before the children are killed: their jobs do not fail by that
     dispatcher.stop();
   } else {
     dispatcher.pause();
@@ -45,6 +53,23 @@ export async function closeWorker(parts: WorkerParts, force: boolean): Promise<v
  */
 async function settle({ dispatcher, engine, lockDuration }: WorkerParts): Promise<void> {
   await Promise.race([dispatcher.whenSettled(), engine.unreachable(lockDuration)]);
+}
+
+/**
+ * Records what has ended, which would run twice, and gives back what did not start, which would count a stall. Waits for no handler, and not for long where
+ * the server answers nothing.
+ */
+async function leaveRunning({ dispatcher, engine, report }: WorkerParts): Promise<void> {
+  const hasSurplus = dispatcher.left > 0;
+  dispatcher.pause();
+  const givenBack = engine.pause().catch(report);
+  // what handlers return now is told when the tick has ended
+  await new Promise((resolve) => setImmediate(resolve));
+  const most = hasSurplus || dispatcher.hasEnds ? LAST_WORDS_MS : LAST_FETCH_MS;
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise((resolve) => (timer = setTimeout(resolve, most - dispatcher.silentFor)));
+  await Promise.race([tooLong, Promise.all([givenBack, dispatcher.whenRecorded()])]);
+  clearTimeout(timer);
 }
 
 /** Resolves after the longest wait of a pause. */

@@ -61,6 +61,8 @@ export class Dispatcher {
   private drawnAt = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
+  /** Ends that wait for calls of their handlers. */
+  private readonly behindCalls = new Set<Promise<void>>();
   areLong = false;
   /** Deliveries that wait for callers to go on: nothing starts meanwhile. */
   private held = 0;
@@ -148,6 +150,7 @@ export class Dispatcher {
     this.batches.length = 0;
     this.left = 0;
     this.drawn = 0;
+    if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.waiters.stop();
   }
 
@@ -159,6 +162,29 @@ export class Dispatcher {
   /** Resolves when no job is running and every outcome is stored. */
   whenSettled(): Promise<void> {
     return this.waiters.until(() => this.running === 0 && this.sender.isSettled);
+  }
+
+  /** Whether there are jobs here whose ends are not stored. */
+  get holdsJobs(): boolean {
+    return this.running > 0 || this.left > 0 || this.hasEnds;
+  }
+
+  /** Whether an end is not stored. */
+  get hasEnds(): boolean {
+    return this.behindCalls.size > 0 || !this.sender.isSettled;
+  }
+
+  /** Milliseconds for which an end has had no answer. */
+  get silentFor(): number {
+    return this.sender.silentFor;
+  }
+
+  /** Resolves when what has ended by now is stored. */
+  async whenRecorded(): Promise<void> {
+    await Promise.all(this.behindCalls);
+    this.flush();
+    const { lastCall } = this.sender;
+    await this.waiters.until(() => this.sender.hasStored(lastCall));
   }
 
   // ---- Running
@@ -282,6 +308,7 @@ export class Dispatcher {
     try {
       this.sender.makeRoom(text?.length ?? 0);
       if (!this.stopped) this.sender.gathering.complete(slot.job!, slot.handle, value, text);
+      else this.traceEnd(slot.job!);
     } catch (error) {
       return this.refuse(slot, error);
     }
@@ -297,17 +324,21 @@ export class Dispatcher {
   // What waits for calls of a handler is apart: a closure in a function makes all its calls slower. The slot is in use meanwhile.
 
   private completeBehind(answers: Promise<void>, slot: Slot, value: unknown, text: string | undefined): false {
-    void answers.then(() => {
-      if (this.complete(slot, value, text)) this.run(slot);
-    });
+    this.endBehind(answers, () => this.complete(slot, value, text) && this.run(slot));
     return false;
   }
 
   private failBehind(answers: Promise<void>, slot: Slot, error: unknown): false {
-    void answers.then(() => {
-      if (this.fail(slot, error)) this.run(slot);
-    });
+    this.endBehind(answers, () => this.fail(slot, error) && this.run(slot));
     return false;
+  }
+
+  private endBehind(answers: Promise<void>, end: () => unknown): void {
+    const ended = answers.then(() => {
+      this.behindCalls.delete(ended);
+      end();
+    });
+    this.behindCalls.add(ended);
   }
 
   /** The job of a slot threw. As {@link next}. */
@@ -319,7 +350,10 @@ export class Dispatcher {
   private fail(slot: Slot, error: unknown): boolean {
     const job = slot.job!;
     const { handle } = slot;
-    if (this.stopped) return this.next(slot);
+    if (this.stopped) {
+      this.traceEnd(job);
+      return this.next(slot);
+    }
     try {
       const signal = thrownSignal(error);
       if (signal === 'rateLimited') {
@@ -346,6 +380,7 @@ export class Dispatcher {
     try {
       const failure = await asked;
       if (!this.stopped) this.noteFailure(slot, error, failure);
+      else this.traceEnd(slot.job!);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
       this.letGo(slot);
@@ -364,7 +399,12 @@ export class Dispatcher {
    */
   private letGo(slot: Slot): void {
     if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
-    this.trace((runs) => runs.end(slot.job!));
+    this.traceEnd(slot.job!);
+  }
+
+  /** Nothing more is told of the job. */
+  private traceEnd(job: Job): void {
+    this.trace((runs) => runs.end(job));
   }
 
   /** What a tracer throws is an error of the worker, and changes nothing for the job. */

@@ -5,6 +5,7 @@
  * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
  */
 import { sendAdds } from '../add/producer.js';
+import type { Job } from '../job/job.js';
 import { native } from '../native/addon.js';
 import type { NativeWorker } from '../native/types.js';
 import { Outcomes } from './outcomes.js';
@@ -45,8 +46,8 @@ export class OutcomeSender {
   gathering = new Outcomes();
   /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
   private readonly sealed: Outcomes[] = [];
-  /** Outcomes the engine has not answered yet, oldest first; each call's number, too. */
-  private readonly sent: { outcomes: Outcomes; flush: number }[] = [];
+  /** Outcomes the engine has not answered yet, oldest first; each call's number and time, too. */
+  private readonly sent: { outcomes: Outcomes; flush: number; since: number }[] = [];
   private readonly spares: Outcomes[] = [];
   private lastFlush = 0;
   /** Number of outcomes in the calls that are unanswered. */
@@ -62,6 +63,21 @@ export class OutcomeSender {
   /** Whether every outcome is stored. */
   get isSettled(): boolean {
     return this.sent.length === 0 && this.sealed.length === 0 && this.gathering.size === 0;
+  }
+
+  /** Milliseconds for which the oldest call has had no answer. */
+  get silentFor(): number {
+    return this.sent.length === 0 ? 0 : clock() - this.sent[0].since;
+  }
+
+  /** The call that has stored all the outcomes so far, once it is answered. */
+  get lastCall(): number {
+    return this.lastFlush + this.sealed.length + (this.gathering.size > 0 ? 1 : 0);
+  }
+
+  /** Whether this call is answered. */
+  hasStored(call: number): boolean {
+    return this.lastFlush >= call && !this.sent.some(({ flush }) => flush <= call);
   }
 
   /** Seals the outcomes if texts of that many characters must not travel with them. */
@@ -118,7 +134,7 @@ export class OutcomeSender {
     // what handlers have added without waiting for it comes before their ends
     sendAdds();
     const flush = ++this.lastFlush;
-    this.sent.push({ outcomes, flush });
+    this.sent.push({ outcomes, flush, since: clock() });
     this.unanswered += outcomes.size;
     if (outcomes === this.gathering) this.gathering = this.spares.pop() ?? new Outcomes();
     outcomes.send(this.native, flush, Date.now());
@@ -136,6 +152,11 @@ export class OutcomeSender {
     if (this.sealed.length > 0 || this.gathering.size >= coming / 4) this.flush();
     else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon());
     return stored;
+  }
+
+  /** Jobs whose ends are not stored. */
+  unstored(): Job[] {
+    return [...this.sent.map(({ outcomes }) => outcomes), ...this.sealed, this.gathering].flatMap(({ jobs }) => jobs);
   }
 
   /** Keeps reported outcomes to be used again. */

@@ -411,8 +411,8 @@ export class Worker<
   /**
    * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
    * A second call returns the promise of the first.
-   * @param force does not wait: jobs that are running stay active, and are recovered as stalled. The name of a signal, which its listener
-   * is given, is such a `true` as well.
+   * @param force does not wait for those running: they stay active, and are recovered as stalled. What has ended is recorded, and what did not start
+   * goes back, if the server answers within half a second. The name of a signal, which its listener is given, is such a `true` as well.
    */
   override close(force = false): Promise<void> {
     if (this.closing) return this.closing;
@@ -430,6 +430,7 @@ export class Worker<
 
   /** @internal */
   async [CLOSE_ALL](force: boolean): Promise<void> {
+    const { isUp, isDown } = this[READINESS];
     this[READINESS].stop();
     this.emit('closing', 'closing queue');
     const parts = {
@@ -438,6 +439,8 @@ export class Worker<
       commands: this[COMMANDS],
       childPool: this.childPool,
       lockDuration: this[LOCK_DURATION],
+      // jobs may come before it is ready
+      isUp: isUp || (!isDown && this[DISPATCHER].holdsJobs),
       report: (error: unknown) => this.emit('error', error as Error),
     };
     await closeWorker(parts, force);
