@@ -42,6 +42,11 @@ it('columns are as wide as what is in them, numbers to the right', () => {
   expect(table(['NAME', '>N'], [])).toEqual(['NAME  N']);
 });
 
+it('a table has any number of rows', () => {
+  const rows = Array.from({ length: 200_000 }, (_, i) => [`${i}`]);
+  expect(table(['>N'], rows)).toHaveLength(200_001);
+});
+
 it('lines end before the width, where words allow', () => {
   expect(wrapped('one two three', 7)).toBe('one two\nthree');
   expect(wrapped('one incomprehensible', 5, '  ')).toBe('  one\n  incomprehensible');

@@ -44,7 +44,7 @@ export function plain(text: string, most = Infinity): string {
 /** Rows of cells in columns. A heading that begins with `>` names a column that is set to the right. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const names = headings.map((heading) => heading.replace(/^>/, ''));
-  const widths = names.map((name, i) => Math.max(name.length, ...rows.map((row) => (row[i] ?? '').length)));
+  const widths = names.map((name, i) => rows.reduce((most, row) => Math.max(most, row[i]?.length ?? 0), name.length));
   const line = (row: readonly string[]): string =>
     row
       .map((cell, i) => (headings[i]?.startsWith('>') ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
