@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Queue } from 'bullmq';
 import type { Io } from '../../src/cli/command.js';
 import { failed } from '../../src/cli/commands/failed.js';
@@ -6,6 +6,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
 import { serverUrl } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
+import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog } from '../support/waiting.js';
 
 describe('failed', () => {
@@ -149,18 +150,130 @@ describe('failed', () => {
     expect(await queue.getFailedCount()).toBe(left);
   });
 
-  it('removes no job that failed while somebody thought about the answer', async () => {
+  /** The job that waits fails. */
+  async function failAnother(): Promise<void> {
+    const worker = stage.worker(async () => {
+      throw new Error('later');
+    });
+    await new EventLog(worker, ['failed']).get('failed');
+    await worker.close();
+  }
+
+  it.each([
+    ['all of them', ['--all'], 4],
+    ['those that hold a text', ['--text', 'mail'], 2],
+  ])('removes no job that failed while somebody thought about the answer: %s', async (_, args, matched) => {
     const queue = await queueOfFailures();
-    const failAnother = async (): Promise<void> => {
-      const worker = stage.worker(async () => {
-        throw new Error('later');
-      });
-      await new EventLog(worker, ['failed']).get('failed');
-      await worker.close();
-    };
-    const { io } = person('y\n', failAnother);
+    const { io, shown } = person('y\n', failAnother);
+    expect(await failed.run([queue.name, 'remove', ...args], io)).toBe(0);
+    expect(shown()).toBe(`Removed ${matched} of ${matched} failed jobs of ${queue.name}.\n`);
+    expect((await queue.getJob('5'))?.failedReason).toBe('later');
+    expect(await queue.getFailedCount()).toBe(5 - matched);
+  });
+
+  it('puts no job that failed later in the place of one that has left meanwhile', async () => {
+    const queue = await queueOfFailures();
+    const { io, shown } = person('y\n', async () => {
+      await queue.remove('1');
+      await failAnother();
+    });
     expect(await failed.run([queue.name, 'remove', '--all'], io)).toBe(0);
-    expect((await queue.getFailed()).map(({ failedReason }) => failedReason)).toEqual(['later']);
+    expect(shown()).toBe(`Removed 3 of 4 failed jobs of ${queue.name}.\n`);
+    expect((await queue.getFailed()).map(({ id }) => id)).toEqual(['5']);
+  });
+
+  it('means the same ages after the answer as before the question', async () => {
+    const queue = await queueOfFailures();
+    const { io, shown } = person('y\n', async () => {
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 7_200_000 });
+    });
+    try {
+      expect(await failed.run([queue.name, 'replay', '--newer-than', '1h'], io)).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(shown()).toBe(`Replayed 4 of 4 failed jobs of ${queue.name}.\n`);
+  });
+
+  it('takes those that failed first, whatever it looks for', async () => {
+    const queue = await queueOfFailures();
+    const removed = async (...args: string[]): Promise<string[]> => {
+      const before = await found(queue);
+      expect((await cli(['failed', queue.name, 'remove', ...args, '--limit', '1', '--yes'])).code).toBe(0);
+      const left = new Set(await found(queue));
+      return before.filter((id) => !left.has(id));
+    };
+    expect(await removed('--text', 'mail')).toEqual(['1']);
+    expect(await removed('--name', 'mail', '--name', 'report')).toEqual(['2']);
+    expect(await removed('--text', 'report')).toEqual(['3']);
+  });
+
+  it.each([
+    ['replay', 'Replayed'],
+    ['remove', 'Removed'],
+  ])('%s does what it can of the ids, and names those that no failed job has', async (action, done) => {
+    const queue = await queueOfFailures();
+    const one = await cli(['failed', queue.name, action, '999', '1', '--yes']);
+    expect(one).toEqual({
+      code: 1,
+      stdout: `${done} 1 of 1 failed job of ${queue.name}.\n`,
+      stderr: `chasquimq: No failed job of ${queue.name} has the id 999.\n`,
+    });
+    const some = await cli(['failed', queue.name, action, '5', '2', '3', '--limit', '1', '--yes', '--json']);
+    expect([some.code, JSON.parse(some.stdout)]).toMatchObject([1, { matched: 1, done: 1, skipped: 0 }]);
+    expect(await found(queue)).toEqual(['4', '3']);
+  });
+
+  it.each([['id'], ['text'], ['name']])('removes a parent by its %s, and not its children', async (by) => {
+    const queue = stage.queue();
+    const worker = stage.worker(async ({ name }) => {
+      if (name === 'parent') throw new Error('on purpose');
+    });
+    const log = new EventLog(worker, ['failed']);
+    const { job } = await stage.flowProducer().add({
+      ...{ name: 'parent', queueName: queue.name },
+      children: [{ name: 'child', queueName: queue.name }],
+    });
+    await log.get('failed');
+    const which = { id: [job.id ?? ''], text: ['--text', 'purpose'], name: ['--name', 'parent'] }[by] ?? [];
+    expect((await cli(['failed', queue.name, 'remove', ...which, '--yes'])).code).toBe(0);
+    expect(await queue.getJobCounts('completed', 'failed')).toEqual({ completed: 1, failed: 0 });
+  });
+
+  it.each([['replay'], ['remove']])('%s skips a job that somebody has replayed meanwhile', async (action) => {
+    const queue = await queueOfFailures();
+    const { io, shown } = person('y\n', async () => (await queue.getJob('1'))?.retry());
+    expect(await failed.run([queue.name, action, '--text', 'mail'], io)).toBe(0);
+    expect(shown()).toContain(`d 1 of 2 failed jobs of ${queue.name}; 1 had left the failed ones`);
+    expect(await queue.getJobState('1')).toBe('waiting');
+  });
+});
+
+describe('failed, where the server refuses', () => {
+  const stage = useStage(chasquimq);
+  const own = useOwnServer();
+
+  it.each([['replay'], ['remove']])('says so, and does not %s on as if the jobs had left', async (action) => {
+    const queue = stage.queue({ connection: own.connection });
+    const worker = stage.worker(
+      async () => {
+        throw new Error('on purpose');
+      },
+      { connection: own.connection },
+    );
+    await queue.add('fails', 1);
+    await new EventLog(worker, ['failed']).get('failed');
+    await worker.close();
+    const env = { REDIS_URL: `redis://127.0.0.1:${own.server.port}` };
+    const args = ['failed', queue.name, action, '1', '--yes'];
+    await own.redis.config('SET', 'min-replicas-to-write', '1');
+    try {
+      const refused = await cli(args, { env });
+      expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NOREPLICAS') });
+    } finally {
+      await own.redis.config('SET', 'min-replicas-to-write', '0');
+    }
+    expect((await cli(args, { env })).code).toBe(0);
   });
 });
 

@@ -2,7 +2,8 @@ import type { Job, Queue } from '../../index.js';
 import { countOf as countGiven, isGiven, readArguments, type Arguments } from '../arguments.js';
 import { canAsk, confirmed } from '../ask.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';
-import { countOf, find, isForAll, readWanted, remove, replay, type Wanted } from '../failed-jobs.js';
+import { choose, countOf, find, isForAll, missingIds, readWanted, remove, replay } from '../failed-jobs.js';
+import type { Choice, Done, Wanted } from '../failed-jobs.js';
 import { didYouMean } from '../nearest.js';
 import { requireQueue, withQueue } from '../queues.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS } from '../server.js';
@@ -56,7 +57,7 @@ Actions:
   count    how many there are
   show     jobs of these ids, with data, options, stack traces and logs
   replay   puts them back in the waiting list
-  remove   removes them for good
+  remove   removes them for good; children of theirs stay
 
 Options:
       --name <text>         jobs of this name; may be given more than once
@@ -64,7 +65,7 @@ Options:
       --text <text>         this is in the id, the name, the reason or the data; reads all jobs that the others leave
       --older-than <time>   failed so long ago or earlier (30s, 5m, 2h, 7d)
       --newer-than <time>   failed so long ago or later
-      --limit <n>           so many at most (100; replay and remove: all)
+      --limit <n>           so many at most: list the latest (100), replay and remove those that failed first (all)
       --reset-attempts      replay counts tries from 0 again
       --all                 replay or remove every failed job: needed where nothing else says which
   -y, --yes                 does not ask; needed where nobody can be asked
@@ -135,14 +136,17 @@ async function tellCount({ queue, wanted, io, isJson }: Task): Promise<number> {
 
 async function show({ queue, wanted, io, isJson }: Task): Promise<number> {
   const jobs = await find(queue, wanted, Infinity);
-  const found = new Set(jobs.map(({ id }) => id));
-  const missing = wanted.ids.filter((id) => !found.has(id));
   const logs = await Promise.all(jobs.map(async (job) => (await queue.getJobLogs(job.id ?? '')).logs));
   if (isJson) json(io, jobs, logs);
   else io.stdout.write(jobs.map((job, i) => described(job, logs[i] ?? [])).join('\n'));
-  if (missing.length > 0)
-    throw new Failure(`No failed job of ${queue.name} has the id ${missing.map((id) => plain(id)).join(', ')}.`);
+  requireAll(queue, missingIds(wanted, jobs));
   return 0;
+}
+
+/** @throws Failure that names the ids that no failed job has */
+function requireAll(queue: Queue, missing: readonly string[]): void {
+  if (missing.length === 0) return;
+  throw new Failure(`No failed job of ${queue.name} has the id ${missing.map((id) => plain(id)).join(', ')}.`);
 }
 
 function described(job: Job, logs: readonly string[]): string {
@@ -191,31 +195,31 @@ function json({ stdout }: Io, jobs: readonly Job[], logs?: readonly (readonly st
 
 function replayJobs(task: Task): Promise<number> {
   const resetAttempts = isGiven(task.read, 'reset-attempts');
-  return change(task, 'replay', (limit) => replay(task.queue, task.wanted, limit, resetAttempts));
+  return change(task, 'replay', (choice) => replay(task.queue, choice, resetAttempts));
 }
 
 function removeJobs(task: Task): Promise<number> {
-  return change(task, 'remove', (limit) => remove(task.queue, task.wanted, limit));
+  return change(task, 'remove', (choice) => remove(task.queue, choice));
 }
 
 async function change(
   { queue, wanted, read, io, isJson }: Task,
   action: 'replay' | 'remove',
-  act: (limit: number) => Promise<{ done: number; skipped: number }>,
+  act: (choice: Choice) => Promise<Done>,
 ): Promise<number> {
-  const limit = countGiven(read, 'limit') ?? Infinity;
-  const matched = Math.min(await countOf(queue, wanted), limit);
+  const choice = await choose(queue, wanted, countGiven(read, 'limit') ?? Infinity);
+  const { matched, missing } = choice;
   const verb = action === 'replay' ? 'Replay' : 'Remove';
   const what = `${count(matched)} failed ${matched === 1 ? 'job' : 'jobs'} of ${queue.name}`;
   if (matched > 0 && !isGiven(read, 'yes') && !(await confirmed(io, `${verb} ${what}?`))) {
     throw new Failure('Nothing was done.');
   }
-  // no more than were named, whatever has failed meanwhile: the first to fail come first
-  const { done, skipped } = matched > 0 ? await act(matched) : { done: 0, skipped: 0 };
+  const { done, skipped } = matched > 0 ? await act(choice) : { done: 0, skipped: 0 };
   if (isJson) io.stdout.write(`${JSON.stringify({ queue: queue.name, action, matched, done, skipped })}\n`);
   else {
-    const left = skipped > 0 ? `; ${count(skipped)} had left the failed ones` : '';
+    const left = skipped > 0 ? `; ${count(skipped)} had left the failed ones, or are held` : '';
     io.stdout.write(`${verb}${action === 'replay' ? 'ed' : 'd'} ${count(done)} of ${what}${left}.\n`);
   }
+  requireAll(queue, missing);
   return 0;
 }
