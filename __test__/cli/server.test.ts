@@ -48,9 +48,24 @@ describe('where the server is', () => {
       { nodes: [{ host: 'a', port: 1 }, { host: 'b' }], shown: 'a:1, b:6379' },
     ],
     ['sentinels', ['--url', 'a,b', '--sentinel', 'm'], {}, { sentinels: [{ host: 'a' }, { host: 'b' }], name: 'm' }],
+    [
+      'sentinels of a master whose database is named',
+      ['--url', 'a:1/3,b', '--sentinel', 'm'],
+      {},
+      { sentinels: [{ host: 'a', port: 1 }, { host: 'b' }], db: 3, shown: 'a:1/3, b:6379/3' },
+    ],
+    ['a cluster, whose one database is named', ['--url', 'a:1/0', '--cluster'], {}, { shown: 'a:1' }],
     ['a prefix', ['-p', '{app}'], {}, { prefix: '{app}' }],
   ])('%s', (_, args, env, expected) => {
     expect(read(args, env)).toMatchObject(expected);
+  });
+
+  it.each([
+    [['--url', 'a/1,b/2', '--sentinel', 'm'], '--url names several databases: the master has one of them.'],
+    [['--url', 'a/0,b/2', '--sentinel', 'm'], '--url names several databases: the master has one of them.'],
+    [['--url', 'a,b/2', '--cluster'], '--url names database 2: a cluster has only database 0.'],
+  ])('refuses %j', (args, message) => {
+    expect(() => read(args)).toThrow(message);
   });
 });
 
@@ -80,11 +95,11 @@ describe('a server that is reached in another way', () => {
     expect(await cli(args)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/certificate/i) });
   });
 
-  it('by sentinels', async () => {
+  it.each([[0], [3]])('by sentinels, in database %s', async (db) => {
     const { sentinels: nodes = [], name = '' } = sentinels?.connection ?? {};
-    const queue = stage.queue({ connection: sentinels?.connection as never });
+    const queue = stage.queue({ connection: { ...sentinels?.connection, db } as never });
     await queue.add('job', 1);
-    const url = nodes.map(({ host, port }) => `${host}:${port}`).join(',');
+    const url = nodes.map(({ host, port }) => `${host}:${port}/${db}`).join(',');
     const { code, stdout } = await cli(['inspect', '--json', '--sample', '0s', '--sentinel', name, '--url', url]);
     expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ name: queue.name, counts: { waiting: 1 } }]]);
   });

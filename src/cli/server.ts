@@ -23,7 +23,7 @@ export const SERVER_HELP = `Server:
       --tls             TLS, as rediss://
       --tls-ca <file>   trusts the certificate authority of this PEM file
       --cluster         the server is a node of a Redis Cluster
-      --sentinel <name> the servers are sentinels, and this is the master that they know
+      --sentinel <name> the servers are sentinels, and this is the master that they know; /db is its database
   -p, --prefix <text>   the queues' prefix (bull)
 A password comes by the URL, or better by REDIS_PASSWORD, which ps does not show.
 `;
@@ -60,15 +60,19 @@ export function readServer(read: Arguments, { env }: Pick<Io, 'env'>): Server {
     throw new UsageError(`${source} names several servers: say --cluster or --sentinel <name>.`);
   }
   const common = commonOf(read, urls, env);
+  const db = databaseOf(urls, source, isCluster);
   const nodes = urls.map(({ hostname, port }) => ({ host: bare(hostname), ...(port && { port: Number(port) }) }));
   return {
     connection: isCluster
       ? { ...common, nodes }
       : sentinel === undefined
-        ? { ...common, ...placeOf(urls[0]) }
-        : { ...common, sentinels: nodes, name: sentinel, ...('tls' in common && { enableTLSForSentinelMode: true }) },
+        ? { ...common, ...placeOf(urls[0]), ...db }
+        : {
+            ...{ ...common, ...db, sentinels: nodes, name: sentinel },
+            ...('tls' in common && { enableTLSForSentinelMode: true }),
+          },
     prefix: textOf(read, 'prefix') ?? 'bull',
-    shown: urls.map(shownOf).join(', '),
+    shown: urls.map((url) => shownOf(url, db)).join(', '),
     urls,
     isCluster,
   };
@@ -118,19 +122,27 @@ function commonOf(read: Arguments, urls: readonly URL[], env: Io['env']): RedisO
   };
 }
 
+/** The database: of sentinels the one in their master, which one of the URLs may name for all. */
+function databaseOf(urls: readonly URL[], source: string, isCluster: boolean): { db?: number } {
+  const paths = urls.filter(({ protocol }) => !protocol.includes('unix')).map(({ pathname }) => pathname.slice(1));
+  const named = new Set(paths.filter((path) => path !== '').map(Number));
+  if (named.size > 1) throw new UsageError(`${source} names several databases: the master has one of them.`);
+  const [db] = named;
+  if (isCluster && db) throw new UsageError(`${source} names database ${db}: a cluster has only database 0.`);
+  return db === undefined || isCluster ? {} : { db };
+}
+
 function placeOf(url: URL): RedisOptions {
   if (url.protocol.includes('unix')) return { path: decodeURIComponent(url.pathname) };
   return {
     ...(url.hostname && { host: bare(url.hostname) }),
     ...(url.port && { port: Number(url.port) }),
-    ...(url.pathname.length > 1 && { db: Number(url.pathname.slice(1)) }),
   };
 }
 
-function shownOf(url: URL): string {
+function shownOf(url: URL, { db }: { db?: number }): string {
   if (url.protocol.includes('unix')) return decodeURIComponent(url.pathname);
-  const db = /^\/0*$/.test(url.pathname) ? '' : url.pathname;
-  return `${url.hostname || '127.0.0.1'}:${url.port || '6379'}${db}`;
+  return `${url.hostname || '127.0.0.1'}:${url.port || '6379'}${db ? `/${db}` : ''}`;
 }
 
 /** An IPv6 address without its brackets. */
