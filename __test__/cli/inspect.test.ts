@@ -82,6 +82,53 @@ describe('inspect', () => {
     expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).toMatch(/^state +no workers$/m);
   });
 
+  /** What `inspect` says of the limit of a queue that has one job waiting. */
+  async function limitOf(name: string): Promise<{ blockedForMs: number; state: string }> {
+    const json = await cli(['inspect', name, '--json', '--sample', '0s']);
+    const { stdout } = await cli(['inspect', name, '--sample', '0s']);
+    const state = /^state +(.*?)(?: \d+m?s.*)?$/m.exec(stdout)?.[1] ?? '';
+    return { blockedForMs: JSON.parse(json.stdout)[0].limits.blockedForMs, state };
+  }
+
+  it('says that the rate limit keeps jobs back only where it does', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => 1, { limiter: { max: 100, duration: 60_000 } });
+    const log = new EventLog(worker, ['completed']);
+    await queue.add('starts a window', 1);
+    await log.get('completed');
+    // the window of a worker's own limiter is open
+    expect(await limitOf(queue.name)).toEqual({ blockedForMs: 0, state: 'running' });
+    await queue.setGlobalRateLimit(2, 60_000);
+    expect(await limitOf(queue.name)).toEqual({ blockedForMs: 0, state: 'running' });
+    await queue.add('uses it up', 1);
+    await log.get('completed', 2);
+    const usedUp = await limitOf(queue.name);
+    expect(usedUp.state).toBe('limited for');
+    expect(usedUp.blockedForMs).toBeGreaterThan(30_000);
+    await queue.removeGlobalRateLimit();
+    await queue.removeRateLimitKey();
+    expect(await limitOf(queue.name)).toEqual({ blockedForMs: 0, state: 'running' });
+    await queue.rateLimit(60_000);
+    expect((await limitOf(queue.name)).state).toBe('limited for');
+  });
+
+  it('takes rates from two looks where workers counted once, and count no more', async () => {
+    const queue = stage.queue();
+    const counting = stage.worker(async () => 1, { metrics: { maxDataPoints: 5 } });
+    await queue.add('counted', 1);
+    await until('it to be counted', async () => (await queue.getMetrics('completed')).meta.count === 1);
+    await counting.close();
+    const rates = async (): Promise<unknown> => {
+      const { stdout } = await cli(['inspect', queue.name, '--json', '--sample', '50ms']);
+      return JSON.parse(stdout)[0].rates;
+    };
+    expect(await rates()).toMatchObject({ source: 'metrics' });
+    const redis = redisClient();
+    await redis.hset(`{bull:${queue.name}}:metrics:completed`, 'prevTS', Date.now() - 180_000);
+    await redis.quit();
+    expect(await rates()).toMatchObject({ source: 'samples' });
+  });
+
   it('finds the queues of a prefix, and no others', async () => {
     const [one, two] = [stage.queue({}, 'one'), stage.queue({}, 'two')];
     const [tagged, colon] = [`{${stage.queueName}}`, `${stage.queueName}:a`];

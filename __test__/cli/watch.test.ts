@@ -50,6 +50,25 @@ describe('watch, where nobody looks', () => {
     expect(await end).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('has the server list its clients every ten seconds, and not at each tick', async () => {
+    const own = await OwnServer.start();
+    try {
+      const queue = stage.queue({ connection: own.connection });
+      await queue.add('job', 1);
+      const url = `redis://127.0.0.1:${own.port}`;
+      const args = ['watch', queue.name, '--interval', '100ms', '--ticks', '4', '--json', '--url', url];
+      const { stdout } = await cli(args);
+      const told = stdout.trim().split('\n');
+      expect(told.map((each) => JSON.parse(each).queues[0].workers)).toEqual(Array(4).fill({ count: 0, names: [] }));
+      const redis = own.client();
+      expect(await redis.info('commandstats')).toContain('cmdstat_client|list:calls=1,');
+      await redis.quit();
+      await queue.close();
+    } finally {
+      await own.close();
+    }
+  });
+
   it('leaves nothing behind at a tick', async () => {
     const queue = stage.queue();
     await queue.add('job', 1);

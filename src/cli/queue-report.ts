@@ -48,7 +48,10 @@ export interface QueueReport {
     readonly concurrency: number | null;
     readonly rate: { readonly max: number; readonly duration: number } | null;
     readonly maxLength: number | null;
-    /** How long no job may start because of the rate limit. */
+    /**
+     * How long no job may start: the queue's rate limit is used up, or `rateLimit()` said so. What a worker's own limiter leaves, nobody
+     * else knows.
+     */
     readonly blockedForMs: number;
   };
 }
@@ -57,25 +60,42 @@ export interface QueueReport {
 export interface Look {
   readonly report: QueueReport;
   readonly atMs: number;
-  /** Jobs that ended since counting began, by the workers' metrics. */
+  /** Jobs that ended since counting began, by the workers' metrics, if workers have counted. */
   readonly ended: { readonly completed: number; readonly failed: number } | undefined;
+  /** Workers count still, as far as one can tell. */
+  readonly isCounting: boolean;
+  /** When the server was asked for workers. */
+  readonly workersAtMs: number;
 }
 
-/** Reads all of it: some ten commands. */
+/** Metrics that no job has changed for so long say nothing: no job ends, or workers that do not count end them. */
+const COUNTING_MS = 120_000;
+/** Workers are looked for no more often: the server lists all its clients for it, for each queue. */
+const WORKERS_MS = 10_000;
+
+/**
+ * Reads all of it: some ten commands.
+ * @param before what rates are since; workers are as they were then, if that is not long ago
+ */
 export async function look(queue: Queue, before?: Look): Promise<Look> {
-  const [counts, meta, completed, failed, schedulers, limitLeft, workers] = await Promise.all([
+  const startedAtMs = Date.now();
+  const known = before && startedAtMs - before.workersAtMs < WORKERS_MS ? before : undefined;
+  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, workers] = await Promise.all([
     queue.getJobCounts(...STATES),
     queue.getMeta(),
     queue.getMetrics('completed', 0, 0),
     queue.getMetrics('failed', 0, 0),
     queue.getJobSchedulersCount(),
     queue.getRateLimitTtl(),
-    workersOf(queue),
+    // as many starts as no limit allows: what `rateLimit()` writes
+    queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
+    known ? known.report.workers : workersOf(queue),
   ]);
   const oldest = await oldestOf(queue, counts);
   const atMs = Date.now();
-  const isCounted = completed.meta.prevTS > 0 || failed.meta.prevTS > 0;
-  const ended = isCounted ? { completed: completed.meta.count, failed: failed.meta.count } : undefined;
+  const countedAtMs = Math.max(completed.meta.prevTS, failed.meta.prevTS);
+  const ended = countedAtMs > 0 ? { completed: completed.meta.count, failed: failed.meta.count } : undefined;
+  const isCounting = atMs - countedAtMs < COUNTING_MS;
   const { max, duration } = meta;
   const report: QueueReport = {
     name: queue.name,
@@ -90,11 +110,13 @@ export async function look(queue: Queue, before?: Look): Promise<Look> {
       concurrency: meta.concurrency ?? null,
       rate: max !== undefined && duration !== undefined ? { max, duration } : null,
       maxLength: meta.maxLength ?? null,
-      blockedForMs: Math.max(0, limitLeft),
+      // without a limit of the queue's the first is the window of any worker, used up or not
+      blockedForMs: Math.max(0, max === undefined ? closedFor : limitLeft),
     },
   };
-  const rates = before ? ratesBetween(before, { report, atMs, ended }) : ratesOf(completed, failed, isCounted, atMs);
-  return { report: { ...report, rates }, atMs, ended };
+  const now = { report, atMs, ended, isCounting, workersAtMs: known?.workersAtMs ?? startedAtMs };
+  const rates = before ? ratesBetween(before, now) : isCounting ? ratesOf(completed, failed, atMs) : null;
+  return { ...now, report: { ...report, rates } };
 }
 
 /** Two looks, as far apart as `sampleMs` says, where workers do not count; otherwise one. */
@@ -110,16 +132,15 @@ export async function lookWithRates(
 }
 
 /** The last whole minute that workers counted. */
-function ratesOf(completed: Metrics, failed: Metrics, isCounted: boolean, now: number): Rates | null {
-  if (!isCounted) return null;
-  const perSecond = ({ meta, data }: Metrics): number => (now - meta.prevTS < 120_000 ? (data[0] ?? 0) / 60 : 0);
+function ratesOf(completed: Metrics, failed: Metrics, now: number): Rates {
+  const perSecond = ({ meta, data }: Metrics): number => (now - meta.prevTS < COUNTING_MS ? (data[0] ?? 0) / 60 : 0);
   return { source: 'metrics', completedPerSecond: perSecond(completed), failedPerSecond: perSecond(failed) };
 }
 
 /** What two looks differ by. Kept jobs may become fewer: that says nothing of how many ended. */
-export function ratesBetween(before: Look, now: Look): Rates {
+function ratesBetween(before: Look, now: Look): Rates {
   const seconds = Math.max(now.atMs - before.atMs, 1) / 1_000;
-  const both = before.ended && now.ended ? ([before.ended, now.ended] as const) : undefined;
+  const both = before.ended && now.ended && now.isCounting ? ([before.ended, now.ended] as const) : undefined;
   const [from, to] = both ?? [before.report.counts, now.report.counts];
   return {
     source: both ? 'metrics' : 'samples',

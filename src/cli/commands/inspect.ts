@@ -22,8 +22,9 @@ Without a name: all queues of the prefix, one a line. With one name: all of that
 
 Options:
       --json            a JSON array of reports, on stdout
-      --sample <time>   where workers do not count (their option metrics), rates come from two looks, so far
-                        apart (1s); 0s looks once and tells no rates. Jobs removed when they end are not seen then
+      --sample <time>   where workers do not count (their option metrics), or have counted nothing for two minutes,
+                        rates come from two looks, so far apart (1s); 0s looks once and tells no rates. Jobs
+                        removed when they end are not seen then
 
 ${SERVER_HELP}
 Examples:

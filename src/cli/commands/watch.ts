@@ -1,7 +1,7 @@
 import type { Queue } from '../../index.js';
 import { countOf, isGiven, readArguments, timeOf } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
-import { look, ratesBetween, type Look, type QueueReport } from '../queue-report.js';
+import { look, type Look, type QueueReport } from '../queue-report.js';
 import { forEachName, namesOf, openQueue, requireQueue, unusable } from '../queues.js';
 import { lateLine, line, overview } from '../report-text.js';
 import { listenForQuit, Screen } from '../screen.js';
@@ -116,10 +116,9 @@ async function keepLooking(queues: readonly Queue[], view: View, { io, intervalM
 }
 
 async function lookAgain(queue: Queue, before: Map<Queue, Look>): Promise<QueueReport> {
-  const last = before.get(queue);
-  const now = await look(queue);
+  const now = await look(queue, before.get(queue));
   before.set(queue, now);
-  return last ? { ...now.report, rates: ratesBetween(last, now) } : now.report;
+  return now.report;
 }
 
 /**
