@@ -102,6 +102,15 @@ describe('watch, where nobody looks', () => {
     }
   });
 
+  it('ends when one of many names has no queue', async () => {
+    const names = Array.from({ length: 30 }, (_, i) => stage.name(`q${i}`));
+    for (const i of names.keys()) await stage.queue({}, `q${i}`).add('job', 1);
+    const missing = stage.name('nothing-like-it');
+    const { code, stdout, stderr } = await cli(['watch', names[0] ?? '', missing, ...names.slice(1), '--ticks', '1']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`There is no queue ${missing}`);
+  });
+
   it('ends when nobody reads on', async () => {
     const queue = stage.queue();
     await queue.add('job', 1);

@@ -99,16 +99,25 @@ export async function requireQueue(server: Server, queue: Queue): Promise<void> 
   );
 }
 
-/** Runs `each` for all names, a few at once; gives what it gave, in the order of the names. */
+/**
+ * Runs `each` for all names, a few at once; gives what it gave, in the order of the names. After a failure it begins no other, and rejects
+ * when those that had begun have ended: what they opened can then be closed.
+ */
 export async function forEachName<T>(names: readonly string[], each: (name: string) => Promise<T>): Promise<T[]> {
   const results: T[] = [];
+  const failures: unknown[] = [];
   let next = 0;
   const take = async (): Promise<void> => {
-    while (next < names.length) {
+    while (next < names.length && failures.length === 0) {
       const at = next++;
-      results[at] = await each(names[at]);
+      try {
+        results[at] = await each(names[at]);
+      } catch (error) {
+        failures.push(error);
+      }
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, names.length) }, take));
+  if (failures.length > 0) throw failures[0];
   return results;
 }
