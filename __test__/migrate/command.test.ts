@@ -67,6 +67,23 @@ describe('chasquimq migrate', () => {
     expect((await cli(['migrate', bench.name, '--verify'])).code).toBe(1);
   });
 
+  it('shows what would move a cursor in the names of queues as an escape', async () => {
+    const [prefix, suffix] = [`${bench.name}-odd`, '\x1b[2Jb'];
+    const shown = `${bench.name}\\u001b[2Jb`;
+    await bench.queue(suffix, { prefix }).add('job', {});
+    const all = async (...args: string[]): Promise<string> => {
+      const { stdout, stderr } = await cli(['migrate', '--all', '--prefix', prefix, ...args]);
+      expect(stdout + stderr).not.toContain('\x1b');
+      return stdout + stderr;
+    };
+    expect(await all('--yes')).toContain(`\n${shown}: 1 jobs moved in`);
+    const meant = await cli(['inspect', `${bench.name}b`, '--prefix', prefix]);
+    expect(meant.stderr).toContain(`Did you mean ${shown}?`);
+    await bench.redis.hset(`${prefix}:${bench.name}${suffix}:meta`, 'version', '4.0');
+    expect(await all('--yes')).toContain(`The queue ${shown} was written by 4.0`);
+    await bench.redis.del(`${prefix}:${bench.name}${suffix}:meta`);
+  });
+
   it('compares each job as it was with as it is', async () => {
     await fill();
     for (const way of [[], ['--back']]) {

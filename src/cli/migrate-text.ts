@@ -49,7 +49,7 @@ export function listedHere(names: readonly string[], counts: readonly Readonly<R
 
 export function linesOf(outcome: Outcome, mode: Mode, seconds: number): string[] {
   const { account } = outcome;
-  const lines = [`${account.name}: ${headline(account, mode, seconds)}`];
+  const lines = [`${plain(account.name)}: ${headline(account, mode, seconds)}`];
   if (mode === 'verify') lines.push(...table(['', 'BULLMQ', 'HERE'], sideBySide(outcome)).map((line) => `  ${line}`));
   else if (account.total > 0) {
     const parts = [...account.moved].map(([place, jobs]) => `${count(jobs)} ${place}`);
@@ -86,7 +86,9 @@ function linesOfWhatStays({ account, left, schedulers }: Outcome, mode: Mode): s
 }
 
 function linesOfSettings({ settings }: QueueAccount, mode: Mode): string[] {
-  const taken = Object.entries(settings).map(([name, value]) => (name === 'paused' ? name : `${name} ${value}`));
+  const taken = Object.entries(settings).map(([name, value]) =>
+    name === 'paused' ? name : plain(`${name} ${value}`, 60),
+  );
   const lines = taken.length > 0 ? [`  settings: ${taken.join(', ')}`] : [];
   if ('paused' in settings && mode !== 'back')
     lines.push('  the queue was paused, and is: resume it when your workers are ready');

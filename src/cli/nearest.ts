@@ -1,3 +1,5 @@
+import { plain } from './text.js';
+
 /** The name that was probably meant, if one of them is near enough. */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const ranked = names
@@ -10,7 +12,7 @@ export function nearest(given: string, names: readonly string[]): string | undef
 /** ` Did you mean ...?`, or nothing. */
 export function didYouMean(given: string, names: readonly string[]): string {
   const name = nearest(given, names);
-  return name === undefined ? '' : ` Did you mean ${name}?`;
+  return name === undefined ? '' : ` Did you mean ${plain(name)}?`;
 }
 
 /** Letters to change, to add or to leave out, and neighbours to swap, until one is the other. */

@@ -3,6 +3,7 @@ import type { Queue } from '../index.js';
 import { Failure, UsageError } from './command.js';
 import { didYouMean } from './nearest.js';
 import type { Server } from './server.js';
+import { plain } from './text.js';
 
 /** Queues that are open at once. */
 const AT_ONCE = 8;
@@ -93,7 +94,7 @@ export async function requireQueue(server: Server, queue: Queue): Promise<void> 
   const names = await namesOf(server).catch((): string[] => []);
   if (names.includes(queue.name)) return;
   throw new Failure(
-    `There is no queue ${queue.name} with the prefix ${server.prefix} at ${server.shown}.` +
+    `There is no queue ${plain(queue.name)} with the prefix ${server.prefix} at ${server.shown}.` +
       didYouMean(queue.name, names) +
       ' Queues that BullMQ has written are not seen.',
   );

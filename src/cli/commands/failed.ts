@@ -146,7 +146,7 @@ async function show({ queue, wanted, io, isJson }: Task): Promise<number> {
 /** @throws Failure that names the ids that no failed job has */
 function requireAll(queue: Queue, missing: readonly string[]): void {
   if (missing.length === 0) return;
-  throw new Failure(`No failed job of ${queue.name} has the id ${missing.map((id) => plain(id)).join(', ')}.`);
+  throw new Failure(`No failed job of ${plain(queue.name)} has the id ${missing.map((id) => plain(id)).join(', ')}.`);
 }
 
 function described(job: Job, logs: readonly string[]): string {
@@ -210,7 +210,7 @@ async function change(
   const choice = await choose(queue, wanted, countGiven(read, 'limit') ?? Infinity);
   const { matched, missing } = choice;
   const verb = action === 'replay' ? 'Replay' : 'Remove';
-  const what = `${count(matched)} failed ${matched === 1 ? 'job' : 'jobs'} of ${queue.name}`;
+  const what = `${count(matched)} failed ${matched === 1 ? 'job' : 'jobs'} of ${plain(queue.name)}`;
   if (matched > 0 && !isGiven(read, 'yes') && !(await confirmed(io, `${verb} ${what}?`))) {
     throw new Failure('Nothing was done.');
   }

@@ -162,7 +162,7 @@ async function listed({ queues, mode }: Task, surveys: readonly Survey[]): Promi
 
 /** @throws Failure when BullMQ has no such queue, or one that nobody knows how to read */
 function checkSource({ server, queues, read }: Task, { exists, version }: Survey, i: number): void {
-  const name = queues[i]?.name ?? '';
+  const name = plain(queues[i]?.name ?? '');
   if (!exists) {
     throw new Failure(`BullMQ has no queue ${name} with the prefix ${server.prefix} at ${server.shown}.`);
   }
@@ -176,7 +176,9 @@ function checkSource({ server, queues, read }: Task, { exists, version }: Survey
 
 async function isWanted({ queues, mode, read, io }: Task, surveys: readonly Survey[]): Promise<boolean> {
   if (mode === 'dry-run' || mode === 'verify' || isGiven(read, 'yes')) return true;
-  const names = isGiven(read, 'all') ? `all ${count(queues.length)} queues` : queues.map(({ name }) => name).join(', ');
+  const names = isGiven(read, 'all')
+    ? `all ${count(queues.length)} queues`
+    : queues.map(({ name }) => plain(name)).join(', ');
   if (mode === 'back') return confirmed(io, `Move all jobs of ${names} back to BullMQ?`);
   const jobs = surveys.reduce((all, survey) => all + inPlaces(survey, PLACES), 0);
   return confirmed(io, `Move ${count(jobs)} jobs of ${names} from BullMQ to ChasquiMQ?`);
