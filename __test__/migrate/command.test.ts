@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
 import { cli, ended, startCli } from '../support/cli.js';
-import { closedPort } from '../support/redis.js';
+import { closedPort, keysContaining } from '../support/redis.js';
 import { until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench } from './bench.js';
 
@@ -65,6 +65,26 @@ describe('chasquimq migrate', () => {
     expect(back.stdout).toContain('601 jobs moved back to BullMQ');
     expect(await jobsOf(bench.queue())).toEqual(before);
     expect((await cli(['migrate', bench.name, '--verify'])).code).toBe(1);
+  });
+
+  it('refuses to move back a queue that never was here, and writes nothing', async () => {
+    const none = `${bench.name}-none`;
+    await fill();
+    const { code, stdout, stderr } = await cli(['migrate', none, '--back', '--yes']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`There is no queue ${none} with the prefix bull`);
+    expect(await keysContaining(bench.redis, none)).toEqual([]);
+    const theirs = bench.queue('-theirs');
+    await theirs.pause();
+    expect((await cli(['migrate', theirs.name, '--back', '--yes'])).code).toBe(1);
+    expect(await theirs.isPaused()).toBe(true);
+    // one that was here, and has gone back, is no stranger
+    await cli(['migrate', bench.name, '--yes']);
+    for (const jobs of [601, 0]) {
+      const back = await cli(['migrate', bench.name, '--back', '--yes']);
+      expect([back.code, back.stderr]).toEqual([0, '']);
+      expect(back.stdout).toContain(`${jobs} jobs moved back`);
+    }
   });
 
   it('shows what would move a cursor in the names of queues as an escape', async () => {

@@ -7,7 +7,7 @@ import { canAsk, confirmed } from '../ask.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';
 import { inPlaces, linesOf, listedHere, listedThere, MODES, sum, type Mode, type Outcome } from '../migrate-text.js';
 import { Progress } from '../progress.js';
-import { namesOf, openQueue, unusable } from '../queues.js';
+import { namesOf, openQueue, requireQueue, unusable } from '../queues.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
 import { count, plain } from '../text.js';
 
@@ -141,7 +141,7 @@ async function carryOut(task: Task): Promise<number> {
   };
   const mover = mode === 'back' ? new Returner(queues, options) : new Mover(queues, options);
   const surveys = await new Mover(queues).survey();
-  if (mode !== 'back') surveys.forEach((survey, i) => checkSource(task, survey, i));
+  await checkSources(task, surveys);
   if (isGiven(read, 'all') && !task.isJson) io.stdout.write(`${(await listed(task, surveys)).join('\n')}\n\n`);
   if (!(await isWanted(task, surveys))) return 1;
   try {
@@ -158,6 +158,14 @@ async function listed({ queues, mode }: Task, surveys: readonly Survey[]): Promi
   if (mode !== 'back') return listedThere(names, surveys);
   const counts = await Promise.all(queues.map((queue) => queue.getJobCounts()));
   return listedHere(names, counts);
+}
+
+/** @throws Failure when one of the queues is not there to be moved */
+async function checkSources(task: Task, surveys: readonly Survey[]): Promise<void> {
+  const { server, queues, mode, read } = task;
+  if (mode !== 'back') surveys.forEach((survey, i) => checkSource(task, survey, i));
+  // --all names those that there are
+  else if (!isGiven(read, 'all')) for (const queue of queues) await requireQueue(server, queue);
 }
 
 /** @throws Failure when BullMQ has no such queue, or one that nobody knows how to read */
