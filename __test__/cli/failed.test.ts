@@ -178,7 +178,7 @@ describe('failed', () => {
       await failAnother();
     });
     expect(await failed.run([queue.name, 'remove', '--all'], io)).toBe(0);
-    expect(shown()).toBe(`Removed 3 of 4 failed jobs of ${queue.name}.\n`);
+    expect(shown()).toContain(`Removed 3 of 4 failed jobs of ${queue.name}; 1 had left the failed ones`);
     expect((await queue.getFailed()).map(({ id }) => id)).toEqual(['5']);
   });
 

@@ -156,7 +156,7 @@ export async function replay(queue: Queue, choice: Choice, resetAttempts: boolea
   const { ids, wanted, matched } = choice;
   if (!ids) {
     const done = await queue.replayFailed({ ...filterOf(wanted), limit: matched, resetAttempts });
-    return { done, skipped: 0 };
+    return { done, skipped: matched - done };
   }
   const reset = { resetAttemptsMade: resetAttempts, resetAttemptsStarted: resetAttempts };
   return forEach(ids, async (id) => {
@@ -168,7 +168,10 @@ export async function replay(queue: Queue, choice: Choice, resetAttempts: boolea
 
 /** Removes jobs, and not their children: whether those are still wanted, nobody has said. */
 export async function remove(queue: Queue, { ids, wanted, matched }: Choice): Promise<Done> {
-  if (!ids) return { done: (await queue.removeFailed({ ...filterOf(wanted), limit: matched })).length, skipped: 0 };
+  if (!ids) {
+    const { length: done } = await queue.removeFailed({ ...filterOf(wanted), limit: matched });
+    return { done, skipped: matched - done };
+  }
   return forEach(ids, async (id) => {
     // a job that somebody has replayed meanwhile stays
     if ((await queue.getJobState(id)) !== 'failed') return false;
