@@ -44,9 +44,10 @@ export class QueueEvents extends BaseQueueEvents {
     return (this.closing = Promise.all([closed, this[USER_CLIENT].close()]).then(() => {}));
   }
 
-  override emit(event: string, ...args: unknown[]): boolean {
-    const emit = super.emit.bind(this) as (event: string, ...args: unknown[]) => boolean;
-    if (event === DEDUPLICATED || event.startsWith(`${DEDUPLICATED}:`)) {
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    const emit = super.emit.bind(this) as (event: string | symbol, ...args: unknown[]) => boolean;
+    // Node tells `errorMonitor`, a symbol, through here
+    if (typeof event === 'string' && `${event}:`.startsWith(`${DEDUPLICATED}:`)) {
       const [{ jobId, deduplicationId: debounceId }, id] = args as [Record<string, string>, string];
       emit(event.replace(DEDUPLICATED, 'debounced'), { jobId, debounceId }, id);
     }

@@ -5,12 +5,12 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
+import { patience } from '../worker/close-worker.js';
 import type { RedisClient } from './types.js';
 
 /** Whose client it is. */
 interface Owner {
   readonly opts: { readonly connection?: unknown };
-  readonly closing: Promise<void> | undefined;
   emit(event: 'error', error: Error): boolean;
 }
 
@@ -30,6 +30,9 @@ type ClientClass = new (...args: unknown[]) => Client;
 
 export class UserClient {
   private made: Client | undefined = undefined;
+  private isClosed = false;
+  /** Of the first time that the client is ready. */
+  private readiness: Promise<RedisClient> | undefined = undefined;
 
   /** @param blocking a client that waits for the server as long as it takes, as those of workers do */
   constructor(
@@ -45,10 +48,18 @@ export class UserClient {
   }
 
   /**
-   * The client, connected.
-   * @throws (rejects) Error with `code` `ERR_NO_IOREDIS` where ioredis is not installed, ConnectionClosedError after `close()`
+   * The client, once it was connected; a connection that is lost later changes nothing, as the client makes it anew.
+   * @throws (rejects) Error with `code` `ERR_NO_IOREDIS` where ioredis is not installed, ConnectionClosedError after `close()` where it
+   * was never connected
    */
-  async connected(): Promise<RedisClient> {
+  connected(): Promise<RedisClient> {
+    return (this.readiness ??= this.connect().catch((error: unknown) => {
+      this.readiness = undefined;
+      throw error;
+    }));
+  }
+
+  private async connect(): Promise<RedisClient> {
     const client = this.unconnected();
     await whenReady(client);
     return client as unknown as RedisClient;
@@ -57,7 +68,7 @@ export class UserClient {
   /** The client; one that was never used connects with its first command. */
   private unconnected(): Client {
     if (this.given) return this.given;
-    if (!this.made && this.owner.closing) throw new ConnectionClosedError();
+    if (!this.made && this.isClosed) throw new ConnectionClosedError();
     return (this.made ??= this.make());
   }
 
@@ -78,31 +89,34 @@ export class UserClient {
     const always = { lazyConnect: true, ...(this.blocking && { maxRetriesPerRequest: null }) };
     const client = newClient(Redis, Cluster, connection, always);
     client.on('error', (error) => {
-      if (!this.owner.closing) this.owner.emit('error', error);
+      if (!this.isClosed) this.owner.emit('error', error);
     });
     return client;
   }
 
-  /** Waits for the answers to commands under way. */
+  /** Waits for the answers to commands under way, as long as the server gives them. */
   async close(): Promise<void> {
     const client = this.made;
     if (client?.status !== 'ready') return this.disconnect();
+    this.isClosed = true;
     const ended = new Promise<void>((resolve) => void client.once('end', resolve));
-    await client.quit().catch(() => client.disconnect());
-    await ended;
+    client.quit().catch(() => client.disconnect());
+    const isOver = await Promise.race([ended.then(() => true), patience()]);
+    if (!isOver) client.disconnect();
   }
 
   /** Closes at once. */
   disconnect(): void {
+    this.isClosed = true;
     this.made?.disconnect();
   }
 }
 
 function newClient(Redis: ClientClass, Cluster: ClientClass, connection: unknown, always: Fields): Client {
-  if (typeof connection === 'string') return new Redis(connection, always);
-  const { url, nodes, ...options } = (connection ?? {}) as Fields;
+  if (typeof connection === 'string' || connection instanceof URL) return new Redis(String(connection), always);
+  const { url, nodes, ...options } = (connection ?? {}) as Fields & { url?: string | URL };
   if (nodes) return new Cluster(nodes, { ...options, lazyConnect: true });
-  return url ? new Redis(url, { ...options, ...always }) : new Redis({ ...options, ...always });
+  return url ? new Redis(String(url), { ...options, ...always }) : new Redis({ ...options, ...always });
 }
 
 async function whenReady(client: Client): Promise<void> {

@@ -83,10 +83,14 @@ export class Worker<
 
   override close(force = false): Promise<void> {
     if (this.closing) return this.closing;
+    const clients = [this[USER_CLIENT], this[BLOCKING_USER_CLIENT]];
     const closed = super.close(force);
-    return (this.closing = Promise.all([closed, this[USER_CLIENT].close(), this[BLOCKING_USER_CLIENT].close()]).then(
-      () => {},
-    ));
+    // jobs that end meanwhile may use them
+    const end = async (): Promise<void> => {
+      if (!force) await closed;
+      await Promise.all([closed, ...clients.map((client) => client.close())]);
+    };
+    return (this.closing = end());
   }
 }
 
