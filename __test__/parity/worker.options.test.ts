@@ -1,9 +1,9 @@
 // Pins the checks of the Worker constructor, their order and texts, and the options it fills in.
 import { describe, expect, it } from 'vitest';
-import type { WorkerOptions } from 'bullmq';
+import type { Job, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { server } from '../support/redis.js';
-import { useStage } from '../support/stage.js';
+import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
 describe.each(libraries)('$name: worker.options', ({ lib }) => {
@@ -104,6 +104,8 @@ describe.each(libraries)('$name: worker.options', ({ lib }) => {
     ['maximumRateLimitDelay', '50'],
     ['maxStartedAttempts', '1'],
     ['maxStartedAttempts', null],
+    ['runRetryDelay', null],
+    ['runRetryDelay', undefined],
   ])('take %s: %j', async (option, value) => {
     const worker = stage.worker(async () => 'done', { limiter: { max: 1, duration: 50 }, [option]: value });
     const log = new EventLog(worker, ['completed']);
@@ -116,6 +118,16 @@ describe.each(libraries)('$name: worker.options', ({ lib }) => {
     const half = stage.worker(async () => undefined, { autorun: false, lockDuration: 500 });
     const given = stage.worker(async () => undefined, { autorun: false, lockDuration: 500, lockRenewTime: 100 });
     expect([half.opts.lockRenewTime, given.opts.lockRenewTime]).toEqual([250, 100]);
+  });
+
+  it('with a name of null record none', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => undefined, { name: null as never });
+    const log = new EventLog(worker, ['completed']);
+    await queue.add('job', {});
+    const [job] = await log.get<[Job]>('completed');
+    expect(job.processedBy ?? undefined).toBeUndefined();
+    expect((await fetchJob(queue, '1')).processedBy).toBeUndefined();
   });
 
   it('unknown to the worker are kept', () => {

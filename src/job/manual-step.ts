@@ -45,7 +45,7 @@ export async function manualStep(
     token: String(token ?? ''),
     fetch: Boolean(fetch) && !queue.closing,
     lockDuration,
-    ...(name !== undefined && { workerName: String(name) }),
+    ...(name != null && { workerName: String(name) }),
     ...(limiter && { limiter }),
     ...(ended && { ended }),
   });

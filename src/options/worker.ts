@@ -166,6 +166,7 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;
+  resolved.runRetryDelay ??= 15_000;
   for (const key of ['lockDuration', 'lockRenewTime', 'runRetryDelay'] as const) {
     if (!(resolved[key] > 0)) throw new Error(`${key} must be greater than 0`);
   }

@@ -15,7 +15,7 @@ export function engineOptions(
   return {
     ...target,
     id,
-    ...(name !== undefined && { workerName: String(name) }),
+    ...(name != null && { workerName: String(name) }),
     concurrency: Math.ceil(opts.concurrency),
     lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
     lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),

@@ -206,7 +206,7 @@ export class Worker<
       follow: (taken) => this[FOLLOWER].follow(taken),
       concurrency: Math.ceil(opts.concurrency),
       tokenPrefix: this.id,
-      workerName: opts.name,
+      workerName: opts.name ?? undefined,
       policy: opts,
       runs: this[RUNS],
     });
