@@ -1,6 +1,6 @@
 // Pins that whoever inherits from a class may give members whatever names come to mind: they meet none of ours.
 import { describe, expect, it } from 'vitest';
-import type { Job } from 'bullmq';
+import type { Job, JobJson } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
@@ -51,6 +51,20 @@ describe.each(libraries)('$name: subclasses', ({ lib }) => {
     const queue = stage.keep(new Named(stage.queueName, { connection: { ...connection }, prefix: 'other' }));
     const base64 = Buffer.from(stage.queueName).toString('base64');
     expect(queue.names).toEqual([base64, `other:${base64}`, `other:${base64}:w:own`]);
+  });
+
+  it('of workers make jobs of what is stored', async () => {
+    class Maker extends lib.Worker {
+      make(data: JobJson, id: string): Job {
+        return this.createJob(data, id);
+      }
+    }
+    const { queueName } = stage;
+    const added = await stage.queue().add('job', { a: 1 });
+    const worker = stage.watch(new Maker(queueName, null, { connection: { ...connection } }));
+    const job = worker.make({ ...added.asJSON(), id: undefined } as never, 'x');
+    expect(job).toBeInstanceOf(lib.Job);
+    expect([job.id, job.name, job.data, job.queueName]).toEqual(['x', 'job', { a: 1 }, queueName]);
   });
 
   it('may have members of any names', async () => {

@@ -278,6 +278,11 @@ export class Worker<
     return this.processFn!(job, token, signal);
   }
 
+  /** Makes a job of what the first two values of `job.moveToCompleted` or `job.moveToFailed` tell. The worker itself never calls it. */
+  protected createJob(data: JobJson, jobId: string): Job<DataType, ResultType, NameType, ProgressType> {
+    return this.Job.fromJSON(this, data, jobId) as Job<DataType, ResultType, NameType, ProgressType>;
+  }
+
   // ---- Messages of the engine
 
   /** @internal What a message says happened in this order: outcomes stored, then jobs found stalled or none left, then new jobs. */
