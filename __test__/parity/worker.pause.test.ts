@@ -146,6 +146,18 @@ describe.each(libraries)('$name: worker.pause', ({ lib }) => {
     expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 2 });
   });
 
+  it('is not told of a worker that was resumed meanwhile', async () => {
+    const worker = stage.worker(async () => undefined);
+    const log = new EventLog(worker, ['drained', 'paused', 'resumed']);
+    await log.get('drained');
+    // in BullMQ it settles, or rejects, when the worker stops
+    worker.pause().catch(() => undefined);
+    await worker.resume();
+    // Nothing signals that it is not told; it would be within a few milliseconds.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect([worker.isPaused(), log.names]).toEqual([false, ['drained', 'resumed']]);
+  });
+
   it('can be called on a closed worker, as can resume; both are told', async () => {
     const worker = stage.worker(async () => undefined);
     const log = new EventLog(worker, ['closed', 'paused', 'resumed']);

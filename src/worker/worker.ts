@@ -381,7 +381,8 @@ export class Worker<
         // What a fetch under way brought goes back. Without a connection nothing is fetched.
         if (!this[READINESS].isDown) await Promise.race([quiet, patience()]);
         if (!doNotWaitActive) await this[END_PAUSED]();
-        this.emit('paused');
+        // else it was resumed meanwhile, which is told already
+        if (this.paused) this.emit('paused');
         // as in BullMQ, a pause that waits for nothing is over while the worker still runs
         if (doNotWaitActive) setImmediate(() => void this[END_PAUSED]());
       },
