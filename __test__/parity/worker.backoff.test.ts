@@ -103,6 +103,17 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
     ]);
   });
 
+  it.each(['fixed', 'exponential'])('%s may be replaced', async (type) => {
+    const strategies = lib.Backoffs.builtinStrategies;
+    const own = strategies[type];
+    try {
+      strategies[type] = (delay) => (tries) => delay + tries;
+      expect(await delaysOf({ attempts: 3, backoff: { type, delay: 40 } }, 3)).toEqual([41, 42, 0]);
+    } finally {
+      strategies[type] = own;
+    }
+  });
+
   describe('by a custom strategy', () => {
     it('is asked with the number of the try, the type, the error and the job', async () => {
       const asked: unknown[][] = [];

@@ -7,6 +7,7 @@ export type Library = Pick<
   | 'Worker'
   | 'Job'
   | 'JobScheduler'
+  | 'Backoffs'
   | 'QueueEvents'
   | 'QueueEventsProducer'
   | 'FlowProducer'

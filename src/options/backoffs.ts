@@ -61,9 +61,13 @@ export class Backoffs {
   }
 }
 
+/** The strategies as the engine has them, whatever users put in their place. */
+const ENGINE_STRATEGIES = { ...Backoffs.builtinStrategies };
+
 /** Whether the engine computes the delay by itself. It takes numbers; what else JavaScript calculates with is left to it. */
 export function isEngineBackoff({ type, delay = 0, jitter = 0 }: BackoffOptions): boolean {
-  return (type === 'fixed' || type === 'exponential') && typeof delay === 'number' && typeof jitter === 'number';
+  if (!Object.hasOwn(ENGINE_STRATEGIES, type) || typeof delay !== 'number' || typeof jitter !== 'number') return false;
+  return Backoffs.builtinStrategies[type] === ENGINE_STRATEGIES[type];
 }
 
 /** Draws evenly from the last `jitter` share of `delay`. */
