@@ -1,8 +1,9 @@
 // Pins Queue#addBulk: order, options of their own, validation of all before anything is sent.
 import { describe, expect, it } from 'vitest';
-import type { Job, JobsOptions } from 'bullmq';
+import type { Job, JobsOptions, QueueOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
+import { TestTelemetry } from '../support/telemetry.js';
 import { EventLog, rejection } from '../support/waiting.js';
 
 describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
@@ -121,6 +122,18 @@ describe.each(libraries)('$name: queue.addBulk', ({ lib }) => {
     );
     expect(error.message).toBe('Do not know how to serialize a BigInt');
     expect(await queue.getJobCounts('waiting')).toEqual({ waiting: 0 });
+  });
+
+  it.each<[string, Partial<QueueOptions>]>([
+    ['without default options', {}],
+    ['with default options', { defaultJobOptions: { attempts: 2 } }],
+    ['with telemetry', { telemetry: new TestTelemetry() }],
+  ])('rejects what is no list of jobs: %s', async (_, opts) => {
+    const queue = stage.queue(opts);
+    for (const jobs of [undefined, null, {}, [null], [undefined]]) {
+      const error = await rejection(queue.addBulk(jobs as never));
+      expect(error.name).toBe('TypeError');
+    }
   });
 
   it('does not emit the waiting event of the queue, but the global ones for each job', async () => {

@@ -152,8 +152,12 @@ export class Queue<
   addBulk(
     jobs: { name: NameType; data: DataType; opts?: BulkJobOptions }[],
   ): Promise<Job<DataType, ResultType, NameType>[]> {
-    if (this.opts.telemetry) return this[ADD_BULK_TRACED](jobs);
-    return this.Job.createBulk<DataType, ResultType, NameType>(this, this[ALL_WITH_DEFAULTS](jobs));
+    try {
+      if (this.opts.telemetry) return this[ADD_BULK_TRACED](jobs);
+      return this.Job.createBulk<DataType, ResultType, NameType>(this, this[ALL_WITH_DEFAULTS](jobs));
+    } catch (error) {
+      return rejectWith(error);
+    }
   }
 
   /** @internal */
