@@ -23,8 +23,10 @@ describe.each(libraries)('$name: differences, queues', ({ name, lib }) => {
   });
 
   it.each<[string, (queue: Queue) => Promise<unknown>]>([
-    ['setGlobalConcurrency', (queue) => queue.setGlobalConcurrency('x' as unknown as number)],
-    ['setGlobalRateLimit', (queue) => queue.setGlobalRateLimit('x' as unknown as number, 1000)],
+    ...['x', '', ' ', true, {}, [5]].flatMap((limit): [string, (queue: Queue) => Promise<unknown>][] => [
+      [`setGlobalConcurrency ${JSON.stringify(limit)}`, (queue) => queue.setGlobalConcurrency(limit as number)],
+      [`setGlobalRateLimit ${JSON.stringify(limit)}`, (queue) => queue.setGlobalRateLimit(limit as number, 1000)],
+    ]),
   ])('limits-are-numbers: %s', async (_, call) => {
     expect(await told(call(stage.queue()))).toBe(of({ bullmq: 'done', chasquimq: 'TypeError' }));
   });

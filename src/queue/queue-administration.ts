@@ -373,6 +373,8 @@ function cleanedBatches(ids: string[], limit: number): string[][] {
 
 /** The text under which a limit is stored. NaN, and what is no number, would be a limit nobody can read. */
 function numberText(name: string, value: number): string {
-  if (Number.isNaN(Number(value ?? NaN))) throw new TypeError(`${name} must be a number, not ${String(value)}`);
-  return String(value);
+  const text = String(value);
+  const isNumber = typeof value !== 'object' && text.trim() !== '' && !Number.isNaN(Number(text));
+  if (!isNumber) throw new TypeError(`${name} must be a number, not ${JSON.stringify(text)}`);
+  return text;
 }
