@@ -29,4 +29,21 @@ describe('worker.due', () => {
     await log.get('completed');
     expect(Date.now()).toBeLessThan(job.timestamp + DELAY_MS + LATE_MS);
   });
+
+  it('a call of getNextJob that knows gives up', async () => {
+    const queue = stage.queue();
+    const log = stage.globalLog();
+    const manual = stage.worker(null, { drainDelay: 0.4 });
+    await manual.getNextJob('t');
+    // waits first, so that the server wakes it first
+    const waiting = manual.getNextJob('t');
+    await sleep(100);
+    const idle = stage.worker(async () => undefined, { drainDelay: 60 });
+    await new EventLog(idle, ['drained']).get('drained');
+    await sleep(50);
+    const job = await queue.add('later', {}, { delay: DELAY_MS });
+    expect(await waiting).toBeUndefined();
+    await log.get('completed');
+    expect(Date.now()).toBeLessThan(job.timestamp + DELAY_MS + LATE_MS);
+  });
 });

@@ -285,6 +285,21 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       expect(log.names).toEqual(['active']);
     });
 
+    it('keeps the rate limit that a job met, without a limiter', async () => {
+      const queue = stage.queue();
+      await queue.addBulk(['a', 'b'].map((name) => ({ name, data: {} })));
+      const { worker } = onCall(async () => {
+        await queue.rateLimit(400);
+        throw new RateLimitError();
+      });
+      const since = performance.now();
+      await worker.processJob(await taken(worker), 't');
+      expect(await worker.getNextJob('t')).toBeUndefined();
+      expect(await worker.getNextJob('t', { block: false })).toBeUndefined();
+      const job = await until('the next job', () => worker.getNextJob('t'));
+      expect([job.name, performance.now() - since >= 390]).toEqual(['a', true]);
+    });
+
     it('fails a job that was started too often', async () => {
       await stage.queue().add('a', {}, { attempts: 5 });
       const { worker, log } = onCall(async () => 1, { maxStartedAttempts: 1 });

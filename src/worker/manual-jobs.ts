@@ -39,6 +39,8 @@ export interface ManualJobsOptions {
 export class ManualJobs {
   /** The last look found nothing: the next one may wait. */
   private drained = false;
+  /** Until when a rate limit holds that a processor met, as `clock` has it. */
+  private limitedUntil = 0;
   private readonly controllers = new Map<string, AbortController>();
 
   constructor(private readonly options: ManualJobsOptions) {}
@@ -64,17 +66,22 @@ export class ManualJobs {
 
   private async look(token: string, until: number | undefined): Promise<Job | undefined> {
     const { owner, native } = this.options;
-    while (!this.isStopped) {
+    let hasWaited = false;
+    let due: number | undefined;
+    while (!this.isStopped && clock() >= this.limitedUntil) {
       const { job, limited, nextDue } = await manualStep(owner, token, true);
       if (job) return await this.receive(job, token);
       this.emitDrained();
+      due = nextDue;
       const left = until === undefined ? 0 : until - clock();
-      if (left <= 0 || limited > 0) return undefined;
-      const untilDue = nextDue === undefined ? LONGEST_WAIT_MS : Math.max(1, nextDue - Date.now());
+      if (left <= 0 || limited > 0) break;
+      const untilDue = due === undefined ? LONGEST_WAIT_MS : Math.max(1, due - Date.now());
       if (!(await native.waitForJob(Math.min(left, untilDue, LONGEST_WAIT_MS)))) return undefined;
-      // Perhaps this wait alone heard of the job.
-      if (this.isStopped && !owner.closing) await native.wakeAnother();
+      hasWaited = true;
     }
+    // Perhaps this wait alone heard of a job, or of when one is due.
+    const mayKnow = hasWaited && (this.isStopped || due !== undefined);
+    if (mayKnow && !owner.closing) await native.wakeAnother();
     return undefined;
   }
 
@@ -146,7 +153,7 @@ export class ManualJobs {
     try {
       const signal = thrownSignal(error);
       if (signal === 'rateLimited') {
-        await job.moveToWait(token);
+        this.limitedUntil = clock() + (await job.moveToWait(token));
         return undefined;
       }
       if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
