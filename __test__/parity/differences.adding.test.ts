@@ -2,6 +2,7 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { QueueOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { connection, server } from '../support/redis.js';
 import { sideOf } from '../support/sides.js';
@@ -179,6 +180,15 @@ describe.each(libraries)('$name: differences, adding', ({ name, lib }) => {
     const job = await stage.queue().add('job', { a: 1 });
     expect(Object.keys(job).includes('data')).toBe(of({ bullmq: true, chasquimq: false }));
     expect(JSON.parse(JSON.stringify(job))).toMatchObject({ data: { a: 1 } });
+  });
+
+  it('pending-adds', async () => {
+    const queue = stage.queue({ maxPendingAdds: 10 } as Partial<QueueOptions>);
+    const jobs = Array.from({ length: 10 }, () => ({ name: 'job', data: {} }));
+    const adding = queue.addBulk(jobs);
+    const further = await outcome(queue.add('job', {}).then(() => 'done'));
+    expect(further[0]).toBe(of({ bullmq: 'gave', chasquimq: 'rejected' }));
+    expect(await adding).toHaveLength(10);
   });
 
   it('add-bulk-is-atomic', async () => {

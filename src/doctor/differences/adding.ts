@@ -21,6 +21,16 @@ export const adding: readonly Difference[] = [
     test: '__test__/parity/differences.adding.test.ts',
   },
   {
+    id: 'pending-adds',
+    title: 'Adds without an answer',
+    bullmq: 'As many as the memory of the process holds.',
+    chasquimq:
+      'Past 1,000,000 jobs that the server has not answered for, further adds reject; the option `maxPendingAdds` of a Queue says how many.',
+    why: 'A program that adds faster than the server takes jobs, or while it is away, keeps its memory.',
+    impact: 'check',
+    test: '__test__/parity/differences.adding.test.ts',
+  },
+  {
     id: 'add-bulk-missing-parent',
     title: '`addBulk` with a `parent`',
     bullmq:
