@@ -1,4 +1,5 @@
 // A server whose memory is used up: it refuses adds in its own words and keeps what it had; workers go on all the same.
+import type { Job } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
@@ -143,11 +144,13 @@ describe('server.memory', () => {
     const queue = stage.queue({ connection });
     const gate = stage.gate();
     const opts = { connection, drainDelay: 60 };
-    const paused = stage.worker(() => gate.opened, { ...opts, concurrency: 2 });
-    const held = new EventLog(paused, ['active']);
+    const fails = ({ name }: Job) => (name === 'later' ? Promise.reject(new Error('at first')) : gate.opened);
+    const paused = stage.worker(fails, { ...opts, concurrency: 2 });
+    const held = new EventLog(paused, ['active', 'failed']);
+    const later = await queue.add('later', {});
+    await held.get('failed');
     await queue.add('held', {});
-    await held.get('active');
-    const later = await queue.add('later', {}, { delay: 60_000 });
+    await held.get('active', 2);
     const waiting = (count: number) =>
       until(`${count} waiting workers`, async () =>
         (await admin.info('clients')).includes(`blocked_clients:${count}\r\n`),
@@ -160,7 +163,7 @@ describe('server.memory', () => {
     );
     await waiting(2);
     await useUp();
-    await later.promote();
+    await later.retry();
     await other.get('completed');
     gate.open();
   });
