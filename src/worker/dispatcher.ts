@@ -61,7 +61,7 @@ export class Dispatcher {
   private drawnAt = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
-  /** Ends that wait for calls of their handlers. */
+  /** Ends that wait for calls of their handlers, or for the pause before the next try. */
   private readonly behindCalls = new Set<Promise<void>>();
   areLong = false;
   /** Deliveries that wait for callers to go on: nothing starts meanwhile. */
@@ -364,7 +364,8 @@ export class Dispatcher {
       } else {
         const failure = failureOf(job, error, this.options.policy);
         if ('then' in failure) {
-          void this.failLater(slot, error, failure);
+          const ended = this.failLater(slot, error, failure).then(() => void this.behindCalls.delete(ended));
+          this.behindCalls.add(ended);
           return false;
         }
         this.noteFailure(slot, error, failure);

@@ -153,7 +153,8 @@ export class ManualJobs {
     try {
       const signal = thrownSignal(error);
       if (signal === 'rateLimited') {
-        this.limitedUntil = clock() + (await job.moveToWait(token));
+        // a subclass may give nothing
+        this.limitedUntil = clock() + ((await job.moveToWait(token)) || 0);
         return undefined;
       }
       if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;

@@ -34,7 +34,7 @@ export const queues: readonly Difference[] = [
     title: 'Limits that are no numbers',
     bullmq: 'Are stored, and workers then fail to fetch.',
     chasquimq:
-      "`setGlobalConcurrency`, `setGlobalRateLimit` and `rateLimit` reject what is no number, an empty text or an object, and the Worker's constructor a `limiter` with a `max` and without a `duration`.",
+      "`setGlobalConcurrency`, `setGlobalRateLimit` and `rateLimit` reject what is no number, the first two also an empty text and an object, and the Worker's constructor a `limiter` with a `max` and without a `duration`.",
     why: 'A limit nobody can read limits nothing, or everything.',
     impact: 'check',
     test: '__test__/parity/differences.queues.test.ts',

@@ -9,6 +9,7 @@
 --   dn:<id>            hash of a job that is added when that one has ended
 --   moved-parents      ours: set of the parents that were moved while BullMQ's workers may still end children of theirs. BullMQ notes what
 --                      becomes of those beside a parent that is gone, and starts nothing: settle_adopted tells it to the parent.
+--   meta chasquimq     ours: 1 once its settings were taken over, 0 once ours were.
 local Names = require('names')
 
 local FIELDS = { 'name', 'data', 'opts', 'timestamp', 'delay', 'priority', 'processedOn', 'finishedOn', 'atm', 'attemptsMade', 'ats', 'stc',
@@ -20,6 +21,8 @@ local KINDS = { wait = 'list', paused = 'list', active = 'list', prioritized = '
   completed = 'zset', failed = 'zset', ['repeat'] = 'zset', ['moved-parents'] = 'set', meta = 'hash', id = 'string', pc = 'string', marker = 'zset',
   limiter = 'string', ['metrics:completed'] = 'hash', ['metrics:failed'] = 'hash', ['metrics:completed:data'] = 'list',
   ['metrics:failed:data'] = 'list' }
+-- In BullMQ's settings, and what it says.
+local MARK, ADOPTED, RETURNED = 'chasquimq', '1', '0'
 -- Nobody counts further.
 local MOST_ID = 1e14
 -- What lies beside a job.
@@ -140,6 +143,9 @@ local function split_key(key, source, sources)
 end
 
 return {
+  MARK = MARK,
+  ADOPTED = ADOPTED,
+  RETURNED = RETURNED,
   is_type = is_type,
   require_types = require_types,
   are_family_types = are_family_types,

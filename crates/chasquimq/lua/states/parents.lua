@@ -282,19 +282,22 @@ local function settle_removed(queue, now_ms)
   end
 end
 
--- Records what was told of the children of one parent, which is active. What was told of others is settled once all that they are is written.
-local function settle_active(queue, id, now_ms)
+-- Records what was told of the children of one parent, which asks to complete: it is active, or was moved since and starts. What was told of others is
+-- settled once all that they are is written.
+local function settle_one(queue, id, now_ms)
   local told = queue.call.news[queue.base]
   local of = told and told.of[id]
   if not of then return end
   told.of[id] = false
   local raw = redis.call('HGET', queue.base .. 'vitals', id)
-  if raw then settle_parent(queue, id, of, Stored.fields(raw), now_ms) end
+  local fields = raw and Stored.fields(raw)
+  local is_ready = fields and settle_parent(queue, id, of, fields, now_ms)
+  if is_ready and redis.call('ZREM', queue.base .. 'waiting-children', id) == 1 then start_parents(queue, { { id, fields, of.cut } }, now_ms) end
 end
 
 -- Why a parent must not complete now; nil when it may.
 local function children_code(queue, id, now_ms)
-  settle_active(queue, id, now_ms)
+  settle_one(queue, id, now_ms)
   if waits(queue, id) then return ERROR_PENDING_CHILDREN end
   return redis.call('EXISTS', queue.base .. 'faults:' .. id) == 1 and ERROR_FAILED_CHILDREN or nil
 end

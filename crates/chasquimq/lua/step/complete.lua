@@ -9,14 +9,10 @@ local Stored = require('stored')
 local Successor = require('successor')
 local WaitingList = require('waiting_list')
 
--- Why a parent must not complete; nil: it may. One whose children may end in the same step, behind it, is looked at again once all others have ended
--- (step/finish): `outcome`, of it alone, is put aside.
-local function refusal_of_parent(queue, id, outcome, step)
-  local finishing = queue.finishing
-  local code = Parents.children_code(queue, id, step.now_ms)
-  if code ~= Parents.ERROR_PENDING_CHILDREN or finishing.is_late then return code end
-  WaitingList.append(finishing.aside, outcome)
-  return code, true
+-- Whether a parent that is refused is put aside: its children may end in the same step, behind it. It is looked at again once all others have ended
+-- (step/finish).
+local function is_early(queue, code)
+  return code == Parents.ERROR_PENDING_CHILDREN and not queue.finishing.is_late
 end
 
 -- large_bytes: of a result that lies apart (returnvalue is nil then).
@@ -47,12 +43,8 @@ local function complete_records(queue, ids, claims, keep, results, step)
   end
   Leave.load_records(queue, ids)
   for i, id in ipairs(ids) do
-    local fields, active, why, is_aside = finishing.fields[id], nil, nil, false
-    if fields and fields.ch then
-      local result = results and results[i] or ''
-      local alone = { 'r', 0, 0, 0, Leave.value_at(claims, i), { id }, keep, result ~= '' and cmsgpack.pack({ result }) or '' }
-      why, is_aside = refusal_of_parent(queue, id, alone, step)
-    end
+    local fields, active, why = finishing.fields[id], nil, nil
+    if fields and fields.ch then why = Parents.children_code(queue, id, step.now_ms) end
     if not why then active, why = Leave.leave_active(queue, id, step.owner, Leave.value_at(claims, i)) end
     if active then
       if fields and fields.di then
@@ -73,7 +65,10 @@ local function complete_records(queue, ids, claims, keep, results, step)
         n = #completed_add
         completed_add[n + 1], completed_add[n + 2] = finished_on, id
       end
-    elseif not is_aside then
+    elseif is_early(queue, why) then
+      local result = results and results[i] or ''
+      WaitingList.append(finishing.aside, { 'r', 0, 0, 0, Leave.value_at(claims, i), { id }, keep, result ~= '' and cmsgpack.pack({ result }) or '' })
+    else
       finishing.rejected[#finishing.rejected + 1] = { 0, id, why, Leave.value_at(claims, i) }
     end
   end
@@ -237,10 +232,9 @@ local function complete_large(queue, outcome, step)
   local told = has_result and result or 'null'
   -- a job that left its frame while it ran may have children by now
   if first > 0 and not Leave.is_in_frame(queue, outcome, offset, step) then Leave.load_records(queue, { id }) end
-  if finishing.fields[id] and finishing.fields[id].ch then
-    local code, is_aside = refusal_of_parent(queue, id, outcome, step)
-    if code then return not is_aside and code or nil end
-  end
+  local code = finishing.fields[id] and finishing.fields[id].ch and Parents.children_code(queue, id, step.now_ms)
+  if code and is_early(queue, code) then return WaitingList.append(finishing.aside, outcome) end
+  if code then return code end
   local active, why = Leave.take_out(queue, outcome, step)
   if not active then return why end
   local fields = finishing.fields[id] or {}

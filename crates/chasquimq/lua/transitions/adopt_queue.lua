@@ -13,13 +13,11 @@ return function(keys, args)
   local base = keys[1]
   local source, gap = args[1], tonumber(args[2])
   local SETTINGS, METRICS = { 'paused', 'concurrency', 'max', 'duration' }, { 'metrics:completed', 'metrics:failed' }
-  -- in BullMQ's settings: that they were taken over
-  local MARK = 'chasquimq'
 
   Bull.require_types(source)
   local queue = State.open(base)
   local last = Bull.last_number(source)
-  local is_first = redis.call('HEXISTS', source .. 'meta', MARK) == 0
+  local is_first = redis.call('HGET', source .. 'meta', Bull.MARK) ~= Bull.ADOPTED
   if is_first then last = last + gap end
   queue.id = math.max(queue.id, last)
   State.save_state(queue)
@@ -49,6 +47,6 @@ return function(keys, args)
       if redis.call('EXISTS', source .. key) == 1 and redis.call('EXISTS', base .. key) == 0 then redis.call('RENAME', source .. key, base .. key) end
     end
   end
-  redis.call('HSET', source .. 'meta', MARK, 1)
+  redis.call('HSET', source .. 'meta', Bull.MARK, Bull.ADOPTED)
   return reply
 end

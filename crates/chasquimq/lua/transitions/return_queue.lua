@@ -1,5 +1,5 @@
--- return_queue: no job moves. New jobs of BullMQ's get numbers above ours, and the settings that both know, what is left of the window of the rate
--- limit, and the metrics, become BullMQ's. What adopt_queue does, the other way round.
+-- return_queue: no job moves. New jobs of BullMQ's get numbers above ours, and what is left of the window of the rate limit, and the metrics, become
+-- BullMQ's; the first time, the settings that both know, too. What adopt_queue does, the other way round.
 -- KEYS    base (also: state meta limiter metrics:<state>; of BullMQ: id meta limiter metrics:<state> wait paused prioritized marker)
 -- ARGV    source (migrate/bull), gap (numbers left free, for jobs that our producers still add)
 -- RETURNS {the last number, setting, value, ... that BullMQ has now}
@@ -24,17 +24,19 @@ return function(keys, args)
     State.save_state(queue)
     redis.call('SET', source .. 'id', State.whole(last))
   end
-  local reply, found = { last }, redis.call('HMGET', base .. 'meta', unpack(SETTINGS))
+  local reply, mark = { last }, redis.call('HGET', source .. 'meta', Bull.MARK)
+  -- whoever moves back in several runs may have set them there since
+  local found = mark ~= Bull.RETURNED and redis.call('HMGET', base .. 'meta', unpack(SETTINGS)) or {}
   for i, name in ipairs(SETTINGS) do
     if found[i] then
       redis.call('HSET', source .. 'meta', name, found[i])
       reply[#reply + 1] = name
       reply[#reply + 1] = found[i]
-    else
+    elseif mark == Bull.ADOPTED then
       redis.call('HDEL', source .. 'meta', name)
     end
   end
-  redis.call('HDEL', source .. 'meta', 'chasquimq')
+  redis.call('HSET', source .. 'meta', Bull.MARK, Bull.RETURNED)
   -- it may be paused now, and not have been, or the other way round
   local list = Bull.waiting_list_of(source)
   local other = source .. (list == 'wait' and 'paused' or 'wait')

@@ -22,8 +22,8 @@ local Parents = require('parents')
 local RoundTrip = require('round_trip')
 local WaitingList = require('waiting_list')
 
--- Whoever takes jobs by hand looks for none while there is one: somebody else is to know what is due within so long. Later, all who wait have looked by
--- themselves.
+-- Whoever takes jobs by hand looks for none while there is one: somebody else is to know what is due within so long, or was delayed just now. Later, all
+-- who wait have looked by themselves.
 local HORIZON_MS = 60000
 
 return function(keys, args)
@@ -64,7 +64,8 @@ return function(keys, args)
   end
   local _, due, gated, limited_ms = RoundTrip.run(queue, outcomes, fetch_next == '1' and 1 or -1, 0, step)
   if due and queue.fetched.taken > 0 then
-    if due < now_ms + HORIZON_MS then WaitingList.wake(queue) end
+    local finishing = queue.finishing
+    if due < now_ms + HORIZON_MS or (finishing and rawget(finishing, 'delayed')) then WaitingList.wake(queue) end
     due = nil
   end
 

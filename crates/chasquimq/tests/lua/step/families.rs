@@ -152,6 +152,33 @@ fn a_parent_that_its_child_fails_in_the_same_step_is_refused() {
 }
 
 #[test]
+fn a_parent_that_moved_itself_and_ends_all_the_same_starts_once_its_child_has_ended() {
+    for (options, end) in [
+        ("{}", (|step| step.done_record("c", "1")) as fn(Step) -> Step),
+        (r#"{"failParentOnFailure":true}"#, |step| {
+            step.fail(&of("c"), &Fail::to("failed"))
+        }),
+    ] {
+        for is_first in [true, false] {
+            let mut queue = beside_its_child(options);
+            assert_eq!(
+                run!(queue, MOVE_TO_WAITING_CHILDREN, 1000, "m", 0, 1, "r", "w", ""),
+                "0"
+            );
+            queue.key_is("waiting-children", "r@1000");
+            let step = match is_first {
+                true => end(Step::by("w").done_record("r", "2")),
+                false => end(Step::by("w")).done_record("r", "2"),
+            };
+            let reply = queue.step(step);
+            assert!(reply.starts_with("[[[0 r -"), "{reply}");
+            queue.key_is("waiting-children", "(none)");
+            queue.key_is("front", "r");
+        }
+    }
+}
+
+#[test]
 fn of_two_parents_the_one_whose_child_has_not_ended_is_refused() {
     let mut queue = TestQueue::with(Plan::new().record("r").record("s"));
     queue.step(Step::by("w").want(2));
