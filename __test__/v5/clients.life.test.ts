@@ -91,8 +91,10 @@ describe.each(libraries)('$name: clients', ({ name, lib }) => {
       ['a URL of a socket among options', () => ({ url: `redis+unix://${own.path}?db=3` })],
     ];
 
+    if (!isOurs) return;
+
     // BullMQ 5 takes none of these
-    it.runIf(isOurs).each(forms)('connect by %s', async (_, connection) => {
+    it.each(forms)('connect by %s', async (_, connection) => {
       const queue = stage.queue({ connection: connection() as never });
       const client = (await queue.client) as unknown as Redis;
       expect(await client.config('GET', 'port')).toEqual(['port', String(own.port)]);
@@ -100,7 +102,7 @@ describe.each(libraries)('$name: clients', ({ name, lib }) => {
     });
 
     // BullMQ 5 waits until the server answers
-    it.runIf(isOurs)('are closed when the server answers no more', async () => {
+    it('are closed when the server answers no more', async () => {
       const queue = stage.queue({ connection: own.connection });
       await queue.client;
       own.freeze();
