@@ -333,10 +333,10 @@ export class Dispatcher {
     return false;
   }
 
-  private endBehind(answers: Promise<void>, end: () => unknown): void {
+  private endBehind(answers: Promise<void>, end?: () => unknown): void {
     const ended = answers.then(() => {
       this.behindCalls.delete(ended);
-      end();
+      end?.();
     });
     this.behindCalls.add(ended);
   }
@@ -364,8 +364,7 @@ export class Dispatcher {
       } else {
         const failure = failureOf(job, error, this.options.policy);
         if ('then' in failure) {
-          const ended = this.failLater(slot, error, failure).then(() => void this.behindCalls.delete(ended));
-          this.behindCalls.add(ended);
+          this.endBehind(this.failLater(slot, error, failure));
           return false;
         }
         this.noteFailure(slot, error, failure);
