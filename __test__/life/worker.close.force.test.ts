@@ -125,6 +125,25 @@ describe('worker.close(true)', () => {
     expect(job.progress).toBe(100);
   });
 
+  it('records a failed try whose strategy is being asked', async () => {
+    const queue = stage.queue();
+    const [asked, answer] = [stage.gate(), stage.gate()];
+    const backoffStrategy = async () => {
+      asked.open();
+      await answer.opened;
+      return 60_000;
+    };
+    const worker = stage.worker(() => Promise.reject(new Error('no')), { settings: { backoffStrategy } });
+    const job = await queue.add('fails', {}, { attempts: 2, backoff: { type: 'custom' } });
+    await asked.opened;
+    const closed = worker.close(true);
+    // longer than a close takes that waits for nothing, and shorter than it may
+    await sleep(50);
+    answer.open();
+    await closed;
+    expect(await job.getState()).toBe('delayed');
+  });
+
   it('leaves what children run', async () => {
     const queue = stage.queue();
     const opts = { connection: { ...connection } };
