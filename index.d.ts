@@ -271,7 +271,7 @@ export interface NativeAddedFlows {
   /** Those whose id is not the one that was sent. */
   exceptions: Array<NativeAddedException>
   /** What the ids that were made for children begin with; the number of each follows, in twelve hexadecimal digits. */
-  namedBy: string
+  namedBy: Array<string>
   /** Of these children, in order: the number of the first, and how many follow one another, in turn. */
   named: Array<number>
 }

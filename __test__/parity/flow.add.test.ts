@@ -248,6 +248,12 @@ describe.each(libraries)('$name: flow.add', ({ lib }) => {
     await queue.obliterate({ force: true });
   });
 
+  it('takes a prefix that is a number', async () => {
+    const node = { name: 'p', queueName: stage.name(), prefix: 7 as unknown as string };
+    const { job } = await stage.flowProducer().add(node);
+    expect(job.queueQualifiedName).toBe(`7:${stage.name()}`);
+  });
+
   it('keeps prefixes apart, each node its own', async () => {
     const flows = stage.flowProducer({ prefix: 'mine' });
     const prefix = `other-${stage.queueName}`;

@@ -24,6 +24,26 @@ describe.each(libraries)('$name: flow.unnamed', { timeout: 2 * WAIT_MS }, ({ lib
 
   const keys = (ids: string[]) => ids.map((id) => stage.childKey(id));
 
+  it('children in several queues have ids of their own', async () => {
+    const flows = stage.flowProducer();
+    const child = (part: string) => ({ name: 'child', queueName: stage.name(part) });
+    const tree = () => ({
+      name: 'parent',
+      queueName: stage.name('top'),
+      children: [...numbers(3).flatMap((i) => [child('a'), child('b'), child(`c${i}`)]), child('b')],
+    });
+    const trees = [await flows.add(tree()), ...(await flows.addBulk([tree(), tree()]))];
+    const ids = trees.flatMap(({ children = [] }) => children.map(({ job }) => job.id));
+    expect([ids.length, new Set(ids).size]).toEqual([30, 30]);
+    for (const { job, children = [] } of trees) {
+      const { unprocessed = [] } = await job.getDependencies();
+      expect(new Set(unprocessed)).toEqual(
+        new Set(children.map((node) => `bull:${node.job.queueName}:${node.job.id}`)),
+      );
+      for (const node of children) expect((await node.job.getState()) as string).toBe('waiting');
+    }
+  });
+
   /** Ends `count` children, and starts no more: those of whose data `fails` says so fail on their first start. */
   async function end(count: number, fails: (i: number) => boolean = () => false, concurrency = 1): Promise<void> {
     const queue = stage.queue();

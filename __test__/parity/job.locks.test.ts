@@ -86,6 +86,43 @@ describe.each(libraries)('$name: job.locks', ({ lib }) => {
     expect([await job.moveToWait(), await job.getState()]).toEqual([0, 'completed']);
   });
 
+  describe('a token that is left open', () => {
+    // as callers write who have it from elsewhere
+    const NULL = null as unknown as string;
+
+    async function parent(): Promise<Job> {
+      const { job } = await taken();
+      await stage.queue().add('child', {}, { parent: { id: job.id!, queue: job.queueQualifiedName } });
+      return job;
+    }
+
+    it.each<[string, () => Promise<Job>, (job: Job) => Promise<unknown>]>([
+      ['moveToWaitingChildren()', parent, (job) => job.moveToWaitingChildren(undefined as unknown as string)],
+      ['moveToWaitingChildren(null)', parent, (job) => job.moveToWaitingChildren(NULL)],
+      [
+        'moveToDelayed(at, null)',
+        async () => (await taken()).job,
+        (job) => job.moveToDelayed(Date.now() + 60_000, NULL),
+      ],
+      ['moveToWait(null)', async () => (await taken()).job, (job) => job.moveToWait(NULL)],
+      [
+        'moveToFailed(error), for good',
+        async () => (await taken()).job,
+        (job) => job.moveToFailed(new UnrecoverableError('x'), undefined as unknown as string),
+      ],
+    ])('%s is refused', async (_case, prepare, move) => {
+      const job = await prepare();
+      const error = await rejection(move(job));
+      expect([error.code, await job.getState()]).toEqual([-6, 'active']);
+    });
+
+    it("moveToFailed(error) retries anybody's job", async () => {
+      const { job } = await taken();
+      await job.moveToFailed(new Error('x'), undefined as unknown as string);
+      expect(await job.getState()).toBe('waiting');
+    });
+  });
+
   it('a job taken again belongs to the new token', async () => {
     const { job, worker } = await taken();
     await job.moveToWait('mine');

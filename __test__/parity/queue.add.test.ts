@@ -1,12 +1,25 @@
 // Pins Queue#add and Queue#addBulk: ids, duplicates, the Job they return.
 import { describe, expect, it } from 'vitest';
-import type { Job } from 'bullmq';
+import type { Job, JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
 
 describe.each(libraries)('$name: queue.add', ({ lib }) => {
   const stage = useStage(lib);
+
+  it.each([false, '', 0, null])('a parent of %j is none', async (parent) => {
+    const queue = stage.queue();
+    const opts = { parent } as unknown as JobsOptions;
+    const jobs = [await queue.add('job', {}, opts), ...(await queue.addBulk([{ name: 'job', data: {}, opts }]))];
+    expect(jobs.map((job) => job.parentKey)).toEqual([undefined, undefined]);
+  });
+
+  it('a delay of false is none', async () => {
+    const queue = stage.queue();
+    const { id } = await queue.add('job', {}, { delay: false as unknown as number });
+    expect(await queue.getJobState(id as string)).toBe('waiting');
+  });
 
   describe('generated ids', () => {
     it('count up from 1, as strings', async () => {

@@ -16,6 +16,13 @@ describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
     expect((await queue.add('job', {})).id).toBe('1');
   });
 
+  it('takes null for no options', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    await queue.obliterate(null as unknown as undefined);
+    expect(await queue.getJobCounts()).toMatchObject(NONE);
+  });
+
   it('removes jobs in every state and leaves no key behind for good', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async (job) => {

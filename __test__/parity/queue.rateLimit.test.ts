@@ -157,6 +157,30 @@ describe.each(libraries)('$name: queue.rateLimit', ({ lib }) => {
       expect((await fetchJob(queue, '1')).attemptsMade).toBe(1);
     });
 
+    it('starts none of the jobs that a worker with short handlers has taken', async () => {
+      const queue = stage.queue();
+      const [most, met] = [300, 200];
+      let isLimited = false;
+      let starts = 0;
+      const worker: Worker = stage.worker(async (job) => {
+        if (isLimited) starts++;
+        if (job.data !== met || job.attemptsStarted > 1) return;
+        await queue.rateLimit(1_000);
+        isLimited = true;
+        throw lib.Worker.RateLimitError();
+      });
+      const log = new EventLog(worker, ['completed']);
+      await queue.addBulk(jobs(most));
+      await until('all to wait', async () => isLimited && (await queue.getActiveCount()) === 0);
+      expect(starts).toBe(0);
+      expect((await queue.getWaiting(0, 1)).map((job) => job.data as number)).toEqual([met, met + 1]);
+      await queue.removeRateLimitKey();
+      await log.get('completed', most, 20_000);
+      expect(log.all<[Job]>('completed').map(([job]) => job.data as number)).toEqual(
+        jobs(most).map(({ data }) => data),
+      );
+    });
+
     it('lets the other slots of the worker end their jobs and start none', async () => {
       const queue = stage.queue();
       const gate = stage.gate();

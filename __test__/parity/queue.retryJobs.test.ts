@@ -45,6 +45,13 @@ describe.each(libraries)('$name: queue.retryJobs', ({ lib }) => {
     });
   });
 
+  it.each([Infinity, Number.MAX_VALUE, 1e20, 2 ** 53])('a timestamp of %d is after all of them', async (timestamp) => {
+    const queue = stage.queue();
+    await end(queue, 2, true);
+    await queue.retryJobs({ timestamp });
+    expect(await queue.getJobCounts('failed', 'waiting')).toEqual({ failed: 0, waiting: 2 });
+  });
+
   it('takes failed jobs unless told otherwise', async () => {
     const queue = stage.queue();
     await end(queue, 1, false);

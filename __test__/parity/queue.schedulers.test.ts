@@ -1,7 +1,8 @@
 // Pins the getters and the removal of job schedulers, and what protects their jobs.
 import { describe, expect, it, vi, afterEach } from 'vitest';
+import type { JobsOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
-import { useStage } from '../support/stage.js';
+import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, rejection } from '../support/waiting.js';
 
 const MINUTE = 60_000;
@@ -63,6 +64,41 @@ describe.each(libraries)('$name: job schedulers', ({ lib }) => {
       offset: 0,
       template: { data: [1] },
     });
+  });
+
+  it('are told without what says nothing, and with numbers for their texts', async () => {
+    at(NOON);
+    const queue = stage.queue();
+    const shown = async (repeat: object, template?: object) => {
+      await queue.upsertJobScheduler('s', repeat as { every: number }, template);
+      const {
+        key: _key,
+        name: _name,
+        next: _next,
+        iterationCount: _count,
+        offset: _offset,
+        ...said
+      } = (await queue.getJobScheduler('s')) ?? {};
+      await queue.removeJobScheduler('s');
+      return said;
+    };
+    expect(await shown({ every: MINUTE, pattern: null, tz: null })).toEqual({ every: MINUTE });
+    expect(await shown({ every: MINUTE, pattern: '', tz: '' })).toEqual({ every: MINUTE });
+    expect(await shown({ pattern: '0 0 * * *', every: null })).toEqual({ pattern: '0 0 * * *' });
+    expect(await shown({ every: MINUTE, limit: '5' })).toEqual({ every: MINUTE, limit: 5 });
+    expect(await shown({ every: MINUTE }, { opts: { priority: null, backoff: null } })).toEqual({ every: MINUTE });
+    expect(await shown({ every: MINUTE }, { opts: { removeOnComplete: { age: 5, count: null } } })).toEqual({
+      every: MINUTE,
+      template: { opts: { removeOnComplete: { age: 5 } } },
+    });
+  });
+
+  it("have jobs with the deduplication id of the queue's defaults", async () => {
+    const defaultJobOptions = { deduplication: { id: 'own' } } as JobsOptions;
+    const queue = stage.queue({ defaultJobOptions });
+    const made = await queue.upsertJobScheduler('s', { every: 3_600_000 });
+    const read = await fetchJob(queue, made?.id);
+    expect([made?.deduplicationId, read.deduplicationId]).toEqual(['own', 'own']);
   });
 
   it('forget what is not said again, but for the offset', async () => {

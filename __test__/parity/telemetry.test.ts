@@ -407,6 +407,34 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
       expect(telemetry.spans.every(({ ended, kind }) => ended === 1 && kind === SpanKind.INTERNAL)).toBe(true);
     });
 
+    it.each([
+      ['completes', 'complete'],
+      ['fails', 'fail'],
+      ['is retried', 'retry'],
+    ])('a job run by hand that %s has its end in its span', async (name, operation) => {
+      const telemetry = new TestTelemetry();
+      const worker = stage.worker(
+        async () => {
+          if (name !== 'completes') throw new Error('boom');
+        },
+        { telemetry, autorun: false },
+      );
+      await stage.queue().add('paint', 1, { attempts: name === 'is retried' ? 2 : 1 });
+      await worker.processJob(await worker.getNextJob('token'), 'token', () => false);
+      const end = await telemetry.ended(`${operation} ${stage.queueName}`);
+      expect(end.parent?.span).toBe(`process ${stage.queueName}`);
+    });
+
+    it('a result that has no JSON form is an exception of its process span', async () => {
+      const { telemetry } = await runOne(() => {
+        const result: { self?: unknown } = {};
+        return (result.self = result);
+      });
+      const { exceptions } = await telemetry.ended(`process ${stage.queueName}`);
+      expect(exceptions[0]).toMatch(/^Converting circular structure to JSON/);
+      expect(stage.takeErrors()[0]?.message).toBe(exceptions[0]);
+    });
+
     it('jobs taken and ended by hand', async () => {
       const telemetry = new TestTelemetry();
       const queue = stage.queue({ telemetry: new TestTelemetry() });

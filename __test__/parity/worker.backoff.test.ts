@@ -29,6 +29,25 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
     return delays;
   }
 
+  it('a strategy sees the stack traces of earlier tries', async () => {
+    const seen: unknown[] = [];
+    const strategy = (
+      made: number,
+      _type?: string,
+      error?: Error,
+      job?: { stacktrace: string[] | null; failedReason: string },
+    ) => {
+      seen.push([made, job?.stacktrace?.length ?? 0, job?.failedReason === error?.message]);
+      return 1;
+    };
+    await delaysOf({ attempts: 3, backoff: { type: 'own' } }, 3, settings(strategy as BackoffStrategy));
+    expect(seen).toEqual([
+      [1, 0, true],
+      [2, 1, true],
+    ]);
+    expect((await fetchJob(stage.queue(), '1')).stacktrace).toHaveLength(3);
+  });
+
   it.each([
     ['a number', 40, [40, 40, 0]],
     ['fixed', { type: 'fixed', delay: 30 }, [30, 30, 0]],

@@ -30,6 +30,23 @@ describe.each(libraries)('$name: worker.retention', ({ lib }) => {
     return remaining(queue, opts.length);
   }
 
+  it("a worker's 0 is no rule: all are kept", async () => {
+    const none = 0 as unknown as { count: number };
+    const rules = { removeOnComplete: none, removeOnFail: none };
+    expect(await finish([{}, {}], rules)).toEqual(['1', '2']);
+    const queue = stage.queue();
+    await queue.addBulk([
+      { name: 'a', data: {} },
+      { name: 'b', data: {} },
+    ]);
+    const byHand = stage.worker(null, { ...rules, autorun: false });
+    const one = await byHand.getNextJob('token');
+    await one.moveToCompleted(1, 'token', false);
+    const other = await byHand.getNextJob('token');
+    await other.moveToFailed(new Error('no'), 'token', false);
+    expect(await queue.getJobCounts('completed', 'failed')).toEqual({ completed: 3, failed: 1 });
+  });
+
   async function remaining(queue: Queue, count: number): Promise<string[]> {
     const ids = Array.from({ length: count }, (_, i) => String(i + 1));
     const found = await Promise.all(ids.map((id) => queue.getJob(id)));

@@ -56,6 +56,14 @@ describe.each(libraries)('$name: worker.sandbox.answers', ({ lib }) => {
       ]);
     });
 
+    it('an argument that is left open is left open', async () => {
+      const { log } = sandbox();
+      const { id } = await stage.queue().add('leavesOpen', { n: 1 });
+      const [, answers] = await log.get<[Job, unknown[]]>('completed', 1, START_MS);
+      expect(answers).toEqual([false, { processed: 0, unprocessed: 0, ignored: 0, failed: 0 }]);
+      expect((await fetchJob(stage.queue(), id)).data).toEqual({});
+    });
+
     it('an answer that comes while the processor computes, for longer than it waits', async () => {
       const { log } = sandbox();
       await stage.queue().add('asksAndComputes', 800);

@@ -102,7 +102,7 @@ describe('its forms', () => {
 describe('a failed try', () => {
   const traces = (limit: number | undefined) => {
     const job = delivered({ stacktrace: '["a","b"]' }, JSON.stringify({ stackTraceLimit: limit }));
-    return JSON.parse(job.recordError('reason', { stack: 'c' })) as unknown;
+    return JSON.parse(job.recordTrace({ stack: 'c' })) as unknown;
   };
 
   it('adds its stack trace, of which the newest are kept', () => {

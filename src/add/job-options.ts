@@ -187,11 +187,16 @@ function checkDeduplication({ id, ttl }: DeduplicationOptions): void {
 /** Options that are a number, or a text that is one. */
 const NUMBERS = new Set(['timestamp', 'delay', 'attempts']);
 
+/** What `condition && 5000` gives where the condition does not hold. */
+function isLeftOpen(value: unknown): boolean {
+  return value === false;
+}
+
 /** NaN and infinities have no JSON form: they would silently become `null`, that is, the default. So would a Date. */
 export function checkNumbers(options: Record<string, unknown>, path = ''): void {
   for (const key in options) {
     const value = options[key];
-    if (path === '' && NUMBERS.has(key) && value !== undefined && value !== null) {
+    if (path === '' && NUMBERS.has(key) && value !== undefined && value !== null && !isLeftOpen(value)) {
       const isNumber = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '');
       if (!isNumber || !Number.isFinite(Number(value))) {
         throw new RangeError(`The job option ${key} must be a finite number`);
@@ -215,6 +220,7 @@ export function optionsText(opts: JobsOptions): string {
   // BullMQ takes numbers written as strings; the engine takes numbers.
   for (const key of ['delay', 'timestamp', 'attempts'] as const) {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
+    else if (isLeftOpen(stored[key])) stored[key] = undefined;
   }
   const text = JSON.stringify(stored);
   // as in BullMQ, null is nothing, however deep

@@ -166,7 +166,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
   /** @internal */
   [QUEUE_OF](node: { queueName: string; prefix?: string | null }): FlowQueue {
     const { queueName } = node;
-    const prefix = node.prefix || this[PREFIX];
+    const prefix = String(node.prefix || this[PREFIX]);
     // most jobs lie in the queue of the one before
     if (this[LAST_QUEUE]?.name === queueName && this[LAST_QUEUE].prefix === prefix) return this[LAST_QUEUE];
     if (queueName === undefined || queueName === null) throw new TypeError('Queue name must be provided');
@@ -369,11 +369,15 @@ function needsRecord({ delay, lifo, priority, deduplication }: JobsOptions): boo
   return delay !== undefined || lifo !== undefined || priority !== undefined || deduplication !== undefined;
 }
 
-/** @param named the number of a first child, and how many follow one another, in turn */
-function nameChildren(jobs: Job[], namedBy: string, named: number[]): void {
+/**
+ * @param namedBy what ids begin with, in each queue
+ * @param named index of the queue, the number of a first child, and how many follow one another, in turn
+ */
+function nameChildren(jobs: Job[], namedBy: string[], named: number[]): void {
   let at = 0;
-  for (let i = 0; i < named.length; i += 2) {
-    for (let number = named[i], count = named[i + 1]; count > 0; count--) jobs[at++].id = childId(namedBy, number++);
+  for (let i = 0; i < named.length; i += 3) {
+    const [queue, first, count] = named.slice(i, i + 3);
+    for (let number = first; number < first + count; number++) jobs[at++].id = childId(namedBy[queue], number);
   }
 }
 

@@ -21,7 +21,7 @@ export interface AttemptedJob extends MinimalJob {
   readonly changedOpts: string | undefined;
   /** The processor said that the job is not to be tried again. */
   readonly isDiscarded?: boolean;
-  recordError(reason: string | undefined, error: unknown): string;
+  recordTrace(error: unknown): string;
 }
 
 /** What the engine is told of an attempt that failed. It decides whether there is another one. */
@@ -71,24 +71,35 @@ export function failureOf(
 ): AttemptFailure | Promise<AttemptFailure> {
   const { name, message } = Object(error) as Partial<Error>;
   const reason = message === undefined || message === null ? undefined : String(message);
+  job.failedReason = reason as string;
   const failure: AttemptFailure = {
     // first: what follows reads the options, and those that nobody has read are not compared
     changedOpts: job.changedOpts,
     reason,
-    stacktrace: job.recordError(reason, error),
+    stacktrace: '',
     unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError || job.isDiscarded === true,
     delay: undefined,
   };
-  return needsStrategy(job, failure, policy) ? askStrategy(job, error, failure, policy) : failure;
+  // a strategy sees the traces of earlier attempts
+  if (needsStrategy(job, failure, policy)) return askStrategy(job, error, failure, policy);
+  failure.stacktrace = job.recordTrace(error);
+  return failure;
+}
+
+/** Whether another attempt follows, unless a strategy of the user's refuses it. */
+export function mayTryAgain(
+  job: AttemptedJob,
+  { unrecoverable, delay }: AttemptFailure,
+  { maxStartedAttempts }: AttemptPolicy,
+): boolean {
+  if (unrecoverable || delay === -1 || !(job.attemptsMade + 1 < (job.opts.attempts ?? 0))) return false;
+  return !(maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts);
 }
 
 /** Whether the job would be tried again, after a delay that the engine cannot compute. */
-function needsStrategy(job: AttemptedJob, { unrecoverable }: AttemptFailure, policy: AttemptPolicy): boolean {
-  const { attempts = 0, backoff } = job.opts;
-  const { maxStartedAttempts } = policy;
-  if (unrecoverable || !(job.attemptsMade + 1 < attempts)) return false;
-  if (maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts) return false;
-  return Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions);
+function needsStrategy(job: AttemptedJob, failure: AttemptFailure, policy: AttemptPolicy): boolean {
+  const { backoff } = job.opts;
+  return mayTryAgain(job, failure, policy) && Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions);
 }
 
 async function askStrategy(
@@ -104,5 +115,6 @@ async function askStrategy(
   if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);
   // Only -1 has a meaning of its own: no further attempt. What else lies in the past is due.
   failure.delay = Math.min(ms, LONGEST_DELAY_MS);
+  failure.stacktrace = job.recordTrace(error);
   return failure;
 }

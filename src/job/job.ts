@@ -12,7 +12,7 @@ import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
 import { onceInSideTable, sideTable } from './side-table.js';
 import { countDependencies, readDependencies, readIgnored, readReturned, type Dependencies } from './dependencies.js';
 import type { FailureReply } from './attempt-policy.js';
-import { completeManually, extendLocks, failManually } from './manual-step.js';
+import { completeManually, extendLocks, failManually, unlockedOr } from './manual-step.js';
 import { bearMembers } from './own-members.js';
 import { callAbout } from './open-calls.js';
 import { parse } from '../native/json.js';
@@ -421,7 +421,11 @@ export class Job<
     if (extra.parentKey !== undefined) this.parentKey = extra.parentKey;
     if (extra.parent !== undefined) this.parent = parentFromText(extra.parent);
     if (extra.deduplicationId !== undefined) this.deduplicationId = extra.deduplicationId;
-    if (extra.repeatJobKey !== undefined) this.repeatJobKey = extra.repeatJobKey;
+    if (extra.repeatJobKey !== undefined) {
+      this.repeatJobKey = extra.repeatJobKey;
+      // an iteration owns no deduplication id, so that none is stored beside its options
+      if (String(this[OPTS]).includes('"deduplication"')) this.deduplicationId ??= this.opts.deduplication?.id;
+    }
   }
 
   // ---- How the job ended
@@ -439,11 +443,10 @@ export class Job<
   }
 
   /**
-   * @internal The processor threw: notes why, and adds the stack trace.
+   * @internal The processor threw: adds the stack trace.
    * @returns the JSON text of the stack traces to store
    */
-  recordError(reason: string | undefined, error: unknown): string {
-    this.failedReason = reason as string;
+  recordTrace(error: unknown): string {
     let traces = this.stacktrace ?? [];
     const { stack } = Object(error) as Partial<Error>;
     if (stack) {
@@ -605,7 +608,7 @@ export class Job<
     const left = timestamp - now;
     const delay = left > 0 ? left : 0;
     const due = now + Math.min(delay, LONGEST_DELAY_MS);
-    await this.call((native, id) => native.moveToDelayed(id, due, token ?? UNLOCKED, now));
+    await this.call((native, id) => native.moveToDelayed(id, due, unlockedOr(token), now));
     this.delay = delay;
     recordJob(this.queue, this, 'delayed');
   }
@@ -616,7 +619,7 @@ export class Job<
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
   async moveToWait(token?: string): Promise<number> {
-    const left = await this.call((native, id) => native.moveToWait(id, token ?? UNLOCKED, Date.now()));
+    const left = await this.call((native, id) => native.moveToWait(id, unlockedOr(token), Date.now()));
     recordJob(this.queue, this, 'waiting');
     return left;
   }
@@ -766,7 +769,7 @@ export class Job<
    */
   async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
     const childKey = parentKeyOf(child) ?? '';
-    const call = this.call((native, id) => native.moveToWaitingChildren(id, token ?? UNLOCKED, childKey, Date.now()));
+    const call = this.call((native, id) => native.moveToWaitingChildren(id, String(token ?? ''), childKey, Date.now()));
     const parked = await asUnrecoverable(call);
     if (parked) recordJob(this.queue, this, 'waiting-children');
     return parked;
@@ -813,9 +816,6 @@ function parentFromText(text: string): ParentKeys {
   if (text !== lastParent.text) lastParent = { text, parent: JSON.parse(text) as ParentKeys };
   return { ...lastParent.parent };
 }
-
-/** Token that skips the check of the lock. */
-const UNLOCKED = '0';
 
 /** Options as they were given: who the parent is was stored beside them. */
 function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {

@@ -5,7 +5,7 @@
 import { COMMANDS } from '../connection/members.js';
 import { stringify } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
-import { failureOf, type AttemptedJob, type FailureReply } from './attempt-policy.js';
+import { failureOf, mayTryAgain, type AttemptedJob, type FailureReply } from './attempt-policy.js';
 import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
 import { normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
@@ -28,6 +28,14 @@ interface EndedJob extends AttemptedJob {
 /** The options of the queue or worker that count here; only a worker has them. */
 function optionsOf(queue: MinimalQueue): Partial<WorkerOptions<unknown>> {
   return queue.opts;
+}
+
+/** Token that skips the check of the lock. */
+const UNLOCKED = '0';
+
+/** A token as text. One that is left open skips the check of the lock, as in BullMQ; `null` is a token that holds nothing. */
+export function unlockedOr(token: string | undefined): string {
+  return token === undefined ? UNLOCKED : String(token ?? '');
 }
 
 /** Takes the next job, ends one, or both. */
@@ -82,7 +90,9 @@ export async function failManually(
   // A command of the user's next line comes behind this one: nothing is awaited without need.
   const failed = 'then' in failure ? await failure : failure;
   const now = Date.now();
-  const stepped = await manualStep(queue, token, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
+  // as in BullMQ, who leaves it open may retry anybody's job, and fail nobody's for good
+  const holder = mayTryAgain(job, failed, optionsOf(queue)) ? unlockedOr(token) : token;
+  const stepped = await manualStep(queue, holder, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
   const { failure: reply } = stepped;
   if (reply) {
     const { state, attemptsMade, delay } = reply;
@@ -108,7 +118,7 @@ function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete'
     attemptsStarted: job.attemptsStarted,
     ...(maxStartedAttempts && { maxStartedAttempts }),
     ...(metricsMinutes > 0 && { metricsMinutes }),
-    ...(keep !== undefined && { keep: JSON.stringify(keep) }),
+    ...(keep && { keep: JSON.stringify(keep) }),
   };
 }
 

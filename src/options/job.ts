@@ -230,7 +230,7 @@ export interface DependenciesOpts {
 
 /** Key of the parent as `job.parentKey` shows it: `<qualified name of its queue>:<its id>`. */
 export function parentKeyOf(parent: ParentOptions | undefined): string | undefined {
-  return parent === undefined || parent === null ? undefined : `${parent.queue}:${parent.id}`;
+  return parent ? `${parent.queue}:${parent.id}` : undefined;
 }
 
 /** The reference stored with a child, failure flags included. */

@@ -189,7 +189,8 @@ export class QueueAdministration<
    * Pauses the queue and removes everything in it, for good.
    * @throws (rejects) Error `Cannot obliterate queue with active jobs` unless forced
    */
-  async obliterate({ force = false, count = 1000 }: ObliterateOpts = {}): Promise<void> {
+  async obliterate(opts?: ObliterateOpts): Promise<void> {
+    const { force = false, count = 1000 } = opts ?? {};
     return traceInternal(this, 'obliterate', {}, async () => {
       await this.pause();
       await this[COMMANDS].native.obliterate(Boolean(force), Number(count));

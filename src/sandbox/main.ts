@@ -97,14 +97,20 @@ function toJob(json: JobJsonSandbox): SandboxedJob {
     returnValue: JSON.parse(json.returnvalue || '{}') as unknown,
   } as Record<string, unknown>;
   for (const method of TOLD) {
-    job[method] = (...args: unknown[]) => {
+    job[method] = (...given: unknown[]) => {
+      const args = withoutUndefined(given);
       if (method === 'updateProgress') job.progress = args[0];
       if (method === 'updateData') job.data = args[0];
       return tell(json, method, args);
     };
   }
-  for (const method of ASKED) job[method] = (...args: unknown[]) => ask(json, method, args);
+  for (const method of ASKED) job[method] = (...args: unknown[]) => ask(json, method, withoutUndefined(args));
   return job as unknown as SandboxedJob;
+}
+
+/** What a caller leaves open must reach the job as such: between processes `undefined` becomes `null`. */
+function withoutUndefined(args: unknown[]): unknown[] {
+  return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
 }
 
 /** Whose call it is, where the worker cannot know: it takes a call for one of the job that runs. */

@@ -124,12 +124,20 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     const repeatOfJob = { ...repeat, count: iterationOf(repeat) };
     const now = Date.now();
     const text = iterationText({ ...opts, telemetry: telemetryOf(opts, metadata) }, repeatOfJob);
-    const stored = { startDate: toMillis(startDate), endDate: toMillis(endDate), tz, pattern, every, limit };
+    const stored = {
+      startDate: toMillis(startDate),
+      endDate: toMillis(endDate),
+      tz: tz || undefined,
+      pattern: pattern || undefined,
+      every: every || undefined,
+      limit: limit || undefined,
+    };
     const upsert = {
       id,
       name,
       data: JSON.stringify(data) ?? EMPTY,
-      template: JSON.stringify(opts),
+      // as in BullMQ, null is nothing, however deep
+      template: JSON.stringify(opts, (_, value: unknown) => value ?? undefined),
       repeat: JSON.stringify(stored),
       opts: text,
       every: every || 0,

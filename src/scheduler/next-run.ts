@@ -64,10 +64,10 @@ export function checkRepeat(repeat: RepeatOptions): void {
 }
 
 /** The options, with numbers where they have texts of numbers, as those of an environment are. */
-export function withNumbers<T extends Pick<RepeatOptions, 'every' | 'offset'>>(repeat: T): T {
-  const { every, offset } = repeat;
-  const isPlain = typeof every !== 'string' && typeof offset !== 'string';
-  return isPlain ? repeat : { ...repeat, every: asNumber(every), offset: asNumber(offset) };
+export function withNumbers<T extends Pick<RepeatOptions, 'every' | 'offset' | 'limit'>>(repeat: T): T {
+  const { every, offset, limit } = repeat;
+  const isPlain = ![every, offset, limit].some((value) => typeof value === 'string');
+  return isPlain ? repeat : { ...repeat, every: asNumber(every), offset: asNumber(offset), limit: asNumber(limit) };
 }
 
 function asNumber(value: unknown): unknown {

@@ -59,9 +59,10 @@ export class TracedRuns {
     this.end(job);
   }
 
-  private within(job: TracedJob, tell: () => void): void {
+  /** Calls in the context of the job's span. */
+  within<T>(job: TracedJob, call: () => T): T {
     const { contextManager } = this.telemetry;
-    contextManager.with(this.open.get(job)?.context ?? contextManager.active(), tell);
+    return contextManager.with(this.open.get(job)?.context ?? contextManager.active(), call);
   }
 
   private tell(job: TracedJob, became: JobEnd, value: unknown): void {
@@ -75,10 +76,9 @@ export class TracedRuns {
     span?.setAttributes({ [TelemetryAttributes.JobAttemptsMade]: job.attemptsMade });
   }
 
-  /** The engine refused the job's end. */
-  refused(job: TracedJob, error: Error): void {
-    this.open.get(job)?.span.recordException(error);
-    this.end(job);
+  /** The job's end could not be made, or was refused. */
+  erred(job: TracedJob, error: unknown): void {
+    this.open.get(job)?.span.recordException(error as Error);
   }
 
   /** The job went back in the waiting list because of a rate limit. */

@@ -128,15 +128,19 @@ export class Dispatcher {
   /** Starts nothing more; running jobs go on. Call it before the engine is paused, which takes back what is not drawn then. */
   pause(): void {
     this.accepting = false;
-    this.putBack();
-    this.batches.length = 0;
-    this.left = 0;
+    this.dropFetched();
     for (const slot of this.unfollowed) {
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       this.release(slot);
     }
     this.unfollowed.clear();
     if (this.sender.gathering.size > 0) this.sender.flushSoon();
+  }
+
+  private dropFetched(): void {
+    this.putBack();
+    this.batches.length = 0;
+    this.left = 0;
   }
 
   resume(): void {
@@ -318,6 +322,7 @@ export class Dispatcher {
   /** The job of a slot, or its result, throws when it is looked at: the attempt fails. As {@link next}. */
   private refuse(slot: Slot, error: unknown): boolean {
     this.options.owner.emit('error', error);
+    this.trace((runs) => runs.erred(slot.job!, error));
     return this.failed(slot, error);
   }
 
@@ -358,6 +363,8 @@ export class Dispatcher {
       const signal = thrownSignal(error);
       if (signal === 'rateLimited') {
         this.sender.gathering.add({ handle, kind: signal });
+        // the engine takes them back with this end
+        this.dropFetched();
         this.trace((runs) => runs.limited(job));
       } else if (signal === 'moved') {
         this.letGo(slot);
@@ -405,6 +412,11 @@ export class Dispatcher {
   /** Nothing more is told of the job. */
   private traceEnd(job: Job): void {
     this.trace((runs) => runs.end(job));
+  }
+
+  private traceRefusal(job: Job, refusal: Error): void {
+    this.trace((runs) => runs.erred(job, refusal));
+    this.traceEnd(job);
   }
 
   /** What a tracer throws is an error of the worker, and changes nothing for the job. */
@@ -466,7 +478,7 @@ export class Dispatcher {
       const refusal = rejected?.get(handles[i]);
       if (refusal) {
         if (MUST_FAIL.has(refusal.code as number)) this.failRefused(job, handles[i], refusal);
-        else this.trace((runs) => runs.refused(job, refusal));
+        else this.traceRefusal(job, refusal);
         continue;
       }
       const found = kinds[i] !== COMPLETED && failures?.find(handles[i]) ? failures : undefined;

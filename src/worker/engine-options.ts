@@ -26,8 +26,9 @@ export function engineOptions(
     ...(maxStartedAttempts && { maxStartedAttempts }),
     drainDelay: Math.min(opts.drainDelay, LONGEST_MS / 1000),
     runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
-    ...(removeOnComplete !== undefined && { removeOnComplete: JSON.stringify(removeOnComplete) }),
-    ...(removeOnFail !== undefined && { removeOnFail: JSON.stringify(removeOnFail) }),
+    // as in BullMQ, 0 is no rule: all are kept
+    ...(removeOnComplete && { removeOnComplete: JSON.stringify(removeOnComplete) }),
+    ...(removeOnFail && { removeOnFail: JSON.stringify(removeOnFail) }),
     limiter: readLimiter(opts.limiter),
     maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
     metricsMinutes: metricsMinutesOf(opts.metrics),

@@ -139,7 +139,7 @@ export class ManualJobs {
       this.controllers.delete(id);
     }
     try {
-      const next = await job.moveToCompleted(value, token, mayFetch());
+      const next = await this.traced(job, () => job.moveToCompleted(value, token, mayFetch()));
       this.emitEnd(job, 'completed', value);
       return await this.afterEnd(next, token);
     } catch (error) {
@@ -154,17 +154,23 @@ export class ManualJobs {
       const signal = thrownSignal(error);
       if (signal === 'rateLimited') {
         // a subclass may give nothing
-        this.limitedUntil = clock() + ((await job.moveToWait(token)) || 0);
+        this.limitedUntil = clock() + ((await this.traced(job, () => job.moveToWait(token))) || 0);
         return undefined;
       }
       if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
-      const next = await job.moveToFailed(error as Error, token, mayFetch());
+      const next = await this.traced(job, () => job.moveToFailed(error as Error, token, mayFetch()));
       this.emitEnd(job, 'failed', error);
       return await this.afterEnd(next, token);
     } catch (failure) {
       owner.emit('error', failure);
       return undefined;
     }
+  }
+
+  /** Spans of what is done with the job are those of its run. */
+  private traced<T>(job: Job, call: () => T): T {
+    const { runs } = this.options;
+    return runs ? runs.within(job, call) : call();
   }
 
   private emitEnd(job: Job, became: 'completed' | 'failed', value: unknown): void {

@@ -53,6 +53,13 @@ const kinds = {
     await job.moveToWait(token);
     throw Object.assign(new Error('moved'), { name: 'WaitingError' });
   },
+  // a wrapper's argument that is left open
+  async leavesOpen(job, token, left) {
+    const open = [left].find(() => false);
+    const answers = [await job.moveToWaitingChildren(token, open), await job.getDependenciesCount(open)];
+    await job.updateData(open);
+    return answers;
+  },
   async badToken(job) {
     await job.moveToDelayed(Date.now() + 60000, 'theirs');
     throw Object.assign(new Error('moved'), { name: 'DelayedError' });

@@ -96,7 +96,7 @@ pub use error::{Error, Refusal, RefusedCommand, Result};
 pub use events::{Event, EventMessage, EventReader};
 pub use flows::{
     children::{ChildKind, ChildPage, ChildRange, Children, Extent, TreeNode},
-    AddedFlows, FlowException, FlowNode, Flows, NodeParent,
+    AddedFlows, FlowException, FlowNode, Flows, NamedChildren, NodeParent,
 };
 pub use id::unique_id;
 pub use job::{

@@ -38,9 +38,9 @@ pub struct NativeFlows {
 pub struct NativeAddedFlows {
     /// Those whose id is not the one that was sent.
     pub exceptions: Vec<NativeAddedException>,
-    /// What the ids that were made for children begin with; the number of each follows, in twelve hexadecimal digits.
-    pub named_by: String,
-    /// Of these children, in order: the number of the first, and how many follow one another, in turn.
+    /// What the ids that were made for children begin with, in each of the queues; the number of each follows, in twelve hexadecimal digits.
+    pub named_by: Vec<String>,
+    /// Of these children, in order: index of their queue, the number of the first, and how many follow one another, in turn.
     pub named: Vec<f64>,
 }
 
@@ -51,7 +51,7 @@ impl From<AddedFlows> for NativeAddedFlows {
             exceptions: added.exceptions.into_iter().map(NativeAddedException::from).collect(),
             named_by: added.named_by,
             named: named
-                .flat_map(|(first, count)| [first as f64, f64::from(count)])
+                .flat_map(|found| [found.queue as f64, found.first as f64, f64::from(found.count)])
                 .collect(),
         }
     }

@@ -103,6 +103,8 @@ end
 
 -- The highest score of what ended at that time, or before.
 local function until_ms(ms)
+  -- beyond what whole numbers tell
+  if ms >= 2 ^ 53 then return '+inf' end
   return '(' .. State.whole(ms + 1)
 end
 

@@ -11,7 +11,7 @@
 --         policy (states/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (rules/deduplication, or 0)}
 --         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
 --         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
---         what the ids of its jobs begin with (jobs/frame)
+--         what the ids of its jobs begin with, in each of the queues (jobs/frame)
 -- RETURNS {{index, id | -5 | -7, ...} of each job whose id is not the one that was sent, {first number of each frame, ...}} |
 --         {-12, n, length, max_length, index of the base} (rules/length)
 -- ERRORS  -12 full, -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
@@ -280,14 +280,14 @@ local function add_frame(queue, i)
   end
   tell_added(queue)
   local frame = tree.frames[i]
-  local n, first = frame[1], queue.id + 1
+  local n, first, named_by = frame[1], queue.id + 1, tree.named_by[tree.queues[i]]
   tree.firsts[i], batch.framed = first, true
   queue.id, queue.waiting = queue.id + n, queue.waiting + n
   WaitingList.append_entry(queue, State.entry_id(first, n), 'f', tree.args[FIRST_BODY + i])
-  Events.emit(queue, 2 * n, { 'A', first, n, frame[2], tree.named_by })
+  Events.emit(queue, 2 * n, { 'A', first, n, frame[2], named_by })
   for k, parent in ipairs(frame[3]) do
     local family, count = family_under(tree, parent), frame[4][k]
-    WaitingList.append(family.ranges, SiblingRanges.name_range(first, count, Parents.child_key(queue, queue.base, tree.named_by)))
+    WaitingList.append(family.ranges, SiblingRanges.name_range(first, count, Parents.child_key(queue, queue.base, named_by)))
     first = first + count
   end
 end

@@ -32,9 +32,8 @@ pub struct Flows {
     places: Vec<usize>,
     // of the jobs that may be refused because of their parents, as users see these
     parent_keys: HashMap<usize, String>,
-    named_by: String,
-    // numbers of children in each frame
-    frames: Vec<u32>,
+    named_by: Vec<String>,
+    frames: Vec<(usize, u32)>,
 }
 
 /// What became of the jobs of flows.
@@ -42,10 +41,21 @@ pub struct Flows {
 pub struct AddedFlows {
     /// Those whose id is not the one that was sent.
     pub exceptions: Vec<FlowException>,
-    /// What the ids that the engine made for children begin with ([`crate::job::frame::child_id`]).
-    pub named_by: String,
-    /// Of these children, in order: the number of the first, and how many there are.
-    pub named: Vec<(u64, u32)>,
+    /// What the ids that the engine made for children begin with, in each of the queues ([`crate::job::frame::child_id`]).
+    pub named_by: Vec<String>,
+    /// Of these children, in order.
+    pub named: Vec<NamedChildren>,
+}
+
+/// Children whose ids the engine made, with numbers that follow one another.
+#[derive(Debug)]
+pub struct NamedChildren {
+    /// Index of their queue.
+    pub queue: usize,
+    /// The number of the first.
+    pub first: u64,
+    /// How many there are.
+    pub count: u32,
 }
 
 /// What became of a job whose id is not the one that was sent.
@@ -140,7 +150,10 @@ impl Flows {
         let named = self
             .frames
             .iter()
-            .map(|jobs| Ok((firsts.int()? as u64, *jobs)))
+            .map(|&(queue, count)| {
+                let first = firsts.int()? as u64;
+                Ok(NamedChildren { queue, first, count })
+            })
             .collect::<Result<_>>()?;
         Ok(AddedFlows {
             exceptions,

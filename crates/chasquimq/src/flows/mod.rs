@@ -6,5 +6,5 @@ pub mod children;
 mod node;
 mod plan;
 
-pub use add::{AddedFlows, FlowException, Flows};
+pub use add::{AddedFlows, FlowException, Flows, NamedChildren};
 pub use node::{FlowNode, NodeParent};

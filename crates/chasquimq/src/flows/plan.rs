@@ -24,8 +24,10 @@ pub(super) struct PlanBuilder<'a> {
     pub(super) bodies: Vec<Vec<u8>>,
     pub(super) bases: Vec<String>,
     pub(super) parent_keys: HashMap<usize, String>,
-    pub(super) named_by: String,
-    pub(super) frames: Vec<u32>,
+    // of each queue: numbers are its own, and no two children may have one id
+    pub(super) named_by: Vec<String>,
+    // their queues, and numbers of children
+    pub(super) frames: Vec<(usize, u32)>,
     frame_plans: Packer,
     open: Option<OpenFrame<'a>>,
 }
@@ -68,7 +70,7 @@ impl<'a> PlanBuilder<'a> {
             bodies: Vec::with_capacity(nodes.len()),
             bases: queues.iter().map(|keys| keys.base.clone()).collect(),
             parent_keys: HashMap::new(),
-            named_by: unique_uuid_front(),
+            named_by: queues.iter().map(|_| unique_uuid_front()).collect(),
             frames: Vec::new(),
             frame_plans: Packer::default(),
             open: None,
@@ -134,7 +136,7 @@ impl<'a> PlanBuilder<'a> {
         let jobs = open.builder.jobs();
         let (frame, names) = open.builder.finish();
         let header = ParentHeader {
-            ids: &self.named_by,
+            ids: &self.named_by[open.queue],
             ..open.header
         };
         self.bodies.push(header.pack(&frame));
@@ -143,7 +145,7 @@ impl<'a> PlanBuilder<'a> {
         plan.column(names.iter().map(String::as_str), names.len() == 1);
         plan.ints(open.parents.iter().map(|(place, _)| *place as i64 + 1));
         plan.ints(open.parents.iter().map(|(_, count)| i64::from(*count)));
-        self.frames.push(jobs as u32);
+        self.frames.push((open.queue, jobs as u32));
     }
 
     pub(super) fn push(&mut self, index: usize, nodes: &[FlowNode<'_>], queues: &[Keys]) {
@@ -217,7 +219,7 @@ impl<'a> PlanBuilder<'a> {
             _ => 0,
         }));
         plan.map(self.extras_count).0.extend_from_slice(&self.extras.0);
-        plan.str(&self.named_by);
+        plan.column(self.named_by.iter().map(String::as_str), false);
         plan.map(self.frames.len()).0.extend_from_slice(&self.frame_plans.0);
         plan.0
     }

@@ -44,7 +44,7 @@ impl Pick {
     }
 
     fn packed(&self) -> Vec<u8> {
-        let time = |ms: Option<u64>| ms.map_or(-1, |ms| ms as i64);
+        let time = |ms: Option<u64>| ms.map_or(-1, |ms| ms.min(NO_LIMIT) as i64);
         let mut packer = Packer::default();
         packer.map(if self.names.is_empty() { 3 } else { 4 });
         packer.str("before_ms").int(time(self.before_ms));

@@ -255,7 +255,12 @@ impl Loop {
                 if self.flushes.is_empty() {
                     self.ended_since = Some(Instant::now());
                 }
+                let is_limited = flush.is_limited();
                 self.flushes.push(flush);
+                // nothing more starts until the limit is over
+                if is_limited {
+                    self.take_back(true);
+                }
             }
             Command::Tick(reading) => {
                 self.clock.says(reading);

@@ -39,6 +39,12 @@ impl Flush {
         self.completed.is_empty() && !self.others.is_empty() && self.others.iter().all(is_returned)
     }
 
+    /// Whether one of its jobs met a rate limit.
+    pub(super) fn is_limited(&self) -> bool {
+        let is_limited = |outcome: &Outcome| matches!(outcome.ending, Ending::RateLimited);
+        self.others.iter().any(is_limited)
+    }
+
     /// Jobs that are taken back: nobody has started them.
     pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
         let returned = |handle| Outcome {
