@@ -1,4 +1,5 @@
--- delayed: a sorted set by due time; the low twelve bits of a score keep arrival order within a millisecond.
+-- delayed: a sorted set by due time; the low twelve bits of a score keep arrival order within a millisecond. Those that are due
+-- become waiting in states/due.
 --   delays  string of three doubles: seq, floor, latest. Jobs of one call get the order number seq, and those of one due time count up
 --           from it; the next call starts above. Before seq runs out of bits it starts again: then what is due up to floor, the latest due time so
 --           far, may lie beside higher numbers, and a look at the set gives the number instead.

@@ -2,6 +2,8 @@
 -- state fields of its children hold pa {base of the parent's queue, its id, policy, and of those that are or were in a frame the number of the
 -- first, and how many, of its range (jobs/sibling_ranges)}. The policy is what the child's failure does: f fails the
 -- parent, c starts it, i counts the child as done, r forgets the child, '' nothing.
+-- The step that ends the last child starts its parent: it tells of the child here (tell_parent, tell_range, tell_failure), and settle_parents calls
+-- start_parents. So does whatever removes the last child.
 --   parents         ids of all parents
 --   children:<id>   set of the children that the parent waits for, by key: <qualified name of their queue>:<their id>
 --   processed:<id>  hash, key of a child that completed -> its return value (JSON text)

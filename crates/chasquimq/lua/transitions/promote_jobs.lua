@@ -1,4 +1,5 @@
--- promote_jobs: delayed -> waiting, for the jobs that are due first; a bounded step a call.
+-- promote_jobs: delayed -> waiting, for the jobs that are due first, whether their time has come or not; a bounded step a call. Jobs whose time
+-- has come become waiting in states/due.
 -- KEYS    base (also: state meta delayed log events trims wake)
 -- ARGV    now_ms (epoch ms), count (jobs)
 -- RETURNS {promoted, delayed jobs left}

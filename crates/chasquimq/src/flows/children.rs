@@ -1,4 +1,5 @@
-//! What parents know of their children, whichever queues these lie in; and whole trees. No call changes anything.
+//! What parents know of their children, whichever queues these lie in; and whole trees. No call changes anything: children tell
+//! their parents how they ended in `lua/states/parents.lua`.
 
 use std::collections::{BTreeMap, HashSet};
 

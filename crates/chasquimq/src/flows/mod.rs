@@ -1,5 +1,5 @@
 //! Trees of parents and children, over any number of queues: new -> waiting-children | waiting | prioritized | delayed, and what is known
-//! of a parent's children.
+//! of a parent's children. The step that ends the last child starts its parent, in `lua/states/parents.lua`.
 
 mod add;
 pub mod children;

@@ -1,5 +1,8 @@
 //! A queue seen from outside its workers. Workers never need this.
 //!
+//! A job is found by its id in [`by_id`], by its state and rank in [`lists`]. One that waits in a frame is found by two plain reads (`waiting`), any
+//! other by `lua/reads/read_jobs.lua`. While the queue is asked nothing else, a look at one job goes by the socket of its adds ([`look`]).
+//!
 //! Every command may fail as [`Connection::send`] does; what else may be wrong stands beside the command.
 
 pub mod bulk;

@@ -1,4 +1,5 @@
-//! When an idle worker looks for the next delayed job: by its own clock, since the server ends a wait late.
+//! When an idle worker looks for the next delayed job: by its own clock, since the server ends a wait late. Which jobs are due, and how they become
+//! waiting, is decided in `lua/states/due.lua`, by the step of any worker.
 
 use std::time::{Duration, Instant};
 
