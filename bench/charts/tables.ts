@@ -62,7 +62,8 @@ function few(data: ChartData): string {
   const shown = [...chosen, worst].map((row) => withUnit(row).slice(0, 4));
   return [
     markdownTable([['Scenario', ...SIDES, 'Ratio'], ...shown]),
-    `The last row is the worst of all ${rows.length}; BullMQ is better in ${lostOf(rows).length} of them. ${measuredOn(data.run)}.`,
+    `A ratio is ChasquiMQ's figure divided by BullMQ's: more is better for jobs and MB a second, less for all else. ${verdict(rows)} The last row is that in which BullMQ's median is furthest ahead.`,
+    `${measuredOn(data.run)}.`,
   ].join('\n\n');
 }
 
@@ -79,6 +80,7 @@ function all(data: ChartData): string {
   return [
     `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${file}), with each floor and run.`,
     '### Where BullMQ is better',
+    lostLine(lostOf(run.rows)),
     markdownTable([headings, ...worstFirst(lostOf(run.rows)).map(withUnit)]),
     ...groups,
   ].join('\n\n');
@@ -86,7 +88,28 @@ function all(data: ChartData): string {
 
 const withUnit = (row: Row): string[] => [`${row.title} (${unitOf(row)})`, ...cellsOf(row)];
 
-/** Those in which BullMQ is better. */
+/** Who is better in how many rows. A ratio whose spread includes 1 decides nothing. */
+function verdict(rows: readonly Row[]): string {
+  const decided = rows.filter(isDecided);
+  const theirs = lostOf(decided).length;
+  const without = rows.filter(({ ratio }) => !ratio).length;
+  return [
+    `Of ${rows.length} rows ChasquiMQ is better in ${decided.length - theirs}, BullMQ in ${theirs}`,
+    `in ${rows.length - decided.length - without} the spread over the pairs includes 1, which decides nothing`,
+    ...(without > 0 ? [`${without} have no ratio`] : []),
+  ]
+    .join('; ')
+    .concat('.');
+}
+
+function lostLine(rows: readonly Row[]): string {
+  const open = rows.length - rows.filter(isDecided).length;
+  return `By the median BullMQ is better in these ${rows.length} rows. In ${open} of them the spread includes 1, which decides nothing.`;
+}
+
+const isDecided = ({ ratio }: Row): boolean => ratio !== undefined && (ratio.least > 1 || ratio.most < 1);
+
+/** Those in which the median is BullMQ's. */
 const lostOf = (rows: readonly Row[]): Row[] => rows.filter((row) => lossOf(row) > 1);
 
 const worstFirst = (rows: readonly Row[]): Row[] => [...rows].sort((a, b) => lossOf(b) - lossOf(a));
