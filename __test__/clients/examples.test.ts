@@ -2,15 +2,15 @@
 // stopped.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { Registry, ROOT } from '../support/registry.js';
+import { copyExample, exampleEnvironment, exampleNames, neededBy } from '../support/examples.js';
+import { Registry } from '../support/registry.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { until } from '../support/waiting.js';
 
-const EXAMPLES = join(ROOT, 'examples');
 const LONG_MS = 120_000;
 
 const own = useOwnServer();
@@ -18,7 +18,7 @@ let folder = '';
 let registry: Registry;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'chasquimq-examples-'));
-  registry = await Registry.start(folder, neededByAll());
+  registry = await Registry.start(folder, neededBy(exampleNames()));
 }, LONG_MS);
 afterAll(async () => {
   await registry?.close();
@@ -31,33 +31,14 @@ afterEach(async () => {
   running = undefined;
 });
 
-function names(): string[] {
-  return readdirSync(EXAMPLES, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
-}
-
-/** The packages of others that examples ask for; what we publish is there anyway. */
-function neededByAll(): string[] {
-  const manifests = names().map((name) => readFileSync(join(EXAMPLES, name, 'package.json'), 'utf8'));
-  const asked = manifests.map((text) => JSON.parse(text) as Record<string, Record<string, string>>);
-  const all = asked.flatMap(({ dependencies, devDependencies }) =>
-    Object.entries({ ...dependencies, ...devDependencies }),
-  );
-  return [...new Set(all.filter(([name, range]) => !`${name} ${range}`.includes('chasquimq')).map(([name]) => name))];
-}
-
 class Example {
   output = '';
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown[]>;
 
   private constructor(project: string, args: string[]) {
-    const { PATH, TMPDIR } = process.env;
-    const env = {
-      ...{ PATH, TMPDIR, HOME: join(folder, 'home'), PORT: '0', REDIS_URL: `redis://127.0.0.1:${own.server.port}` },
-      ...{ npm_config_registry: registry.url, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
-    };
+    const here = { PORT: '0', REDIS_URL: `redis://127.0.0.1:${own.server.port}` };
+    const env = { ...exampleEnvironment(folder, registry.url), ...here };
     // a group: a signal reaches all that the command has started, as in a terminal
     this.#process = spawn('npm', args, { cwd: project, env, detached: true, stdio: 'pipe' });
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
@@ -68,8 +49,7 @@ class Example {
 
   /** Installs an example into a folder of its own, and starts it. */
   static async start(name: string): Promise<Example> {
-    const project = join(folder, name);
-    cpSync(join(EXAMPLES, name), project, { recursive: true, filter: (path) => !/node_modules|dist$/.test(path) });
+    const project = copyExample(name, folder);
     const install = new Example(project, ['install']);
     const [code] = await install.#ended;
     expect(code, install.output).toBe(0);
@@ -173,7 +153,7 @@ it('figures for Prometheus, and traces', { timeout: LONG_MS }, async () => {
 it('none is left out', () => {
   const tested = readFileSync(new URL(import.meta.url), 'utf8');
   // an example of a migration has a test of its own
-  expect(names().filter((name) => !tested.includes(`start('${name}')`) && name !== 'migration')).toEqual([]);
+  expect(exampleNames().filter((name) => !tested.includes(`start('${name}')`) && name !== 'migration')).toEqual([]);
 });
 
 it('a running system that moves from BullMQ', { timeout: LONG_MS }, async () => {
