@@ -13,7 +13,7 @@ const PAGES = {
 
 const IMPACTS = {
   none: 'Nothing to do',
-  check: 'Look whether you rely on it',
+  check: 'Check whether you rely on it',
   breaking: 'Change your code, or how you run it',
 };
 
@@ -62,13 +62,13 @@ async function differencesPage() {
 
 const page = (topics, all) => `# Differences from BullMQ
 
-This page lists everything that ChasquiMQ does on purpose in another way than BullMQ 6.7.0, what that means when you move, and the test that
-proves it. Everything else is meant to be the same; where it is not, that is a fault: please report it.
+This page lists what ChasquiMQ does differently from BullMQ 6.7.0 on purpose, what that means when you move, and the test that proves it. Everything
+else is meant to be the same. If it is not, that is a bug: please report it.
 
 <!-- Made of src/doctor/differences.ts by \`npm run format\`: edit that. -->
 
-There are ${all.length}. ${count(all, 'breaking')} of them may need a change of your code, or of how you run it; ${count(all, 'check')} are worth a look; the
-other ${count(all, 'none')} ask nothing of you. What is not there at all is in [exports, and what is not there yet](parity.md).
+There are ${all.length} differences. ${count(all, 'breaking')} may need a change in your code, or in how you run it; ${count(all, 'check')} are worth a look; the
+other ${count(all, 'none')} need nothing from you. Missing features are in [exports, and what is not there yet](parity.md).
 
 ## Those that may need a change
 
@@ -104,15 +104,15 @@ async function keysPage() {
   const lua = '../crates/chasquimq/lua';
   return `# Keys in Redis
 
-This page lists every key that a queue has in Redis, what it holds, and where its form is described. Read it when you look at a server by hand, give a
-user rights to some keys only, or change what runs in the server. The form of the keys is no API: read queues by the methods of \`Queue\`.
+This page lists every key that a queue has in Redis, what it holds, and which file describes its format. Read it when you inspect a server by hand, write
+ACL rules, or change what runs in the server. The format of the keys is no API: read queues by the methods of \`Queue\`.
 
 <!-- Made of ${SCHEMA} by \`npm run format\`: edit that. -->
 
-All keys of the queue \`mail\` begin with \`{bull:mail}:\`, its base: the prefix and the name. Where these bring a hash tag of their own, the base is
-\`<prefix>:<name>:chasqui:\`, and the tag decides the slot. So none of them is a key of BullMQ's.
+All keys of the queue \`mail\` begin with \`{bull:mail}:\`, its base, made of the prefix and the name. When these have a hash tag of their own, the base is
+\`<prefix>:<name>:chasqui:\`, and the tag decides the slot. So no key is one of BullMQ's.
 
-| Key, behind the base | Type | Holds | Form |
+| Key, after the base | Type | Holds | Format |
 | --- | --- | --- | --- |
 ${rows.map(([, name, type, form, holds]) => `| \`${name}\` | ${type} | ${holds} | [${form}](${lua}/${form}.lua) |`).join('\n')}
 `;

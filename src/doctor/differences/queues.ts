@@ -7,7 +7,7 @@ export const queues: readonly Difference[] = [
     title: '`getCountsPerPriority`',
     bullmq: "Rejects with the server's message for what is no number.",
     chasquimq: 'Rejects with a `RangeError` for what is no number.',
-    why: 'A bad value is told at the call.',
+    why: 'The call itself reports a bad value.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getCountsPerPriority' }],
@@ -18,7 +18,7 @@ export const queues: readonly Difference[] = [
     bullmq: 'Workers sleep on until the old window ends, or a job does.',
     chasquimq:
       'Workers that wait because of a limit look again at once after `removeRateLimitKey`, `removeGlobalRateLimit`, `setGlobalRateLimit`, `setGlobalConcurrency`, `removeGlobalConcurrency`.',
-    why: 'Nothing keeps them any more.',
+    why: 'Nothing holds them back any more.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [
@@ -35,7 +35,7 @@ export const queues: readonly Difference[] = [
     bullmq: 'Are stored, and workers then fail to fetch.',
     chasquimq:
       "`setGlobalConcurrency`, `setGlobalRateLimit` and `rateLimit` reject what is no number, the first two also an empty text and an object, and the Worker's constructor a `limiter` with a `max` and without a `duration`.",
-    why: 'A limit nobody can read limits nothing, or everything.',
+    why: 'A limit that is no number would limit nothing, or everything.',
     impact: 'check',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [
@@ -83,7 +83,7 @@ export const queues: readonly Difference[] = [
       'Looks at 10,000 jobs at a time, removes up to 9,999 more than a large limit says, and stops when the oldest 10,000 waiting jobs are too young. `NaN` as grace or limit removes everything.',
     chasquimq:
       'A `limit` is exact. Without one, all jobs are looked at. `NaN` as grace or limit rejects with a `RangeError`.',
-    why: 'Nobody wants to lose jobs by a slip.',
+    why: 'Nobody wants to lose jobs by a typing error.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'clean' }],
@@ -105,7 +105,7 @@ export const queues: readonly Difference[] = [
       "`obliterate` leaves a parent behind that waits for children elsewhere. `drain` may take the place in the waiting list of a scheduler's job for another's. After `drain` lets a parent in another queue go, the next `add` there fails.",
     chasquimq:
       "A queue that is obliterated keeps no parent that waits for children elsewhere. A scheduler's job that waits stays in the waiting list, whatever waits beside it. A parent in another queue that `drain` lets go can be worked with.",
-    why: 'Nothing is left, and nothing broken.',
+    why: 'Nothing is left behind, and nothing is broken.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'drain' }, { call: 'obliterate' }],
@@ -115,7 +115,7 @@ export const queues: readonly Difference[] = [
     title: '`getFlow`',
     bullmq: 'Rejects a bad `maxChildren` with an error of its own, and only where there are children.',
     chasquimq: 'A `maxChildren` that is no whole number of at least 1 rejects with a `RangeError`.',
-    why: 'A bad value is told at the call.',
+    why: 'The call itself reports a bad value.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getFlow' }],
@@ -125,7 +125,7 @@ export const queues: readonly Difference[] = [
     title: '`queue.getDependencies`',
     bullmq: '`jobs` have no `id`, and those that are gone are there as objects full of `NaN`.',
     chasquimq: '`jobs` have their ids; those that are gone are left out.',
-    why: 'They are of use.',
+    why: 'So they can be used.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getDependencies' }],
@@ -145,7 +145,7 @@ export const queues: readonly Difference[] = [
     title: '`promoteJobs`, and parents whose last child is removed',
     bullmq: '`job.delay` stays.',
     chasquimq: '`job.delay` is 0 afterwards, as after `job.promote()`.',
-    why: 'The job is delayed no more.',
+    why: 'The job is no longer delayed.',
     impact: 'none',
     test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'promoteJobs' }],
@@ -153,7 +153,7 @@ export const queues: readonly Difference[] = [
   {
     id: 'no-orphans',
     title: '`removeOrphanedJobs()`, `removeDeprecatedPriorityKey()`',
-    bullmq: 'Look for what is left over.',
+    bullmq: 'Look for leftovers.',
     chasquimq: 'Always 0.',
     why: 'A job and its place change in one step; there never is such a key.',
     impact: 'none',

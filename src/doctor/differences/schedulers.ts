@@ -8,7 +8,7 @@ export const schedulers: readonly Difference[] = [
     bullmq: "Runs without end, or rejects with an error of its Lua script. A template's `priority` may be any number.",
     chasquimq:
       "An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`; a template's `priority` that is no whole number with the text of `add`.",
-    why: 'A message that helps.',
+    why: 'The message says what is wrong.',
     impact: 'check',
     test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
@@ -40,7 +40,7 @@ export const schedulers: readonly Difference[] = [
     title: "A scheduler's job whose next one cannot be computed",
     bullmq: 'The worker emits the cause as well, before the `error`.',
     chasquimq: "The worker emits `error` once, with BullMQ's text and the `cause`.",
-    why: 'One trouble, one event.',
+    why: 'One cause, one event.',
     impact: 'none',
     test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
