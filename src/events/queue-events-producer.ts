@@ -8,7 +8,7 @@ import { QueueBase } from '../queue/queue-base.js';
 const MAX_EVENTS = 1000;
 
 /**
- * Adds events of the user's own to a queue's event log; `QueueEvents` tells them like any other.
+ * Adds events of the user's own to a queue's event log; `QueueEvents` emits them like any other.
  * Source: BullMQ 6.7.0 `QueueEventsProducer`.
  */
 export class QueueEventsProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends QueueBase<
@@ -27,7 +27,7 @@ export class QueueEventsProducer<B = Backend, ConnectionOptionsType = Connection
 
   /**
    * Publishes an event.
-   * @param argsObj `eventName`, and the event's fields, which listeners get as texts; one with a `jobId` is also told as
+   * @param argsObj `eventName`, and the event's fields, which listeners get as texts; one with a `jobId` is also emitted as
    * `<eventName>:<jobId>`
    * @param maxEvents number of events the log is trimmed to, about
    * @throws (rejects) TypeError for a field that is an object; RangeError for a `maxEvents` that is no number of 0 or more

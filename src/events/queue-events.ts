@@ -228,7 +228,7 @@ export class QueueEvents<
     return super.prependOnceListener(event, listener);
   }
 
-  /** Takes a listener away. */
+  /** Removes a listener. */
   override off<
     QEL extends QueueEventsListener<ReturnType> = QueueEventsListener<ReturnType>,
     U extends KeyOf<QEL> = KeyOf<QEL>,

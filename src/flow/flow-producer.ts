@@ -36,14 +36,14 @@ const CLOSE_ALL: unique symbol = Symbol('close all');
 
 /** Events of a {@link FlowProducer}. */
 export interface FlowProducerListener {
-  /** The connection failed. Only told when somebody listens. */
+  /** The connection failed. Not emitted when nobody listens. */
   error: (error: Error) => void;
   /** An open connection was lost, without `close()`. */
   'ioredis:close': () => void;
 }
 
 /**
- * Adds flows: trees of jobs in any queues, of which each starts when its children have ended.
+ * Adds flows: trees of jobs in any queues. Each job starts when its children have ended.
  * Source: BullMQ 6.7.0 `FlowProducer`.
  */
 export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions> extends EventEmitter {
@@ -82,7 +82,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     this[COMMANDS].open();
   }
 
-  /** `<prefix>:<queue name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  /** `<prefix>:<queue name>:<type>`. With a job id as `type` it is the key by which the parent of that job knows it. */
   toKey = (name: string, type: string): string => `${this[PREFIX]}:${name}:${type}`;
 
   /** The class of the jobs this object hands out; subclasses may bring their own. */
@@ -245,7 +245,7 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     return super.once(event, listener);
   }
 
-  /** Takes a listener away. */
+  /** Removes a listener. */
   override off<U extends keyof FlowProducerListener>(event: U, listener: FlowProducerListener[U]): this {
     return super.off(event, listener);
   }

@@ -76,7 +76,7 @@ export class Job<
   // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
   /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
   declare protected queue: MinimalQueue;
-  /** What kind of job it is: a name that processors tell jobs apart by. */
+  /** What kind of job it is: processors tell jobs apart by it. */
   declare name: NameType;
   /** Id, unique in the queue; undefined until the job was added. */
   declare id?: string;
@@ -587,7 +587,7 @@ export class Job<
   }
 
   /**
-   * Gives the job another priority; without one it has none any more. A job in the waiting list is put behind those of the same
+   * Changes the job's priority; without `priority` it has none from then on. A job in the waiting list is put behind those of the same
    * priority, or before them with `lifo`; a job in another state takes its place when it comes back in the waiting list.
    * @throws (rejects) Error with BullMQ's text for a priority that `add` refuses
    */
@@ -776,7 +776,7 @@ export class Job<
   }
 
   /**
-   * Lets the job's parent not wait for it any more. The parent starts if it waited for nothing else.
+   * Stops the job's parent from waiting for it. The parent starts if it waited for nothing else.
    * @returns whether it did wait
    * @throws (rejects) Error with `code` -1 or -5 when the job or its parent is gone
    */

@@ -1,6 +1,6 @@
 /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's types: they accept every client's own option objects */
 
-/** Options any connection takes. */
+/** Options of every connection. */
 export interface BaseOptions {
   /** Does not check the server's version. */
   skipVersionCheck?: boolean;
@@ -9,7 +9,7 @@ export interface BaseOptions {
 }
 
 /**
- * Connection options, spelled as ioredis spells them. `src/connection/known-options.ts` lists which have an effect.
+ * Connection options, with the names of ioredis. `src/connection/known-options.ts` lists which have an effect.
  * Source: BullMQ 6.7.0 `RedisOptions`.
  */
 export interface RedisOptions extends BaseOptions {
@@ -39,7 +39,7 @@ export interface RedisOptions extends BaseOptions {
   /** Has no effect: calls wait until the server is back, and each is carried out once. */
   maxRetriesPerRequest?: number | null;
   /**
-   * Asked after each failed attempt to connect; anything but a number gives up. When to connect again is for the engine to say.
+   * Called after each failed attempt to connect; anything but a number gives up. The engine itself decides when to connect again.
    */
   retryStrategy?: (times: number) => number | void | null;
   /** Has no effect: the engine connects in the background. */

@@ -1,12 +1,12 @@
 import type { NativePick } from '../native/types.js';
 
 /**
- * Which failed jobs a call is about: those that everything given here is true of. An extension: BullMQ has nothing like it.
+ * Which failed jobs a call is about: those for which all fields given are true. An extension: BullMQ has nothing like it.
  */
 export interface FailedJobsFilter {
   /** The job's name, or one of these. */
   name?: string | readonly string[];
-  /** A text that the reason of the failure contains, letter for letter. */
+  /** A text that the failure reason contains, letter for letter. */
   error?: string;
   /** It failed so many milliseconds ago, or earlier. */
   olderThan?: number;
@@ -33,7 +33,7 @@ export interface ReplayFailedOptions extends FailedJobsFilter {
   /** Jobs to put back at most; all of them unless given. */
   limit?: number;
   /**
-   * Counts tries and starts from 0 again, so that `attempts` holds anew.
+   * Sets the counts of tries and starts to 0, so that the job has all its `attempts` again.
    * @defaultValue false
    */
   resetAttempts?: boolean;

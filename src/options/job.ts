@@ -83,13 +83,13 @@ export interface DefaultJobOptions {
   /** Delay between tries; a number is that many milliseconds each time. */
   backoff?: number | BackoffOptions;
   /**
-   * Puts the job at the front of the waiting list. Says nothing with a priority, nor when a delayed job is due.
+   * Puts the job at the front of the waiting list. Does nothing with a priority, nor when a delayed job is due.
    * @defaultValue false
    */
   lifo?: boolean;
-  /** `true` removes the job when it completes; a number or an object says which completed jobs to keep. */
+  /** `true` removes the job when it completes; a number or an object says which completed jobs to keep. By default all are kept. */
   removeOnComplete?: boolean | number | KeepJobs;
-  /** `true` removes the job when it has failed for good; a number or an object says which failed jobs to keep. */
+  /** `true` removes the job when it has failed for good; a number or an object says which failed jobs to keep. By default all are kept. */
   removeOnFail?: boolean | number | KeepJobs;
   /** Number of log rows to keep, the newest ones. */
   keepLogs?: number;
@@ -99,7 +99,7 @@ export interface DefaultJobOptions {
   sizeLimit?: number;
 }
 
-/** Options of one job, but for those that concern families of jobs. Source: BullMQ 6.7.0 `BaseJobOptions`. */
+/** Options of one job, without those of {@link CompressableJobOptions}. Source: BullMQ 6.7.0 `BaseJobOptions`. */
 export interface BaseJobOptions extends DefaultJobOptions {
   /** Id of the job scheduler that made this job. */
   repeatJobKey?: string;
@@ -114,9 +114,9 @@ export interface BaseJobOptions extends DefaultJobOptions {
   prevMillis?: number;
 }
 
-/** Makes adds with the same id yield to a job that exists. Source: BullMQ 6.7.0 `DeduplicationOptions`. */
+/** Discards adds with the deduplication id of a job that has not ended; with `ttl`, for that time. Source: BullMQ 6.7.0 `DeduplicationOptions`. */
 export interface DeduplicationOptions {
-  /** What jobs are compared by. */
+  /** The deduplication id, by which jobs are compared. */
   id: string;
   /** Milliseconds for which later adds are discarded. */
   ttl?: number;
@@ -132,7 +132,7 @@ export interface DeduplicationOptions {
 
 /** Options that are stored under short names. Source: BullMQ 6.7.0 `CompressableJobOptions`. */
 export interface CompressableJobOptions {
-  /** Makes this add yield to a job that is there. */
+  /** Discards this add when a job with the same deduplication id has not ended. */
   deduplication?: DeduplicationOptions;
   /** The parent fails when this job has failed. */
   failParentOnFailure?: boolean;

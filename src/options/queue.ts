@@ -14,7 +14,7 @@ export interface QueueBaseOptions<ConnectionOptionsType = ConnectionOptions> {
    * @defaultValue false
    */
   skipVersionCheck?: boolean;
-  /** Tells spans and metrics. */
+  /** Receives spans and metrics. */
   telemetry?: Telemetry;
   /**
    * With `connection.enableOfflineQueue: false`, commands do not even wait for the first connection: they fail at once.
@@ -55,7 +55,7 @@ export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
   extends QueueBaseOptions<ConnectionOptionsType>, KeyPrefixOptions {
   /** Options for each job that does not set them itself. */
   defaultJobOptions?: DefaultJobOptions;
-  /** What lies in Redis streams. */
+  /** Settings of the queue's Redis streams. */
   streams?: {
     /** The log of events. */
     events: {
@@ -74,8 +74,8 @@ export interface QueueOptions<ConnectionOptionsType = ConnectionOptions>
   /** Settings of job schedulers. */
   settings?: AdvancedRepeatOptions;
   /**
-   * Jobs that `add` and `addBulk` may have sent without an answer yet. Past it they reject until some were answered: a program that
-   * adds faster than the server takes jobs, or while it is out of reach, keeps its memory. Not in BullMQ.
+   * Jobs that `add` and `addBulk` may have sent without an answer yet. Above that they reject until some are answered. This bounds the
+   * memory of a program that adds faster than the server takes jobs, or while the server cannot be reached. Not in BullMQ.
    * @defaultValue 1000000
    */
   maxPendingAdds?: number;

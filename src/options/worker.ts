@@ -41,7 +41,7 @@ export interface SandboxedOptions {
 /** Options of `worker.getNextJob`. */
 export interface GetNextJobOptions {
   /**
-   * `false` gives undefined at once where no job is ready.
+   * `false` resolves to undefined at once when no job is ready.
    * @defaultValue true
    */
   block?: boolean;
@@ -62,7 +62,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue 1
    */
   concurrency?: number;
-  /** Limits how many jobs may start in a while, over all workers of the queue that have one; may be changed at any time. */
+  /** Limits how many jobs may start in a window of time, over all workers of the queue that have one; may be changed at any time. */
   limiter?: RateLimiterOptions;
   /** Counts finished jobs by the minute: `queue.getMetrics`. */
   metrics?: MetricsOptions;
@@ -71,10 +71,10 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue 30000
    */
   maximumRateLimitDelay?: number;
-  /** Number of times a job may be started; one more start fails it without running. */
+  /** Number of times a job may be started; the next start fails it without running it. */
   maxStartedAttempts?: number;
   /**
-   * Number of times a job may be recovered from a lost worker; once more fails it.
+   * Number of times a job may be recovered from a lost worker; the next time it fails.
    * @defaultValue 1
    */
   maxStalledCount?: number;
@@ -103,7 +103,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    */
   drainDelay?: number;
   /**
-   * Milliseconds after which a worker that was not heard of loses its jobs.
+   * Milliseconds without contact to the server after which a worker loses its jobs.
    * @defaultValue 30000
    */
   lockDuration?: number;

@@ -47,7 +47,7 @@ export class QueueAdministration<
     });
   }
 
-  /** Whether `pause` is in force, for all workers. */
+  /** Whether the queue is paused for all workers. */
   async isPaused(): Promise<boolean> {
     return this[COMMANDS].native.isPaused();
   }
@@ -69,7 +69,7 @@ export class QueueAdministration<
 
   /**
    * Limits how many jobs may start in a window of time, over all workers of the queue; it begins with the first of them.
-   * Comes before the `max` of a worker's own `limiter`; the `duration` of a worker's own comes before this one.
+   * Overrides the `max` of a worker's own `limiter`, whose `duration` in turn overrides this one.
    * @param duration of a window, in milliseconds
    * @returns number of settings that were not there before: 2 or 0
    * @throws (rejects) TypeError unless both are numbers
@@ -261,7 +261,7 @@ export class QueueAdministration<
   }
 
   /**
-   * Puts failed (or completed) jobs back in the waiting list, those that ended first first. Their counts of tries go on.
+   * Puts failed (or completed) jobs back in the waiting list, in the order in which they ended. Their counts of tries go on.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @param opts.count jobs a step, 500 at most
    * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
@@ -280,7 +280,7 @@ export class QueueAdministration<
   }
 
   /**
-   * Makes all delayed jobs wait, those due first first. Jobs with a priority wait without it.
+   * Puts all delayed jobs in the waiting list, in the order in which they are due. Jobs with a priority wait without it.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @param opts.count jobs a step, 500 at most
    */
@@ -308,9 +308,9 @@ export class QueueAdministration<
   // ---- Failed jobs: an extension
 
   /**
-   * Failed jobs that the filter names, the latest first. An extension.
+   * Failed jobs that match the filter, the latest first. An extension.
    * Cost: a step of a few milliseconds for 500 failed jobs that are looked at; the filter is applied by the server.
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   * @throws (rejects) TypeError for an unknown field, or one without a value
    */
   async getFailedJobs(opts: FailedJobsOptions = {}): Promise<JobBase[]> {
     const now = Date.now();
@@ -321,8 +321,8 @@ export class QueueAdministration<
   }
 
   /**
-   * Number of failed jobs that the filter names. An extension; costs as {@link getFailedJobs} of all of them.
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   * Number of failed jobs that match the filter. An extension; costs as {@link getFailedJobs} of all of them.
+   * @throws (rejects) TypeError for an unknown field, or one without a value
    */
   async countFailedJobs(filter: FailedJobsFilter = {}): Promise<number> {
     const now = Date.now();
@@ -330,11 +330,11 @@ export class QueueAdministration<
   }
 
   /**
-   * Puts failed jobs that the filter names back in the waiting list, those that failed first first. An extension; a job that fails
+   * Puts failed jobs that match the filter back in the waiting list, in the order in which they failed. An extension; a job that fails
    * again meanwhile stays failed.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @returns the number of jobs
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   * @throws (rejects) TypeError for an unknown field, or one without a value
    */
   async replayFailed(opts: ReplayFailedOptions = {}): Promise<number> {
     const now = Date.now();
@@ -346,11 +346,11 @@ export class QueueAdministration<
   }
 
   /**
-   * Removes failed jobs that the filter names, those that failed first first. An extension; emits `cleaned` as
+   * Removes failed jobs that match the filter, in the order in which they failed. An extension; emits `cleaned` as
    * {@link clean} does.
    * Cost: a step of a few milliseconds for 500 jobs.
    * @returns their ids
-   * @throws (rejects) TypeError for a field that is unknown or says nothing
+   * @throws (rejects) TypeError for an unknown field, or one without a value
    */
   async removeFailed(opts: RemoveFailedOptions = {}): Promise<string[]> {
     const now = Date.now();

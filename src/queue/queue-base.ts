@@ -80,7 +80,7 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
       new Commands(this, this[TARGET], this[CONNECTION]);
   }
 
-  /** `<qualified name>:<type>`; of a job id it is the key under which the job's parent knows it. */
+  /** `<qualified name>:<type>`. With a job id as `type` it is the key by which the parent of that job knows it. */
   toKey = (type: string): string => `${this.qualifiedName}:${type}`;
 
   /** The queue's name in base64. */

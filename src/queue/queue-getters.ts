@@ -264,7 +264,7 @@ export class QueueGetters<
   }
 
   /**
-   * Finished jobs a minute, as counted by workers with the option `metrics`, the newest minute first. Three reads.
+   * Finished jobs a minute, as counted by workers with the option `metrics`, the newest minute first.
    * @param start first minute, 0 is the newest
    * @param end last minute, included; negative counts from the oldest
    */

@@ -228,7 +228,7 @@ export class Queue<
     return super.once(event, listener);
   }
 
-  /** Takes a listener away. */
+  /** Removes a listener. */
   override off<U extends keyof QueueListener<JobBase<DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, ResultType, NameType>>[U],

@@ -16,7 +16,7 @@ export interface ContextManager<Context = any> {
   with<A extends (...args: any[]) => any>(context: Context, fn: A): ReturnType<A>;
   /** The context of the caller. */
   active(): Context;
-  /** The context of nobody. */
+  /** The empty context. */
   root?(): Context;
   /** A context as text, to be stored with a job. */
   getMetadata(context: Context): string;
@@ -49,19 +49,19 @@ export interface SpanOptions {
 export interface Span<Context = any> {
   /** A context in which this span is the active one. */
   setSpanOnContext(ctx: Context): Context;
-  /** Says something about the span. */
+  /** Sets an attribute of the span. */
   setAttribute(key: string, value: AttributeValue): void;
-  /** Says several things about the span. */
+  /** Sets several attributes of the span. */
   setAttributes(attributes: Attributes): void;
-  /** Tells what happened within the span. */
+  /** Records an event within the span. */
   addEvent(name: string, attributes?: Attributes): void;
-  /** Tells an error that happened within the span. */
+  /** Records an error within the span. */
   recordException(exception: Exception, time?: Time): void;
   /** Ends the span. */
   end(): void;
 }
 
-/** What is said about a span or a measure. */
+/** Attributes of a span or a measurement. */
 export interface Attributes {
   /** A value, by its name. */
   [attribute: string]: AttributeValue | undefined;
@@ -122,24 +122,24 @@ export interface Meter {
 export interface MetricOptions {
   /** What it measures. */
   description?: string;
-  /** What it measures in. */
+  /** The unit of its values. */
   unit?: string;
 }
 
-/** Counts what only grows. */
+/** Counts what only increases. */
 export interface Counter {
   /** Counts `value` more. */
   add(value: number, attributes?: Attributes): void;
 }
 
-/** Tells how values are spread. */
+/** Records the distribution of values. */
 export interface Histogram {
-  /** Tells one value. */
+  /** Records one value. */
   record(value: number, attributes?: Attributes): void;
 }
 
-/** Tells a value that goes up and down. */
+/** Records a value that goes up and down. */
 export interface Gauge {
-  /** Tells the value that is. */
+  /** Records the current value. */
   record(value: number, attributes?: Attributes): void;
 }

@@ -107,7 +107,7 @@ export class Worker<
   protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
   /** Runs processors that are files. */
   protected childPool: ChildPool | undefined;
-  /** Whether `pause` of this worker is in force. */
+  /** Whether this worker is paused. */
   protected paused = false;
   /** Whether `run` was called and has not settled. */
   protected running = false;
@@ -352,7 +352,7 @@ export class Worker<
     return this.running;
   }
 
-  /** Whether `pause` of this worker is in force; that of the queue is `queue.isPaused()`. */
+  /** Whether this worker is paused. `queue.isPaused()` tells it of the queue. */
   isPaused(): boolean {
     return this.paused;
   }
@@ -418,7 +418,7 @@ export class Worker<
    * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
    * A second call returns the promise of the first.
    * @param force does not wait for those running: they stay active, and are recovered as stalled. What has ended is recorded, and what did not start
-   * goes back, if the server answers within half a second. The name of a signal, which its listener is given, is such a `true` as well.
+   * goes back, if the server answers within half a second. Any truthy value counts, also the signal's name that a signal listener gets.
    */
   override close(force = false): Promise<void> {
     if (this.closing) return this.closing;
@@ -609,7 +609,7 @@ export class Worker<
     return super.once(event, listener);
   }
 
-  /** Takes a listener away. */
+  /** Removes a listener. */
   override off<U extends keyof WorkerListener<DataType, ResultType, NameType, ProgressType>>(
     event: U,
     listener: WorkerListener<DataType, ResultType, NameType, ProgressType>[U],
