@@ -48,7 +48,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Going to production', 'production'),
       page('Connections', 'connections'),
       page('Guarantees', 'guarantees'),
-      page('On a bad day', 'chaos'),
+      page('Faults and recovery', 'chaos'),
       page('Troubleshooting', 'troubleshooting'),
       ...pageIfThere('Command line', 'cli'),
       page('Tools and bundlers', 'tools'),
