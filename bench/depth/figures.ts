@@ -37,7 +37,7 @@ async function measureOne(server: Server, sides: BothSides<Side>, operation: Ope
   for (let round = 0; round <= ROUNDS; round += 1) {
     const order = round % 2 === 0 ? sideNames : sideNames.toReversed();
     for (const side of order) {
-      const cost = await costOf(server, sides[side], operation);
+      const cost = await costOf(server, sides[side], operation, round);
       if (round > 0) costs[side].push(cost);
     }
   }
@@ -48,7 +48,7 @@ async function measureOne(server: Server, sides: BothSides<Side>, operation: Ope
   return { operation: operation.name, cost: { base: middle('base'), challenger: middle('challenger') } };
 }
 
-async function costOf(server: Server, side: Side, { run, times }: Operation): Promise<Cost> {
+async function costOf(server: Server, side: Side, { run, times }: Operation, round: number): Promise<Cost> {
   let [begin, end] = [0, 0];
   let cpu: Promise<number>[] = [];
   const clock = {
@@ -61,7 +61,7 @@ async function costOf(server: Server, side: Side, { run, times }: Operation): Pr
       cpu.push(server.cpuMicros());
     },
   };
-  const done = await run(side, times, clock);
+  const done = await run(side, { round, times }, clock);
   const [before = NaN, after = NaN] = await Promise.all(cpu);
   return { wallMicros: ((end - begin) * 1e3) / done, redisMicros: (after - before) / done };
 }
