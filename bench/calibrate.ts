@@ -42,6 +42,6 @@ export async function calibrate(size: Size, period: Period, probe: (jobs: number
 export function enlarge(size: Size, period: Period, jobs: number, sample: Sample): number {
   if (size.kind === 'fixed' || sample.seconds >= period.seconds * TRUSTED_FRACTION) return jobs;
   const fitting = sample.jobs > 0 ? (sample.jobs / sample.seconds) * period.seconds : Infinity;
-  const most = Math.min(jobs * MOST_GROWTH, MOST_JOBS);
+  const most = Math.min(jobs * MOST_GROWTH, size.most ?? MOST_JOBS);
   return Math.max(jobs, Math.ceil(Math.min(fitting, most) / size.step) * size.step);
 }

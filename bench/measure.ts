@@ -4,7 +4,6 @@ import type { Server } from './server.js';
 export type Metric =
   | 'jobsPerSecond'
   | 'megabytesPerSecond'
-  | 'rawShare'
   | 'roundTrips'
   | 'redisCommands'
   | 'recordedP50Ms'

@@ -16,8 +16,10 @@ export interface Circumstances {
   readonly kind: 'full' | 'quick';
   /** BullMQ against BullMQ: ratios show the noise, and have no floors. */
   readonly self: boolean;
-  /** Fewer scenarios or fewer pairs were asked for than the mode has. */
+  /** Fewer scenarios or fewer pairs than the mode has, or other ones: on a server of somebody's, or of another build. */
   readonly partial: boolean;
+  /** It began above the load at which the gate still judges; not in reports from before that was told. */
+  readonly busy?: boolean;
   readonly machine: Machine;
   readonly source: SourceState;
   readonly server: string;
@@ -58,7 +60,6 @@ const LEAST_PAIRS_TO_JUDGE = 3;
 export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Jobs a second', format: significant(3), metrics: ['jobsPerSecond'] },
   { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
-  { heading: 'Of the raw MB a second', format: significant(3), metrics: ['rawShare'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
   { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },

@@ -37,7 +37,8 @@ export function parseConnection(text: string): ConnectionSettings {
 }
 
 const SCAN_COUNT = 1_000;
-const OWN_COMMANDS = ['INFO', 'SCAN', 'MEMORY USAGE', 'UNLINK', 'PING'];
+/** Their first argument is part of the name. */
+const CONTAINERS = ['CONFIG', 'MEMORY'];
 const POLL_MS = 100;
 /** The figure moves by less than this while nothing happens. */
 const QUIET_BYTES = 2_048;
@@ -45,7 +46,6 @@ const QUIET_BYTES = 2_048;
 const QUIET_POLLS = 2;
 const MOST_POLLS = 100;
 
-const RAW_BATCH_BYTES = 2 ** 20;
 const WAKE_PINGS = 9;
 const WAKE_PAUSE_MS = 3;
 
@@ -58,6 +58,8 @@ export class Server {
   /** Rejects when the server has gone away: nothing can be measured on it any more. */
   readonly lost: Promise<never>;
   isLost = false;
+  /** How often this object has sent each command, by name as {@link commandCalls} has it. */
+  private readonly sent = new Map<string, number>();
 
   private constructor(
     readonly connection: ConnectionSettings,
@@ -72,6 +74,13 @@ export class Server {
       });
     });
     this.lost.catch(() => undefined); // whoever waits for something of the server's races against it
+    const send = client.sendCommand.bind(client);
+    client.sendCommand = (command, stream) => {
+      const [name, argument] = [command.name.toUpperCase(), String(command.args[0] ?? '').toUpperCase()];
+      const whole = CONTAINERS.includes(name) ? `${name} ${argument}` : name;
+      this.sent.set(whole, (this.sent.get(whole) ?? 0) + 1);
+      return send(command, stream);
+    };
   }
 
   static async connect(connection: ConnectionSettings): Promise<Server> {
@@ -124,19 +133,21 @@ export class Server {
   }
 
   /**
-   * How often each command was carried out since the server started, by name in capitals, those within scripts too. What this object
-   * asks by is left out.
+   * How often each command was carried out since the server started, by name in capitals, those within scripts too: the difference of two of these is
+   * what clients other than this one did in between. The server carries out what one client sends in order, so what this one has sent so far is in its answer.
    */
   async commandCalls(): Promise<Map<string, number>> {
-    const lines = parseInfo(await this.client.info('commandstats'));
+    const answer = this.client.info('commandstats');
+    const own = new Map(this.sent);
+    const lines = parseInfo(await answer);
     const calls = [...lines].map(([line, text]) => {
       const name = line
         .replace(/^cmdstat_/, '')
         .replace('|', ' ')
         .toUpperCase();
-      return [name, Number(/calls=(\d+)/.exec(text)?.[1] ?? NaN)] as const;
+      return [name, Number(/calls=(\d+)/.exec(text)?.[1] ?? NaN) - (own.get(name) ?? 0)] as const;
     });
-    return new Map(calls.filter(([name]) => !OWN_COMMANDS.includes(name)));
+    return new Map(calls);
   }
 
   /** Bytes of all keys whose name contains `mark`, with what the server needs to keep them. */
@@ -159,27 +170,6 @@ export class Server {
       reads: Number(stats.get('total_reads_processed')),
       commands: [...calls.values()].reduce((sum, times) => sum + times, 0),
     };
-  }
-
-  /** Seconds that pipelined SETs of a text take, and then as many GETs, on a connection of their own. */
-  async rawSeconds(key: string, text: string, times: number): Promise<number> {
-    const batch = Math.min(times, Math.max(Math.floor(RAW_BATCH_BYTES / text.length), 1));
-    const client = this.client.duplicate();
-    await client.connect();
-    const begin = performance.now();
-    for (const name of ['set', 'get'] as const) {
-      for (let from = 0; from < times; from += batch) {
-        const pipeline = client.pipeline();
-        for (let i = from; i < Math.min(from + batch, times); i += 1) {
-          if (name === 'set') pipeline.set(`${key}-${i}`, text);
-          else pipeline.get(`${key}-${i}`);
-        }
-        await pipeline.exec();
-      }
-    }
-    const seconds = (performance.now() - begin) / 1e3;
-    client.disconnect();
-    return seconds;
   }
 
   /** Settings of the server as a whole. */

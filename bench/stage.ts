@@ -2,11 +2,7 @@
  * What one run of a scenario works with: one side's queue and workers, opened for this run and closed after it. It also
  * watches over them: an `error` event, a job that fails unasked, or a run that does not end makes the run fail.
  */
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { jobStates } from './adapters/library.js';
 import type {
   FlowProducerLike,
@@ -21,9 +17,11 @@ import type {
 } from './adapters/library.js';
 import { Stopwatch } from './measure.js';
 import { Proxy } from './proxy/proxy.js';
+import { Tally } from './scenarios/tally.js';
+import type { NumberOf } from './scenarios/tally.js';
 import type { ConnectionSettings, Server, ServerWork } from './server.js';
+import { WorkerProcess } from './worker-process.js';
 
-const WORKER_PROCESS = fileURLToPath(new URL('scenarios/worker-process.mjs', import.meta.url));
 const CLOSE_LIMIT_MS = 10_000;
 const COUNTS_LIMIT_MS = 2_000;
 
@@ -41,7 +39,7 @@ export interface Crew {
   readonly concurrency: number;
   readonly onCompleted: (job: JobLike) => void;
   /** Without it, a failure fails the run. */
-  readonly onFailed?: (job: unknown, error: Error) => void;
+  readonly onFailed?: (job: JobLike | undefined, error: Error) => void;
 }
 
 export class Stage {
@@ -56,7 +54,7 @@ export class Stage {
   private producers: FlowProducerLike[] = [];
   private workers: WorkerLike[] = [];
   private listeners: QueueEventsLike[] = [];
-  private processes: ChildProcess[] = [];
+  private processes: WorkerProcess[] = [];
 
   constructor(private readonly settings: StageSettings) {
     this.seed = settings.seed;
@@ -76,6 +74,11 @@ export class Stage {
     return this.settings.queueName;
   }
 
+  /** One whose faults are the run's. */
+  tally(expected: number, numberOf?: NumberOf): Tally {
+    return new Tally(expected, (error) => this.fail(error), numberOf);
+  }
+
   stopwatch(): Stopwatch {
     return new Stopwatch(this.settings.server);
   }
@@ -87,12 +90,6 @@ export class Stage {
   /** What the server has done so far, for everybody. */
   serverWork(): Promise<ServerWork> {
     return this.settings.server.work();
-  }
-
-  /** Seconds that so many pipelined SETs of a text take, and then as many GETs. */
-  rawSeconds(text: string, times: number): Promise<number> {
-    const { server, queueName } = this.settings;
-    return server.rawSeconds(`${queueName}-raw`, text, times);
   }
 
   /** What is opened from now on has so many milliseconds to the server. */
@@ -150,18 +147,16 @@ export class Stage {
     return events;
   }
 
-  /** Workers that are processes of their own; they run when they are sent something. */
-  async openWorkerProcesses(count: number, concurrency: number): Promise<ChildProcess[]> {
+  /** Workers that are processes of their own, connected and not running yet. `tells` when each completed job is to be told of. */
+  async openWorkerProcesses(count: number, concurrency: number, tells = false): Promise<WorkerProcess[]> {
     const { library, queueName } = this.settings;
-    const settings = JSON.stringify({ address: library.address, queueName, connection: this.connection, concurrency });
-    const children = Array.from({ length: count }, () => fork(WORKER_PROCESS, [settings], { execArgv: [] }));
-    this.processes.push(...children);
-    await Promise.all(children.map((child) => once(child, 'message')));
-    for (const child of children) {
-      child.on('message', (message) => this.fail(`a worker process: ${JSON.stringify(message)}`));
-      child.on('exit', () => this.fail('a worker process has ended'));
-    }
-    return children;
+    const { address, inConnection } = library;
+    const connection = { ...this.connection, ...inConnection };
+    const settings = { address, queueName, connection, concurrency, tells };
+    const opened = Array.from({ length: count }, () => new WorkerProcess(settings, (cause) => this.fail(cause)));
+    this.processes.push(...opened);
+    await Promise.all(opened.map(({ ready }) => ready));
+    return opened;
   }
 
   /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
@@ -184,9 +179,7 @@ export class Stage {
     this.workers = [];
     this.producers = [];
     this.queues = [];
-    for (const child of this.processes.splice(0)) {
-      child.removeAllListeners().kill('SIGKILL');
-    }
+    for (const process of this.processes.splice(0)) process.kill();
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
     for (const events of this.listeners.splice(0)) await this.closeInTime(events.close(), 'queueEvents.close()');
     for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');

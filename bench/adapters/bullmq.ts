@@ -31,6 +31,8 @@ export async function loadTunedBullmq(): Promise<JobLibrary> {
     const found = connections.get(key);
     if (found) return found;
     const connection = new Redis({ ...settings, ...TUNED });
+    // as many as share it
+    connection.setMaxListeners(0);
     // queues and workers tell of theirs
     connection.on('error', () => undefined);
     connections.set(key, connection);
@@ -40,6 +42,7 @@ export async function loadTunedBullmq(): Promise<JobLibrary> {
     name: 'bullmq, shared connection with auto-pipelining',
     version: installedVersion(),
     address: 'bullmq',
+    inConnection: { enableAutoPipelining: TUNED.enableAutoPipelining },
     FlowProducer,
     QueueEvents,
     Queue: class extends Queue {

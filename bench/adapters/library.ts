@@ -13,6 +13,8 @@ export interface JobLibrary {
   readonly Worker: new (name: string, processor: Processor, options: WorkerSettings) => WorkerLike;
   /** Where another process finds it. */
   readonly address: string;
+  /** What makes it this way of running the library, in so far as it is an option of a connection: workers of other processes are given it. */
+  readonly inConnection?: Readonly<Record<string, boolean>>;
   readonly QueueEvents: new (name: string, options: FlowSettings) => QueueEventsLike;
   readonly FlowProducer: new (options: FlowSettings) => FlowProducerLike;
 }
@@ -45,6 +47,7 @@ export interface BulkEntry {
 
 export interface JobLike {
   readonly id?: string;
+  readonly name: string;
   readonly data: unknown;
   readonly attemptsMade: number;
   readonly priority: number;

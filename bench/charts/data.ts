@@ -5,11 +5,13 @@ import type { DepthReport } from '../depth/report.js';
 import { UsageError } from '../ending.js';
 import { readHistory } from '../history.js';
 import type { HistoryEntry } from '../history.js';
+import { metricGroups } from '../report.js';
 import type { Circumstances, Row } from '../report.js';
 
 export const FOLDER = fileURLToPath(new URL('../../benchmarks/', import.meta.url));
-const WHOLE_RUN = /^\d{4}-\d\d-\d\d-[0-9a-f]+(-\d+)?\.json$/;
-const DEPTHS = /^depth-.*\.json$/;
+/** Of other runs the name says what they are: partial, say. */
+export const isWholeRun = (name: string): boolean => /^\d{4}-\d\d-\d\d-[0-9a-f]+(-\d+)?\.json$/.test(name);
+const isOfDepths = (name: string): boolean => /^depth-.*\.json$/.test(name);
 
 export interface Run extends Circumstances {
   readonly rows: readonly Row[];
@@ -24,13 +26,22 @@ export interface ChartData {
 }
 
 export function readChartData(): ChartData {
-  const run = newest<Run>(WHOLE_RUN);
-  if (!run) throw new UsageError('there is no whole run in benchmarks/ to draw: `npm run bench` leaves one');
-  return { ...run, depths: newest<DepthReport>(DEPTHS)?.run, history: readHistory() };
+  const found = newest<Run>(isWholeRun);
+  if (!found) throw new UsageError('there is no whole run in benchmarks/ to draw: `npm run bench` leaves one');
+  // a report may be of a time at which more was measured
+  const rows = found.run.rows.filter(({ metric }) => metricGroups.some(({ metrics }) => metrics.includes(metric)));
+  return {
+    ...found,
+    run: { ...found.run, rows },
+    depths: newest<DepthReport>(isOfDepths)?.run,
+    history: readHistory(),
+  };
 }
 
-function newest<T extends { readonly startedAt: string }>(pattern: RegExp): { run: T; file: string } | undefined {
-  const files = readdirSync(FOLDER).filter((name) => pattern.test(name));
+function newest<T extends { readonly startedAt: string }>(
+  isOne: (name: string) => boolean,
+): { run: T; file: string } | undefined {
+  const files = readdirSync(FOLDER).filter(isOne);
   const reports = files.map((file) => ({ file, run: JSON.parse(readFileSync(`${FOLDER}${file}`, 'utf8')) as T }));
   return reports.sort((a, b) => (a.run.startedAt < b.run.startedAt ? -1 : 1)).at(-1);
 }

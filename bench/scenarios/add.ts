@@ -5,7 +5,7 @@
  */
 import type { JobData, QueueLike } from '../adapters/library.js';
 import { throughputMetrics } from '../measure.js';
-import { bulkOf, tinyPayload } from './scenario.js';
+import { bulkOf, nestedPayload, tinyPayload } from './scenario.js';
 import type { Scenario } from './scenario.js';
 
 type AddJobs = (queue: QueueLike, jobs: number) => Promise<void>;
@@ -33,17 +33,6 @@ function bulksOf(chunk: number): AddJobs {
   return async (queue, jobs) => {
     for (let i = 0; i < jobs; i += chunk) await queue.addBulk(bulkOf(i, chunk));
   };
-}
-
-/** Ten objects of ten short strings each, about 1.5 KB as JSON. Sixteen of them, so that no two jobs in a row are equal. */
-const nestedPayloads: readonly JobData[] = Array.from({ length: 16 }, (_, version) => {
-  const branch = (i: number) =>
-    Object.fromEntries(Array.from({ length: 10 }, (_, k) => [`key${k}`, `value ${version}-${i}-${k}`]));
-  return Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`branch${i}`, branch(i)]));
-});
-
-function nestedPayload(i: number): JobData {
-  return nestedPayloads[i % nestedPayloads.length] ?? {};
 }
 
 interface AddScenario {

@@ -3,6 +3,7 @@
  * elsewhere in the report, so that what the load takes can be read from both. Both sides of a pair have it.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import type { Sample } from '../measure.js';
 import { addScenarios } from './add.js';
@@ -12,8 +13,8 @@ import { trickleScenario } from './trickle.js';
 import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
-/** It ends by itself, too: nothing is left behind by a bench that was killed. */
-const BURNER = 'for (const end = Date.now() + 120_000; Date.now() < end && process.ppid !== 1;);';
+/** It says when it begins. It ends by itself, too: nothing is left behind by a bench that was killed. */
+const BURNER = 'fs.writeSync(1, "."); for (const end = Date.now() + 120_000; Date.now() < end && process.ppid !== 1;);';
 
 const quiet = [...addScenarios, ...workerScenarios, ...waitingScenarios, latencyScenario, trickleScenario];
 
@@ -31,9 +32,10 @@ function contended(name: string): Scenario {
 
 async function besideLoad(run: () => Promise<Sample>): Promise<Sample> {
   const burners = Array.from({ length: availableParallelism() }, () =>
-    spawn(process.execPath, ['-e', BURNER], { stdio: 'ignore' }),
+    spawn(process.execPath, ['-e', BURNER], { stdio: ['ignore', 'pipe', 'ignore'] }),
   );
   try {
+    await Promise.all(burners.map(({ stdout }) => once(stdout, 'data')));
     return await run();
   } finally {
     for (const burner of burners) burner.kill('SIGKILL');

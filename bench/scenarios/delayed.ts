@@ -10,7 +10,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { throughputMetrics } from '../measure.js';
 import { fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 const LONGEST_DELAY_MS = 500;
 /** Clocks of server and client count in whole milliseconds. */
@@ -23,7 +22,7 @@ export const delayedScenario: Scenario = {
   size: { kind: 'calibrated', step: 1, firstProbe: 1_000 },
   async run(stage, jobs) {
     const queue = await stage.openQueue();
-    const completions = new Tally(jobs);
+    const completions = stage.tally(jobs);
     const worker = await stage.openWorker({
       processor: async () => undefined,
       concurrency: 100,
@@ -32,7 +31,7 @@ export const delayedScenario: Scenario = {
 
     const watch = stage.stopwatch();
     watch.start();
-    await fill(queue, jobs, (i) => ({ delay: 1 + (i % LONGEST_DELAY_MS) }));
+    await fill(queue, jobs, { optionsOf: (i) => ({ delay: 1 + (i % LONGEST_DELAY_MS) }) });
     watch.stop();
     await stage.expectCounts(queue, { delayed: jobs });
     await sleep(LONGEST_DELAY_MS + MARGIN_MS);

@@ -8,7 +8,7 @@
 import type { FlowEntry } from '../adapters/library.js';
 import { throughputMetrics } from '../measure.js';
 import { tinyPayload, type Scenario } from './scenario.js';
-import { Tally } from './tally.js';
+import { byData } from './tally.js';
 
 const CHILDREN = 10;
 const JOBS_A_FLOW = CHILDREN + 1;
@@ -22,7 +22,7 @@ export const flowScenario: Scenario = {
   async run(stage, jobs) {
     const queue = await stage.openQueue();
     const producer = await stage.openFlowProducer();
-    const completions = new Tally(jobs);
+    const completions = stage.tally(jobs, byData);
     const worker = await stage.openWorker({
       processor: async () => undefined,
       concurrency: 100,
@@ -47,7 +47,9 @@ function flowsOf(queueName: string, from: number, count: number): FlowEntry[] {
   return Array.from({ length: count }, (_, i) => ({
     name: 'parent',
     queueName,
-    data: tinyPayload(from + i),
-    children: Array.from({ length: CHILDREN }, (_, k) => ({ name: 'child', queueName, data: tinyPayload(k) })),
+    data: tinyPayload((from + i) * JOBS_A_FLOW),
+    children: Array.from({ length: CHILDREN }, (_, k) => {
+      return { name: 'child', queueName, data: tinyPayload((from + i) * JOBS_A_FLOW + 1 + k) };
+    }),
   }));
 }

@@ -19,7 +19,7 @@ import { processScenarios } from './processes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
-import { trickleOfManySlots, trickleScenario } from './trickle.js';
+import { trickleApart, trickleOfManySlots, trickleScenario } from './trickle.js';
 import { waitingScenarios } from './waiting.js';
 import { workerScenarios } from './worker.js';
 
@@ -37,6 +37,7 @@ export const scenarios: readonly Scenario[] = [
   latencyScenario,
   trickleScenario,
   trickleOfManySlots,
+  trickleApart,
   ...pacedScenarios,
   busyScenario,
   ...bandwidthScenarios,
@@ -46,7 +47,8 @@ export const scenarios: readonly Scenario[] = [
   ...persistenceScenarios,
   ...openLoopScenarios,
   ...processScenarios,
-  idleScenario,
   ...listenerScenarios,
   ...contendedScenarios,
+  // it has garbage collected, by which those after it would lose what V8 has compiled
+  idleScenario,
 ];

@@ -23,12 +23,16 @@ export const latencyScenario: Scenario = {
     const random = randomFrom(stage.seed);
     let startedAt = 0;
     let completed: () => void = () => undefined;
+    const completions = stage.tally(WARM_UP + jobs);
     const worker = await stage.openWorker({
       processor: async () => {
         startedAt = performance.now();
       },
       concurrency: 1,
-      onCompleted: () => completed(),
+      onCompleted: (job) => {
+        completions.add(job);
+        completed();
+      },
     });
     stage.run(worker);
 

@@ -1,7 +1,7 @@
 /**
  * Latency under load, in an open loop: jobs are added at their times, whether or not those before are done, and a latency counts from the time intended. A side that falls behind
- * is not spared the jobs that it kept waiting. Both sides get the same rates: 10, 50 and 90 % of what the base does, adding and processing in this one
- * process, which is measured once. From the intended time to the handler's first line, and from there to the recorded completion.
+ * is not spared the jobs that it kept waiting. Both sides get the same rates: 10, 50 and 90 % of what the base does as it comes, adding and processing in
+ * this one process, which is measured once. From the intended time to the handler's first line, and from there to the recorded completion.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -9,18 +9,18 @@ import { quantile } from '../statistics.js';
 import type { Stage } from '../stage.js';
 import { tinyPayload } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
+import { byData } from './tally.js';
 
 const CONCURRENCY = 50;
 const PROBED_JOBS = 3_000;
 const LANES = 50;
 
-/** Jobs a second; of the side that runs first, which is the base. */
+/** Jobs a second; of the side that runs first, which is the plain base. */
 let capacity: number | undefined;
 
 async function measureCapacity(stage: Stage): Promise<number> {
   const queue = await stage.openQueue({ removeOnComplete: true });
-  const completions = new Tally(PROBED_JOBS);
+  const completions = stage.tally(PROBED_JOBS, byData);
   const worker = await stage.openWorker({
     processor: async () => undefined,
     concurrency: CONCURRENCY,
@@ -53,16 +53,15 @@ function openLoopScenario(percent: number): Scenario {
       const jobs = Math.max(Math.round((rate * ms) / 1e3), 1);
       const queue = await stage.openQueue({ removeOnComplete: true });
       const [intended, started, recorded]: number[][] = [[], [], []];
-      const completions = new Tally(jobs);
-      const numberOf = (job: { readonly data: unknown }) => (job.data as { i: number }).i;
+      const completions = stage.tally(jobs, byData);
       const worker = await stage.openWorker({
         processor: async (job) => {
-          started[numberOf(job)] = performance.now();
+          started[byData(job)] = performance.now();
         },
         concurrency: CONCURRENCY,
         onCompleted: (job) => {
-          recorded[numberOf(job)] = performance.now();
-          completions.add();
+          recorded[byData(job)] = performance.now();
+          completions.add(job);
         },
       });
       stage.run(worker);

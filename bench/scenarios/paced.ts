@@ -9,7 +9,7 @@ import type { Metric, Sample } from '../measure.js';
 import type { Stage } from '../stage.js';
 import { tinyPayload } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
+import { byId } from './tally.js';
 
 const METRICS: readonly Metric[] = ['redisCpuMicros', 'nodeCpuMicros'];
 const PER_SECOND = 100;
@@ -65,11 +65,11 @@ export const pacedScenarios: readonly Scenario[] = KINDS.map((kind) => ({
 
 async function atAPace(stage: Stage, jobs: number, kind: Kind): Promise<Sample> {
   const queue = await stage.openQueue();
-  let tally = new Tally(WARM_UP);
+  let tally = stage.tally(WARM_UP);
   const worker = await stage.openWorker({
     processor: kind.processor ?? (() => handling()),
     concurrency: CONCURRENCY,
-    onCompleted: () => tally.add(),
+    onCompleted: (job) => tally.add(job),
     onFailed: (_, error) => {
       if (error.message !== NOT_YET) stage.fail(error);
     },
@@ -89,7 +89,7 @@ async function atAPace(stage: Stage, jobs: number, kind: Kind): Promise<Sample> 
     await tally.done;
   };
   await addAll(0, WARM_UP);
-  tally = new Tally(jobs);
+  tally = stage.tally(jobs, (job) => byId(job) - WARM_UP);
   const watch = stage.stopwatch();
   watch.start();
   await addAll(WARM_UP, jobs);

@@ -5,7 +5,6 @@
 import { throughputMetrics } from '../measure.js';
 import { bulkOf } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 const CHUNK = 50;
 
@@ -22,7 +21,7 @@ function persistenceScenario(sync: Sync): Scenario {
     async run(stage, jobs) {
       await stage.keepOnDisk(sync);
       const queue = await stage.openQueue({ removeOnComplete: true });
-      const completions = new Tally(jobs);
+      const completions = stage.tally(jobs);
       const worker = await stage.openWorker({
         processor: async () => undefined,
         concurrency: 100,

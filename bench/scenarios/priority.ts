@@ -6,7 +6,6 @@
 import { throughputMetrics } from '../measure.js';
 import { fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 const PRIORITIES = 10;
 
@@ -17,7 +16,7 @@ export const priorityScenario: Scenario = {
   size: { kind: 'calibrated', step: 1, firstProbe: 1_000 },
   async run(stage, jobs) {
     const queue = await stage.openQueue();
-    const completions = new Tally(jobs);
+    const completions = stage.tally(jobs);
     let latest = 0;
     const worker = await stage.openWorker({
       processor: async (job) => {
@@ -30,7 +29,7 @@ export const priorityScenario: Scenario = {
 
     const watch = stage.stopwatch();
     watch.start();
-    await fill(queue, jobs, (i) => ({ priority: 1 + (i % PRIORITIES) }));
+    await fill(queue, jobs, { optionsOf: (i) => ({ priority: 1 + (i % PRIORITIES) }) });
     watch.stop();
     await stage.expectCounts(queue, { prioritized: jobs });
 

@@ -7,7 +7,6 @@
 import { throughputMetrics } from '../measure.js';
 import { fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 export const retryScenario: Scenario = {
   name: 'retry',
@@ -18,16 +17,16 @@ export const retryScenario: Scenario = {
     const queue = await stage.openQueue({ attempts: 2 });
     await fill(queue, jobs);
 
-    let failures = 0;
-    const completions = new Tally(jobs);
+    const [failures, completions] = [stage.tally(jobs), stage.tally(jobs)];
     const worker = await stage.openWorker({
       processor: async (job) => {
         if (job.attemptsMade === 0) throw new Error('the first attempt fails');
       },
       concurrency: 100,
       onCompleted: completions.add,
-      onFailed: () => {
-        failures += 1;
+      onFailed: (job, error) => {
+        if (job) failures.add(job);
+        else stage.fail(error);
       },
     });
     const watch = stage.stopwatch();
@@ -36,7 +35,7 @@ export const retryScenario: Scenario = {
     await completions.done;
     watch.stop();
 
-    if (failures !== jobs) throw new Error(`${failures} failed events for ${jobs} jobs that each fail once`);
+    if (failures.count !== jobs) throw new Error(`${failures.count} of ${jobs} jobs have failed, and each does once`);
     await stage.expectCounts(queue, { completed: jobs });
     return watch.sample(jobs);
   },

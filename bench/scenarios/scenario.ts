@@ -1,7 +1,6 @@
 import type { BulkEntry, JobData, JobSettings, QueueLike } from '../adapters/library.js';
 import type { Metric, Sample } from '../measure.js';
 import type { Stage } from '../stage.js';
-import { Tally } from './tally.js';
 
 /** One workload, written once against the API that both libraries share. */
 export interface Scenario {
@@ -13,6 +12,8 @@ export interface Scenario {
   readonly size: Size;
   /** A quick run and the gate leave it out, unless it is named. */
   readonly isLong?: boolean;
+  /** BullMQ is run as it comes: the other ways to run it make no difference to what is measured. */
+  readonly isOfPlainBase?: boolean;
   /** It changes settings of the server, which the bench may do to one that was started for it only. */
   readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
@@ -25,7 +26,13 @@ export interface Scenario {
  * same on both sides, for scenarios whose result is not a rate.
  */
 export type Size =
-  | { readonly kind: 'calibrated'; readonly step: number; readonly firstProbe: number }
+  | {
+      readonly kind: 'calibrated';
+      readonly step: number;
+      readonly firstProbe: number;
+      /** Where jobs are large: what the server is to hold. */
+      readonly most?: number;
+    }
   | { readonly kind: 'fixed'; readonly full: number; readonly quick: number };
 
 /** Jobs an `addBulk` call adds where a scenario needs a filled queue and the filling is not what it measures. */
@@ -36,17 +43,35 @@ export function tinyPayload(i: number): JobData {
   return { i };
 }
 
+/** Ten objects of ten short strings each, about 1.5 KB as JSON. Sixteen of them, so that no two jobs in a row are equal. */
+const nestedPayloads: readonly JobData[] = Array.from({ length: 16 }, (_, version) => {
+  const branch = (i: number) =>
+    Object.fromEntries(Array.from({ length: 10 }, (_, k) => [`key${k}`, `value ${version}-${i}-${k}`]));
+  return Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`branch${i}`, branch(i)]));
+});
+
+export function nestedPayload(i: number): JobData {
+  return nestedPayloads[i % nestedPayloads.length] ?? {};
+}
+
+/** What the jobs of a queue are, by their number. */
+export interface Contents {
+  readonly optionsOf?: (i: number) => JobSettings;
+  /** {@link tinyPayload} unless told. */
+  readonly payloadOf?: (i: number) => JobData;
+}
+
 /** Adds `jobs` jobs, in order, in chunks of the same size on both sides. */
-export async function fill(queue: QueueLike, jobs: number, optionsOf?: (i: number) => JobSettings): Promise<void> {
+export async function fill(queue: QueueLike, jobs: number, contents?: Contents): Promise<void> {
   for (let from = 0; from < jobs; from += FILL_CHUNK) {
-    await queue.addBulk(bulkOf(from, Math.min(FILL_CHUNK, jobs - from), optionsOf));
+    await queue.addBulk(bulkOf(from, Math.min(FILL_CHUNK, jobs - from), contents));
   }
 }
 
 /** Adds jobs and has a worker run all of them, where that is not what a scenario measures. They stay, completed. */
-export async function complete(stage: Stage, queue: QueueLike, jobs: number): Promise<void> {
-  await fill(queue, jobs);
-  const completions = new Tally(jobs);
+export async function complete(stage: Stage, queue: QueueLike, jobs: number, contents?: Contents): Promise<void> {
+  await fill(queue, jobs, contents);
+  const completions = stage.tally(jobs);
   const worker = await stage.openWorker({
     processor: async () => undefined,
     concurrency: 100,
@@ -56,9 +81,10 @@ export async function complete(stage: Stage, queue: QueueLike, jobs: number): Pr
   await completions.done;
 }
 
-export function bulkOf(from: number, count: number, optionsOf?: (i: number) => JobSettings): BulkEntry[] {
+export function bulkOf(from: number, count: number, contents: Contents = {}): BulkEntry[] {
+  const { optionsOf, payloadOf = tinyPayload } = contents;
   return Array.from({ length: count }, (_, k) => {
-    const entry = { name: 'job', data: tinyPayload(from + k) };
+    const entry = { name: 'job', data: payloadOf(from + k) };
     return optionsOf ? { ...entry, opts: optionsOf(from + k) } : entry;
   });
 }

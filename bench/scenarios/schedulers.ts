@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobLike, QueueLike } from '../adapters/library.js';
 import { quantile } from '../statistics.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
+import type { NumberOf } from './tally.js';
 
 const IN_FLIGHT = 100;
 const PROBED = 200;
@@ -29,7 +29,10 @@ const upsertAll: Make = (queue, at) =>
   inFlight(at, (i, time) => queue.upsertJobScheduler(`s${i}`, { every: EVERY_MS, startDate: time }));
 
 const addAll: Make = (queue, at) =>
-  inFlight(at, (_, time) => queue.add('job', {}, { delay: Math.max(time - Date.now(), 0) }));
+  inFlight(at, (i, time) => queue.add(`s${i}`, {}, { delay: Math.max(time - Date.now(), 0) }));
+
+/** A scheduler's jobs have its name, and ids with their times. */
+const byName: NumberOf = ({ name }) => Number(name.slice(1));
 
 function schedulerScenario(name: string, title: string, make: Make, isMakingMeasured: boolean): Scenario {
   return {
@@ -45,7 +48,7 @@ function schedulerScenario(name: string, title: string, make: Make, isMakingMeas
       for (let i = 0; i < PROBED; i += 1) await queue.removeJobScheduler(`s${i}`);
       const msEach = (performance.now() - begin) / PROBED;
 
-      const completions = new Tally(jobs);
+      const completions = stage.tally(jobs, byName);
       const lateness: number[] = [];
       const worker = await stage.openWorker({
         processor: async ({ timestamp, opts }: JobLike) => {

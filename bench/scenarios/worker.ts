@@ -11,7 +11,6 @@ import type { Sample } from '../measure.js';
 import type { Stage } from '../stage.js';
 import { fill } from './scenario.js';
 import type { Scenario } from './scenario.js';
-import { Tally } from './tally.js';
 
 interface WorkerScenario {
   readonly name: string;
@@ -37,17 +36,21 @@ interface Work {
   processor(): Promise<unknown>;
 }
 
+/** A tenth is enough for a worker to find its stride, ten rounds of its slots are needed where a tenth is little. */
+export function warmUpOf(jobs: number, concurrency: number): number {
+  return Math.max(Math.ceil(jobs / 10), concurrency * 10, 100);
+}
+
 /** Runs warm-up and measured jobs, and samples the measured ones. */
 export async function processAll(stage: Stage, jobs: number, work: Work): Promise<Sample> {
   const { concurrency, retention, processor } = work;
-  // A tenth is enough for the worker to find its stride, ten rounds of its slots are needed where a tenth is little.
-  const warmUp = Math.max(Math.ceil(jobs / 10), concurrency * 10, 100);
+  const warmUp = warmUpOf(jobs, concurrency);
   const total = warmUp + jobs;
   const queue = await stage.openQueue(retention);
   await fill(queue, total);
 
   const watch = stage.stopwatch();
-  const completions = new Tally(total);
+  const completions = stage.tally(total);
   let beforeClock = total;
   const startClock = () => {
     if (completions.count === total) return; // too few jobs to measure anything; calibration asks for more
@@ -57,8 +60,8 @@ export async function processAll(stage: Stage, jobs: number, work: Work): Promis
   const worker = await stage.openWorker({
     processor,
     concurrency,
-    onCompleted: () => {
-      completions.add();
+    onCompleted: (job) => {
+      completions.add(job);
       if (completions.count === warmUp) setImmediate(startClock);
     },
   });
