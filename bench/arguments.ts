@@ -1,5 +1,6 @@
-import { parseArgs } from 'node:util';
 import { UsageError } from './ending.js';
+import { LOAD_FLOOR } from './gate/load.js';
+import { readOptions } from './options.js';
 import { scenarios } from './scenarios/index.js';
 import type { Scenario } from './scenarios/scenario.js';
 
@@ -8,22 +9,29 @@ export interface Arguments {
   readonly self: boolean;
   readonly scenarios: readonly Scenario[];
   readonly rounds: number | undefined;
+  readonly evenIfBusy: boolean;
 }
 
-const usage = `tsx bench/main.ts [--quick] [--only name,...] [--rounds N] [--self]
+const usage = `usage: npm run bench [-- --quick] [--only NAME,...] [--rounds N] [--self] [--even-if-busy]
 
 Measures ChasquiMQ against BullMQ on the Redis server that REDIS_URL names, and writes a report under benchmarks/.
 
-  --quick      shorter runs and fewer of them, within two minutes in all
-  --only       only these scenarios: ${scenarios.map(({ name }) => name).join(', ')}
-  --rounds     pairs of runs of each scenario
-  --self       BullMQ against itself, which shows the noise of this machine
+  --quick          shorter runs and fewer of them, within two minutes in all
+  --only           only these scenarios: ${scenarios.map(({ name }) => name).join(', ')}
+  --rounds         pairs of runs of each scenario
+  --self           BullMQ against itself, which shows the noise of this machine
+  --even-if-busy   a whole run begins above a load of ${LOAD_FLOOR} a core, too. Its report is named so, and no figures are drawn from it
 
 CHASQUI_MODULE names another build of ChasquiMQ to measure instead of dist/.`;
 
 export function readArguments(argv: readonly string[]): Arguments {
-  const { values } = parse(argv);
-  if (values.help) throw new UsageError(usage);
+  const values = readOptions(argv, usage, {
+    quick: { type: 'boolean', default: false },
+    self: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    rounds: { type: 'string' },
+    'even-if-busy': { type: 'boolean', default: false },
+  });
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
     throw new UsageError(`--rounds takes a whole number above 0, not ${values.rounds}`);
@@ -32,25 +40,9 @@ export function readArguments(argv: readonly string[]): Arguments {
     quick: values.quick,
     self: values.self,
     rounds,
+    evenIfBusy: values['even-if-busy'],
     scenarios: values.only === undefined ? scenariosOf(values.quick) : chosen(values.only, usage),
   };
-}
-
-function parse(argv: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...argv],
-      options: {
-        quick: { type: 'boolean', default: false },
-        self: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        rounds: { type: 'string' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message : String(error)}\n\n${usage}`);
-  }
 }
 
 /** What a run consists of when nothing is named. */

@@ -17,15 +17,20 @@ import type { Circumstances } from './report.js';
 
 const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
 
-/** Returns the paths written. A full report is never overwritten: one more of the same day and commit gets a number. */
-export function writeReport(about: Circumstances, results: readonly Result[]): string[] {
-  const plain = [
-    about.startedAt.slice(0, 10),
-    about.source.commit,
+/** What makes a run other than a whole and undisturbed one: each is part of its report's name, by which the charts and tables pass it over. */
+export function reservations(about: Circumstances, results: readonly Result[]): string[] {
+  return [
     ...(about.kind === 'quick' ? ['quick'] : []),
     ...(about.self ? ['self'] : []),
     ...(about.partial ? ['partial'] : []),
-  ].join('-');
+    ...(about.busy ? ['busy'] : []),
+    ...(results.some(({ faults }) => faults.length > 0) ? ['faults'] : []),
+  ];
+}
+
+/** Returns the paths written. A full report is never overwritten: one more of the same day and commit gets a number. */
+export function writeReport(about: Circumstances, results: readonly Result[]): string[] {
+  const plain = [about.startedAt.slice(0, 10), about.source.commit, ...reservations(about, results)].join('-');
   let name = plain;
   if (about.kind === 'full') {
     for (let copy = 2; existsSync(`${FOLDER}${name}.json`); copy += 1) name = `${plain}-${copy}`;
@@ -36,10 +41,17 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
 /** Writes `<name>.json` and `<name>.md` under benchmarks/, and returns their paths. */
 export function writeBoth(name: string, report: unknown, text: string): string[] {
   mkdirSync(FOLDER, { recursive: true });
-  const paths = [`${FOLDER}${name}.json`, `${FOLDER}${name}.md`] as const;
-  writeFileSync(paths[0], `${JSON.stringify(report, undefined, 2)}\n`);
-  writeFileSync(paths[1], `${text}\n`);
-  return [...paths];
+  const path = `${FOLDER}${name}.json`;
+  writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`);
+  return [path, writeText(name, text)];
+}
+
+/** Writes `<name>.md` alone. */
+export function writeText(name: string, text: string): string {
+  mkdirSync(FOLDER, { recursive: true });
+  const path = `${FOLDER}${name}.md`;
+  writeFileSync(path, `${text}\n`);
+  return path;
 }
 
 function asJson(about: Circumstances, results: readonly Result[]): unknown {

@@ -16,7 +16,8 @@ import { drawCharts } from './charts/draw.js';
 import { writeTables } from './charts/tables.js';
 import { interruption, messageOf, runProgram, UsageError } from './ending.js';
 import type { Counted } from './counts/baseline.js';
-import { writeReport } from './files.js';
+import { reservations, writeReport } from './files.js';
+import { LOAD_FLOOR, loadPerCore } from './gate/load.js';
 import { appendHistory, drifts, entryOf, readHistory } from './history.js';
 import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
@@ -26,18 +27,37 @@ import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
 
-/** Returns the exit code: 1 when a side threw in a scenario, a floor was missed, or a figure has fallen over ten runs. */
+/**
+ * Returns the exit code: 1 when a side threw in a scenario, a floor was missed, or a figure has fallen over ten runs; 3 when the machine is too
+ * busy for a whole run.
+ */
 async function main(argv: readonly string[]): Promise<number> {
   const asked = readArguments(argv);
   const url = process.env.REDIS_URL;
   if (!url) throw new UsageError('REDIS_URL names no server; `npm run bench` starts a private one and sets it');
+  const mode = asked.quick ? quickMode : fullMode;
+  const rounds = asked.rounds ?? mode.rounds;
+  const ownsServer = process.env.BENCH_OWNS_REDIS === '1';
+  const isOfThisTree = !process.env.CHASQUI_MODULE;
+  const partial = asked.scenarios.length < scenariosOf(asked.quick).length || rounds < mode.rounds;
+  const kinds = {
+    kind: asked.quick ? 'quick' : 'full',
+    self: asked.self,
+    partial: partial || (!asked.quick && !(ownsServer && isOfThisTree)),
+    busy: !asked.quick && loadPerCore() > LOAD_FLOOR,
+  } as const;
+  if (kinds.busy && !kinds.self && !kinds.partial && !asked.evenIfBusy) {
+    console.log(
+      `Not begun: the load is ${loadPerCore().toFixed(2)} a core, and a whole run takes ${LOAD_FLOOR} at most.`,
+    );
+    console.log('Run it again when it is quiet, or with --even-if-busy: its report is then named so.');
+    return 3;
+  }
   const base = await loadBullmq();
   const libraries = { base, challenger: asked.self ? await loadBullmq('bullmq again') : await loadOurs() };
   const server = await Server.connect(parseConnection(url));
   const mark = `chasqui-bench-${randomBytes(4).toString('hex')}`;
 
-  const mode = asked.quick ? quickMode : fullMode;
-  const rounds = asked.rounds ?? mode.rounds;
   const startedAt = new Date();
   const loadAtStart = loadAverage();
   const source = describeSource();
@@ -51,7 +71,7 @@ async function main(argv: readonly string[]): Promise<number> {
       mode: { ...mode, rounds },
       observer: new Progress(asked.scenarios.length, asked.self),
       interrupted: interruption(),
-      ownsServer: process.env.BENCH_OWNS_REDIS === '1',
+      ownsServer,
     },
     asked.scenarios,
   );
@@ -62,9 +82,7 @@ async function main(argv: readonly string[]): Promise<number> {
     startedAt: startedAt.toISOString(),
     seconds: (Date.now() - startedAt.getTime()) / 1e3,
     command: ['bench', ...argv].join(' '),
-    kind: asked.quick ? 'quick' : 'full',
-    self: asked.self,
-    partial: asked.scenarios.length < scenariosOf(asked.quick).length || rounds < mode.rounds,
+    ...kinds,
     machine: describeMachine(),
     source,
     server: server.version,
@@ -84,9 +102,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const complaints = rows.flatMap((row) =>
     row.met === false && row.ratio ? [missedFloor(row, row.ratio.median)] : [],
   );
-  const isForHistory = about.kind === 'full' && !about.self && !about.partial;
   const hasFaults = results.some((result) => result.faults.length > 0);
-  if (isForHistory && !hasFaults) {
+  if (reservations(about, results).length === 0) {
     complaints.push(...(await remember(about, rows, url)));
     const data = readChartData();
     for (const path of [...(await drawCharts(data)), ...(await writeTables(data))]) console.log(path);

@@ -1,5 +1,7 @@
 // The rows of a report: a pair that has no ratio, because nothing was measured of its base, is judged by no floor.
 import { describe, expect, it } from 'vitest';
+import { isWholeRun } from '../../bench/charts/data.js';
+import { reservations } from '../../bench/files.js';
 import { entryOf } from '../../bench/history.js';
 import type { Metric } from '../../bench/measure.js';
 import type { Result } from '../../bench/pairs.js';
@@ -80,5 +82,24 @@ describe('a row of a report', () => {
       [2, 1],
     ]);
     expect([row.ratio?.median, row.ratio?.least]).toEqual([0.75, 0.5]);
+  });
+});
+
+describe('the name of a report', () => {
+  const about = { kind: 'full', self: false, partial: false, busy: false } as unknown as Circumstances;
+  const results = (faults: Result['faults']) => [{ scenario: named('retry'), pairs: [], faults }];
+
+  it('says nothing of a whole run', () => expect(reservations(about, results([]))).toEqual([]));
+
+  it.each<[string, Partial<Circumstances>, Result['faults']]>([
+    ['quick', { kind: 'quick' }, []],
+    ['self', { self: true }, []],
+    ['partial', { partial: true }, []],
+    ['busy', { busy: true }, []],
+    ['faults', {}, [{ side: 'base', message: 'not done' }]],
+  ])('says %s, and is then none that charts are drawn from', (word, more, faults) => {
+    expect(reservations({ ...about, ...more }, results(faults))).toEqual([word]);
+    expect(isWholeRun(`2026-11-27-3632a5b-${word}.json`)).toBe(false);
+    expect(isWholeRun('2026-11-27-3632a5b-2.json')).toBe(true);
   });
 });
