@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
-import { messageOf, UsageError } from '../ending.js';
+import { UsageError } from '../ending.js';
+import { readOptions } from '../options.js';
 
 const USAGE = `usage: npm run bench:counts [-- --only TEXT] [--json] [--write REASON]
 
@@ -17,16 +17,12 @@ export interface Asked {
 }
 
 export function readArguments(argv: readonly string[]): Asked {
-  const options = { only: { type: 'string' }, json: { type: 'boolean' }, write: { type: 'string' } } as const;
-  const parsed = (() => {
-    try {
-      return parseArgs({ args: [...argv], options }).values;
-    } catch (error) {
-      throw new UsageError(`${messageOf(error)}\n\n${USAGE}`);
-    }
-  })();
-  const { only, json = false, write: reason } = parsed;
-  if (reason !== undefined && reason.trim().length < 10) throw new UsageError('--write takes a reason, in words');
-  if (reason !== undefined && only !== undefined) throw new UsageError('a baseline is written as a whole: no --only');
-  return { only, json, reason };
+  const { only, json, write } = readOptions(argv, USAGE, {
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    write: { type: 'string' },
+  });
+  if (write !== undefined && write.trim().length < 10) throw new UsageError('--write takes a reason, in words');
+  if (write !== undefined && only !== undefined) throw new UsageError('a baseline is written as a whole: no --only');
+  return { only, json, reason: write };
 }

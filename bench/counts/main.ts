@@ -40,7 +40,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const work = countAll(counter, asked, baseline);
     const found = await server.guard(Promise.race([work, interruption()]));
     if (asked.json) console.log(JSON.stringify(found));
-    else if (baseline) return report(baseline, found, asked.only);
+    else if (baseline) return report(baseline, found, asked.only, aboutsOf(counter));
     else console.log(`written: ${writeBaseline({ reason: String(asked.reason), ...found })}`);
     return 0;
   } finally {
@@ -82,12 +82,19 @@ async function settledCounts(countable: Countable): Promise<Counts> {
   }
 }
 
-function report(baseline: Baseline, found: Counted, only: string | undefined): number {
+/** What each scenario stands for. */
+type Abouts = ReadonlyMap<string, string>;
+
+function aboutsOf(counter: Counter): Abouts {
+  return new Map(countables(counter).map(({ name, about }) => [name, about]));
+}
+
+function report(baseline: Baseline, found: Counted, only: string | undefined, abouts: Abouts): number {
   const kept = Object.entries(baseline.counts).filter(([name]) => only === undefined || name in found.counts);
   const { worse, better, notCompared } = compare({ ...baseline, counts: Object.fromEntries(kept) }, found);
   for (const line of notCompared) console.log(`NOT COMPARED  ${line}`);
-  for (const change of better) console.log(`better        ${lineOf(change)}`);
-  for (const change of worse) console.log(`WORSE         ${lineOf(change)}`);
+  for (const change of better) console.log(`better        ${lineOf(change, abouts)}`);
+  for (const change of worse) console.log(`WORSE         ${lineOf(change, abouts)}`);
   const complaint = complaintAbout(baseline, committedBefore(baseline));
   if (complaint) console.log(`NO REASON     ${complaint}`);
   const figures = Object.values(found.counts).reduce((sum, counts) => sum + Object.keys(counts).length, 0);
@@ -99,8 +106,9 @@ function report(baseline: Baseline, found: Counted, only: string | undefined): n
   return worse.length > 0 || complaint ? 1 : 0;
 }
 
-function lineOf({ scenario, figure, was, is }: Change): string {
-  return `${scenario}: ${figure} ${was ?? 'none'} -> ${is ?? 'none'}`;
+function lineOf({ scenario, figure, was, is }: Change, abouts: Abouts): string {
+  const about = abouts.get(scenario);
+  return `${scenario}${about ? ` (${about})` : ''}: ${figure} ${was ?? 'none'} -> ${is ?? 'none'}`;
 }
 
 if (!existsSync(new URL('../../dist/esm/index.js', import.meta.url))) {

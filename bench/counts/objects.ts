@@ -72,7 +72,7 @@ export async function countObjects(ground: Ground, { prepare }: KeptObjects): Pr
   await release();
   const before = alive();
   await hold();
-  const [kept] = [alive()];
+  const kept = alive();
   await release();
   const left = alive();
   return { 'objects kept': perJob(kept - before), 'objects left': perJob(left - before) };

@@ -11,13 +11,19 @@ const MOST_RUNS = 8;
 
 export interface Countable {
   readonly name: string;
+  /** What it stands for. */
+  readonly about: string;
   run(): Promise<Counts>;
 }
 
 export function countables(counter: Counter): Countable[] {
-  const scenarios = countedScenarios.map((scenario) => ({ name: scenario.name, run: () => count(counter, scenario) }));
+  const scenarios = countedScenarios.map((scenario) => {
+    const { name, about } = scenario;
+    return { name, about, run: () => count(counter, scenario) };
+  });
   const objects = keptObjects.map((kept) => ({
     name: kept.name,
+    about: kept.about,
     async run() {
       const queueName = `counts-${kept.name}-${randomBytes(4).toString('hex')}`;
       const ground = new Ground(counter.classes, counter.proxy, queueName);
@@ -31,7 +37,10 @@ export function countables(counter: Counter): Countable[] {
 }
 
 /** The least of each figure; runs until `isEnough` says so, a few times at most. */
-export async function leastOf({ run }: Countable, isEnough: (counts: Counts) => boolean): Promise<Counts> {
+export async function leastOf(
+  { run }: Omit<Countable, 'about'>,
+  isEnough: (counts: Counts) => boolean,
+): Promise<Counts> {
   let least = await run();
   for (let runs = 1; runs < MOST_RUNS && !isEnough(least); runs += 1) least = leastOfTwo(least, await run());
   return least;

@@ -4,7 +4,6 @@
  * Reading order: operations.ts, figures.ts, report.ts.
  */
 import { randomBytes } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { loadBullmq } from '../adapters/bullmq.js';
 import { loadChasquimq } from '../adapters/chasquimq.js';
 import { interruption, messageOf, runProgram, UsageError } from '../ending.js';
@@ -12,6 +11,7 @@ import { describeMachine, describeSource, loadAverage } from '../machine.js';
 import { sideNames } from '../pairs.js';
 import type { BothSides } from '../pairs.js';
 import { bulkOf } from '../scenarios/scenario.js';
+import { readOptions } from '../options.js';
 import { parseConnection, Server } from '../server.js';
 import { measureAll } from './figures.js';
 import type { AtDepth } from './figures.js';
@@ -91,14 +91,9 @@ async function fillUp({ queue, ids }: Side, depth: number): Promise<void> {
 }
 
 function readMost(argv: readonly string[]): number {
-  try {
-    const { values } = parseArgs({ args: [...argv], options: { most: { type: 'string', default: '10000000' } } });
-    const most = Number(values.most);
-    if (Number.isSafeInteger(most) && most >= 0) return most;
-    throw new Error(`--most takes a number of jobs, not ${values.most}`);
-  } catch (error) {
-    throw new UsageError(`${messageOf(error)}\n${USAGE}`);
-  }
+  const { most } = readOptions(argv, USAGE, { most: { type: 'string', default: '10000000' } });
+  if (Number.isSafeInteger(Number(most)) && Number(most) >= 0) return Number(most);
+  throw new UsageError(`--most takes a number of jobs, not ${most}\n\n${USAGE}`);
 }
 
 runProgram(main);

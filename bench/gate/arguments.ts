@@ -1,7 +1,6 @@
-import { parseArgs } from 'node:util';
-import type { ParseArgsConfig } from 'node:util';
 import { chosen } from '../arguments.js';
-import { messageOf, UsageError } from '../ending.js';
+import { UsageError } from '../ending.js';
+import { readOptions } from '../options.js';
 import type { Scenario } from '../scenarios/scenario.js';
 import { scenarios } from '../scenarios/index.js';
 import { LEAST_RATIO, LOOKS } from './interval.js';
@@ -24,17 +23,15 @@ falls below ${LEAST_RATIO} of the base fails (exit code 1).
                    took more than ${TAKEN_FLOOR * 100} % of the cores meanwhile (exit code 3)`;
 
 export function readGateArguments(argv: readonly string[]): GateArguments {
-  const values = parse(argv, GATE_USAGE, {
+  const values = readOptions(argv, GATE_USAGE, {
     base: { type: 'string' },
     only: { type: 'string' },
     'even-if-busy': { type: 'boolean', default: false },
   });
   return {
-    base: values.base as string | undefined,
-    scenarios: chosen(values.only as string | undefined, GATE_USAGE).filter(
-      ({ isLong }) => values.only !== undefined || !isLong,
-    ),
-    evenIfBusy: values['even-if-busy'] === true,
+    base: values.base,
+    scenarios: chosen(values.only, GATE_USAGE).filter(({ isLong }) => values.only !== undefined || !isLong),
+    evenIfBusy: values['even-if-busy'],
   };
 }
 
@@ -51,31 +48,16 @@ Finds the commit after GOOD and up to BAD with which SCENARIO became slower, by 
   --only   one of ${scenarios.map(({ name }) => name).join(', ')}`;
 
 export function readBisectArguments(argv: readonly string[]): BisectArguments {
-  const values = parse(argv, BISECT_USAGE, {
+  const { good, bad, only } = readOptions(argv, BISECT_USAGE, {
     good: { type: 'string' },
     bad: { type: 'string' },
     only: { type: 'string' },
   });
-  const { good, bad, only } = values;
-  for (const [name, value] of Object.entries({ good, bad, only })) {
-    if (typeof value !== 'string' || value === '') throw new UsageError(`--${name} is missing\n\n${BISECT_USAGE}`);
-  }
-  const [scenario, ...more] = chosen(only as string, BISECT_USAGE);
+  const missing = (name: string) => new UsageError(`--${name} is missing\n\n${BISECT_USAGE}`);
+  if (!good) throw missing('good');
+  if (!bad) throw missing('bad');
+  if (!only) throw missing('only');
+  const [scenario, ...more] = chosen(only, BISECT_USAGE);
   if (!scenario || more.length > 0) throw new UsageError(`--only takes one scenario\n\n${BISECT_USAGE}`);
-  return { good: good as string, bad: bad as string, scenario };
-}
-
-function parse(
-  argv: readonly string[],
-  usage: string,
-  options: NonNullable<ParseArgsConfig['options']>,
-): Record<string, unknown> {
-  try {
-    const all = { ...options, help: { type: 'boolean', short: 'h' } } as const;
-    const values: Record<string, unknown> = parseArgs({ args: [...argv], options: all }).values;
-    if (values.help !== undefined) throw new Error('');
-    return values;
-  } catch (error) {
-    throw new UsageError(`${messageOf(error)}\n\n${usage}`.trim());
-  }
+  return { good, bad, scenario };
 }

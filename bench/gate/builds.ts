@@ -77,7 +77,6 @@ async function buildIn(work: string, commit: string, say: (line: string) => void
   say(`  built in ${seconds()} s`);
 }
 
-/** A build is there as a whole or not at all. */
 /** A copy of a built module, until this process ends: loaded, it is a library of its own, with an addon of its own. */
 export function copyOf(module: string): string {
   const [from, to] = [join(module, '..', '..', '..'), join(CACHE, `first.${process.pid}`)];
@@ -88,6 +87,7 @@ export function copyOf(module: string): string {
   return join(to, 'dist', 'esm', 'index.js');
 }
 
+/** A build is there as a whole or not at all. */
 function keepProduct(from: string, to: string): void {
   const staged = `${to}.${process.pid}`;
   mkdirSync(staged, { recursive: true });

@@ -11,7 +11,7 @@ import type { Interval, Verdict } from './interval.js';
 import { readLoad, takenByOthers } from './load.js';
 
 /** The far ends of a distribution vary by more than what is looked for. */
-const UNJUDGED: readonly Metric[] = ['latencyP99Ms', 'latencyP999Ms'];
+const UNJUDGED: readonly Metric[] = ['latencyP99Ms', 'latencyP999Ms', 'recordedP99Ms'];
 
 export interface Ruling {
   readonly metric: Metric;
@@ -28,16 +28,8 @@ export interface Contest {
   readonly taken: number | undefined;
 }
 
-/**
- * @param first what the process loaded first (`loadFirst`): it runs before the two are measured
- * @param isDone whether the intervals tell enough; the verdicts, unless said otherwise
- */
-export async function contest(
-  bench: Bench,
-  first: JobLibrary,
-  scenario: Scenario,
-  isDone = (rulings: readonly Ruling[]) => rulings.every(({ verdict }) => verdict !== 'undecided'),
-): Promise<Contest> {
+/** @param first what the process loaded first (`loadFirst`): it runs before the two are measured */
+export async function contest(bench: Bench, first: JobLibrary, scenario: Scenario): Promise<Contest> {
   const { server, mode, observer } = bench;
   const cpu = async () => readLoad((await server.cpuMicros()) / 1e6);
   const metrics = scenario.metrics.filter((metric) => !UNJUDGED.includes(metric));
@@ -60,7 +52,7 @@ export async function contest(
       pairs.push(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured));
     }
     rulings = metrics.map((metric) => rule(metric, pairs));
-    if (isDone(rulings)) break;
+    if (rulings.every(({ verdict }) => verdict !== 'undecided')) break;
   }
   return { scenario, rulings, pairs: pairs.length, taken: takenByOthers(from, await cpu()) };
 }

@@ -52,7 +52,7 @@ export function atThisLook(ratios: readonly number[]): Interval {
   return intervalOf(ratios, DOUBT / LOOKS.length);
 }
 
-export function verdictOn({ low, high }: Interval, least = LEAST_RATIO): Verdict {
-  if (low > least) return 'holds';
-  return high < least ? 'dropped' : 'undecided';
+export function verdictOn({ low, high }: Interval): Verdict {
+  if (low > LEAST_RATIO) return 'holds';
+  return high < LEAST_RATIO ? 'dropped' : 'undecided';
 }

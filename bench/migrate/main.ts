@@ -5,9 +5,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { parseArgs } from 'node:util';
-import { interruption, messageOf, runProgram, UsageError } from '../ending.js';
+import { interruption, runProgram, UsageError } from '../ending.js';
 import { describeMachine, describeSource, loadAverage } from '../machine.js';
+import { readOptions } from '../options.js';
 import { parseConnection, Server } from '../server.js';
 import { readAccount, type Account } from './account.js';
 import { jobsIn, migrate, migrateRest, SlowScripts } from './command.js';
@@ -140,14 +140,9 @@ async function told<T>(what: string, part: () => Promise<T>): Promise<T> {
 }
 
 function readJobs(argv: readonly string[]): number {
-  try {
-    const { values } = parseArgs({ args: [...argv], options: { jobs: { type: 'string', default: String(ALL_JOBS) } } });
-    const jobs = Number(values.jobs);
-    if (Number.isSafeInteger(jobs) && jobs >= 100) return jobs;
-    throw new Error(`--jobs takes a number of jobs, 100 at least, not ${values.jobs}`);
-  } catch (error) {
-    throw new UsageError(`${messageOf(error)}\n${USAGE}`);
-  }
+  const { jobs } = readOptions(argv, USAGE, { jobs: { type: 'string', default: String(ALL_JOBS) } });
+  if (Number.isSafeInteger(Number(jobs)) && Number(jobs) >= 100) return Number(jobs);
+  throw new UsageError(`--jobs takes a number of jobs, 100 at least, not ${jobs}\n\n${USAGE}`);
 }
 
 runProgram(main);

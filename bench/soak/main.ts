@@ -1,14 +1,14 @@
 /**
  * The soak: `npm run soak`. Jobs of every kind at full speed for 20 minutes (`--minutes N`), with the memory of this process and of Redis
  * sampled; then queues of great sizes (`--only <text>`, `--scale 0.1`), each with the longest time for which one command blocked the server.
- * Reading order: endless.ts, sizes.ts, crowds.ts, server.ts. Writes benchmarks/soak-<date>-<commit>.md when nothing was left out.
+ * Reading order: endless.ts, sizes.ts, crowds.ts, server.ts. Writes benchmarks/soak-<date>-<commit>.md unless told `--only` or `--scale`.
  */
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { runProgram, UsageError } from '../ending.js';
+import { writeText } from '../files.js';
 import { describeMachine, describeSource, loadAverage } from '../machine.js';
 import { describeHeld } from '../../__test__/support/watchdog.js';
+import { readOptions } from '../options.js';
 import { endless, slope, type Endless } from './endless.js';
 import { WatchedServer } from './server.js';
 import { measureSize, sizes, type Size } from './sizes.js';
@@ -20,29 +20,27 @@ const LONGEST =
 
 const USAGE = 'usage: npm run soak [-- --minutes N --only TEXT --scale N]';
 
-function readArguments(): { minutes: number; scale: number; only: string | undefined } {
-  try {
-    const { values } = parseArgs({
-      options: { minutes: { type: 'string' }, only: { type: 'string' }, scale: { type: 'string' } },
-    });
-    const [minutes, scale] = [Number(values.minutes ?? 20), Number(values.scale ?? 1)];
-    if (!(minutes >= 0 && scale > 0)) throw new Error('minutes and scale are numbers');
-    return { minutes, scale, only: values.only };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exit(2);
-  }
+function readArguments(argv: readonly string[]): { minutes: number; scale: number; only: string | undefined } {
+  const values = readOptions(argv, USAGE, {
+    minutes: { type: 'string', default: '20' },
+    only: { type: 'string' },
+    scale: { type: 'string', default: '1' },
+  });
+  const [minutes, scale] = [Number(values.minutes), Number(values.scale)];
+  if (!(minutes >= 0 && scale > 0)) throw new UsageError(`--minutes and --scale take numbers\n\n${USAGE}`);
+  return { minutes, scale, only: values.only };
 }
 
-async function main(): Promise<void> {
-  const { minutes, scale, only } = readArguments();
+async function main(argv: readonly string[]): Promise<number> {
+  const { minutes, scale, only } = readArguments(argv);
   const url = process.env.REDIS_URL;
-  if (!url) throw new Error('REDIS_URL names no server; `npm run soak` starts a private one and sets it');
+  if (!url) throw new UsageError('REDIS_URL names no server; `npm run soak` starts a private one and sets it');
   const mark = `soak-${randomBytes(4).toString('hex')}`;
   const server = await WatchedServer.connect(url);
   const startedAt = new Date();
   const load = loadAverage();
-  const soaked = minutes > 0 ? await soak(server, mark, minutes) : undefined;
+  if (minutes > 0) console.log(`jobs of every kind, for ${minutes} minutes`);
+  const soaked = minutes > 0 ? await endless(server, mark, minutes) : undefined;
   const measured: Size[] = [];
   for (const name of Object.keys(sizes)) {
     if (only === undefined || name.includes(only)) measured.push(await measureSize(server, name, mark, scale));
@@ -52,7 +50,7 @@ async function main(): Promise<void> {
   const text = [
     `# Soak of ${startedAt.toISOString().slice(0, 10)}, commit ${commit}${changes.length > 0 ? ' and changes' : ''}`,
     [
-      `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}; server ${server.version}`,
+      `${cpu}, ${cores} cores, ${memoryGb} GB, ${system}; Node ${node}; ${server.version}`,
       `load average ${load} at the start, ${loadAverage()} at the end`,
       `\`npm run soak -- --minutes ${minutes}${scale === 1 ? '' : ` --scale ${scale}`}\``,
     ]
@@ -64,17 +62,10 @@ async function main(): Promise<void> {
   ].join('\n\n');
   await server.close();
   console.log(`\n${text}`);
-  if (only !== undefined || scale !== 1) return;
-  const path = fileURLToPath(
-    new URL(`../../benchmarks/soak-${startedAt.toISOString().slice(0, 10)}-${commit}.md`, import.meta.url),
-  );
-  writeFileSync(path, `${text}\n`);
-  console.log(path);
-}
-
-async function soak(server: WatchedServer, mark: string, minutes: number): Promise<Endless> {
-  console.log(`jobs of every kind, for ${minutes} minutes`);
-  return endless(server, mark, minutes);
+  if (only === undefined && scale === 1) {
+    console.log(writeText(`soak-${startedAt.toISOString().slice(0, 10)}-${commit}`, text));
+  }
+  return 0;
 }
 
 function reportSoak({ looks, longest }: Endless): string {
@@ -109,4 +100,4 @@ function reportSize({ name, parts }: Size): string {
   return `## ${name[0].toUpperCase()}${name.slice(1)}\n\n${[...head, ...rows].join('\n')}`;
 }
 
-await main();
+runProgram(main);

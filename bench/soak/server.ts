@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { watchdog } from '../../__test__/support/watchdog.js';
 import type { Watchdog, WatchdogOptions } from '../../__test__/support/watchdog.js';
-import { parseConnection } from '../server.js';
+import { parseConnection, Server } from '../server.js';
 import { transitionOf } from './scripts.js';
 
 /** Shorter commands are not written down. */
@@ -20,15 +20,20 @@ export interface Blocked {
 export class WatchedServer {
   private constructor(
     readonly url: string,
+    private readonly server: Server,
+    /** For what only a soak asks. */
     private readonly client: Redis,
-    readonly version: string,
   ) {}
 
   static async connect(url: string): Promise<WatchedServer> {
-    const client = new Redis(parseConnection(url));
-    const info = await client.info('server');
-    const version = /valkey_version:(\S+)/.exec(info)?.[1] ?? /redis_version:(\S+)/.exec(info)?.[1] ?? '?';
-    return new WatchedServer(url, client, version);
+    const settings = parseConnection(url);
+    const server = await Server.connect(settings);
+    return new WatchedServer(url, server, new Redis(settings));
+  }
+
+  /** Such as `Redis 8.2.3`. */
+  get version(): string {
+    return this.server.version;
   }
 
   /** Bytes that it holds. */
@@ -43,9 +48,7 @@ export class WatchedServer {
 
   /** Seconds of CPU that its main thread has spent. */
   async cpu(): Promise<number> {
-    const info = await this.client.info('cpu');
-    const field = (name: string) => Number(new RegExp(`${name}:([\\d.]+)`).exec(info)?.[1] ?? 0);
-    return field('used_cpu_user_main_thread') + field('used_cpu_sys_main_thread');
+    return (await this.server.cpuMicros()) / 1e6;
   }
 
   async connections(): Promise<number> {
@@ -72,6 +75,7 @@ export class WatchedServer {
   }
 
   async close(): Promise<void> {
+    this.server.close();
     await this.client.quit();
   }
 }
