@@ -142,3 +142,31 @@ impl Calls {
         let _ = tokio::time::timeout(FORGET_WITHIN, connection.send_pipeline_once(&pipeline, slots as usize)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::{library::PUBLISH_EVENT, options::ConnectOptions};
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_nobody_confirms_is_rejected_in_time_and_keeps_its_slot() {
+        let options = ConnectOptions {
+            path: Some("/there/is/no/redis.sock".into()),
+            ..ConnectOptions::default()
+        };
+        let (connection, calls) = (Connection::new(options, |_| {}), Calls::default());
+        let began = tokio::time::Instant::now();
+        let call = calls.run(&connection, "bull:q:", &PUBLISH_EVENT, 1000, &[]);
+        // the test's clock is paused
+        let answer = tokio::time::timeout(2 * CONFIRM_WITHIN, call).await;
+        assert!(
+            matches!(answer, Ok(Err(Error::Unconfirmed(CONFIRM_WITHIN)))),
+            "{answer:?}"
+        );
+        assert_eq!(began.elapsed(), CONFIRM_WITHIN);
+        // it may still come
+        let next = calls.begin();
+        assert_eq!((next.slot, next.number), (1, 1));
+    }
+}

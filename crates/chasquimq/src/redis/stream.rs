@@ -1,6 +1,6 @@
 //! The bytes to and from the server: TCP, TLS over TCP, a Unix socket.
 
-use std::{io, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rustls::{
     client::{
@@ -44,17 +44,16 @@ pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>
 }
 
 async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
-    let socket = connect_to_any(options).await?;
+    let found = tokio::net::lookup_host((options.host.as_str(), options.port)).await?;
+    let socket = connect_to_any(&found.collect::<Vec<_>>(), options.connect_timeout).await?;
     socket.set_nodelay(true)?;
     keep_alive(&socket)?;
     Ok(socket)
 }
 
-/// Tries each address that the host's name has, in turn. One that swallows what is sent to it must not use up the time of the others.
-async fn connect_to_any(options: &ConnectOptions) -> io::Result<TcpStream> {
-    let found = tokio::net::lookup_host((options.host.as_str(), options.port)).await?;
-    let addresses: Vec<_> = found.collect();
-    let share = options.connect_timeout / (2 * addresses.len().max(1) as u32);
+/// Tries each address that a host's name has, in turn. One that swallows what is sent to it must not use up the time of the others.
+async fn connect_to_any(addresses: &[SocketAddr], within: Duration) -> io::Result<TcpStream> {
+    let share = within / (2 * addresses.len().max(1) as u32);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for (at, address) in addresses.iter().enumerate() {
         let connecting = TcpStream::connect(address);
@@ -215,8 +214,6 @@ fn is_authority(error: &rustls::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Made by `openssl req -x509` for `localhost`, good for a hundred years from 2026 on.
@@ -256,6 +253,49 @@ PNnoaX0FZXyse5mgrfMDft3l2BgJg6WZ\n\
         };
         let socket = open_tcp(&options).await.expect("a connection");
         assert!(SockRef::from(&socket).keepalive().expect("an option"));
+    }
+
+    /// An address that answers nothing: its line of connections that nobody accepts is full. It does as long as they live.
+    #[cfg(target_os = "linux")]
+    fn swallowing() -> (SocketAddr, Vec<socket2::Socket>) {
+        let new = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        let listener = new();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        listener.bind(&any.into()).expect("a port");
+        listener.listen(0).expect("a listener");
+        let address = listener.local_addr().expect("an address");
+        let mut sockets = vec![listener];
+        for _ in 0..4 {
+            let waiting = new();
+            waiting.set_nonblocking(true).expect("an option");
+            // those that fit, and those that do not, are told nothing yet
+            let _ = waiting.connect(&address);
+            sockets.push(waiting);
+        }
+        (address.as_socket().expect("an address"), sockets)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn an_address_that_refuses_or_answers_nothing_leaves_time_for_those_behind_it() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let reached = server.local_addr().expect("an address");
+        let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let refusing = closed.local_addr().expect("an address");
+        drop(closed);
+        let (silent, _line) = swallowing();
+        let within = Duration::from_millis(600);
+        for addresses in [
+            vec![refusing, reached],
+            vec![silent, reached],
+            vec![silent, refusing, silent, reached],
+        ] {
+            let socket = tokio::time::timeout(within, connect_to_any(&addresses, within)).await;
+            let socket = socket.expect("in time").expect("a connection");
+            assert_eq!(socket.peer_addr().expect("an address"), reached);
+        }
+        let refused = connect_to_any(&[silent, refusing], within).await;
+        assert_eq!(refused.expect_err("no server").kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

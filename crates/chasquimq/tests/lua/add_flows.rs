@@ -6,7 +6,7 @@ use super::read_dependencies;
 use crate::given::{
     plan::Plan,
     queue::{run, show_reply, Forbidden, TestQueue},
-    step::{Place, Step},
+    step::{of, Fail, Place, Step},
     tree::Tree,
 };
 
@@ -164,6 +164,25 @@ fn a_lone_job_may_yield_to_another() {
     assert_eq!(queue.add_flows(1000, &lone("y")), "[0 x]");
     queue.key_is("de:d", "x");
     queue.key_is("log", "1-r1(x)");
+}
+
+#[test]
+fn a_root_owns_its_deduplication_id_until_it_ends() {
+    let ends: [fn(Step) -> Step; 3] = [
+        |step| step.done_record("r", "1"),
+        |step| step.done_large(&of("r"), "a large result"),
+        |step| step.fail(&of("r"), &Fail::to("failed")),
+    ];
+    for end in ends {
+        let mut queue = TestQueue::fresh();
+        let root = r#"{"deduplication":{"id":"d"}}"#;
+        queue.add_flows(1000, &Tree::new().root_with("r", root).child("r", "a"));
+        queue.step(Step::by("w").want(1));
+        queue.step(Step::by("w").done_record("a", "").want(1));
+        queue.key_is("de:d", "r");
+        queue.step(end(Step::by("w")));
+        queue.key_is("de:d", "(none)");
+    }
 }
 
 #[test]

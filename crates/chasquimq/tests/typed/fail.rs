@@ -175,3 +175,64 @@ async fn a_listener_that_panics_costs_no_job() {
     within(worker.close()).await;
     stage.end().await;
 }
+
+#[tokio::test]
+async fn a_delay_that_a_run_asks_for_whose_lease_was_lost_moves_no_later_run() {
+    let stage = Stage::new().await;
+    let finder = WorkerOptions {
+        stalled_interval: Some(Duration::from_millis(50)),
+        ..concurrency(1)
+    };
+    let (held, mut busy, end_of_held) = gated();
+    let (other, _events) = stage.worker(finder, held).await;
+    // its slot is taken: what it finds to be lost is for the other one
+    stage.add(1, AddOptions::default()).await;
+    within(busy.recv()).await.expect("a start");
+    let options = WorkerOptions {
+        lock_renew_time: None,
+        stalled_interval: None,
+        ..concurrency(2)
+    };
+    let lease = Keys::from(&stage.name).key(&format!("lease:{}", options.id));
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let gates = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
+    let permits = gates.clone();
+    let (worker, mut events) = stage
+        .worker(options, move |job| {
+            let run = job.fields.attempts_started;
+            let (started, gate) = (started.clone(), permits[run as usize - 1].clone());
+            async move {
+                started.send(run)?;
+                gate.acquire().await?.forget();
+                match run {
+                    1 => Err(JobError::delayed(Duration::from_secs(3600))),
+                    _ => Ok(run),
+                }
+            }
+        })
+        .await;
+    let id = stage.add(2, AddOptions::default()).await;
+    assert_eq!(within(starts.recv()).await, Some(1));
+    let connection = connection();
+    let mut lose = redis::cmd("DEL");
+    lose.arg(lease);
+    let lost = within(connection.send(&lose)).await.expect("an answer");
+    assert_eq!(lost, redis::Value::Int(1));
+    connection.close();
+    assert_eq!(within(starts.recv()).await, Some(2));
+    gates[0].add_permits(1);
+    let rejected = events.first(|event| match event {
+        WorkerEvent::Rejected { id, error } => Some((id, error.code())),
+        _ => None,
+    });
+    // the lock is that of the later run by now
+    assert_eq!(rejected.await, (id.clone(), Some(-6)));
+    assert_eq!(stage.state(&id).await, "active");
+    gates[1].add_permits(1);
+    assert_eq!(events.completed().await, id);
+    assert_eq!(stage.job(&id).await.result::<u32>().expect("result"), Some(2));
+    end_of_held.add_permits(1);
+    within(worker.close()).await;
+    within(other.close()).await;
+    stage.end().await;
+}
