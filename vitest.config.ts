@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Why life tests do not run where masters have replicas: over a Sentinel trio, and over a Cluster of six nodes. */
 const STANDALONE_ONLY = {
   'they bring servers of their own': [
-    ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'large-results'],
+    ...['backpressure', 'blocking', 'connection.acl', 'connection.forms', 'hostile-names', 'large-results', 'numbers'],
     ...[
       'job.read',
       'connection.count',
@@ -15,7 +15,7 @@ const STANDALONE_ONLY = {
     ],
     ...['server.sentinel', 'server.unfit', 'steps.bounded', 'steps.shared', 'threads', 'watchdog', 'worker.idle'],
   ],
-  'a proxy leads them to the one server': ['connection.cuts', 'connection.tls'],
+  'a proxy leads them to the one server': ['connection.cuts', 'connection.held', 'connection.tls'],
   'there is no server in it': ['no-addon', 'schedulers.times'],
   'it is long, and watches over a process and the keys of a queue alone': ['memory'],
   'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],

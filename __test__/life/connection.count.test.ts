@@ -1,10 +1,14 @@
 // How many connections each object has, once it does all that it can: what a user reckons with who sets `maxclients`.
 import { afterEach, describe, expect, it } from 'vitest';
+import { documentedRule } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { useOwnServer } from '../support/use-own-server.js';
-import { until } from '../support/waiting.js';
+import { rejection, until } from '../support/waiting.js';
 
 const { Queue, QueueEvents, Worker } = chasquimq;
+
+/** Adds that the server refuses, one after the other. */
+const REFUSED = 200;
 
 describe('connections', () => {
   const own = useOwnServer();
@@ -38,6 +42,31 @@ describe('connections', () => {
     await become(2);
     await queue.addBulk([{ name: 'job', data: {} }]);
     expect(await count()).toBe(2);
+  });
+
+  /** Connections that the server has ever had. */
+  async function everOpened(): Promise<number> {
+    return Number(/^total_connections_received:(\d+)/m.exec(await own.redis.info('stats'))?.[1]);
+  }
+
+  it.each<[string, string[], string[]]>([
+    ['memory', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+    ['rights', ['ACL', 'SETUSER', 'adds', 'resetkeys'], ['ACL', 'SETUSER', 'adds', ...documentedRule()]],
+  ])('a Queue whose adds are refused for want of %s opens no more', async (_, refuse, allow) => {
+    await own.redis.call('ACL', 'SETUSER', 'adds', 'reset', ...documentedRule());
+    const queue = keep(
+      new Queue('refused', { connection: { ...own.connection, username: 'adds', password: 'secret' } }),
+    );
+    await queue.add('job', {});
+    await become(2);
+    await own.redis.call(...(refuse as [string]));
+    const [before, since] = [await everOpened(), performance.now()];
+    for (let i = 0; i < REFUSED; i++) expect((await rejection(queue.add('job', {}))).message).toMatch(/^(OOM|NOPERM)/);
+    const seconds = (performance.now() - since) / 1_000;
+    // the one of the adds may be asked for again each second
+    expect((await everOpened()) - before).toBeLessThanOrEqual(1 + seconds);
+    await own.redis.call(...(allow as [string]));
+    await queue.add('job', {});
   });
 
   it('a QueueEvents has one', async () => {

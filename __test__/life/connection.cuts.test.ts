@@ -11,6 +11,8 @@ import { useStage } from '../support/stage.js';
 import { sleep, until } from '../support/waiting.js';
 
 const LIMIT_MS = 60_000;
+/** Milliseconds before a call is sent again over another connection, from the second that breaks on: at least. */
+const PAUSES_MS = [50, 100, 200, 400];
 
 describe('connection.cuts', () => {
   const stage = useStage(chasquimq);
@@ -129,6 +131,27 @@ describe('connection.cuts', () => {
     const [, cuts] = await whileBreaking(Promise.all([pairs(), pairs(), pairs()]), 30, cut);
     expect(cuts).toBeGreaterThan(20);
     expect(await queue.count()).toBe(count);
+    stage.takeErrors();
+  });
+
+  it('where the server ends each connection that sends a call, reconnecting has a pause', async () => {
+    const { proxy, queue } = await queueBehindProxy();
+    const cuts: number[] = [];
+    let isEnding = true;
+    proxy.holdRequest = (piece) => {
+      if (isEnding && piece.includes(stage.queueName)) {
+        cuts.push(performance.now());
+        proxy.cut();
+      }
+      return undefined;
+    };
+    const counting = queue.count();
+    await until('some cuts', () => cuts.length === PAUSES_MS.length + 2);
+    isEnding = false;
+    expect(await counting).toBe(0);
+    // one that breaks may be chance
+    const pauses = cuts.slice(2).map((at, i) => at - cuts[i + 1]);
+    expect(pauses.map((pause, i) => pause >= PAUSES_MS[i])).toEqual(PAUSES_MS.map(() => true));
     stage.takeErrors();
   });
 

@@ -1,5 +1,7 @@
 // Closing a worker, at whatever moment, leaves no job active, loses none and runs none twice.
+import type { Job } from 'bullmq';
 import { describe, expect, it } from 'vitest';
+import { documentedRule } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
@@ -72,11 +74,28 @@ describe('worker.close', () => {
     stage.takeErrors();
   });
 
+  /** Has a server say that it is busy, until it is killed. */
+  async function keepBusy(server: OwnServer): Promise<void> {
+    const [client, other] = [server.client(), server.client()];
+    for (const each of [client, other]) {
+      each.on('error', () => undefined);
+      stage.keep({ close: async () => each.disconnect() });
+    }
+    void client.eval('while true do end', 0).catch(() => undefined);
+    await until('it to be busy', () =>
+      other.ping().then(
+        () => false,
+        ({ message }: Error) => message.startsWith('BUSY'),
+      ),
+    );
+  }
+
   it.each<[string, (server: OwnServer) => unknown]>([
     ['without a server', (server) => server.kill()],
     ['with a server that answers nothing', (server) => server.freeze()],
+    ['with a server that is busy', keepBusy],
   ])('ends %s once the locks of its jobs have run out', { timeout: 30_000 }, async (_, take) => {
-    const server = stage.keep(await OwnServer.start());
+    const server = stage.keep(await OwnServer.start('--lua-time-limit', '1'));
     const connection = server.connection;
     const queue = stage.queue({ connection });
     const gate = stage.gate();
@@ -92,4 +111,35 @@ describe('worker.close', () => {
     expect(log.names).toEqual(['active', 'closed']);
     stage.takeErrors();
   });
+
+  it(
+    'ends where the server refuses the data of the next job, which another worker runs',
+    { timeout: 30_000 },
+    async () => {
+      const server = stage.keep(await OwnServer.start());
+      const { connection } = server;
+      const admin = server.client();
+      stage.keep({ close: async () => admin.disconnect() });
+      // all keys but those in which long data lie apart
+      const keys = ['~{bull:*}:[^a]*', '~{bull:*}:active'];
+      const rule = [...documentedRule().filter((part) => !part.startsWith('~')), ...keys];
+      await admin.call('ACL', 'SETUSER', 'blind', 'reset', ...rule);
+      const queue = stage.queue({ connection });
+      const data = 'x'.repeat(100_000);
+      await queue.add('job', data);
+      const blind = { ...connection, username: 'blind', password: 'secret' };
+      const locks = { lockDuration: GONE_MS, stalledInterval: GONE_MS / 10 };
+      const worker = stage.worker(async () => expect.unreachable(), { connection: blind, ...locks });
+      await new EventLog(worker, ['error']).get('error');
+      await worker.close();
+      for (const { message } of stage.takeErrors()) expect(message).toMatch(/^NOPERM .* key/);
+      const other = stage.worker(async (job) => (job.data as string).length, { connection, ...locks });
+      const [{ name }, result] = await new EventLog(other, ['completed']).get<[Job, number]>(
+        'completed',
+        1,
+        4 * GONE_MS,
+      );
+      expect([name, result]).toEqual(['job', data.length]);
+    },
+  );
 });

@@ -231,6 +231,23 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
       expect(await stage.queue().getJobCountByTypes()).toBe(0);
     });
 
+    it('of a root, by the defaults of its queue, is over when the root ends', async () => {
+      const top = stage.queue({}, 'top');
+      const deduplication = { id: 'once' };
+      const queuesOptions = { [top.name]: { defaultJobOptions: { deduplication } } };
+      const add = (jobId: string) =>
+        stage.flowProducer().add(flow({ jobId }, { jobId: `${jobId}-c` }), { queuesOptions });
+      await add('first');
+      expect(await top.getDeduplicationJobId('once')).toBe('first');
+      await endChildren();
+      const worker = stage.worker(async () => 'x'.repeat(100_000), {}, 'top');
+      await new EventLog(worker, ['completed']).get('completed');
+      expect(await top.getDeduplicationJobId('once')).toBeNull();
+      await worker.close();
+      expect((await add('second')).job.id).toBe('second');
+      expect(await top.getDeduplicationJobId('once')).toBe('second');
+    });
+
     it('of a child is refused', async () => {
       const error = 'Deduplication and parent options cannot be used together';
       await expect(stage.flowProducer().add(flow({}, { deduplication: { id: 'x' } }))).rejects.toThrow(error);

@@ -2,7 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
+import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
+
+/** Milliseconds without an event. */
+const LATE_MS = 500;
+/** Fewer reads than that bring the events of one job. */
+const MOST_READS = 10;
 
 describe.each(libraries)('$name: queueEvents.run', ({ lib }) => {
   const stage = useStage(lib);
@@ -74,6 +80,24 @@ describe.each(libraries)('$name: queueEvents.close', ({ lib }) => {
     await queue.add('after', {});
     await other.get('added', 2);
     expect(closed.entries).toHaveLength(1);
+  });
+});
+
+describe.each(libraries)('$name: queueEvents.blockingTimeout', ({ lib }) => {
+  const stage = useStage(lib);
+  const own = useOwnServer();
+
+  it('of 0 waits for the next event, however late that comes, and asks for none meanwhile', async () => {
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    stage.worker(async () => undefined, { connection });
+    const log = new EventLog(stage.events({ connection, blockingTimeout: 0 }), ['delayed', 'completed']);
+    await queue.add('late', {}, { delay: LATE_MS });
+    await log.get('delayed');
+    await own.redis.config('RESETSTAT');
+    await log.get('completed');
+    const reads = /^cmdstat_xread:calls=(\d+)/m.exec(await own.redis.info('commandstats'))?.[1];
+    expect(Number(reads ?? 0)).toBeLessThan(MOST_READS);
   });
 });
 

@@ -3,6 +3,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { Transform } from 'node:stream';
 import { server } from './redis.js';
 
+type Hold = (piece: Buffer) => Promise<void> | undefined;
+
 /** A TCP way to the server under test, or to another one, that can be cut, blocked and opened again. */
 export class Proxy {
   readonly #sockets = new Set<Socket>();
@@ -13,7 +15,9 @@ export class Proxy {
   /** Where new connections lead to. */
   upstream: { host: string; port: number } = server;
   /** Told of what clients of new connections send, which goes on when this has settled. */
-  holdRequest: ((piece: Buffer) => Promise<void> | undefined) | undefined;
+  holdRequest: Hold | undefined;
+  /** The same of what they are answered. */
+  holdAnswer: Hold | undefined;
 
   /** Accepts connections, on the port of the last time if there was one. */
   async open(): Promise<void> {
@@ -33,7 +37,8 @@ export class Proxy {
         this.#sockets.delete(upstream);
         client.destroy();
       });
-      (this.holdRequest ? client.pipe(holding(this.holdRequest)) : client).pipe(upstream).pipe(client);
+      (this.holdRequest ? client.pipe(holding(this.holdRequest)) : client).pipe(upstream);
+      (this.holdAnswer ? upstream.pipe(holding(this.holdAnswer)) : upstream).pipe(client);
     });
     await new Promise<void>((resolve) => listener.listen(this.port, '127.0.0.1', resolve));
     this.port = (listener.address() as AddressInfo).port;
@@ -54,7 +59,7 @@ export class Proxy {
   }
 }
 
-function holding(hold: (piece: Buffer) => Promise<void> | undefined): Transform {
+function holding(hold: Hold): Transform {
   return new Transform({
     transform: (piece: Buffer, _, done) => {
       void Promise.resolve(hold(piece)).then(() => done(null, piece), done);

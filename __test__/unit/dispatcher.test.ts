@@ -537,4 +537,22 @@ describe('iterations of schedulers', () => {
     await tick();
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
   });
+
+  it('that went back at a pause let go of none that came in their place', async () => {
+    const follows: ((failed: ReadonlyMap<string, Error>) => void)[] = [];
+    const follow = () => new Promise<ReadonlyMap<string, Error>>((resolve) => follows.push(resolve));
+    const ran: unknown[] = [];
+    const { dispatcher, errors, flushes } = stage({ follow, process: (job) => ran.push(job.id) });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    dispatcher.pause();
+    dispatcher.resume();
+    dispatcher.deliver(batch(2, 1, opts, { ...iteration, id: 'repeat:s:10' }));
+    follows[0](new Map([['repeat:s:5', new Error('no')]]));
+    await tick();
+    expect([ran, errors]).toEqual([[], []]);
+    follows[1](none);
+    await tick();
+    expect([ran, errors]).toEqual([['repeat:s:10'], []]);
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }, { handles: [20], others: [] }]);
+  });
 });
