@@ -34,6 +34,7 @@ describe('sandbox.odd', () => {
     const { connection } = queue.opts;
     const opts = { connection, useWorkerThreads: true, concurrency: 2 };
     const worker = stage.watch(new chasquimq.Worker(stage.queueName, BY_NAME, opts));
+    stage.keep({ close: async () => worker.cancelAllJobs() });
     const { retained } = (worker as unknown as { childPool: { retained: Record<string, { worker?: Thread }> } })
       .childPool;
     const numbers = (): (number | undefined)[] => Object.values(retained).map((child) => child.worker?.threadId);
