@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { native } from '../../src/native/addon.js';
 import type { NativeAdded, NativeBatch } from '../../src/native/types.js';
+import { chasquimq } from '../support/chasquimq.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { until } from '../support/waiting.js';
 
@@ -9,6 +10,8 @@ import { until } from '../support/waiting.js';
 const MADE = 2 ** 32 + 5;
 /** Calls of one job: the first ones go by the engine's connection, later ones by a socket. */
 const SINGLES = 20;
+/** Batches of one job, and of two in turn. */
+const ROUNDS = 20;
 
 describe('numbers of calls', () => {
   const own = useOwnServer();
@@ -17,43 +20,28 @@ describe('numbers of calls', () => {
     return { name, prefix: 'bull', connection: own.connection };
   }
 
-  /** A queue that adds jobs, each call behind the answer to the last; and the numbers of the answers. */
-  function adder(name: string) {
+  it('adds', async () => {
     const answers: number[] = [];
     const added = (all: NativeAdded[]): unknown => all.map(({ request }) => answers.push(request));
     const queue = new native.NativeQueue(
-      target(name),
+      target('adds'),
       (message) => added(message.added ?? []),
       (request) => answers.push(request),
     );
     let made = MADE;
-    async function call(give: (request: number) => void): Promise<void> {
-      give(++made);
-      await until('its answer', () => answers.at(-1) === made);
+    const answer = (): Promise<boolean> => until('its answer', () => answers.at(-1) === made);
+    for (let i = 0; i < SINGLES; i++) {
+      queue.addOne(++made, Date.now(), 'job', '{}');
+      await answer();
     }
-    return {
-      queue,
-      answers,
-      addOne: () => call((request) => queue.addOne(request, Date.now(), 'job', '{}')),
-      addTwo: () =>
-        call((request) => queue.add(request, Date.now(), 'job{}job{}', Uint32Array.of(3, 2, 0, 3, 2, 0), ['{}'])),
-    };
-  }
-
-  function upTo(count: number): number[] {
-    return Array.from({ length: count }, (_, i) => MADE + 1 + i);
-  }
-
-  it('adds', async () => {
-    const { queue, answers, addOne, addTwo } = adder('adds');
-    for (let i = 0; i < SINGLES; i++) await addOne();
-    await addTwo();
-    expect(answers).toEqual(upTo(SINGLES + 1));
+    queue.add(++made, Date.now(), 'job{}job{}', Uint32Array.of(3, 2, 0, 3, 2, 0), ['{}']);
+    await answer();
+    expect(answers).toEqual(Array.from({ length: SINGLES + 1 }, (_, i) => MADE + 1 + i));
     await queue.close();
   });
 
   it('ends of jobs', async () => {
-    const { queue, addOne, addTwo } = adder('ends');
+    const queue = new chasquimq.Queue('ends', { connection: own.connection });
     const stored: number[] = [];
     let flush = MADE;
     const end = ({ base, count }: Pick<NativeBatch, 'base' | 'count'>): void => {
@@ -75,9 +63,12 @@ describe('numbers of calls', () => {
       (base) => end({ base, count: 1 }),
     );
     worker.run(Date.now(), false);
-    for (let i = 0; i < SINGLES; i++) {
-      await (i % 2 === 0 ? addOne() : addTwo());
-      await until('its end to be stored', () => flush > MADE && stored.at(-1) === flush);
+    let jobs = 0;
+    for (let i = 0; i < ROUNDS; i++) {
+      const added = await queue.addBulk(Array.from({ length: 1 + (i % 2) }, () => ({ name: 'job', data: {} })));
+      jobs += added.length;
+      const isStored = async (): Promise<boolean> => (await queue.getCompletedCount()) === jobs;
+      await until('their ends to be told', async () => (await isStored()) && stored.at(-1) === flush);
     }
     expect(stored.every((number) => number > MADE)).toBe(true);
     await worker.close(false);
