@@ -50,16 +50,16 @@ describe('connections', () => {
     return Number(/^total_connections_received:(\d+)/m.exec(await own.redis.info('stats'))?.[1]);
   }
 
-  it.each([
-    ['memory', ['CONFIG', 'SET', 'maxmemory', '1']],
-    ['rights', ['ACL', 'SETUSER', 'adds', 'resetkeys']],
-  ] as const)('a Queue whose adds are refused for want of %s opens no more', async (_, refusing) => {
-    await own.redis.call('ACL', 'SETUSER', 'adds', 'reset', ...documentedRule());
+  it.each<[string, () => Promise<unknown>]>([
+    ['memory', () => own.redis.config('SET', 'maxmemory', '1')],
+    ['rights', () => own.redis.acl('SETUSER', 'adds', 'resetkeys')],
+  ])('a Queue whose adds are refused for want of %s opens no more', async (_, refuse) => {
+    await own.redis.acl('SETUSER', 'adds', 'reset', ...documentedRule());
     const connection = { ...own.connection, username: 'adds', password: 'secret' };
     const queue = keep(new Queue('refused', { connection }));
     await queue.add('job', {});
     await become(2);
-    await own.redis.call(...refusing);
+    await refuse();
     const [before, since] = [await everOpened(), performance.now()];
     for (let i = 0; i < REFUSED; i++) expect((await rejection(queue.add('job', {}))).message).toMatch(/^(OOM|NOPERM)/);
     const seconds = (performance.now() - since) / 1_000;

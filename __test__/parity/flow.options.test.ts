@@ -233,8 +233,8 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
 
     it('of a root, by the defaults of its queue, is over when the root ends', async () => {
       const top = stage.queue({}, 'top');
-      const deduplication = { id: 'once' };
-      const queuesOptions = { [top.name]: { defaultJobOptions: { deduplication } } };
+      const defaultJobOptions: JobsOptions = { deduplication: { id: 'once' } };
+      const queuesOptions = { [top.name]: { defaultJobOptions } };
       const add = (jobId: string) =>
         stage.flowProducer().add(flow({ jobId }, { jobId: `${jobId}-c` }), { queuesOptions });
       await add('first');
