@@ -6,10 +6,12 @@ use redis::Value;
 use crate::{
     active::{number_of, ActiveRecord, Page},
     error::Result,
+    id::unique_id,
     job::{frame::MAX_JOBS, msgpack::Packer},
     keys::Keys,
     redis::{
         connection::Connection,
+        exactly_once::Calls,
         library::{args, FIND_LOST, RECOVER_STALLED},
         reply::Reply,
     },
@@ -124,8 +126,9 @@ pub(crate) struct Search<'a> {
 impl Search<'_> {
     /// Brings them back. Gives their ids in the order of the waiting list, with what broke the search off.
     pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
-        let mut parcels = Vec::new();
-        let done = self.take_steps(connection, keys, now_ms, &mut parcels).await;
+        let (mut parcels, calls) = (Vec::new(), Calls::default());
+        let done = self.take_steps(connection, keys, now_ms, &calls, &mut parcels).await;
+        calls.forget(connection, keys).await;
         parcels.reverse();
         (parcels.concat(), done)
     }
@@ -135,11 +138,13 @@ impl Search<'_> {
         connection: &Connection,
         keys: &Keys,
         now_ms: u64,
+        calls: &Calls,
         parcels: &mut Vec<Vec<String>>,
     ) -> Result<()> {
         let (mut lost, mut cursor, mut interval_ms) = (Lost::default(), String::new(), self.interval_ms);
+        let scan = unique_id();
         loop {
-            let args = args![interval_ms, self.owner, cursor.as_str()];
+            let args = args![interval_ms, scan.as_str(), self.owner, cursor.as_str()];
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
             cursor = lost.take_in(found, self.is_held)?;
             interval_ms = 0;
@@ -148,14 +153,10 @@ impl Search<'_> {
             }
         }
         while let Some((items, count, is_last)) = lost.parcel() {
-            let args = args![
-                now_ms,
-                i64::from(self.max_stalled),
-                self.owner,
-                items.as_slice(),
-                is_last
-            ];
-            let reply = RECOVER_STALLED.run(connection, &keys.base, &args).await?;
+            let args = args![i64::from(self.max_stalled), self.owner, items.as_slice(), is_last];
+            let reply = calls
+                .run(connection, &keys.base, &RECOVER_STALLED, now_ms, &args)
+                .await?;
             let mut reply = Reply::new("the answer to recover_stalled", reply)?;
             let left = reply.int()?.unsigned_abs() as usize;
             parcels.push(reply.array()?.texts()?);

@@ -1,8 +1,8 @@
 -- find_lost: no change but the mark of a scan. Active jobs of workers whose lease ran out, or of one worker; a bounded step a call. What is
 -- found goes to recover_stalled.
 -- KEYS    base (also: stalled takes log active lease:<owner>)
--- ARGV    interval_ms (at the first step of a scan, of which there is one an interval for the whole queue; 0 = go on, or always), owner
---         ('' = all whose lease ran out), cursor ('' at first)
+-- ARGV    interval_ms (at the first step of a scan, of which there is one an interval for the whole queue; 0 = go on, or always), scan (a name
+--         that no other scan has: its first step may be sent again), owner ('' = all whose lease ran out), cursor ('' at first)
 -- RETURNS {cursor ('' = done), frames, records} (states/active); of one worker all are counted
 -- ERRORS  none      EVENTS none      COST O(500 records), or of one worker O(16 frames)
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, one scan is enough, and it goes in steps)
@@ -10,14 +10,18 @@
 local Active = require('active')
 local State = require('state')
 
+-- Whether this scan is the one of the interval: it begins now, or began in a call whose answer was lost.
+local function is_turn_of(base, scan, interval_ms)
+  -- somewhat less than an interval: the scan that a worker makes one interval after its last must not come too early for it
+  return redis.call('SET', base .. 'stalled', scan, 'PX', math.max(math.floor(0.75 * interval_ms), 1), 'NX')
+    or redis.call('GET', base .. 'stalled') == scan
+end
+
 return function(keys, args)
   local base = keys[1]
-  local interval_ms, owner, cursor = tonumber(args[1]), args[2], args[3]
+  local interval_ms, scan, owner, cursor = tonumber(args[1]), args[2], args[3], args[4]
 
-  -- somewhat less than an interval: the scan that a worker makes one interval after its last must not come too early for it
-  if interval_ms > 0 and not redis.call('SET', base .. 'stalled', 1, 'PX', math.max(math.floor(0.75 * interval_ms), 1), 'NX') then
-    return { '', {}, {} }
-  end
+  if interval_ms > 0 and not is_turn_of(base, scan, interval_ms) then return { '', {}, {} } end
 
   local queue = State.open(base)
 

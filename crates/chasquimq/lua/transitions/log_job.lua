@@ -1,20 +1,26 @@
--- log_job: any state -> the same state. Adds rows to the logs of jobs.
+-- log_job: any state -> the same state. Adds rows to the logs of jobs, once however often it is sent.
 -- KEYS    base (also: state jobs vitals active log takes frames apart:<first> runs holes completed failed delayed prioritized
---         waiting-children logged logs:<id>)
--- ARGV    then id, row, keep (newest rows kept; 0 = all), ... three a row
+--         waiting-children logged logs:<id> memo:<client>:<slot>)
+-- ARGV    client, slot, number, then id, row, keep (newest rows kept; 0 = all), ... three a row
 -- RETURNS {rows of that job now stored | -1, ...}, one a row
 -- ERRORS  -1 missing job      EVENTS none      COST O(rows), O(log n + frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#log
 local Find = require('find')
 local Locate = require('locate')
+local Memo = require('memo')
 local State = require('state')
 
 return function(keys, args)
   local base = keys[1]
+  local client, slot, number = args[1], args[2], tonumber(args[3])
+  local FIRST_ROW = 4
+
+  local raw, known = Memo.read_beside(base, Memo.key_of(base, client, slot), number)
+  if known then return cmsgpack.unpack(known) end
 
   -- jobs that have a record, as after their first row, need nothing of what gives them one
   local seen, bare, gone = {}, {}, {}
-  for at = 1, #args, 3 do
+  for at = FIRST_ROW, #args, 3 do
     local id = args[at]
     if not seen[id] then
       seen[id] = true
@@ -22,7 +28,7 @@ return function(keys, args)
     end
   end
   if #bare > 0 then
-    local queue = State.open(base)
+    local queue = State.open(base, nil, raw)
     for _, id in ipairs(bare) do
       local job = Find.locate(queue, id)
       if job then Locate.detach(queue, job) else gone[id] = true end
@@ -41,7 +47,7 @@ return function(keys, args)
     for i = 1, #rows do counts[#counts + 1] = keep > 0 and math.min(before + i, keep) or before + i end
   end
 
-  local at = 1
+  local at = FIRST_ROW
   while at <= #args do
     local id, keep = args[at], args[at + 2]
     if gone[id] then
@@ -56,5 +62,6 @@ return function(keys, args)
       add_rows(id, rows, tonumber(keep))
     end
   end
+  Memo.remember(base, client, slot, number, counts)
   return counts
 end

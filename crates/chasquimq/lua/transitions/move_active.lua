@@ -1,7 +1,7 @@
 -- move_active: active -> delayed | front of waiting | front of its priority, by the one who holds the job. Attempts are not counted.
 -- KEYS    base (also: state meta jobs vitals active log front takes frames apart:<first> runs holes completed failed delayed delays prioritized
---         waiting-children events trims wake limiter lease:<owner>)
--- ARGV    now_ms (epoch ms), id, token (0 = anyone), due_ms (0 = to the front)
+--         waiting-children events trims wake limiter lease:<owner> memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, id, token (0 = anyone), due_ms (0 = to the front)
 -- RETURNS 0, to the front: ms that the window of the rate limit still lasts | -1 | -2 | -3 | -6
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -6 lock mismatch      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#moveToDelayed, #moveToWait
@@ -11,15 +11,18 @@ local Events = require('events')
 local Find = require('find')
 local Locate = require('locate')
 local Lock = require('lock')
+local Memo = require('memo')
 local Prioritized = require('prioritized')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, id, token, due_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local id, token, due_ms = args[5], args[6], tonumber(args[7])
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   local job = Find.locate(queue, id)
   local code = Lock.check_lock(queue, job, token)
@@ -40,5 +43,7 @@ return function(keys, args)
   -- what waits may start in its place
   if is_sooner or WaitingList.has_work(queue) then WaitingList.wake(queue) end
   Events.flush_events(queue, now_ms)
-  return due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0
+  local reply = due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0
+  Memo.remember(base, client, slot, number, reply)
+  return reply
 end

@@ -1,7 +1,7 @@
 -- move_delayed: delayed -> waiting | prioritized (promote), or delayed -> delayed with another due time.
 -- KEYS    base (also: state meta jobs vitals active log takes runs holes completed failed delayed delays prioritized waiting-children
---         events trims wake)
--- ARGV    now_ms (epoch ms), id, due_ms (0 = promote)
+--         events trims wake memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, id, due_ms (0 = promote)
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not delayed      EVENTS waiting, delayed      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#promote, #changeDelay
@@ -9,6 +9,7 @@
 local Delayed = require('delayed')
 local Events = require('events')
 local Find = require('find')
+local Memo = require('memo')
 local Prioritized = require('prioritized')
 local State = require('state')
 local Stored = require('stored')
@@ -16,9 +17,11 @@ local WaitingList = require('waiting_list')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, id, due_ms = tonumber(args[1]), args[2], tonumber(args[3])
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local id, due_ms = args[5], tonumber(args[6])
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   if not Find.locate(queue, id) then return -1 end
   if redis.call('ZREM', base .. 'delayed', id) == 0 then return -3 end
@@ -34,5 +37,6 @@ return function(keys, args)
   end
   WaitingList.wake(queue)
   Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, 0)
   return 0
 end

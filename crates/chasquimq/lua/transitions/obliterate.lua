@@ -2,18 +2,18 @@
 -- KEYS    base (also: state memo:last-event meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled logged metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
---         ignored:<id> faults:<id> spans:<id> returned:<id>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
--- ARGV    now_ms (epoch ms), count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)
+--         ignored:<id> faults:<id> spans:<id> returned:<id> memo:<client>:<slot>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
+-- ARGV    now_ms (epoch ms), client, slot, number, count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)
 -- RETURNS a cursor: call again with it | 0 done | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
 local Frame = require('frame')
+local Memo = require('memo')
 local OtherQueues = require('other_queues')
 local Parents = require('parents')
 local Records = require('records')
 local Schema = require('schema')
-local State = require('state')
 local WaitingList = require('waiting_list')
 
 local IN_LOG, LAST_EVENT_TTL_MS = 'log:', 3600000
@@ -68,9 +68,11 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, count, force, cursor = tonumber(args[1]), math.min(tonumber(args[2]), 1000), args[3], args[4]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local count, force, cursor = math.min(tonumber(args[5]), 1000), args[6], args[7]
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
   if queue.active > 0 and force ~= '1' then return -2 end
@@ -91,5 +93,7 @@ return function(keys, args)
   for i, key in ipairs(Schema.names) do whole[i] = base .. key end
   redis.call('UNLINK', unpack(whole))
   redis.call('SET', base .. 'memo:last-event', struct.pack('<dd', queue.event_ms, queue.event_seq), 'PX', LAST_EVENT_TTL_MS)
+  -- sent again, this step would find a queue that is not paused; the others go on where they were
+  Memo.remember(base, client, slot, number, 0)
   return 0
 end

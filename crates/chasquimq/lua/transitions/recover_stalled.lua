@@ -1,8 +1,9 @@
 -- recover_stalled: active -> front of waiting, for jobs that find_lost found, if they still are where they were; a bounded step a call. The last
 -- of them go first, so that in the end all head the waiting list in their order.
--- KEYS    base (also: state meta jobs vitals traces active log front takes frames apart:<first> scheduler events trims wake lease:<owner>)
--- ARGV    now_ms (epoch ms), max_stalled, owner ('' = those of whoever has no lease), items (MessagePack: {id, claim} of a record,
---         {first, offset (-1 = the whole frame), claim} of a frame, in the order in which they are to wait), is_last (1: none come after these)
+-- KEYS    base (also: state meta jobs vitals traces active log front takes frames apart:<first> scheduler events trims wake lease:<owner>
+--         memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, max_stalled, owner ('' = those of whoever has no lease), items (MessagePack: {id, claim}
+--         of a record, {first, offset (-1 = the whole frame), claim} of a frame, in the order in which they are to wait), is_last (1: none come after these)
 -- RETURNS {left (items, from the first, that are for another call), {id, ...} of the jobs brought back}
 -- ERRORS  none      EVENTS waiting, stalled      COST O(items), or 1 MiB
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, and it goes in steps)
@@ -10,6 +11,7 @@
 local Active = require('active')
 local Events = require('events')
 local Frame = require('frame')
+local Memo = require('memo')
 local PendingIteration = require('pending_iteration')
 local State = require('state')
 local Stored = require('stored')
@@ -127,10 +129,11 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, max_stalled, owner = tonumber(args[1]), tonumber(args[2]), args[3]
-  local items, is_last = cmsgpack.unpack(args[4]), args[5] == '1'
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local max_stalled, owner, items, is_last = tonumber(args[5]), args[6], cmsgpack.unpack(args[7]), args[8] == '1'
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   start(queue, owner, max_stalled)
   local left = count_left(queue, items)
@@ -151,5 +154,7 @@ return function(keys, args)
     Events.emit_job(queue, 'stalled', id)
   end
   Events.flush_events(queue, now_ms)
-  return { left, lost }
+  local reply = { left, lost }
+  Memo.remember(base, client, slot, number, reply)
+  return reply
 end

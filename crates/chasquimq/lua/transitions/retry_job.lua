@@ -1,7 +1,7 @@
 -- retry_job: failed | completed -> waiting | prioritized.
 -- KEYS    base (also: state meta jobs vitals large active log front takes frames apart:<first> runs holes completed failed delayed prioritized
---         waiting-children events trims wake; of its parent: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
--- ARGV    now_ms (epoch ms), id, state (failed | completed), front (1 = head of the waiting list), reset_made (1|0), reset_started (1|0)
+--         waiting-children events trims wake memo:<client>:<slot>; of its parent: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
+-- ARGV    now_ms (epoch ms), client, slot, number, id, state (failed | completed), front (1 = head of the waiting list), reset_made (1|0), reset_started (1|0)
 -- RETURNS 0 | -1 | -3
 -- ERRORS  -1 missing job, -3 not in that state      EVENTS waiting      COST O(log n)
 -- SOURCE  BullMQ 6.7 Job#retry
@@ -10,16 +10,18 @@ local Events = require('events')
 local Find = require('find')
 local Large = require('large')
 local Locate = require('locate')
+local Memo = require('memo')
 local Parents = require('parents')
 local Prioritized = require('prioritized')
-local State = require('state')
 local WaitingList = require('waiting_list')
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, id, state, front, reset_made, reset_started = tonumber(args[1]), args[2], args[3], args[4], args[5], args[6]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local id, state, front, reset_made, reset_started = args[5], args[6], args[7], args[8], args[9]
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   local job = Find.locate(queue, id)
   if not job then return -1 end
@@ -36,5 +38,6 @@ return function(keys, args)
   WaitingList.wake(queue)
   Events.emit_job(queue, 'waiting', id, state)
   Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, 0)
   return 0
 end

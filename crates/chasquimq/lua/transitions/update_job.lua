@@ -1,7 +1,7 @@
 -- update_job: any state -> the same state. Replaces a job's data or its progress.
 -- KEYS    base (also: state meta jobs vitals large active log takes frames apart:<first> runs holes completed failed delayed prioritized
---         waiting-children events trims)
--- ARGV    now_ms (epoch ms), id, what (data | large: data that is to lie apart | progress), value (JSON text)
+--         waiting-children events trims memo:<client>:<slot>)
+-- ARGV    now_ms (epoch ms), client, slot, number, id, what (data | large: data that is to lie apart | progress), value (JSON text)
 -- RETURNS 0 | -1
 -- ERRORS  -1 missing job      EVENTS progress      COST O(log n), O(frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#updateData, #updateProgress
@@ -9,7 +9,7 @@ local Events = require('events')
 local Find = require('find')
 local Large = require('large')
 local Locate = require('locate')
-local State = require('state')
+local Memo = require('memo')
 local Stored = require('stored')
 
 -- State fields of a job, which has a record from now on; nil: there is no such job. to_store: the caller stores them.
@@ -33,9 +33,11 @@ end
 
 return function(keys, args)
   local base = keys[1]
-  local now_ms, id, what, value = tonumber(args[1]), args[2], args[3], args[4]
+  local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
+  local id, what, value = args[5], args[6], args[7]
 
-  local queue = State.open(base)
+  local queue, known = Memo.open(base, client, slot, number)
+  if known then return known end
 
   local fields = fields_of(queue, id, what == 'progress')
   if not fields then return -1 end
@@ -47,5 +49,6 @@ return function(keys, args)
     replace_data(queue, id, fields, value, what == 'large')
   end
   Events.flush_events(queue, now_ms)
+  Memo.remember(base, client, slot, number, 0)
   return 0
 end

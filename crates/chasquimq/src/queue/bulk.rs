@@ -252,10 +252,10 @@ impl Queue {
     pub async fn obliterate_paused(&self, now_ms: u64, force: bool, count: u32) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let args = args![now_ms, i64::from(count.max(1)), force, cursor.as_slice()];
-            match self.run(&OBLITERATE, &args).await? {
+            let args = args![i64::from(count.max(1)), force, cursor.as_slice()];
+            match self.run_once(&OBLITERATE, now_ms, &args).await? {
                 Value::Int(0) => {
-                    self.producer().forget().await;
+                    self.forget_calls().await;
                     return Ok(());
                 }
                 Value::Int(-1) => return Err(Error::NotPaused),

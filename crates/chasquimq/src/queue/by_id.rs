@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::Queue;
+use super::{read_code, Queue};
 use crate::{
     clock::{due_ms, LONGEST_MS},
     error::{Error, Result},
@@ -98,8 +98,8 @@ impl Queue {
     }
 
     async fn update(&self, now_ms: u64, id: &str, what: &str, value: &str, command: &'static str) -> Result<()> {
-        let args = args![now_ms, id, what, value];
-        self.coded(&UPDATE_JOB, &args, id, "", command).await.map(drop)
+        let reply = self.run_once(&UPDATE_JOB, now_ms, &args![id, what, value]).await?;
+        read_code(&UPDATE_JOB, &reply, id, "", command).map(drop)
     }
 
     /// Id of the job that owns a deduplication id.
@@ -121,49 +121,51 @@ impl Queue {
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn retry(&self, now_ms: u64, id: &str, state: &str, retry: RetryOptions) -> Result<()> {
         let args = args![
-            now_ms,
             id,
             state,
             retry.front,
             retry.reset_attempts_made,
             retry.reset_attempts_started
         ];
-        self.coded(&RETRY_JOB, &args, id, state, "reprocessJob").await.map(drop)
+        let reply = self.run_once(&RETRY_JOB, now_ms, &args).await?;
+        read_code(&RETRY_JOB, &reply, id, state, "reprocessJob").map(drop)
     }
 
     /// Makes a delayed job wait at once.
     /// # Errors
     /// [`Error::NotInState`], also when there is no such job.
     pub async fn promote(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = args![now_ms, id, 0_i64];
-        match self.coded(&MOVE_DELAYED, &args, id, "delayed", "promote").await {
+        match self.move_delayed(now_ms, id, 0, "promote").await {
             Err(Error::JobMissing { job, command }) => Err(Error::NotInState {
                 job,
                 state: "delayed".into(),
                 command,
             }),
-            done => done.map(drop),
+            done => done,
         }
+    }
+
+    async fn move_delayed(&self, now_ms: u64, id: &str, due_ms: u64, command: &'static str) -> Result<()> {
+        let reply = self.run_once(&MOVE_DELAYED, now_ms, &args![id, due_ms]).await?;
+        read_code(&MOVE_DELAYED, &reply, id, "delayed", command).map(drop)
     }
 
     /// Changes when a delayed job is due: `delay_ms` from now.
     /// # Errors
     /// [`Error::JobMissing`], [`Error::NotInState`].
     pub async fn change_delay(&self, now_ms: u64, id: &str, delay_ms: u64) -> Result<()> {
-        let args = args![now_ms, id, due_ms(now_ms, delay_ms)];
-        self.coded(&MOVE_DELAYED, &args, id, "delayed", "changeDelay")
+        self.move_delayed(now_ms, id, due_ms(now_ms, delay_ms), "changeDelay")
             .await
-            .map(drop)
     }
 
     /// Gives a job another priority (0 = none). A waiting job goes behind those of its new priority, or before them with `lifo`.
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn change_priority(&self, id: &str, priority: i64, lifo: bool) -> Result<()> {
-        let args = args![id, priority, lifo];
-        self.coded(&CHANGE_PRIORITY, &args, id, "", "changePriority")
-            .await
-            .map(drop)
+        let reply = self
+            .run_once(&CHANGE_PRIORITY, None::<u64>, &args![id, priority, lifo])
+            .await?;
+        read_code(&CHANGE_PRIORITY, &reply, id, "", "changePriority").map(drop)
     }
 
     /// Moves an active job to delayed until `due_ms`. The token `0` moves anybody's.
@@ -181,9 +183,7 @@ impl Queue {
     }
 
     async fn move_active(&self, now_ms: u64, id: &str, due_ms: u64, token: &str, command: &'static str) -> Result<u64> {
-        let args = args![now_ms, id, token, due_ms];
-        self.coded(&MOVE_ACTIVE, &args, id, "active", command)
-            .await
-            .map(|ms| ms as u64)
+        let reply = self.run_once(&MOVE_ACTIVE, now_ms, &args![id, token, due_ms]).await?;
+        read_code(&MOVE_ACTIVE, &reply, id, "active", command).map(|ms| ms as u64)
     }
 }

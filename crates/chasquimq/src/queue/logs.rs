@@ -89,7 +89,10 @@ impl Queue {
             .iter()
             .flat_map(|(id, row, keep)| args![*id, *row, i64::from(*keep)])
             .collect();
-        let mut reply = self.ask(&LOG_JOB, &args).await?;
+        let mut reply = Reply::new(
+            "the answer to log_job",
+            self.run_once(&LOG_JOB, None::<u64>, &args).await?,
+        )?;
         rows.iter().map(|_| reply.int()).collect()
     }
 }

@@ -138,7 +138,12 @@ impl Queue {
     }
 
     /// Runs a script that is carried out once: see [`Calls::run`].
-    pub(crate) async fn run_once(&self, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Value> {
+    pub(crate) async fn run_once(
+        &self,
+        script: &Script,
+        now_ms: impl Into<Option<u64>>,
+        args: &[Arg<'_>],
+    ) -> Result<Value> {
         self.run_once_at(&self.keys.base, script, now_ms, args).await
     }
 
@@ -147,7 +152,7 @@ impl Queue {
         &self,
         base: &str,
         script: &Script,
-        now_ms: u64,
+        now_ms: impl Into<Option<u64>>,
         args: &[Arg<'_>],
     ) -> Result<Value> {
         let connection = self.connection.for_keys(base);

@@ -218,8 +218,11 @@ impl Queue {
             let (base, id) = family.place(one.parent).unwrap_or(&family.head);
             packed.str(base).str(id).str(&one.key);
         }
-        let args = args![now_ms, ended, &packed];
-        let mut reply = self.ask(&REMOVE_DESCENDANTS, &args).await?;
+        // of an answer that is lost nothing is left to tell which of them went, and what is below those is to go as well
+        let reply = self
+            .run_once(&REMOVE_DESCENDANTS, now_ms, &args![ended, &packed])
+            .await?;
+        let mut reply = Reply::new("the answer to remove_descendants", reply)?;
         for at in step {
             stays[*at] = reply.int()? == 0;
         }

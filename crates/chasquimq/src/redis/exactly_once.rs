@@ -78,21 +78,22 @@ impl Calls {
         slots.0.push(ticket);
     }
 
-    /// What a call's arguments begin with: the caller's clock, and the ticket. `room` is for those that follow.
-    pub(crate) fn args(&self, now_ms: u64, ticket: Ticket, room: usize) -> Vec<Arg<'_>> {
+    /// What a call's arguments begin with: the caller's clock, if it is wanted, and the ticket. `room` is for those that follow.
+    pub(crate) fn args(&self, now_ms: impl Into<Option<u64>>, ticket: Ticket, room: usize) -> Vec<Arg<'_>> {
         let mut args = Vec::with_capacity(4 + room);
-        args.extend([Arg::Int(now_ms as i64), Arg::from(self.client.as_str())]);
+        args.extend(now_ms.into().map(Arg::from));
+        args.push(Arg::from(self.client.as_str()));
         args.extend([Arg::Int(i64::from(ticket.slot)), Arg::Int(ticket.number as i64)]);
         args
     }
 
-    /// Numbers a call and sends it until it is answered.
+    /// Numbers a call and sends it until it is answered. `now_ms` for a script that wants it.
     pub(crate) async fn run(
         &self,
         connection: &Connection,
         base: &str,
         script: &Script,
-        now_ms: u64,
+        now_ms: impl Into<Option<u64>>,
         args: &[Arg<'_>],
     ) -> Result<Value> {
         let ticket = self.begin();

@@ -138,7 +138,7 @@ impl Script {
         let done = match self.writes() {
             Writes::Always => connection.send_write(&command).await,
             Writes::UnlessMissing => match connection.send_write(&command).await {
-                // a replica may not know them yet
+                // a replica may not know it yet
                 Ok(reply) if names_missing(&reply) => connection.send(&command).await,
                 done => done,
             },
@@ -153,10 +153,10 @@ impl Script {
 
     /// Names those on a job's path.
     fn writes(&self) -> Writes {
-        if [STEP.sha, ADD_FRAMES.sha, ADD.sha].contains(&self.sha) {
+        if [STEP.sha, ADD_FRAMES.sha, ADD.sha, LOG_JOB.sha].contains(&self.sha) {
             return Writes::Always;
         }
-        match [UPDATE_JOB.sha, LOG_JOB.sha].contains(&self.sha) {
+        match self.sha == UPDATE_JOB.sha {
             true => Writes::UnlessMissing,
             false => Writes::Perhaps,
         }
@@ -213,18 +213,14 @@ impl Script {
 enum Writes {
     /// Its memo at least.
     Always,
-    /// Unless the jobs are missing, which its reply tells.
+    /// Unless the job is missing, which its reply tells.
     UnlessMissing,
     Perhaps,
 }
 
-/// Whether all that a reply tells of are missing jobs: nothing was written.
+/// Whether a reply tells of a missing job: nothing was written.
 fn names_missing(reply: &Value) -> bool {
-    match reply {
-        Value::Int(code) => *code < 0,
-        Value::Array(codes) => codes.iter().all(names_missing),
-        _ => false,
-    }
+    matches!(reply, Value::Int(code) if *code < 0)
 }
 
 fn is_no_function(message: &str) -> bool {

@@ -4,7 +4,7 @@ use chasquimq::Deduplication;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, Forbidden, TestQueue},
+    queue::{run, run_once, Forbidden, TestQueue},
     step::Step,
     tree::Tree,
 };
@@ -253,7 +253,7 @@ fn an_owner_that_does_not_exist_is_none_unless_it_has_a_time() {
 #[test]
 fn a_delayed_owner_is_replaced() {
     let mut queue = TestQueue::with(Plan::new().deduplicated("x", 2000, &by("d")));
-    run!(queue, LOG_JOB, "x", "row", 0);
+    run_once!(queue, LOG_JOB; "x", "row", 0);
     queue.skip_events();
     let replace = Deduplication {
         replace: true,

@@ -10,7 +10,7 @@ use redis::Value;
 use super::{model::bulk::by_age, read_jobs::by_ids};
 use crate::given::{
     plan::TIMESTAMP,
-    queue::{run, Forbidden, TestQueue},
+    queue::{run, run_once, Forbidden, TestQueue},
     step::{at, Fail, Step},
 };
 
@@ -223,7 +223,7 @@ fn place(offset: i64) -> Vec<u8> {
 fn a_job_that_fails_or_changes_gets_a_record() {
     let mut queue = half_kept();
     queue.step(Step::by("w").at(1011).fail(&at(1, 4, 2), &Fail::to("waiting")));
-    run!(queue, UPDATE_JOB, 1012, "2", "data", "22");
+    run_once!(queue, UPDATE_JOB, 1012, "2", "data", "22");
     queue.key_is("jobs", "2=[7 {} a 22] 3=[7 {} a 3]");
     queue.key_is("apart:1", "set");
 }
@@ -233,7 +233,7 @@ fn data_of_a_job_that_is_alone_go_on_lying_apart() {
     let mut queue = TestQueue::fresh();
     let call = call(&mut queue, 1, true);
     queue.carry_out(&call);
-    run!(queue, UPDATE_JOB, 1001, "1", "progress", "5");
+    run_once!(queue, UPDATE_JOB, 1001, "1", "progress", "5");
     queue.key_is("jobs", "1=[7 {} a '']");
     queue.key_is("large", "d1=1");
     queue.key_is("vitals", "1={ld:1 p:5}");
@@ -281,8 +281,8 @@ fn nothing_is_left_of_a_queue_that_is_obliterated() {
     queue.command("HSET", "meta", &["paused", "1"]);
     let mut cursor = Value::BulkString(b"0".to_vec());
     while let Value::BulkString(at) = cursor {
-        let mut call = queue.call(&OBLITERATE);
-        call.arg(1030).arg(10).arg(1).arg(at);
+        let mut call = queue.numbered_call(&OBLITERATE, Some(1030));
+        call.arg(10).arg(1).arg(at);
         cursor = queue.carry_out_unchecked(&call);
     }
     assert_eq!(cursor, Value::Int(0));

@@ -5,7 +5,7 @@ use redis::Value;
 use super::model::bulk::by_age;
 use crate::given::{
     plan::Plan,
-    queue::{pack_abandoned, run, TestQueue},
+    queue::{pack_abandoned, run, run_once, TestQueue},
     scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
@@ -167,7 +167,7 @@ fn many_records_go_in_steps_and_young_ones_stay() {
     let mut queue = TestQueue::with(old);
     queue.add(1001, young);
     for id in ["x3", "x4"] {
-        run!(queue, UPDATE_JOB, 1500, id, "data", "2");
+        run_once!(queue, UPDATE_JOB, 1500, id, "data", "2");
     }
     // `x9` comes back behind itself
     run!(queue, REMOVE_JOB, 1500, "x9", 0);

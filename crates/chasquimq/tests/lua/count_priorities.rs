@@ -4,7 +4,7 @@ use chasquimq::msgpack::Packer;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
 };
 
 fn count(queue: &mut TestQueue, priorities: &[f64]) -> String {
@@ -32,7 +32,7 @@ fn each_priority_is_counted_apart() {
         .delayed_prioritized("", 2000, 3);
     let mut queue = TestQueue::with(plan);
     // the front of a priority belongs to it
-    run!(queue, CHANGE_PRIORITY, "1", 3, 1);
+    run_once!(queue, CHANGE_PRIORITY; "1", 3, 1);
     assert_eq!(
         count(&mut queue, &[0.0, 1.0, 2.0, 3.0, 2_097_151.0, -1.0, 1.5]),
         "[3 1 0 3 1 1 0]"

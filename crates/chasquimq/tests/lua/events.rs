@@ -4,7 +4,7 @@ use chasquimq::Event;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -97,8 +97,8 @@ fn a_step_tells_what_ended_and_what_started() {
 fn what_is_done_by_id_is_told() {
     let mut queue = TestQueue::with(Plan::new().frame(2).delayed("d", 5000));
     queue.told();
-    run!(queue, UPDATE_JOB, 1001, "1", "progress", "{\"a\":1}");
-    run!(queue, MOVE_DELAYED, 1002, "d", 0);
+    run_once!(queue, UPDATE_JOB, 1001, "1", "progress", "{\"a\":1}");
+    run_once!(queue, MOVE_DELAYED, 1002, "d", 0);
     run!(queue, REMOVE_JOB, 1003, "2", 0);
     run!(queue, PAUSE, 1004, 1);
     run!(queue, PAUSE, 1005, 0);

@@ -18,20 +18,23 @@ fn queue() -> TestQueue {
 #[test]
 fn whoever_has_no_lease_is_gone() {
     let mut queue = queue();
-    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [] []]");
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "", ""), "['' [] []]");
     queue.end_lease("dead");
-    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [1 1k11 1000 4 ''] [x 1000 4]]");
+    assert_eq!(
+        run!(queue, FIND_LOST, 0, "s", "", ""),
+        "['' [1 1k11 1000 4 ''] [x 1000 4]]"
+    );
 }
 
 #[test]
 fn of_a_worker_everything_is_told_and_how_many_jobs_a_frame_has() {
     let mut queue = queue();
     let all_of_dead = "['' [1 1k11 1000 4 ''] [x 1000 4]]";
-    assert_eq!(run!(queue, FIND_LOST, 0, "dead", ""), all_of_dead);
-    assert_eq!(run!(queue, FIND_LOST, 0, "alive", ""), "['' [6 1 1000 6 ''] []]");
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "dead", ""), all_of_dead);
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "alive", ""), "['' [6 1 1000 6 ''] []]");
     queue.end_lease("alive");
     // nobody asks which of them
-    assert_eq!(run!(queue, FIND_LOST, 0, "", ""), "['' [6 '' 1000 6 ''] []]");
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "", ""), "['' [6 '' 1000 6 ''] []]");
 }
 
 #[test]
@@ -39,11 +42,11 @@ fn one_scan_an_interval_is_begun() {
     let mut queue = queue();
     queue.end_lease("dead");
     let lost = "['' [1 1k11 1000 4 ''] [x 1000 4]]";
-    assert_eq!(run!(queue, FIND_LOST, 60_000, "", ""), lost);
-    assert_eq!(run!(queue, FIND_LOST, 60_000, "", ""), "['' [] []]");
+    assert_eq!(run!(queue, FIND_LOST, 60_000, "s", "", ""), lost);
+    assert_eq!(run!(queue, FIND_LOST, 60_000, "o", "", ""), "['' [] []]");
     // it goes on, whatever the mark says
-    assert_eq!(run!(queue, FIND_LOST, 0, "", "t0"), lost);
-    assert_eq!(run!(queue, FIND_LOST, 0, "", "a0"), "['' [] [x 1000 4]]");
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "", "t0"), lost);
+    assert_eq!(run!(queue, FIND_LOST, 0, "s", "", "a0"), "['' [] [x 1000 4]]");
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn many_are_found_in_steps() {
     let mut queue = TestQueue::with(plan);
     queue.take_all(|| Step::by("w").want(3_000));
     queue.end_lease("w");
-    let reply = run!(queue, FIND_LOST, 0, "", "");
+    let reply = run!(queue, FIND_LOST, 0, "s", "", "");
     assert!(reply.starts_with("[a") && reply.len() < 40_000, "{}", reply.len());
     let mut lost = queue.find_lost(0, "", &[]);
     let mut count = 0;
@@ -79,4 +82,15 @@ fn what_is_held_is_not_lost_and_of_another_claim_is() {
         Some((1, true))
     );
     queue.step(Step::by("dead").at(1020).back(&at(1, 4, 0), false));
+}
+
+#[test]
+fn a_scan_whose_answer_was_lost_is_begun_again() {
+    let mut queue = queue();
+    queue.end_lease("dead");
+    let lost = "['' [1 1k11 1000 4 ''] [x 1000 4]]";
+    for _ in 0..2 {
+        assert_eq!(run!(queue, FIND_LOST, 60_000, "s", "", ""), lost);
+    }
+    assert_eq!(run!(queue, FIND_LOST, 60_000, "o", "", ""), "['' [] []]");
 }

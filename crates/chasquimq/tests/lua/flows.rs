@@ -5,7 +5,7 @@ use chasquimq::{msgpack::Packer, Keys};
 
 use crate::{
     given::{
-        queue::{run, TestQueue},
+        queue::{run, run_once, TestQueue},
         step::{of, Fail, Place, Step},
         tree::Tree,
     },
@@ -117,8 +117,8 @@ impl Pair {
             9 => {
                 if let Some(id) = self.some_job(at) {
                     let now_ms = self.now_ms;
-                    run!(self.queues[at], RETRY_JOB, now_ms, &id, "failed", 0, 0, 0);
-                    run!(self.queues[at], RETRY_JOB, now_ms, &id, "completed", 0, 0, 0);
+                    run_once!(self.queues[at], RETRY_JOB, now_ms, &id, "failed", 0, 0, 0);
+                    run_once!(self.queues[at], RETRY_JOB, now_ms, &id, "completed", 0, 0, 0);
                 }
             }
             10 => {
@@ -143,7 +143,7 @@ impl Pair {
             let key = format!("{}:{child}", self.keys[place].qualified_name);
             kin.str(&self.keys[at].base).str(&parent).str(&key);
         }
-        run!(self.queues[at], REMOVE_DESCENDANTS, now_ms, ended, kin.0.as_slice());
+        run_once!(self.queues[at], REMOVE_DESCENDANTS, now_ms, ended, kin.0.as_slice());
     }
 
     /// Brings back what nobody holds.

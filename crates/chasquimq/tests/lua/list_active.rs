@@ -4,7 +4,7 @@ use chasquimq::active::in_range;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -42,7 +42,7 @@ fn many_are_listed_in_steps_each_once_and_in_order() {
     queue.step(Step::by("w").at(1001).want(1_000));
     // both, of a frame
     for id in ["2", "3"] {
-        run!(queue, UPDATE_JOB, 1002, id, "progress", "1");
+        run_once!(queue, UPDATE_JOB, 1002, id, "progress", "1");
     }
     for whose in ["all", "held"] {
         let (ids, steps) = queue.list_active(whose);

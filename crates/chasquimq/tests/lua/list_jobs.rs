@@ -5,7 +5,7 @@ use chasquimq::msgpack::Packer;
 use super::read_jobs::{by_ids, full};
 use crate::given::{
     plan::Plan,
-    queue::{run, show_reply, TestQueue},
+    queue::{run, run_once, show_reply, TestQueue},
     step::Step,
 };
 
@@ -63,7 +63,7 @@ fn ranks_count_jobs_and_not_entries() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x").record("y").frame(2));
     run!(queue, REMOVE_JOB, 1001, "2", 0);
     run!(queue, REMOVE_JOB, 1001, "x", 0);
-    run!(queue, UPDATE_JOB, 1001, "7", "progress", "1");
+    run_once!(queue, UPDATE_JOB, 1001, "7", "progress", "1");
     let line = ["1", "3", "y", "6", "7"];
     for (start, stop, from, to) in [
         (0, 0, 0, 1),
@@ -147,7 +147,7 @@ fn a_long_line_is_read_in_steps_from_either_end() {
     }
     let mut queue = TestQueue::with(plan);
     for id in ["100", "200", "2000"] {
-        run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+        run_once!(queue, UPDATE_JOB, 1001, id, "progress", "1");
     }
     run!(queue, REMOVE_JOB, 1001, "201", 0);
     let (jobs, steps) = queue.list(&["waiting"], 0, -1, true, false);
@@ -271,8 +271,8 @@ fn a_stale_reference_stays_stale_however_a_step_ends() {
     let mut queue = TestQueue::with(plan);
     run!(queue, PROMOTE_JOBS, 1010, 100);
     // it leaves its place in the waiting list, and comes back behind the others
-    run!(queue, CHANGE_PRIORITY, "r01", 5, 0);
-    run!(queue, CHANGE_PRIORITY, "r01", 0, 0);
+    run_once!(queue, CHANGE_PRIORITY; "r01", 5, 0);
+    run_once!(queue, CHANGE_PRIORITY; "r01", 0, 0);
     swell(&mut queue, "jobs", &all, 200_000);
     let (order, _) = queue.list(&["waiting"], 0, -1, true, true);
     let order: Vec<String> = order.iter().map(|job| show_reply(&job[0])).collect();

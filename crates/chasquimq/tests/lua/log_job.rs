@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -10,8 +10,8 @@ use crate::given::{
 fn rows_are_kept_in_order_and_counted() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.skip_events();
-    assert_eq!(run!(queue, LOG_JOB, "x", "one", 0), "[1]");
-    assert_eq!(run!(queue, LOG_JOB, "x", "two", 0), "[2]");
+    assert_eq!(run_once!(queue, LOG_JOB; "x", "one", 0), "[1]");
+    assert_eq!(run_once!(queue, LOG_JOB; "x", "two", 0), "[2]");
     queue.keys_are(
         "jobs: x=[7 {} a 1]
          log: 1-r1(x)
@@ -27,7 +27,7 @@ fn rows_are_kept_in_order_and_counted() {
 fn only_the_newest_rows_are_kept() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     for (row, kept) in [("one", "[1]"), ("two", "[2]"), ("three", "[2]")] {
-        assert_eq!(run!(queue, LOG_JOB, "x", row, 2), kept);
+        assert_eq!(run_once!(queue, LOG_JOB; "x", row, 2), kept);
     }
     queue.key_is("logs:x", "two three");
 }
@@ -38,7 +38,7 @@ fn a_job_of_a_frame_gets_a_record() {
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("w").at(1010).done(1, 2, 0, 1));
     for id in ["1", "2", "4"] {
-        assert_eq!(run!(queue, LOG_JOB, id, "row", 0), "[1]");
+        assert_eq!(run_once!(queue, LOG_JOB; id, "row", 0), "[1]");
     }
     queue.keys_are(
         "active: 2=[1000 1 w '']
@@ -61,15 +61,15 @@ fn a_job_of_a_frame_gets_a_record() {
 fn a_job_that_is_missing_gets_no_log() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     let keys = queue.show();
-    assert_eq!(run!(queue, LOG_JOB, "2", "row", 0), "[-1]");
+    assert_eq!(run_once!(queue, LOG_JOB; "2", "row", 0), "[-1]");
     queue.keys_are(&keys);
 }
 
 #[test]
 fn rows_that_come_together_are_answered_as_if_each_came_alone() {
     let mut queue = TestQueue::with(Plan::new().record("x").frame(2));
-    run!(queue, LOG_JOB, "x", "zero", 0);
-    let mut call = queue.call(&chasquimq::redis::library::LOG_JOB);
+    run_once!(queue, LOG_JOB; "x", "zero", 0);
+    let mut call = queue.numbered_call(&chasquimq::redis::library::LOG_JOB, None);
     let rows = [
         ("x", "one", 3),
         ("x", "two", 3),
@@ -88,4 +88,15 @@ fn rows_that_come_together_are_answered_as_if_each_came_alone() {
     queue.key_is("logs:x", "three four five");
     queue.key_is("logs:2", "a d");
     queue.key_is("logged", "2 3 x");
+}
+
+#[test]
+fn a_call_sent_again_adds_no_rows() {
+    let mut queue = TestQueue::with(Plan::new().record("x").frame(1));
+    let log = |queue: &mut TestQueue| run!(queue, LOG_JOB, "c", "b", 1, "x", "one", 0, "2", "two", 0, "9", "three", 0);
+    assert_eq!(log(&mut queue), "[1 1 -1]");
+    run_once!(queue, LOG_JOB; "x", "four", 0);
+    assert_eq!(log(&mut queue), "[1 1 -1]");
+    queue.key_is("logs:x", "one four");
+    queue.key_is("logs:2", "two");
 }

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{of, Fail, Step},
 };
 
@@ -16,7 +16,7 @@ fn delayed() -> TestQueue {
 #[test]
 fn a_promoted_job_waits_behind_the_others() {
     let mut queue = delayed();
-    assert_eq!(run!(queue, MOVE_DELAYED, 1500, "y", 0), "0");
+    assert_eq!(run_once!(queue, MOVE_DELAYED, 1500, "y", 0), "0");
     queue.keys_are(
         "delayed: x@2000+0
          jobs: x=[7 {} a 1] y=[7 {} a 1]
@@ -30,7 +30,7 @@ fn a_promoted_job_waits_behind_the_others() {
 #[test]
 fn a_promoted_job_with_a_priority_waits_behind_those_of_it() {
     let mut queue = TestQueue::with(Plan::new().delayed_prioritized("x", 2000, 5).run(&[5, 6]));
-    assert_eq!(run!(queue, MOVE_DELAYED, 1500, "x", 0), "0");
+    assert_eq!(run_once!(queue, MOVE_DELAYED, 1500, "x", 0), "0");
     queue.key_is("prioritized", "2@5+1 x@5+3 3@6+2");
     queue.key_is("state", "id=3");
 }
@@ -38,7 +38,7 @@ fn a_promoted_job_with_a_priority_waits_behind_those_of_it() {
 #[test]
 fn a_new_time_counts_from_now() {
     let mut queue = delayed();
-    assert_eq!(run!(queue, MOVE_DELAYED, 1500, "y", 1600), "0");
+    assert_eq!(run_once!(queue, MOVE_DELAYED, 1500, "y", 1600), "0");
     queue.keys_are(
         "delayed: y@1600+1 x@2000+0
          jobs: x=[7 {} a 1] y=[7 {} a 1]
@@ -48,7 +48,7 @@ fn a_new_time_counts_from_now() {
          wake: set",
     );
     queue.events_are("[X delayed [y] delay [1600]]");
-    run!(queue, MOVE_DELAYED, 1500, "y", 2000);
+    run_once!(queue, MOVE_DELAYED, 1500, "y", 2000);
     queue.key_is("delayed", "x@2000+0 y@2000+2");
 }
 
@@ -57,7 +57,7 @@ fn a_job_that_is_missing_is_not_moved() {
     let mut queue = delayed();
     let keys = queue.show();
     for due_ms in [0, 5000] {
-        assert_eq!(run!(queue, MOVE_DELAYED, 1500, "z", due_ms), "-1");
+        assert_eq!(run_once!(queue, MOVE_DELAYED, 1500, "z", due_ms), "-1");
     }
     queue.keys_are(&keys);
     queue.events_are("");
@@ -71,8 +71,24 @@ fn a_job_that_is_not_delayed_is_not_moved() {
     let keys = queue.show();
     for id in ["f", "a", "3", "4"] {
         for due_ms in [0, 5000] {
-            assert_eq!(run!(queue, MOVE_DELAYED, 1500, id, due_ms), "-3", "{id}");
+            assert_eq!(run_once!(queue, MOVE_DELAYED, 1500, id, due_ms), "-3", "{id}");
         }
     }
     queue.keys_are(&keys);
+}
+
+#[test]
+fn a_call_sent_again_moves_nothing_more() {
+    for due_ms in [0, 1600] {
+        let mut queue = delayed();
+        let move_it = |queue: &mut TestQueue| run!(queue, MOVE_DELAYED, 1500, "c", "b", 1, "y", due_ms);
+        assert_eq!(move_it(&mut queue), "0");
+        let keys = queue.show();
+        queue.skip_events();
+        assert_eq!(move_it(&mut queue), "0");
+        queue.keys_are(&keys);
+        queue.events_are("");
+        run!(queue, REMOVE_JOB, 1501, "y", 0);
+        assert_eq!(move_it(&mut queue), "0");
+    }
 }

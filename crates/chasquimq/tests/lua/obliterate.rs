@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
@@ -16,8 +16,8 @@ fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
 }
 
 fn obliterate_from(queue: &mut TestQueue, count: u64, force: u64, cursor: &[u8]) -> Value {
-    let mut call = queue.call(&chasquimq::redis::library::OBLITERATE);
-    call.arg(1000).arg(count).arg(force).arg(cursor);
+    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1000));
+    call.arg(count).arg(force).arg(cursor);
     queue.carry_out_unchecked(&call)
 }
 
@@ -33,7 +33,7 @@ fn full() -> TestQueue {
             .fail(&at(1, 5, 4), &Fail::to("failed")),
     );
     for id in ["2", "3", "7", "x", "d"] {
-        run!(queue, LOG_JOB, id, "row", 0);
+        run_once!(queue, LOG_JOB; id, "row", 0);
     }
     run!(queue, REMOVE_JOB, 1001, "8", 0);
     queue.upsert(1001, &Upsert::of("s").next(5000));
@@ -70,7 +70,14 @@ fn everything_goes_in_steps() {
     // leases and memories end by themselves, and workers still use them
     assert_eq!(
         queue.probe.suffixes(),
-        ["lease:w", "memo:c:0", "memo:last-event", "memo:u:1", "memo:w:s"]
+        [
+            "lease:w",
+            "memo:c:0",
+            "memo:last-event",
+            "memo:t:t",
+            "memo:u:1",
+            "memo:w:s"
+        ]
     );
 }
 
@@ -102,7 +109,7 @@ fn a_queue_without_records_goes_at_once() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
     run!(queue, PAUSE, 1002, 1);
     assert_eq!(obliterate(&mut queue, 1, 0), Value::Int(0));
-    assert_eq!(queue.probe.suffixes(), ["memo:c:0", "memo:last-event"]);
+    assert_eq!(queue.probe.suffixes(), ["memo:c:0", "memo:last-event", "memo:t:t"]);
 }
 
 #[test]
@@ -131,11 +138,26 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
         steps += 1;
         assert!(steps < 100, "no end");
     }
-    assert_eq!(queue.probe.suffixes(), ["memo:f:0", "memo:last-event"]);
+    assert_eq!(queue.probe.suffixes(), ["memo:f:0", "memo:last-event", "memo:t:t"]);
     other.key_is("front", "x");
     other.key_is(
         "vitals",
         &format!("c={{pa:[{} y '']}} x={{ch:1}}", queue.probe.keys.base),
     );
     other.events_are("");
+}
+
+#[test]
+fn the_last_step_is_answered_as_before_when_it_is_sent_again() {
+    let mut queue = TestQueue::with(Plan::new().frame(5));
+    run!(queue, PAUSE, 1002, 1);
+    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1003));
+    call.arg(10).arg(0).arg("0");
+    assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
+    // by others, who use the queue again
+    queue.add(1004, Plan::new().frame(1));
+    run!(queue, PAUSE, 1005, 1);
+    let keys = queue.show();
+    assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
+    queue.keys_are(&keys);
 }

@@ -85,6 +85,13 @@ macro_rules! run_unchecked {
     }};
 }
 
+/// Gives a waiting job a record.
+fn amend(queue: &mut TestQueue, now_ms: u64, id: &str) {
+    let mut call = queue.numbered_call(&chasquimq::redis::library::UPDATE_JOB, Some(now_ms));
+    call.arg(id).arg("progress").arg("1");
+    queue.carry_out_unchecked(&call);
+}
+
 fn remove(queue: &mut TestQueue, id: &str) {
     run_unchecked!(queue, REMOVE_JOB, 1001, id, 0);
 }
@@ -170,7 +177,7 @@ fn a_rank_behind_holes_is_found_in_one_call() {
     let line = line(&mut queue);
     for (i, id) in line.iter().enumerate() {
         if i % 64 == 63 {
-            run_unchecked!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+            amend(&mut queue, 1001, id);
         } else if i % 97 == 5 {
             remove(&mut queue, id);
         }
@@ -284,7 +291,7 @@ impl Program {
             }
             5 => {
                 for id in ids {
-                    run_unchecked!(queue, UPDATE_JOB, now_ms, id, "progress", "1");
+                    amend(queue, now_ms, id);
                 }
             }
             6 => {

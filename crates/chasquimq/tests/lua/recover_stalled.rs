@@ -227,13 +227,17 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     let mut queue = held();
     let mut lost = queue.find_lost(0, "w", &[]);
     let (items, _, _) = lost.parcel().expect("what is lost");
-    let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
-    call.arg(1010).arg(1).arg("w").arg(items).arg(1);
-    assert_eq!(queue.carry_out(&call), "[0 [1 2 3 4 6 x]]");
+    let recover = |queue: &mut TestQueue, number: u64| {
+        let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
+        call.arg(1010).arg("c").arg("b").arg(number);
+        call.arg(1).arg("w").arg(items.as_slice()).arg(1);
+        queue.carry_out(&call)
+    };
+    assert_eq!(recover(&mut queue, 1), "[0 [1 2 3 4 6 x]]");
     // under another claim
     queue.step(Step::by("w").at(1020).number(9).want(2));
     let keys = queue.show();
-    assert_eq!(queue.carry_out(&call), "[0 []]");
+    assert_eq!(recover(&mut queue, 2), "[0 []]");
     queue.keys_are(&keys);
 }
 
@@ -253,10 +257,23 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     queue.end_lease("w");
     let (items, count, is_last) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
     assert_eq!((count, is_last), (3, true));
-    let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
-    call.arg(1010).arg(1).arg("").arg(items).arg(1);
+    let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1010));
+    call.arg(1).arg("").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[1 [y z]]");
     queue.key_is("front", "y z");
     assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[x]");
     queue.key_is("front", "x y z");
+}
+
+#[test]
+fn a_call_sent_again_tells_of_the_same_jobs() {
+    let mut queue = queue();
+    queue.end_lease("dead");
+    let (items, ..) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
+    let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1020));
+    call.arg(1).arg("").arg(items).arg(1);
+    assert_eq!(queue.carry_out(&call), "[0 [1 3 4 x]]");
+    let keys = queue.show();
+    assert_eq!(queue.carry_out(&call), "[0 [1 3 4 x]]");
+    queue.keys_are(&keys);
 }

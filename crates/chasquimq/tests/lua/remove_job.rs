@@ -4,7 +4,7 @@ use chasquimq::Deduplication;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     scheduler::Upsert,
     step::{of, Fail, Step},
     tree::Tree,
@@ -40,7 +40,7 @@ fn a_waiting_job_of_a_frame_leaves_a_hole() {
 #[test]
 fn a_frame_leaves_the_line_with_the_last_of_its_jobs() {
     let mut queue = TestQueue::with(Plan::new().frame(1).frame(2).frame(3));
-    run!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
+    run_once!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
     for id in ["1", "2", "3"] {
         assert_eq!(run!(queue, REMOVE_JOB, 1001, id, 0), "1");
     }
@@ -58,8 +58,8 @@ fn a_frame_leaves_the_line_with_the_last_of_its_jobs() {
 #[test]
 fn an_amended_waiting_job_goes_with_all_it_has() {
     let mut queue = TestQueue::with(Plan::new().frame(2));
-    run!(queue, UPDATE_JOB, 1001, "2", "progress", "1");
-    run!(queue, LOG_JOB, "2", "row", 0);
+    run_once!(queue, UPDATE_JOB, 1001, "2", "progress", "1");
+    run_once!(queue, LOG_JOB; "2", "row", 0);
     run!(queue, REMOVE_JOB, 1002, "2", 0);
     queue.keys_are(
         "holes: 1=10

@@ -5,7 +5,7 @@ use chasquimq::msgpack::Packer;
 use super::model::bulk::by_age;
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{at, finished, Fail, Step},
 };
 
@@ -62,7 +62,7 @@ fn a_part_of_a_run_is_given_records() {
 #[test]
 fn runs_and_records_move_in_order() {
     let mut queue = finished();
-    run!(queue, UPDATE_JOB, 1011, "2", "progress", "5");
+    run_once!(queue, UPDATE_JOB, 1011, "2", "progress", "5");
     run!(
         queue,
         RETRY_JOBS,

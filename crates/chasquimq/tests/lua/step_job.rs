@@ -4,7 +4,7 @@ use chasquimq::redis::library::STEP_JOB;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, show_reply, TestQueue},
+    queue::{run, run_once, show_reply, TestQueue},
     step::{of, Fail, Step},
     tree::Tree,
 };
@@ -143,7 +143,7 @@ fn a_call_sent_again_gives_the_same_job() {
 fn a_call_sent_again_does_not_give_a_job_that_went_elsewhere() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     take(&mut queue, 1, "t");
-    run!(queue, MOVE_ACTIVE, 1000, "x", "0", 0);
+    run_once!(queue, MOVE_ACTIVE, 1000, "x", "0", 0);
     queue.step(Step::by("w").want(1));
     assert_eq!(take(&mut queue, 1, "t"), "[0 0 -1 0]");
 }

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -10,7 +10,7 @@ use crate::given::{
 fn a_record_gets_new_data() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.skip_events();
-    assert_eq!(run!(queue, UPDATE_JOB, 1001, "x", "data", "{\"b\":2}"), "0");
+    assert_eq!(run_once!(queue, UPDATE_JOB, 1001, "x", "data", "{\"b\":2}"), "0");
     queue.keys_are(
         "jobs: x=[7 {} a {\"b\":2}]
          log: 1-r1(x)
@@ -24,7 +24,7 @@ fn a_record_gets_new_data() {
 fn progress_is_kept_and_told() {
     let mut queue = TestQueue::with(Plan::new().record("x"));
     queue.skip_events();
-    assert_eq!(run!(queue, UPDATE_JOB, 1001, "x", "progress", "42"), "0");
+    assert_eq!(run_once!(queue, UPDATE_JOB, 1001, "x", "progress", "42"), "0");
     queue.key_is("vitals", "x={p:42}");
     queue.events_are("[X progress [x] data 42]");
 }
@@ -32,8 +32,8 @@ fn progress_is_kept_and_told() {
 #[test]
 fn a_waiting_job_of_a_frame_keeps_its_place() {
     let mut queue = TestQueue::with(Plan::new().named_frame(&["a", "b", "b"]).frame(1));
-    run!(queue, UPDATE_JOB, 1001, "3", "data", "9");
-    run!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
+    run_once!(queue, UPDATE_JOB, 1001, "3", "data", "9");
+    run_once!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
     queue.keys_are(
         "holes: 1=11r
          jobs: 3=[7 {} b 9]
@@ -52,7 +52,7 @@ fn a_waiting_job_of_a_frame_keeps_its_place() {
 fn an_active_job_of_a_frame_stays_with_its_worker() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").named("bob").want(3));
-    run!(queue, UPDATE_JOB, 1001, "1", "progress", "1");
+    run_once!(queue, UPDATE_JOB, 1001, "1", "progress", "1");
     queue.keys_are(
         "active: 1=[1000 1 w bob]
          jobs: 1=[7 {} a 1]
@@ -75,7 +75,7 @@ fn a_completed_job_leaves_its_run_and_keeps_its_place() {
         let mut queue = TestQueue::with(Plan::new().frame(4));
         queue.step(Step::by("w").named("bob").want(4));
         queue.step(Step::by("w").at(1010).done_with(1, 4, 0, &["10", "20", "30", ""]));
-        assert_eq!(run!(queue, UPDATE_JOB, 1020, id, "data", "9"), "0");
+        assert_eq!(run_once!(queue, UPDATE_JOB, 1020, id, "data", "9"), "0");
         queue.key_is("runs", runs);
         queue.key_is("jobs", &format!("{id}=[7 {{}} a 9]"));
         queue.key_is("frames", "1=3");
@@ -92,7 +92,7 @@ fn the_last_plain_job_of_a_completed_frame_takes_the_frame_along() {
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("w").at(1010).done(1, 2, 0, 2));
     for id in ["2", "1"] {
-        run!(queue, UPDATE_JOB, 1020, id, "progress", "1");
+        run_once!(queue, UPDATE_JOB, 1020, id, "progress", "1");
     }
     queue.keys_are(
         "completed: 1@1010 2@1010
@@ -110,8 +110,29 @@ fn a_job_that_is_missing_is_not_amended() {
     let keys = queue.show();
     queue.skip_events();
     for what in ["data", "progress"] {
-        assert_eq!(run!(queue, UPDATE_JOB, 1001, "2", what, "1"), "-1");
+        assert_eq!(run_once!(queue, UPDATE_JOB, 1001, "2", what, "1"), "-1");
     }
     queue.keys_are(&keys);
     queue.events_are("");
+}
+
+#[test]
+fn a_call_sent_again_changes_nothing_more() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    queue.skip_events();
+    let update = |queue: &mut TestQueue, number: u64, what: &str, value: &str| {
+        run!(queue, UPDATE_JOB, 1001, "c", "b", number, "x", what, value)
+    };
+    for (number, what) in [(1, "progress"), (2, "data")] {
+        assert_eq!(update(&mut queue, number, what, "5"), "0");
+        // by somebody else, before the first call is sent again
+        run_once!(queue, UPDATE_JOB, 1002, "x", what, "6");
+        assert_eq!(update(&mut queue, number, what, "5"), "0");
+    }
+    queue.key_is("vitals", "x={p:6}");
+    queue.key_is("jobs", "x=[7 {} a 6]");
+    queue.events_are("[X progress [x] data 5] | [X progress [x] data 6]");
+    run!(queue, REMOVE_JOB, 1003, "x", 0);
+    assert_eq!(update(&mut queue, 2, "data", "5"), "0");
+    assert_eq!(update(&mut queue, 3, "data", "5"), "-1");
 }

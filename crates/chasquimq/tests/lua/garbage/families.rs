@@ -148,8 +148,8 @@ impl Play {
                 call.arg(7001).arg("k").arg(0).arg(number).arg(id);
             });
             for state in ["failed", "completed"] {
-                self.run(&RETRY_JOB, what, |call| {
-                    call.arg(7002).arg(id).arg(state).arg(0).arg(0).arg(0);
+                self.run_once(&RETRY_JOB, Some(7002), what, |call| {
+                    call.arg(id).arg(state).arg(0).arg(0).arg(0);
                 });
             }
         }
@@ -181,8 +181,8 @@ impl Play {
             })
             .collect();
         let kin: Vec<&str> = kin.iter().map(String::as_str).collect();
-        self.run(&REMOVE_DESCENDANTS, what, |call| {
-            call.arg(7006).arg(1).arg(by_ids(&kin));
+        self.run_once(&REMOVE_DESCENDANTS, Some(7006), what, |call| {
+            call.arg(1).arg(by_ids(&kin));
         });
         let (parent, with_children) = (*self.random.pick(&PARENTS), self.random.below(2));
         self.run(&REMOVE_JOB, what, |call| {

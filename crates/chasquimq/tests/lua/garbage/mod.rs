@@ -66,22 +66,22 @@ impl Play {
 
     pub(super) fn manage(&mut self, what: &str) {
         let id = *self.random.pick(&IDS);
-        self.run(&LOG_JOB, what, |call| {
+        self.run_once(&LOG_JOB, None, what, |call| {
             call.arg(id).arg("row").arg(0);
         });
         for (field, value) in [("data", "5"), ("progress", "6")] {
-            self.run(&UPDATE_JOB, what, |call| {
-                call.arg(7001).arg(id).arg(field).arg(value);
+            self.run_once(&UPDATE_JOB, Some(7001), what, |call| {
+                call.arg(id).arg(field).arg(value);
             });
         }
-        self.run(&CHANGE_PRIORITY, what, |call| {
+        self.run_once(&CHANGE_PRIORITY, None, what, |call| {
             call.arg(id).arg(2).arg(0);
         });
-        self.run(&MOVE_DELAYED, what, |call| {
-            call.arg(7001).arg("d").arg(9000);
+        self.run_once(&MOVE_DELAYED, Some(7001), what, |call| {
+            call.arg("d").arg(9000);
         });
-        self.run(&RETRY_JOB, what, |call| {
-            call.arg(7001).arg(id).arg("failed").arg(0).arg(0).arg(0);
+        self.run_once(&RETRY_JOB, Some(7001), what, |call| {
+            call.arg(id).arg("failed").arg(0).arg(0).arg(0);
         });
         for state in ["failed", "completed"] {
             let number = self.queue.next_number();

@@ -196,6 +196,13 @@ impl Play {
         self.try_call(script.name, what, &call);
     }
 
+    /// The same of one that is carried out once; `now_ms` where it is told it.
+    pub(super) fn run_once(&mut self, script: &Script, now_ms: Option<u64>, what: &str, args: impl FnOnce(&mut Cmd)) {
+        let mut call = self.queue.numbered_call(script, now_ms);
+        args(&mut call);
+        self.try_call(script.name, what, &call);
+    }
+
     pub(super) fn try_call(&mut self, script: &str, what: &str, call: &Cmd) -> Value {
         let reply = call.query(&mut self.queue.probe.connection);
         reply.unwrap_or_else(|error| {
@@ -217,7 +224,7 @@ impl Play {
     /// Looks for jobs whose worker is gone, and brings back what is found first.
     pub(super) fn recover_stalled(&mut self, what: &str, now_ms: u64) {
         let mut call = self.queue.call(&FIND_LOST);
-        call.arg(0).arg("").arg("");
+        call.arg(0).arg("").arg("").arg("");
         let found = self.try_call(FIND_LOST.name, what, &call);
         let mut lost = Lost::default();
         // what raised is noted
@@ -225,8 +232,8 @@ impl Play {
             return;
         }
         if let Some((items, _, is_last)) = lost.parcel() {
-            self.run(&RECOVER_STALLED, what, |call| {
-                call.arg(now_ms).arg(1).arg("").arg(items).arg(u8::from(is_last));
+            self.run_once(&RECOVER_STALLED, Some(now_ms), what, |call| {
+                call.arg(1).arg("").arg(items).arg(u8::from(is_last));
             });
         }
     }

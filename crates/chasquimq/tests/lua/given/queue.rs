@@ -37,6 +37,20 @@ macro_rules! run {
 }
 pub(crate) use run;
 
+/// The same for a script that is carried out once however often it is sent, under a number that no call had before. `;` in the place of the
+/// time: for one that is not told it.
+macro_rules! run_once {
+    ($queue:expr, $script:ident, $now_ms:expr $(, $arg:expr)* $(,)?) => {{
+        let number = $queue.next_ticket();
+        $crate::given::queue::run!($queue, $script, $now_ms, "t", "t", number $(, $arg)*)
+    }};
+    ($queue:expr, $script:ident; $($arg:expr),+ $(,)?) => {{
+        let number = $queue.next_ticket();
+        $crate::given::queue::run!($queue, $script, "t", "t", number, $($arg),+)
+    }};
+}
+pub(crate) use run_once;
+
 static LOADED: Once = Once::new();
 
 /// A library of another release, as the server sees it: its name is another.
@@ -55,6 +69,7 @@ pub struct TestQueue {
     pub probe: Probe,
     told: (u64, u64),
     number: u64,
+    tickets: u64,
     calls: Cell<u64>,
 }
 
@@ -66,6 +81,7 @@ impl TestQueue {
             probe,
             told: (0, 0),
             number: 0,
+            tickets: 0,
             calls: Cell::new(0),
         }
     }
@@ -93,6 +109,14 @@ impl TestQueue {
         call
     }
 
+    /// A call that is carried out once however often it is sent; `now_ms` of a script that is told it.
+    pub fn numbered_call(&mut self, script: &Script, now_ms: Option<u64>) -> redis::Cmd {
+        let number = self.next_ticket();
+        let mut call = self.call(script);
+        call.arg(now_ms).arg("t").arg("t").arg(number);
+        call
+    }
+
     pub fn carry_out(&mut self, call: &redis::Cmd) -> String {
         show_reply(&self.carry_out_value(call))
     }
@@ -112,6 +136,12 @@ impl TestQueue {
     pub fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
+    }
+
+    /// The same for calls of client `t`, slot `t`.
+    pub fn next_ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
     }
 
     /// Adds as client `c`, slot 0, with the next number.
@@ -204,8 +234,8 @@ impl TestQueue {
         let mut lost = self.find_lost(interval_ms, owner, held);
         let mut parcels = Vec::new();
         while let Some((items, count, is_last)) = lost.parcel() {
-            let mut call = self.call(&RECOVER_STALLED);
-            call.arg(now_ms).arg(max_stalled).arg(owner);
+            let mut call = self.numbered_call(&RECOVER_STALLED, Some(now_ms));
+            call.arg(max_stalled).arg(owner);
             call.arg(items).arg(u8::from(is_last));
             let (left, ids): (usize, Vec<String>) =
                 redis::from_redis_value(self.carry_out_unchecked(&call)).expect("left and ids");
@@ -218,10 +248,10 @@ impl TestQueue {
 
     /// What a scan finds, but for what is held.
     pub fn find_lost(&mut self, mut interval_ms: u64, owner: &str, held: &[(&str, i64)]) -> Lost {
-        let (mut lost, mut cursor) = (Lost::default(), String::new());
+        let (mut lost, mut cursor, scan) = (Lost::default(), String::new(), self.next_ticket());
         loop {
             let mut call = self.call(&FIND_LOST);
-            call.arg(interval_ms).arg(owner).arg(cursor);
+            call.arg(interval_ms).arg(scan).arg(owner).arg(cursor);
             let found = self.carry_out_unchecked(&call);
             cursor = lost
                 .take_in(found, &|id, claim| held.contains(&(id, claim)))

@@ -4,7 +4,7 @@ use super::{
     drive::Drive,
     state::{At, State},
 };
-use crate::given::queue::run;
+use crate::given::queue::{run, run_once};
 
 impl Drive {
     pub fn remove(&mut self) {
@@ -29,7 +29,7 @@ impl Drive {
         match self.random.below(3) {
             0 => {
                 self.note(format!("amend data of {id}"));
-                let reply = run!(self.queue, UPDATE_JOB, now_ms, &id, "data", "\"new\"");
+                let reply = run_once!(self.queue, UPDATE_JOB, now_ms, &id, "data", "\"new\"");
                 self.same(&reply, expected);
                 if exists {
                     self.model.job(&id).data = "\"new\"".to_owned();
@@ -37,7 +37,7 @@ impl Drive {
             }
             1 => {
                 self.note(format!("amend progress of {id}"));
-                let reply = run!(self.queue, UPDATE_JOB, now_ms, &id, "progress", now_ms.to_string());
+                let reply = run_once!(self.queue, UPDATE_JOB, now_ms, &id, "progress", now_ms.to_string());
                 self.same(&reply, expected);
                 if exists {
                     self.model.job(&id).fields.progress = Some(now_ms.to_string());
@@ -45,7 +45,7 @@ impl Drive {
             }
             _ => {
                 self.note(format!("log {id}"));
-                let reply = run!(self.queue, LOG_JOB, &id, "row", 1);
+                let reply = run_once!(self.queue, LOG_JOB; &id, "row", 1);
                 self.same(&reply, if exists { "[1]" } else { "[-1]" });
             }
         }
@@ -61,7 +61,7 @@ impl Drive {
             Some(found) if found.name() == state => "0",
             Some(_) => "-3",
         };
-        let reply = run!(
+        let reply = run_once!(
             self.queue,
             RETRY_JOB,
             self.model.now_ms,
@@ -99,7 +99,7 @@ impl Drive {
         let (priority, lifo) = (self.random.below(4), self.random.below(2));
         self.note(format!("change priority of {id} to {priority}, lifo {lifo}"));
         let exists = self.model.state(&id).is_some();
-        let reply = run!(self.queue, CHANGE_PRIORITY, &id, priority, lifo);
+        let reply = run_once!(self.queue, CHANGE_PRIORITY; &id, priority, lifo);
         self.same(&reply, if exists { "0" } else { "-1" });
         if exists {
             self.model.change_priority(&id, priority as i64, lifo == 1);
@@ -120,7 +120,7 @@ impl Drive {
             Some(State::Delayed { .. }) => "0",
             Some(_) => "-3",
         };
-        let reply = run!(self.queue, MOVE_DELAYED, now_ms, &id, due_ms);
+        let reply = run_once!(self.queue, MOVE_DELAYED, now_ms, &id, due_ms);
         self.same(&reply, expected);
         if expected != "0" {
             return;
@@ -167,7 +167,7 @@ impl Drive {
             Some(_) => "-3",
         };
         let moves = expected == "0" && matches!(self.model.state(&id), Some(State::Active { .. }));
-        let reply = run!(self.queue, MOVE_ACTIVE, now_ms, &id, &by, due_ms);
+        let reply = run_once!(self.queue, MOVE_ACTIVE, now_ms, &id, &by, due_ms);
         if moves && due_ms == 0 && self.model.starts.is_some() {
             assert!(reply != "0", "the window of the rate limit is under way");
         } else {

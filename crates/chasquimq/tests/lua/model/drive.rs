@@ -230,8 +230,8 @@ impl Drive {
     pub fn end(mut self) {
         self.note("obliterate".to_owned());
         run!(self.queue, PAUSE, self.model.now_ms, 1);
-        let mut call = self.queue.call(&OBLITERATE);
-        call.arg(1000).arg(50).arg(1).arg("0");
+        let mut call = self.queue.numbered_call(&OBLITERATE, Some(1000));
+        call.arg(50).arg(1).arg("0");
         while self.queue.carry_out_unchecked(&call) != Value::Int(0) {}
         let left = self.queue.probe.suffixes();
         let is_temporary = |key: &String| key.starts_with("lease:") || key.starts_with("memo:");

@@ -3,7 +3,7 @@
 use crate::{
     given::{
         plan::Plan,
-        queue::{run, TestQueue},
+        queue::{run, run_once, TestQueue},
         step::{at, of, Fail, Place, Step},
         tree::Tree,
     },
@@ -274,7 +274,7 @@ fn a_removed_job_takes_it_along() {
 #[test]
 fn a_job_that_runs_again_has_no_result_any_more() {
     let mut queue = ended();
-    assert_eq!(run!(queue, RETRY_JOB, 1020, "x", "completed", 0, 0, 0), "0");
+    assert_eq!(run_once!(queue, RETRY_JOB, 1020, "x", "completed", 0, 0, 0), "0");
     queue.key_is("large", "dx=\"dx\" dy=\"dy\" dz=\"dz\"");
 }
 
@@ -295,9 +295,9 @@ fn a_failed_try_and_a_lost_worker_leave_the_data() {
 fn data_come_to_lie_apart_and_stay_there() {
     let mut queue = TestQueue::with(Plan::new().frame(1).record("x"));
     for id in ["1", "x"] {
-        assert_eq!(run!(queue, UPDATE_JOB, 1001, id, "large", "12345"), "0");
+        assert_eq!(run_once!(queue, UPDATE_JOB, 1001, id, "large", "12345"), "0");
         queue.key_is("large", &format!("d{id}=12345"));
-        assert_eq!(run!(queue, UPDATE_JOB, 1002, id, "data", "1"), "0");
+        assert_eq!(run_once!(queue, UPDATE_JOB, 1002, id, "data", "1"), "0");
         queue.key_is("large", &format!("d{id}=1"));
         run!(queue, REMOVE_JOB, 1003, id, 0);
     }
@@ -307,8 +307,8 @@ fn data_come_to_lie_apart_and_stay_there() {
 fn nothing_is_left_of_an_obliterated_queue() {
     let mut queue = ended();
     run!(queue, PAUSE, 1020, 1);
-    let mut call = queue.call(&chasquimq::redis::library::OBLITERATE);
-    call.arg(1020).arg(1000).arg(1).arg("0");
+    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1020));
+    call.arg(1000).arg(1).arg("0");
     queue.carry_out_unchecked(&call);
     queue.keys_are("lease:w: set");
 }

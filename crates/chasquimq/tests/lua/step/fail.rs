@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -53,7 +53,7 @@ fn an_empty_reason_is_no_reason() {
 #[test]
 fn a_failed_job_that_is_not_kept_is_gone() {
     let mut queue = taken(Plan::new().frame(1).record("x"), 2);
-    run!(queue, LOG_JOB, "x", "row", 0);
+    run_once!(queue, LOG_JOB; "x", "row", 0);
     queue.skip_events();
     let step = Step::by("w")
         .keep(0, -1.0, 1000)
@@ -184,7 +184,7 @@ fn what_a_worker_that_fetches_no_more_puts_back_wakes_another() {
 #[test]
 fn a_job_amended_while_active_fails_with_what_it_was_given() {
     let mut queue = taken(Plan::new().frame(2), 2);
-    run!(queue, UPDATE_JOB, 1006, "2", "data", "\"new\"");
+    run_once!(queue, UPDATE_JOB, 1006, "2", "data", "\"new\"");
     queue.step(Step::by("w").at(1010).fail(&at(1, 2, 1), &Fail::to("failed")));
     queue.key_is("jobs", "2=[7 {} a \"new\"]");
     queue.key_is("vitals", "2={am:1 as:1 fo:1010 fr:boom pb:bob po:1005}");

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -44,7 +44,7 @@ fn several_frames_are_taken_at_once() {
 #[test]
 fn records_bring_their_body_and_what_happened_to_them() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
-    run!(queue, UPDATE_JOB, 1001, "y", "progress", "5");
+    run_once!(queue, UPDATE_JOB, 1001, "y", "progress", "5");
     queue.skip_events();
     let reply = queue.step(Step::by("w").named("bob").want(2));
     assert_eq!(reply, "[[] [0 x <[7 {} a 1]> '' 1 0 y <[7 {} a 1]> <{p:5}> 1] -1 0 0]");

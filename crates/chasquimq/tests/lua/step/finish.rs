@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     step::Step,
 };
 
@@ -159,8 +159,8 @@ fn records_that_complete_together_and_are_not_kept_are_gone() {
 #[test]
 fn a_record_that_is_not_kept_goes_with_its_log() {
     let mut queue = taken(Plan::new().record("x"), 1);
-    run!(queue, LOG_JOB, "x", "row", 0);
-    run!(queue, UPDATE_JOB, 1006, "x", "progress", "1");
+    run_once!(queue, LOG_JOB; "x", "row", 0);
+    run_once!(queue, UPDATE_JOB, 1006, "x", "progress", "1");
     queue.step(Step::by("w").keep(0, -1.0, 1000).done_record("x", "1"));
     queue.keys_are(
         "lease:w: set
@@ -171,7 +171,7 @@ fn a_record_that_is_not_kept_goes_with_its_log() {
 #[test]
 fn a_job_amended_while_active_completes_as_a_record() {
     let mut queue = taken(Plan::new().frame(3), 3);
-    run!(queue, UPDATE_JOB, 1006, "2", "progress", "50");
+    run_once!(queue, UPDATE_JOB, 1006, "2", "progress", "50");
     queue.skip_events();
     assert_eq!(
         queue.step(Step::by("w").at(1010).done_with(1, 3, 0, &["1", "2", "3"])),
@@ -193,8 +193,8 @@ fn a_job_amended_while_active_completes_as_a_record() {
 #[test]
 fn jobs_of_a_frame_that_were_amended_or_ended_before_are_told_by_their_places() {
     let mut queue = taken(Plan::new().frame(6), 6);
-    run!(queue, UPDATE_JOB, 1006, "2", "progress", "50");
-    run!(queue, UPDATE_JOB, 1006, "3", "progress", "60");
+    run_once!(queue, UPDATE_JOB, 1006, "2", "progress", "50");
+    run_once!(queue, UPDATE_JOB, 1006, "3", "progress", "60");
     queue.step(Step::by("w").at(1007).done(1, 6, 4, 1));
     queue.skip_events();
     assert_eq!(
@@ -219,7 +219,7 @@ fn jobs_of_a_frame_that_were_amended_or_ended_before_are_told_by_their_places() 
 #[test]
 fn a_frame_may_end_as_records_only() {
     let mut queue = taken(Plan::new().frame(1), 1);
-    run!(queue, UPDATE_JOB, 1006, "1", "progress", "50");
+    run_once!(queue, UPDATE_JOB, 1006, "1", "progress", "50");
     queue.key_is("log", "(none)");
     assert_eq!(queue.step(Step::by("w").at(1010).done(1, 1, 0, 1)), "[[] [] -1 0 0]");
     queue.key_is("completed", "1@1010");

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -73,7 +73,7 @@ fn a_reference_that_does_not_fit_is_broken() {
 #[test]
 fn a_frame_with_an_amended_job_is_taken_as_records() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
-    run!(queue, UPDATE_JOB, 1001, "2", "data", "9");
+    run_once!(queue, UPDATE_JOB, 1001, "2", "data", "9");
     queue.key_is("holes", "1=1r1");
     let reply = queue.step(Step::by("w").want(3));
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_frame_with_an_amended_job_is_taken_as_records() {
 fn a_removed_job_of_a_frame_takes_no_room() {
     let mut queue = TestQueue::with(Plan::new().frame(4));
     run!(queue, REMOVE_JOB, 1001, "1", 0);
-    run!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
+    run_once!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
     queue.key_is("holes", "1=01r1");
     let reply = queue.step(Step::by("w").want(2));
     assert_eq!(reply, "[[] [0 2 <[7 {} a 2]> '' 1 0 3 <[7 {} a 3]> <{p:1}> 1] -1 0 1]");

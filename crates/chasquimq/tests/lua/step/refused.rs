@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -86,7 +86,7 @@ fn a_job_that_is_gone_is_not_ended() {
 fn the_others_of_a_frame_are_ended_all_the_same() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").want(3));
-    run!(queue, MOVE_ACTIVE, 1001, "2", "0", 5000);
+    run_once!(queue, MOVE_ACTIVE, 1001, "2", "0", 5000);
     queue.skip_events();
     assert_eq!(queue.step(Step::by("w").done(1, 3, 0, 3)), "[[[1 1 -2 0]] [] -1 0 0]");
     queue.key_is("completed", "1@1000 3@1000");
@@ -98,7 +98,7 @@ fn the_others_of_a_frame_are_ended_all_the_same() {
 fn a_job_taken_twice_by_one_worker_ends_once() {
     let mut queue = TestQueue::with(Plan::new().frame(2));
     queue.step(Step::by("w").want(2));
-    run!(queue, MOVE_ACTIVE, 1001, "2", "0", 0);
+    run_once!(queue, MOVE_ACTIVE, 1001, "2", "0", 0);
     queue.step(Step::by("w").want(1));
     assert_eq!(
         queue.step(Step::by("w").done(1, 2, 0, 2).done_record("2", "")),
@@ -112,7 +112,7 @@ fn taken_again() -> TestQueue {
     let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
     queue.step(Step::by("w").number(FIRST).want(3));
     for id in ["x", "2", "1"] {
-        run!(queue, MOVE_ACTIVE, 1001, id, "w:20.0", 0);
+        run_once!(queue, MOVE_ACTIVE, 1001, id, "w:20.0", 0);
     }
     queue.step(Step::by("w").number(FIRST + 1).want(3));
     queue.skip_events();
@@ -184,7 +184,7 @@ fn the_result_of_a_job_that_was_obliterated_is_not_that_of_the_next_one_of_its_n
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").number(FIRST).want(3));
     run!(queue, PAUSE, 1001, 1);
-    assert_eq!(run!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
+    assert_eq!(run_once!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
     queue.add(1003, Plan::new().frame(2));
     queue.step(Step::by("w").number(FIRST + 1).want(2));
     let keys = queue.show();
@@ -203,7 +203,7 @@ fn an_old_result_finds_that_the_new_job_of_its_number_has_completed() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     queue.step(Step::by("w").number(FIRST).want(1));
     run!(queue, PAUSE, 1001, 1);
-    assert_eq!(run!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
+    assert_eq!(run_once!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
     queue.add(1003, Plan::new().frame(2));
     queue.step(Step::by("w").number(FIRST + 1).want(2));
     queue.step(Step::by("w").number(FIRST + 2).of_claim(22).done(1, 2, 0, 2));

@@ -7,7 +7,7 @@ use crate::{
     apart,
     given::{
         plan::{Plan, TIMESTAMP},
-        queue::{run, show_reply, TestQueue},
+        queue::{run_once, show_reply, TestQueue},
         step::{at, of, Fail, Place, Step},
         tree::Tree,
     },
@@ -151,7 +151,7 @@ fn a_job_that_is_not_plain_ends_as_any_job() {
     let plan = || Plan::new().frame(2).frame(1);
     // it has state fields
     let progress = |queue: &mut TestQueue| {
-        run!(queue, UPDATE_JOB, 1001, "1", "progress", "1");
+        run_once!(queue, UPDATE_JOB, 1001, "1", "progress", "1");
     };
     same_both_ways(plan, progress, |step| step.done_record("1", "").want(1));
     same_both_ways(plan, progress, |step| {
@@ -159,7 +159,7 @@ fn a_job_that_is_not_plain_ends_as_any_job() {
     });
     // the next one has
     let next = |queue: &mut TestQueue| {
-        run!(queue, UPDATE_JOB, 1001, "2", "progress", "1");
+        run_once!(queue, UPDATE_JOB, 1001, "2", "progress", "1");
     };
     same_both_ways(plan, next, |step| step.done_record("1", "").want(1));
     same_both_ways(plan, next, |step| step.keep(0, -1.0, 1).done_record("1", "").want(1));
@@ -169,7 +169,7 @@ fn a_job_that_is_not_plain_ends_as_any_job() {
 fn what_is_logged_goes_with_a_job() {
     let plan = || Plan::new().front("x").front("y");
     let log = |queue: &mut TestQueue| {
-        run!(queue, LOG_JOB, "y", "a row", 0);
+        run_once!(queue, LOG_JOB; "y", "a row", 0);
     };
     let mut queue = same_both_ways(plan, log, |step| step.keep(0, -1.0, 1).done_record("y", "").want(1));
     queue.key_is("logs:y", "(none)");
@@ -288,14 +288,14 @@ fn a_few_that_are_not_all_plain_end_as_any_jobs() {
     let plan = || Plan::new().frame(4).frame(1);
     for id in ["1", "3", "4"] {
         let progress = |queue: &mut TestQueue| {
-            run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+            run_once!(queue, UPDATE_JOB, 1001, id, "progress", "1");
         };
         let done = |step: Step| step.done_records(&[("1", ""), ("2", "")]).want(2);
         same_of_some(2, plan, progress, done);
         same_of_some(2, plan, progress, |step| done(step.keep(0, -1.0, 1)));
     }
     let log = |queue: &mut TestQueue| {
-        run!(queue, LOG_JOB, "2", "a row", 0);
+        run_once!(queue, LOG_JOB; "2", "a row", 0);
     };
     let mut queue = same_of_some(2, plan, log, |step| {
         step.keep(0, -1.0, 1).done_records(&[("1", ""), ("2", "")]).want(2)
@@ -553,7 +553,7 @@ fn what_is_known_of_a_record_goes_with_it() {
     let plan = || Plan::new().front("x").front("y").delayed("d", 1005);
     let known = |queue: &mut TestQueue| {
         for id in ["x", "y", "d"] {
-            run!(queue, UPDATE_JOB, 1001, id, "progress", "1");
+            run_once!(queue, UPDATE_JOB, 1001, id, "progress", "1");
         }
     };
     for result in ["", "{\"a\":1}"] {
@@ -564,7 +564,7 @@ fn what_is_known_of_a_record_goes_with_it() {
         let mut queue = TestQueue::with(plan());
         queue.step(Step::by("v").number(10).want(1));
         known(&mut queue);
-        run!(queue, MOVE_ACTIVE, 1002, "y", "v:20.0", 0);
+        run_once!(queue, MOVE_ACTIVE, 1002, "y", "v:20.0", 0);
         queue.step(Step::by("w").named("bob").number(100).at(1003).want(1));
         queue.skip_events();
         queue
@@ -572,7 +572,7 @@ fn what_is_known_of_a_record_goes_with_it() {
     all_ends(|step| step.done_record("y", "7"), again);
     let back = || {
         let mut queue = holding(2, plan(), known);
-        run!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 0);
+        run_once!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 0);
         queue.skip_events();
         queue
     };
@@ -585,7 +585,7 @@ fn a_frame_of_one_that_became_a_record_ends_as_one() {
     let detached = |what: &'static str, value: &'static str| {
         move || {
             let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
-            run!(queue, UPDATE_JOB, 1002, "1", what, value);
+            run_once!(queue, UPDATE_JOB, 1002, "1", what, value);
             queue.skip_events();
             queue
         }
@@ -594,13 +594,13 @@ fn a_frame_of_one_that_became_a_record_ends_as_one() {
     all_ends(|step| step.done(1, 1, 0, 1), detached("data", "2"));
     let logged = || {
         let mut queue = holding(1, Plan::new().frame(1), nothing);
-        run!(queue, LOG_JOB, "1", "a row", 0);
+        run_once!(queue, LOG_JOB; "1", "a row", 0);
         queue
     };
     all_ends(|step| step.done(1, 1, 0, 1), logged);
     // what another claim holds by now is refused, by its place
     let mut queue = detached("progress", "1")();
-    run!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 0);
+    run_once!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 0);
     let step = Step::by("w").named("bob").number(101).of_claim(200).at(1010);
     assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -2 200]] [] -1 0 2]");
 }
@@ -740,8 +740,8 @@ fn what_is_due_starts_before_a_job_that_is_tried_again_at_once() {
 #[test]
 fn what_is_known_of_a_record_stays_as_it_fails() {
     let known = |queue: &mut TestQueue| {
-        run!(queue, UPDATE_JOB, 1001, "x", "progress", "1");
-        run!(queue, LOG_JOB, "x", "a row", 0);
+        run_once!(queue, UPDATE_JOB, 1001, "x", "progress", "1");
+        run_once!(queue, LOG_JOB; "x", "a row", 0);
     };
     for fail in failures() {
         same_both_ways(
@@ -760,7 +760,7 @@ fn what_is_known_of_a_record_stays_as_it_fails() {
         // one that was alone in its frame
         let amended = || {
             let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
-            run!(queue, UPDATE_JOB, 1002, "1", "progress", "1");
+            run_once!(queue, UPDATE_JOB, 1002, "1", "progress", "1");
             queue.skip_events();
             queue
         };
@@ -769,7 +769,7 @@ fn what_is_known_of_a_record_stays_as_it_fails() {
         let again = || {
             let mut queue = TestQueue::with(Plan::new().front("y").front("x"));
             queue.step(Step::by("v").number(10).want(1));
-            run!(queue, MOVE_ACTIVE, 1001, "x", "v:20.0", 0);
+            run_once!(queue, MOVE_ACTIVE, 1001, "x", "v:20.0", 0);
             queue.step(Step::by("w").named("bob").number(100).at(1002).want(1));
             queue.skip_events();
             queue
@@ -784,7 +784,7 @@ fn a_failure_of_another_claim_is_refused() {
     let retaken = || {
         let mut queue = TestQueue::with(Plan::new().front("x"));
         queue.step(Step::by("w").named("bob").number(90).at(1001).want(1));
-        run!(queue, MOVE_ACTIVE, 1001, "x", "w:180.0", 0);
+        run_once!(queue, MOVE_ACTIVE, 1001, "x", "w:180.0", 0);
         queue.step(Step::by("w").named("bob").number(100).at(1002).want(1));
         queue.skip_events();
         queue
@@ -868,14 +868,14 @@ fn a_job_that_moved_itself_is_let_go_and_the_next_starts() {
     for want in [-1, 0, 1, 20] {
         let moved = || {
             let mut queue = holding(1, Plan::new().frame(1).front("x"), nothing);
-            run!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 5_000);
+            run_once!(queue, MOVE_ACTIVE, 1002, "x", "w:200.0", 5_000);
             queue.skip_events();
             queue
         };
         same_of(moved, |step| step.let_go(&of("x")).want(want));
         let frame = || {
             let mut queue = holding(1, Plan::new().frame(1).frame(1), nothing);
-            run!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 5_000);
+            run_once!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 5_000);
             queue.skip_events();
             queue
         };

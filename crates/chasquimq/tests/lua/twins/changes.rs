@@ -15,9 +15,18 @@ impl Twins {
         });
     }
 
+    /// The same of a script that is carried out once; `now_ms` where it is told it.
+    fn ask_once(&mut self, what: &str, script: &Script, now_ms: Option<u64>, arguments: &[String]) {
+        self.both(format!("{what} at {now_ms:?} {arguments:?}"), |queue, _| {
+            let mut call = queue.numbered_call(script, now_ms);
+            call.arg(arguments);
+            queue.carry_out_value(&call)
+        });
+    }
+
     /// Somebody else changes the queue or a job of it.
     pub(super) fn change(&mut self) {
-        let now = self.now_ms.to_string();
+        let (now, now_ms) = (self.now_ms.to_string(), Some(self.now_ms));
         let number = 1 + self.random.below(self.number.max(1));
         let id = if self.random.once_in(3) {
             (*self.random.pick(&IDS)).to_owned()
@@ -30,19 +39,19 @@ impl Twins {
             0 | 1 if self.kinds.amendments => {
                 let what = *self.random.pick(&["data", "progress"]);
                 if self.random.once_in(3) {
-                    return self.ask("log", &LOG_JOB, &[id, "row".to_owned(), "3".to_owned()]);
+                    return self.ask_once("log", &LOG_JOB, None, &[id, "row".to_owned(), "3".to_owned()]);
                 }
-                self.ask("amend", &UPDATE_JOB, &[now, id, what.to_owned(), "7".to_owned()]);
+                self.ask_once("amend", &UPDATE_JOB, now_ms, &[id, what.to_owned(), "7".to_owned()]);
             }
             2 => self.ask("remove", &REMOVE_JOB, &[now, id, "0".to_owned()]),
-            3 if self.kinds.priorities => self.ask("change priority", &CHANGE_PRIORITY, &[id, few, flag]),
+            3 if self.kinds.priorities => self.ask_once("change priority", &CHANGE_PRIORITY, None, &[id, few, flag]),
             4 => {
                 let state = *self.random.pick(&["failed", "completed"]);
-                let arguments = [now, id, state.to_owned(), flag.clone(), flag.clone(), flag];
-                self.ask("retry", &RETRY_JOB, &arguments);
+                let arguments = [id, state.to_owned(), flag.clone(), flag.clone(), flag];
+                self.ask_once("retry", &RETRY_JOB, now_ms, &arguments);
             }
             5 if self.kinds.delays => self.ask("promote", &PROMOTE_JOBS, &[now, few]),
-            6 if self.kinds.delays => self.ask("move delayed", &MOVE_DELAYED, &[now, id, later]),
+            6 if self.kinds.delays => self.ask_once("move delayed", &MOVE_DELAYED, now_ms, &[id, later]),
             7 if self.kinds.limits => {
                 let limit = *self.random.pick(&["concurrency", "length"]);
                 let most = if self.random.once_in(2) { "" } else { "9" };

@@ -128,8 +128,8 @@ impl Twins {
         let what = format!("move {:?} to {due_ms}", job.place);
         let now_ms = self.now_ms;
         self.both(what, |queue, _| {
-            let mut call = queue.call(&MOVE_ACTIVE);
-            call.arg(now_ms).arg(&id).arg(&token).arg(due_ms);
+            let mut call = queue.numbered_call(&MOVE_ACTIVE, Some(now_ms));
+            call.arg(&id).arg(&token).arg(due_ms);
             queue.carry_out_value(&call)
         });
         let number = self.next_number();
