@@ -127,7 +127,7 @@ local function take_away(queue, id, known)
     redis.call('HDEL', queue.base .. 'active', id)
     queue.active = queue.active - 1
     -- what waits may start in its place
-    if WaitingList.has_work(queue) then WaitingList.wake(queue) end
+    WaitingList.wake_for_work(queue)
   elseif job.state == 'waiting' then
     Locate.leave_waiting(queue, job)
   elseif job.record then

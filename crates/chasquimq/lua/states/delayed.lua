@@ -18,6 +18,11 @@ local function next_due(queue)
   return due_of(redis.call('ZRANGE', queue.base .. 'delayed', 0, 0, 'WITHSCORES')[2])
 end
 
+-- Wakes a worker where a job could start, or is delayed: somebody is to know when it is due.
+local function wake_for_jobs(queue)
+  if WaitingList.has_work(queue) or next_due(queue) then WaitingList.wake(queue) end
+end
+
 -- The earliest one and its due time, and that of the next one; nil: there is none.
 local function next_two(base)
   local head = redis.call('ZRANGE', base .. 'delayed', 0, 1, 'WITHSCORES')
@@ -61,5 +66,6 @@ end
 return {
   next_due = next_due,
   next_two = next_two,
+  wake_for_jobs = wake_for_jobs,
   delay_jobs = delay_jobs,
 }

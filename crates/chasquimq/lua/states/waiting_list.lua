@@ -46,6 +46,11 @@ local function wake(queue)
   redis.call('ZADD', queue.base .. 'wake', 0, '0')
 end
 
+-- Wakes a worker where a job could start, as one may that waits for a place.
+local function wake_for_work(queue)
+  if has_work(queue) then wake(queue) end
+end
+
 -- Calls a variadic command on a key with any number of arguments, a chunk at a time (Lua's stack is small).
 local function call_in_chunks(command, key, args)
   for from = 1, #args, 4000 do
@@ -65,6 +70,7 @@ return {
   push_front = push_front,
   has_work = has_work,
   wake = wake,
+  wake_for_work = wake_for_work,
   call_in_chunks = call_in_chunks,
   append = append,
 }

@@ -29,7 +29,10 @@ return function(keys, args)
   end
   local ok, stepped = pcall(step, keys, { asked })
   -- what is left waiting, a step tells by itself
-  if not ok or (#stepped[2] == 0 and WaitingList.has_work(State.open(base))) then WaitingList.wake({ base = base }) end
-  if not ok then error(stepped) end
+  if not ok then
+    WaitingList.wake({ base = base })
+    error(stepped)
+  end
+  if #stepped[2] == 0 then WaitingList.wake_for_work(State.open(base)) end
   return { added, stepped }
 end

@@ -220,11 +220,6 @@ local function link_existing(queue, i, id, policy)
   end
 end
 
--- The deduplication id of a job, if it has one.
-local function deduplication_of(extra)
-  return extra[8] ~= 0 and extra[8][1] or nil
-end
-
 -- True when the job yields to another one; else it owns its deduplication id.
 local function yields(queue, i, id, extra)
   local tree = queue.call.tree
@@ -237,9 +232,10 @@ local function yields(queue, i, id, extra)
   return false
 end
 
-local function park(queue, i, id, extra, family)
+-- di: its deduplication id, if it has one.
+local function park(queue, i, id, extra, family, di)
   local batch = queue.batch
-  local pa, di, fields, parked = family and { family.of, family.id, extra[5] }, deduplication_of(extra), batch.fields, batch.parked
+  local pa, fields, parked = family and { family.of, family.id, extra[5] }, batch.fields, batch.parked
   local n, is_root = #fields, not (pa or di) and extra[6] <= 0
   fields[n + 1] = id
   fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, di = di, pa = pa })
@@ -254,14 +250,14 @@ local function park(queue, i, id, extra, family)
 end
 
 local function add_new(queue, i, id, extra)
-  local di = deduplication_of(extra)
+  local di = extra[8] ~= 0 and extra[8][1] or nil
   if di and yields(queue, i, id, extra) then return end
   local tree, batch = queue.call.tree, queue.batch
   local jobs, family = batch.jobs, family_of(tree, i)
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]
   if family then join(queue, family, id) end
-  if tree.is_parent[i] then return park(queue, i, id, extra, family) end
+  if tree.is_parent[i] then return park(queue, i, id, extra, family, di) end
   if di then
     WaitingList.append(batch.fields, id, cmsgpack.pack({ di = di, pa = family and { family.of, family.id, extra[5] } or nil }))
   elseif family then

@@ -53,7 +53,7 @@ local function clear_active(queue, found, before_ms, room)
     end
   end
   -- what waits may start in their place
-  if queue.active < active and WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  if queue.active < active then WaitingList.wake_for_work(queue) end
   return found.last == 1
 end
 

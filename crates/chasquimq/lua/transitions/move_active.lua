@@ -41,7 +41,7 @@ return function(keys, args)
     Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
   end
   -- what waits may start in its place
-  if is_sooner or WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  if is_sooner then WaitingList.wake(queue) else WaitingList.wake_for_work(queue) end
   Events.flush_events(queue, now_ms)
   local reply = due_ms == 0 and math.max(redis.call('PTTL', base .. 'limiter'), 0) or 0
   Memo.remember(base, client, slot, number, reply)

@@ -47,7 +47,7 @@ return function(keys, args)
   redis.call('ZADD', base .. 'waiting-children', now_ms, id)
   Events.emit_job(queue, 'waiting-children', id, 'active')
   -- what waits may start in its place
-  if WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  WaitingList.wake_for_work(queue)
   Events.flush_events(queue, now_ms)
   Memo.remember(base, client, slot, number, 0)
   return 0

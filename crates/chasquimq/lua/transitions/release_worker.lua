@@ -7,7 +7,6 @@
 -- FLAGS   allow-oom
 local Delayed = require('delayed')
 local State = require('state')
-local WaitingList = require('waiting_list')
 
 return function(keys, args)
   local base = keys[1]
@@ -20,6 +19,6 @@ return function(keys, args)
   -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
   for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
   -- the marker may have been handed to this worker's wait, and nobody else know when a job is due
-  if WaitingList.has_work(queue) or Delayed.next_due(queue) then WaitingList.wake(queue) end
+  Delayed.wake_for_jobs(queue)
   return 0
 end

@@ -39,6 +39,6 @@ return function(keys, args)
       or redis.call('HSET', base .. 'meta', 'max', value, 'duration', duration_ms)
   end
   if was_limited and what ~= 'concurrency' then redis.call('ZADD', base .. 'open', 0, '0') end
-  if WaitingList.has_work(queue) then WaitingList.wake(queue) end
+  WaitingList.wake_for_work(queue)
   return changed
 end

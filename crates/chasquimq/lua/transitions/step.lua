@@ -107,7 +107,7 @@ end
 
 -- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
 local function pass_on(queue, delays)
-  if WaitingList.has_work(queue) or (delays and Delayed.next_due(queue)) then WaitingList.wake(queue) end
+  if delays then Delayed.wake_for_jobs(queue) else WaitingList.wake_for_work(queue) end
 end
 
 return function(keys, args)
