@@ -123,45 +123,76 @@ pub(crate) struct Search<'a> {
     pub max_stalled: u32,
 }
 
-impl Search<'_> {
-    /// Brings them back. Gives their ids in the order of the waiting list, with what broke the search off.
-    pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
-        let (mut parcels, calls) = (Vec::new(), Calls::default());
-        let done = self.take_steps(connection, keys, now_ms, &calls, &mut parcels).await;
-        calls.forget(connection, keys).await;
-        parcels.reverse();
-        (parcels.concat(), done)
+/// How far a search has come.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    calls: Calls,
+    // its first step is known by this when it is sent again
+    name: String,
+    lost: Lost,
+    has_found: bool,
+    // where the next step of finding goes on; none: all is found
+    cursor: Option<String>,
+}
+
+impl Scan {
+    pub fn new() -> Self {
+        Self {
+            name: unique_id(),
+            cursor: Some(String::new()),
+            ..Self::default()
+        }
     }
 
-    async fn take_steps(
-        &self,
+    /// Whether it brought anything back.
+    pub fn has_found(&self) -> bool {
+        self.has_found
+    }
+
+    /// Takes a step, on which the server works for a few milliseconds. Gives ids of jobs that it brought back, in the order of the waiting list, before
+    /// those that came back earlier; none: the search is over.
+    pub async fn step(
+        &mut self,
+        search: &Search<'_>,
         connection: &Connection,
         keys: &Keys,
         now_ms: u64,
-        calls: &Calls,
-        parcels: &mut Vec<Vec<String>>,
-    ) -> Result<()> {
-        let (mut lost, mut cursor, mut interval_ms) = (Lost::default(), String::new(), self.interval_ms);
-        let scan = unique_id();
-        loop {
-            let args = args![interval_ms, scan.as_str(), self.owner, cursor.as_str()];
+    ) -> Result<Option<Vec<String>>> {
+        if let Some(cursor) = self.cursor.take() {
+            let interval_ms = if cursor.is_empty() { search.interval_ms } else { 0 };
+            let args = args![interval_ms, self.name.as_str(), search.owner, cursor.as_str()];
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
-            cursor = lost.take_in(found, self.is_held)?;
-            interval_ms = 0;
-            if cursor.is_empty() {
-                break;
+            let cursor = self.lost.take_in(found, search.is_held)?;
+            self.cursor = Some(cursor).filter(|cursor| !cursor.is_empty());
+            return Ok(Some(Vec::new()));
+        }
+        let Some((items, count, is_last)) = self.lost.parcel() else {
+            self.calls.forget(connection, keys).await;
+            return Ok(None);
+        };
+        let args = args![i64::from(search.max_stalled), search.owner, items.as_slice(), is_last];
+        let reply = self.calls.run(connection, &keys.base, &RECOVER_STALLED, now_ms, &args);
+        let mut reply = Reply::new("the answer to recover_stalled", reply.await?)?;
+        let left = reply.int()?.unsigned_abs() as usize;
+        let ids = reply.array()?.texts()?;
+        self.lost.done(count, left);
+        self.has_found |= !ids.is_empty();
+        Ok(Some(ids))
+    }
+}
+
+impl Search<'_> {
+    /// Brings all of them back. Gives their ids in the order of the waiting list, with what broke the search off.
+    pub async fn bring_back(&self, connection: &Connection, keys: &Keys, now_ms: u64) -> (Vec<String>, Result<()>) {
+        let (mut scan, mut parcels) = (Scan::new(), Vec::new());
+        let done = loop {
+            match scan.step(self, connection, keys, now_ms).await {
+                Ok(Some(ids)) => parcels.push(ids),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             }
-        }
-        while let Some((items, count, is_last)) = lost.parcel() {
-            let args = args![i64::from(self.max_stalled), self.owner, items.as_slice(), is_last];
-            let reply = calls
-                .run(connection, &keys.base, &RECOVER_STALLED, now_ms, &args)
-                .await?;
-            let mut reply = Reply::new("the answer to recover_stalled", reply)?;
-            let left = reply.int()?.unsigned_abs() as usize;
-            parcels.push(reply.array()?.texts()?);
-            lost.done(count, left);
-        }
-        Ok(())
+        };
+        parcels.reverse();
+        (parcels.concat(), done)
     }
 }

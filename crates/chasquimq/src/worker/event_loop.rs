@@ -28,7 +28,7 @@ use super::{
     standing::Standing,
     surplus::Surplus,
 };
-use crate::{error::Error, keys::Keys, redis::connection::Connection};
+use crate::{error::Error, keys::Keys, lost::Scan, redis::connection::Connection};
 
 pub(super) struct Loop {
     connection: Connection,
@@ -60,6 +60,8 @@ pub(super) struct Loop {
     next_check: Option<Instant>,
     checked_claim: u64,
     next_scan: Option<Instant>,
+    // the look for jobs that nobody runs, a step of it a turn
+    scan: Option<Scan>,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
     // the concurrency changed while a step lies behind a wait
@@ -107,6 +109,7 @@ impl Loop {
             next_check: None,
             checked_claim: 0,
             next_scan: None,
+            scan: None,
             servers: 0,
             room_changed: false,
             lent_due: None,
@@ -132,7 +135,7 @@ impl Loop {
     /// Waits for something to do and does it. False at the end.
     async fn run_once(&mut self) -> bool {
         // what was heard on the way of the last step is not waited for
-        let is_due = self.has_step_to_take();
+        let is_due = self.has_step_to_take() || self.scan.is_some();
         let timer = if is_due { None } else { self.next_timer() };
         tokio::select! {
             biased;
@@ -160,6 +163,7 @@ impl Loop {
             // what came since then
             self.take_back(true);
         }
+        self.go_on_scanning().await;
         loop {
             let servers = self.connection.servers();
             if servers != self.servers {
@@ -359,7 +363,7 @@ impl Loop {
             self.check_locks().await;
         }
         if self.next_scan.is_some_and(|at| at <= now) {
-            self.recover_stalled().await;
+            self.begin_scan();
         }
     }
 

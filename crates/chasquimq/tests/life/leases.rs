@@ -1,11 +1,15 @@
 //! A worker's lease: it lives while its worker does, and then its jobs go to others.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use chasquimq::{unique_id, worker::Message, ConnectOptions, Error, Worker, WorkerOptions};
+use chasquimq::{
+    unique_id,
+    worker::{Completed, Flush, Message},
+    ConnectOptions, Error, Worker, WorkerOptions,
+};
 
 use crate::{
     probe::connect_options,
@@ -92,6 +96,67 @@ async fn jobs_of_a_killed_worker_go_to_others_and_completed_ones_do_not() {
     assert_eq!((job.fields.stalled_counter, job.fields.attempts_started), (0, 1));
     let seen = other.close().await;
     assert_eq!(seen.stalled, ["6", "7", "8", "9", "10", "x"]);
+    world.end();
+}
+
+/// A scan that finds many jobs takes a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_end_while_others_are_brought_back() {
+    const LOST: usize = 2_000;
+    let world = World::new();
+    world.add_plain(LOST).await;
+    let options = WorkerOptions {
+        concurrency: LOST as u32,
+        ..short_lease()
+    };
+    let killed = world.worker(options, |_| std::future::pending());
+    until("all jobs to be active", || async {
+        world.counts().await.active == LOST as u64
+    })
+    .await;
+    killed.kill().await;
+    world.add_plain(1).await;
+    let own: Arc<OnceLock<Worker>> = Arc::default();
+    let (sender, mut messages) = tokio::sync::mpsc::unbounded_channel();
+    let (held, worker) = (Mutex::new((None, false)), own.clone());
+    let sink = Arc::new(move |message: Message| {
+        let (handle, has_ended) = &mut *held.lock().expect("a handle");
+        if let Some(batch) = &message.jobs {
+            handle.get_or_insert(batch.base);
+        }
+        // its own job ends as soon as the first of them are told
+        if !message.stalled.is_empty() && !std::mem::replace(has_ended, true) {
+            let handle = handle.expect("a job");
+            let worker = worker.get().expect("a worker");
+            assert_eq!(worker.draw(handle, 1), 1);
+            worker.finish(Flush {
+                number: 1,
+                now_ms: chasquimq::system_now_ms(),
+                completed: vec![Completed { handle, result: None }],
+                ..Flush::default()
+            });
+        }
+        // the test may be over
+        let _ = sender.send((message.stalled.len(), message.flushed));
+    });
+    let options = WorkerOptions {
+        concurrency: 1,
+        ..recoverer()
+    };
+    let worker = own.get_or_init(|| Worker::new(connect_options(), world.keys.clone(), options, sink));
+    worker.run(chasquimq::system_now_ms());
+    let mut stalled = 0;
+    while let Some((some, flushed)) = messages.recv().await {
+        stalled += some;
+        if flushed == Some(1) {
+            break;
+        }
+    }
+    assert!(stalled > 0 && stalled < LOST, "{stalled}");
+    while stalled < LOST {
+        stalled += messages.recv().await.expect("a message").0;
+    }
+    worker.close(true).await;
     world.end();
 }
 

@@ -8,7 +8,7 @@ use super::Loop;
 use crate::{
     clock::system_now_ms,
     error::Result,
-    lost::Search,
+    lost::{Scan, Search},
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
     worker::{idle_wait::Pending, manual::extend_locks, message::Message},
 };
@@ -84,12 +84,20 @@ impl Loop {
         }
     }
 
-    pub(super) async fn recover_stalled(&mut self) {
-        let Some(interval) = self.options.stalled_interval else {
+    /// Begins to look for jobs that nobody runs.
+    pub(super) fn begin_scan(&mut self) {
+        if let Some(interval) = self.options.stalled_interval {
+            self.next_scan = Some(Instant::now() + interval);
+            self.scan.get_or_insert_with(Scan::new);
+        }
+    }
+
+    /// Takes a step of the scan under way. In between jobs start and end, and the lease is renewed, however many are found.
+    pub(super) async fn go_on_scanning(&mut self) {
+        let (Some(mut scan), Some(interval)) = (self.scan.take(), self.options.stalled_interval) else {
             return;
         };
-        self.next_scan = Some(Instant::now() + interval);
-        // what this scan brings back wakes this worker as well, and is `stalled` before it is active
+        // what this brings back may wake this worker as well, and is `stalled` before it is active
         self.waiter.hold_back(true);
         let search = Search {
             interval_ms: interval.as_millis() as i64,
@@ -97,10 +105,19 @@ impl Loop {
             is_held: &|_, _| false,
             max_stalled: self.options.max_stalled_count,
         };
-        let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
-        self.look_again |= !stalled.is_empty();
+        let (stalled, is_over, done) = match scan.step(&search, &self.connection, &self.keys, system_now_ms()).await {
+            Ok(Some(stalled)) => (stalled, false, Ok(())),
+            Ok(None) => (Vec::new(), true, Ok(())),
+            Err(error) => (Vec::new(), true, Err(error)),
+        };
         self.tell_stalled(stalled, done);
         self.waiter.hold_back(false);
+        if is_over {
+            // any sooner, those that are to start last would start first
+            self.look_again |= self.fetching && scan.has_found();
+        } else {
+            self.scan = Some(scan);
+        }
     }
 
     /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.

@@ -115,6 +115,7 @@ impl Loop {
             || self.waiter.pending != Pending::Nothing
             || !self.closing.is_empty()
             || !self.pausing.is_empty()
+            || self.scan.is_some()
             || self.next_timer().is_some_and(|timer| timer <= Instant::now());
         if has_other_work {
             return None;
