@@ -163,8 +163,8 @@ export declare class NativeQueue {
   hold(ms?: number | undefined | null): Promise<number>
   /** What is left of the window of the rate limit, ms. */
   limitLeft(max?: string | undefined | null): Promise<number>
-  /** Makes a queue; nothing is connected yet. */
-  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void)
+  /** Makes a queue; nothing is connected yet. `host` is a queue whose connection it goes by, which closes behind it. */
+  constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void, host?: NativeQueue | undefined | null)
   /** Resolves when connected. */
   ready(): Promise<void>
   /** Waits for adds under way, then closes. */
@@ -369,6 +369,8 @@ export interface NativeConnection {
   host?: string
   /** Port; default 6379. */
   port?: number
+  /** 4 or 6: which addresses of host names to connect to; default all. */
+  family?: number
   /** Unix socket. */
   path?: string
   /** ACL user. */

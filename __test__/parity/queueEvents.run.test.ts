@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
+import { closedPort } from '../support/redis.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -49,6 +50,27 @@ describe.each(libraries)('$name: queueEvents.run', ({ lib }) => {
     expect((await rejection(events.run())).message).toBe('Queue Events is already running.');
     await events.close();
     await running;
+  });
+
+  it('goes on until the close, also before there is a connection', async () => {
+    const events = stage.events({ autorun: false });
+    const running = events.run();
+    let isRunning = true;
+    void running.then(() => (isRunning = false));
+    await events.waitUntilReady();
+    expect(isRunning).toBe(true);
+    await events.close();
+    expect(await running).toBeUndefined();
+  });
+
+  it('rejects when the client gives up connecting', async () => {
+    const connection = { host: '127.0.0.1', port: await closedPort(), retryStrategy: () => null };
+    const events = new lib.QueueEvents(stage.queueName, { autorun: false, connection });
+    // that of BullMQ rejects then
+    stage.keep({ close: () => events.close().catch(() => undefined) });
+    const log = new EventLog(events, ['error']);
+    for (let i = 0; i < 2; i++) expect(await rejection(events.run())).toMatchObject({ code: 'ECONNREFUSED' });
+    expect(log.all<[Error]>('error').every(([{ message }]) => message.startsWith('connect ECONNREFUSED'))).toBe(true);
   });
 });
 

@@ -184,6 +184,7 @@ export const connectionProofs: Readonly<Record<string, readonly string[]>> = {
   'life/connection.tls': ['tls'],
   'life/server.unfit': ['skipVersionCheck'],
   'life/server.sentinel': ['sentinels', 'name'],
+  'parity/connection.places': ['family'],
   'unit/connection': [
     'host',
     'port',

@@ -29,14 +29,15 @@ export class Authority {
   }
 
   /** A certificate for `names` (`DNS:...` or `IP:...`) that this authority signs. */
-  sign(names: string): Certificate {
+  sign(names: string, { expired = false } = {}): Certificate {
     const extensions = join(this.#folder, 'extensions');
     writeFileSync(extensions, `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`);
     this.#openssl('req', '-new', ...NEW_KEY, '-keyout', 'key', '-subj', '/CN=server', '-out', 'request');
     writeFileSync(join(this.#folder, 'ca.cert'), this.#own.cert);
     writeFileSync(join(this.#folder, 'ca.key'), this.#own.key);
     const signer = ['-CA', 'ca.cert', '-CAkey', 'ca.key', '-set_serial', String(Date.now())];
-    this.#openssl('x509', '-req', '-in', 'request', ...signer, '-days', '2', '-extfile', extensions, '-out', 'cert');
+    const days = ['-days', expired ? '-1' : '2'];
+    this.#openssl('x509', '-req', '-in', 'request', ...signer, ...days, '-extfile', extensions, '-out', 'cert');
     return this.#read();
   }
 

@@ -20,6 +20,21 @@ describe('options', () => {
     expect(read({ port: '1234', db: '2', password: 42 })).toEqual({ port: 1234, db: 2, password: '42' });
   });
 
+  it.each([
+    [4, 4],
+    ['6', 6],
+    ['IPv4', 4],
+    ['IPv6', 6],
+    [0, undefined],
+    [null, undefined],
+  ])('with family %j', (family, expected) => {
+    expect(read({ family }).family).toBe(expected);
+  });
+
+  it.each([5, 7, 'x'])('with family %j are refused', (family) => {
+    expect(() => read({ family })).toThrow('connection.family must be');
+  });
+
   it('with a path need no host and port', () => {
     expect(read({ path: '/tmp/x.sock', host: 'localhost', port: 6379 })).toEqual({ path: '/tmp/x.sock' });
   });
@@ -42,7 +57,6 @@ describe('options', () => {
       maxRetriesPerRequest: null,
       enableReadyCheck: false,
       lazyConnect: true,
-      family: 6,
       keepAlive: 1,
     };
     expect(read(connection)).toEqual({});
@@ -134,7 +148,10 @@ describe('a URL', () => {
     ['rediss://h:1', { host: 'h', port: 1, tls: {} }],
     ['redis://[::1]:7000', { host: '::1', port: 7000 }],
     ['localhost:7000', { host: 'localhost', port: 7000 }],
-    ['redis://h?db=2&family=6', { host: 'h', db: 2 }],
+    ['redis://h?db=2&family=6', { host: 'h', db: 2, family: 6 }],
+    ['7000', { port: 7000 }],
+    ['//h:7000', { host: 'h', port: 7000 }],
+    ['//u:p@h/3', { host: 'h', username: 'u', password: 'p', db: 3 }],
     ['unix:///tmp/x.sock', { path: '/tmp/x.sock' }],
     ['unix://u:p@localhost/tmp/x.sock?db=3', { path: '/tmp/x.sock', username: 'u', password: 'p', db: 3 }],
     ['/tmp/x.sock', { path: '/tmp/x.sock' }],

@@ -56,6 +56,8 @@ export class Commands {
   private readonly queue: string;
   private readonly readiness: Readiness;
   private readonly owners: CommandsOwner[];
+  /** Those of other queues that go by this connection. */
+  private readonly guests: Commands[] = [];
   private opened: NativeQueue | undefined;
   private disconnecting: Promise<void> | undefined;
   /** Why no command is taken any more. */
@@ -65,15 +67,26 @@ export class Commands {
     owner: CommandsOwner,
     private readonly target: NativeQueueOptions,
     private readonly connection: Connection,
+    private readonly host?: Commands,
   ) {
     this.owners = [owner];
     this.queue = `${target.prefix}:${target.name}`;
     this.producer = new Producer(() => this.usable(), this.queue);
-    this.readiness = new Readiness(
-      () => this.open().ready(),
-      connection.retryStrategy,
-      (error) => this.end(error),
-    );
+    this.readiness =
+      host?.readiness ??
+      new Readiness(
+        () => this.open().ready(),
+        connection.retryStrategy,
+        (error) => this.end(error),
+      );
+  }
+
+  /** Commands for another queue by this connection, whose owners hear of it. They end with it, and have no close of their own. */
+  beside(owner: CommandsOwner, target: NativeQueueOptions): Commands {
+    const guest = new Commands(owner, target, this.connection, this);
+    guest.ended = this.ended;
+    this.guests.push(guest);
+    return guest;
   }
 
   /**
@@ -96,8 +109,9 @@ export class Commands {
         this.target,
         (message) => this.receive(message),
         (request, first) => this.producer.settleAdded(request, first),
+        this.host?.open(),
       );
-      this.ready().catch(() => {}); // a failed connection is reported by its `error`
+      if (!this.host) this.ready().catch(() => {}); // a failed connection is reported by its `error`
     }
     return this.opened;
   }
@@ -186,6 +200,7 @@ export class Commands {
 
   /** Sends what was called so far, and takes no more. */
   private refuse(): Error {
+    for (const guest of this.guests) guest.refuse();
     if (!this.ended) {
       this.producer.flush();
       this.logRows.flush();
@@ -196,14 +211,16 @@ export class Commands {
   private async closeUnless(tooLate: Promise<false>, refusal: Error): Promise<void> {
     const isClosed = await Promise.race([this.closeEngine().then(() => true), tooLate]);
     this.readiness.stop();
-    if (!isClosed) this.opened?.disconnect();
-    this.producer.abandon(refusal);
+    if (!isClosed) this.cut();
+    this.abandon(refusal);
   }
 
   private async closeEngine(): Promise<void> {
     // The engine waits for calls only once it has connected.
     if (this.unanswered > 0) await this.readiness.news;
     this.readiness.stop();
+    // their calls go by this connection
+    await Promise.all(this.guests.map((guest) => guest.closeEngine()));
     await this.opened?.close();
     // its promise and the answers come by two ways, which keep no order
     if (this.opened && this.unanswered > 0) this.receive(this.opened.untold());
@@ -211,14 +228,25 @@ export class Commands {
 
   private get unanswered(): number {
     // an add that the engine has answered may not be known here yet
-    return this.producer.unanswered + (this.opened?.unanswered() ?? 0);
+    const own = this.producer.unanswered + (this.opened?.unanswered() ?? 0);
+    return this.guests.reduce((sum, guest) => sum + guest.unanswered, own);
   }
 
   /** Closes at once; commands under way reject. */
   private end(error: Error): void {
     this.readiness.stop();
-    this.ended ??= error;
+    for (const commands of [this, ...this.guests]) commands.ended ??= error;
+    this.cut();
+    this.abandon(error);
+  }
+
+  private cut(): void {
+    for (const guest of this.guests) guest.cut();
     this.opened?.disconnect();
+  }
+
+  private abandon(error: Error): void {
+    for (const guest of this.guests) guest.abandon(error);
     this.producer.abandon(error);
   }
 }

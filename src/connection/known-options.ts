@@ -10,12 +10,23 @@ import { CLUSTER_OPTIONS, SENTINEL_OPTIONS } from './discovery.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
 
 /** Options that reach the engine. */
-const MAPPED = ['host', 'port', 'path', 'username', 'password', 'db', 'tls', 'connectTimeout', 'connectionName'];
+const MAPPED = [
+  'host',
+  'port',
+  'family',
+  'path',
+  'username',
+  'password',
+  'db',
+  'tls',
+  'connectTimeout',
+  'connectionName',
+];
 
 /**
  * ioredis options that change nothing here, each for its reason. The engine owns its connections: it checks that the
- * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself, tries every
- * address a name resolves to, reconnects on a schedule of its own, and chooses the protocol it speaks.
+ * server is ready, keeps commands until it has reconnected and sends each exactly once, pipelines by itself,
+ * reconnects on a schedule of its own, and chooses the protocol it speaks.
  */
 export const NO_EFFECT = [
   'url',
@@ -31,7 +42,6 @@ export const NO_EFFECT = [
   'autoResendUnfulfilledCommands',
   'enableAutoPipelining',
   'autoPipeliningIgnoredCommands',
-  'family',
   'keepAlive', // on, as the system has it
   'noDelay',
   'disconnectTimeout',

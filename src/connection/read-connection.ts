@@ -136,13 +136,14 @@ function ofNode(node: Fields, shared: Fields): Fields {
 }
 
 function fieldsOfUrl(text: string): Fields {
-  if (text.startsWith('/')) {
+  if (/^\d+$/.test(text)) return { port: text };
+  if (text.startsWith('/') && !text.startsWith('//')) {
     const [path, query] = text.split('?', 2);
     return { ...Object.fromEntries(new URLSearchParams(query)), path };
   }
   let url: URL;
   try {
-    url = new URL(text.includes('://') ? text : `redis://${text}`);
+    url = new URL(text.includes('://') ? text : `redis://${text.replace(/^\/\//, '')}`);
   } catch (cause) {
     // The text is not repeated: it may hold a password.
     throw new TypeError('connection is not a valid URL', { cause });
@@ -173,6 +174,8 @@ function toNative(fields: Fields): NativeConnection {
     const port = integer(fields, 'port', 1, 65_535);
     if (port !== undefined) native.port = port;
   }
+  const family = familyOf(fields);
+  if (family) native.family = family;
   for (const key of ['username', 'password', 'connectionName'] as const) {
     const value = textOf(fields, key);
     if (value) native[key] = value;
@@ -205,6 +208,16 @@ function integer(fields: Fields, key: string, min: number, max: number): number 
     throw new RangeError(`connection.${key} must be an integer from ${min} to ${max}`);
   }
   return number;
+}
+
+/** As Node takes it: 0 is any. */
+function familyOf(fields: Fields): number | undefined {
+  const { family } = fields;
+  if (family === 'IPv4') return 4;
+  if (family === 'IPv6') return 6;
+  const number = integer(fields, 'family', 0, 6);
+  if (!number || number === 4 || number === 6) return number;
+  throw new RangeError('connection.family must be 4 or 6, or 0 for any');
 }
 
 function toNativeTls(tls: unknown): NativeTls {

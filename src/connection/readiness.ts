@@ -23,6 +23,8 @@ export class Readiness {
   isDown = false;
   /** It was open at some time. */
   wasUp = false;
+  /** The error with which `retryStrategy` gave up. */
+  surrendered: Error | undefined = undefined;
   /** Resolves when the connection is open, or has failed, for the first time. */
   readonly news: Promise<void>;
   private tell = (): void => {};
@@ -30,7 +32,6 @@ export class Readiness {
   private waiting: Promise<void> | undefined = undefined;
   private surrender: (error: Error) => void = () => {};
   private stopWaiting: () => void = () => {};
-  private surrendered: Error | undefined = undefined;
   private stopped = false;
 
   /**

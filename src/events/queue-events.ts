@@ -17,6 +17,7 @@ const READINESS: unique symbol = Symbol('readiness');
 const LISTENED_TO: unique symbol = Symbol('listened to');
 const OF_JOBS: unique symbol = Symbol('of jobs');
 const END_RUN: unique symbol = Symbol('end run');
+const GIVE_UP: unique symbol = Symbol('give up');
 const RECEIVE: unique symbol = Symbol('receive');
 const CLOSE_ALL: unique symbol = Symbol('close all');
 const ANNOUNCE_ALL: unique symbol = Symbol('announce all');
@@ -60,7 +61,7 @@ export class QueueEvents<
   readonly [OF_JOBS] = new Set<string>();
   private running = false;
   /** @internal Settles the promise of `run()`. */
-  [END_RUN]: (() => void) | undefined = undefined;
+  [END_RUN]: { resolve: () => void; reject: (error: Error) => void } | undefined = undefined;
 
   /**
    * Starts listening at once, unless `autorun` is false. An unreachable server is reported by the `error` event.
@@ -77,22 +78,37 @@ export class QueueEvents<
     this[ENGINE] = new native.NativeEvents({ ...this[TARGET], lastEventId, blockingTimeout: wait }, (message) =>
       this[RECEIVE](message),
     );
-    this[READINESS] = new Readiness(() => this[ENGINE].ready(), this[CONNECTION].retryStrategy);
+    this[READINESS] = new Readiness(
+      () => this[ENGINE].ready(),
+      this[CONNECTION].retryStrategy,
+      (error) => this[GIVE_UP](error),
+    );
     if (autorun) forwardRejection(this, this.run());
   }
 
   /**
    * Starts listening; only needed with `autorun: false`.
    * @returns a promise that settles at `close()`
-   * @throws (rejects) Error `Queue Events is already running.`, also once it ran and is closed
+   * @throws (rejects) Error `Queue Events is already running.`, also once it ran and is closed; the error of a connection
+   * that never was, when `retryStrategy` gives up
    */
   async run(): Promise<void> {
     if (this.running) throw new Error('Queue Events is already running.');
     this.running = true;
     if (this.closing) return;
-    const ended = new Promise<void>((resolve) => (this[END_RUN] = resolve));
-    this[ENGINE].run();
+    const ended = new Promise<void>((resolve, reject) => (this[END_RUN] = { resolve, reject }));
+    const { surrendered } = this[READINESS];
+    if (surrendered) this[GIVE_UP](surrendered);
+    else this[ENGINE].run();
     await ended;
+  }
+
+  /** @internal `retryStrategy` wants no further try; as in BullMQ, who was never connected may run again. */
+  [GIVE_UP](error: Error): void {
+    void this[ENGINE].close();
+    if (this[READINESS].wasUp) return;
+    this.running = false;
+    this[END_RUN]?.reject(error);
   }
 
   override waitUntilReady(): Promise<void> {
@@ -110,7 +126,7 @@ export class QueueEvents<
     try {
       await this[ENGINE].close();
     } finally {
-      this[END_RUN]?.();
+      this[END_RUN]?.resolve();
       this.closed = true;
     }
   }

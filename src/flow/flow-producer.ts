@@ -28,11 +28,9 @@ const PREFIX: unique symbol = Symbol('prefix');
 const QUEUES: unique symbol = Symbol('queues');
 const LAST_QUEUE: unique symbol = Symbol('last queue');
 const SHOWN_BACKEND: unique symbol = Symbol('shown backend');
-const COMMANDS_OF: unique symbol = Symbol('commands of');
 const ADD_ALL: unique symbol = Symbol('add all');
 const QUEUE_OF: unique symbol = Symbol('queue of');
 const TARGET_OF: unique symbol = Symbol('target of');
-const CLOSE_ALL: unique symbol = Symbol('close all');
 
 /** Events of a {@link FlowProducer}. */
 export interface FlowProducerListener {
@@ -78,7 +76,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     this[SHOWN_BACKEND] = backendOf(backendFactory, '', this.opts, false);
     const shared = this[SHOWN_BACKEND]?.parts;
     this[CONNECTION] = shared?.connection ?? readConnection(opts.connection, 'commands', opts.skipWaitingForReady);
-    this[COMMANDS] = shared?.commands.share(this) ?? this[COMMANDS_OF](this[PREFIX], '');
+    this[COMMANDS] =
+      shared?.commands.share(this) ?? new Commands(this, this[TARGET_OF](this[PREFIX], ''), this[CONNECTION]);
     this[COMMANDS].open();
   }
 
@@ -173,15 +172,11 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     const key = `${prefix}:${queueName}`;
     let queue = this[QUEUES].get(key);
     if (!queue) {
-      queue = new FlowQueue(this, prefix, String(queueName), () => this[COMMANDS_OF](prefix, queueName));
+      const target = this[TARGET_OF](prefix, queueName);
+      queue = new FlowQueue(this, prefix, String(queueName), () => this[COMMANDS].beside(this, target));
       this[QUEUES].set(key, queue);
     }
     return (this[LAST_QUEUE] = queue);
-  }
-
-  /** @internal */
-  [COMMANDS_OF](prefix: string, name: string): Commands {
-    return new Commands(this, this[TARGET_OF](prefix, name), this[CONNECTION]);
   }
 
   /** @internal */
@@ -209,17 +204,12 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /** Closes the connection when the commands under way are done. A second call returns the promise of the first. */
   close(): Promise<void> {
-    return (this.closing ??= this[CLOSE_ALL]());
-  }
-
-  /** @internal */
-  async [CLOSE_ALL](): Promise<void> {
-    await Promise.all([this[COMMANDS].close(), ...[...this[QUEUES].values()].map((queue) => queue.close())]);
+    return (this.closing ??= this[COMMANDS].close());
   }
 
   /** As {@link close}, but waits for answers for 2 seconds at most. */
   async disconnect(): Promise<void> {
-    await Promise.all([this[COMMANDS].disconnect(), ...[...this[QUEUES].values()].map((queue) => queue.disconnect())]);
+    await this[COMMANDS].disconnect();
   }
 
   // ---- Events

@@ -12,7 +12,7 @@ interface Owner {
   waitUntilReady(): Promise<void>;
 }
 
-/** The queue of a flow's jobs, as those need it. It has a connection of its own, which is opened when a job gives its first command. */
+/** The queue of a flow's jobs, as those need it. Their commands go by the connection of the producer. */
 export class FlowQueue implements MinimalQueue {
   readonly qualifiedName: string;
   readonly opts: Partial<QueueBaseOptions<unknown>> & KeyPrefixOptions;
@@ -58,13 +58,5 @@ export class FlowQueue implements MinimalQueue {
 
   waitUntilReady(): Promise<void> {
     return this.owner.waitUntilReady();
-  }
-
-  async close(): Promise<void> {
-    await this.opened?.close();
-  }
-
-  async disconnect(): Promise<void> {
-    await this.opened?.disconnect();
   }
 }

@@ -19,7 +19,7 @@ export interface RedisOptions extends BaseOptions {
   port?: number;
   /** Path of a unix socket, instead of host and port. */
   path?: string;
-  /** Has no effect: every address that a name resolves to is tried. */
+  /** 4 or 6: which addresses of a name are tried. Without it all of them. */
   family?: number;
   /** @defaultValue 0 */
   db?: number;

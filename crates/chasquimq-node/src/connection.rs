@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions};
+use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions};
 use napi_derive::napi;
 
 /// Where the server is.
@@ -13,6 +13,8 @@ pub struct NativeConnection {
     pub host: Option<String>,
     /// Port; default 6379.
     pub port: Option<u16>,
+    /// 4 or 6: which addresses of host names to connect to; default all.
+    pub family: Option<u8>,
     /// Unix socket.
     pub path: Option<String>,
     /// ACL user.
@@ -93,11 +95,12 @@ impl NativeConnection {
         let ConnectOptions {
             host,
             port,
+            family,
             path,
             discovery,
             ..
         } = self.to_options(None);
-        format!("{host} {port} {path:?} {discovery:?}")
+        format!("{host} {port} {family:?} {path:?} {discovery:?}")
     }
 
     /// The engine's form.
@@ -106,6 +109,10 @@ impl NativeConnection {
         ConnectOptions {
             host: self.host.clone().unwrap_or(default.host),
             port: self.port.unwrap_or(default.port),
+            family: self.family.map(|family| match family {
+                6 => Family::V6,
+                _ => Family::V4,
+            }),
             path: self.path.as_ref().map(PathBuf::from),
             username: self.username.clone(),
             password: self.password.clone(),

@@ -87,7 +87,7 @@ pub mod worker;
 
 pub use self::redis::{
     connection::Connection,
-    options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions},
+    options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
     session::ConnectionEvent,
 };
 pub use add::{AddBatch, Added, NewJob, Producer};

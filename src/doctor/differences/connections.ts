@@ -83,7 +83,6 @@ export const connections: readonly Difference[] = [
       { option: 'lazyConnect' },
       { option: 'keepAlive' },
       { option: 'enableReadyCheck' },
-      { option: 'family' },
       { option: 'noDelay' },
       { option: 'enableAutoPipelining' },
       { option: 'commandTimeout' },

@@ -60,23 +60,29 @@ pub struct NativeQueue {
 
 #[napi]
 impl NativeQueue {
-    /// Makes a queue; nothing is connected yet.
+    /// Makes a queue; nothing is connected yet. `host` is a queue whose connection it goes by, which closes behind it.
     #[napi(constructor)]
     pub fn new(
         env: Env,
         options: NativeQueueOptions,
         #[napi(ts_arg_type = "(message: QueueMessage) => void")] on_message: Function<'_, QueueMessage, ()>,
         #[napi(ts_arg_type = "(request: number, first: number) => void")] on_added: Function<'_, OneAdded, ()>,
+        host: Option<&NativeQueue>,
     ) -> Result<Self> {
         let runtime = Runtime::shared()?;
-        let shortcut = low_latency::for_adds(&on_message, &on_added)?;
+        // a guest has no socket of its own
+        let shortcut = match host {
+            None => low_latency::for_adds(&on_message, &on_added)?,
+            Some(_) => None,
+        };
         let server = options.connection.server();
-        let adds = Adds::new(&env, &on_message, shortcut, &runtime, &server, |sink| {
-            Queue::new(
-                options.connection.to_options(options.skip_version_check),
-                Keys::new(&options.prefix, &options.name),
-                move |event| sink.send(ToJs::Connection(event)),
-            )
+        let keys = Keys::new(&options.prefix, &options.name);
+        let adds = Adds::new(&env, &on_message, shortcut, &runtime, &server, |sink| match host {
+            None => {
+                let connect = options.connection.to_options(options.skip_version_check);
+                Queue::new(connect, keys, move |event| sink.send(ToJs::Connection(event)))
+            }
+            Some(host) => Queue::beside(host.adds.queue(), keys),
         })?;
         Ok(Self {
             adds,

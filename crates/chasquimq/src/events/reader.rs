@@ -16,6 +16,8 @@ use crate::{
 };
 
 const RETRY: Duration = Duration::from_millis(200);
+// a server that refuses a read will mostly do so again; as BullMQ
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What a reader tells.
@@ -96,10 +98,12 @@ impl EventReader {
             self.starting.send_replace(false);
             match start {
                 Ok(last) => break last,
-                Err(Error::Closed) => return,
-                Err(error) => sink(EventMessage::Failed(error)),
+                Err(error) => {
+                    if !self.rest_after(error, &sink).await {
+                        return;
+                    }
+                }
             }
-            tokio::time::sleep(RETRY).await;
         };
         let mut page = PageSize::first();
         loop {
@@ -112,15 +116,26 @@ impl EventReader {
                         sink(EventMessage::Events(part));
                     }
                 }
-                Err(Error::Closed) => return,
                 Err(error) => {
-                    if !error.is_connection() {
-                        sink(EventMessage::Failed(error));
+                    if !self.rest_after(error, &sink).await {
+                        return;
                     }
-                    tokio::time::sleep(RETRY).await;
                 }
             }
         }
+    }
+
+    /// Tells why it could not read, unless its connection does, and rests before the next try. False once it is closed.
+    async fn rest_after(&self, error: Error, sink: &EventSink) -> bool {
+        let pause = match error {
+            Error::Closed => return false,
+            error if error.is_connection() => RETRY,
+            error => {
+                sink(EventMessage::Failed(error));
+                AFTER_REFUSAL
+            }
+        };
+        self.connection.rest(pause).await.is_ok()
     }
 
     /// False once it is closed.

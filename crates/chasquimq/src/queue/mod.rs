@@ -42,6 +42,8 @@ pub struct Queue {
     producer: Producer,
     calls: Calls,
     waiting: waiting::WaitingJobs,
+    // the connection is another queue's
+    is_guest: bool,
 }
 
 impl Queue {
@@ -51,7 +53,16 @@ impl Queue {
         keys: Keys,
         listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
     ) -> Self {
-        let connection = Connection::new(connect.for_keys(&keys.base), listener);
+        Self::over(Connection::new(connect.for_keys(&keys.base), listener), keys, false)
+    }
+
+    /// A queue by the connection of another one, which tells of it and closes it.
+    #[must_use]
+    pub fn beside(host: &Self, keys: Keys) -> Self {
+        Self::over(host.connection.for_keys(&keys.base), keys, true)
+    }
+
+    fn over(connection: Connection, keys: Keys, is_guest: bool) -> Self {
         let producer = Producer::new(connection.clone(), keys.clone());
         Self {
             connection,
@@ -59,6 +70,7 @@ impl Queue {
             producer,
             calls: Calls::default(),
             waiting: waiting::WaitingJobs::default(),
+            is_guest,
         }
     }
 
@@ -74,9 +86,11 @@ impl Queue {
         tokio::join!(self.producer.forget(), self.calls.forget(&self.connection, &self.keys));
     }
 
-    /// Closes the connection; calls under way end with [`Error::Closed`].
+    /// Closes the connection, unless it is another queue's; calls under way end with [`Error::Closed`].
     pub fn close(&self) {
-        self.connection.close();
+        if !self.is_guest {
+            self.connection.close();
+        }
     }
 
     /// True after [`Queue::close`].

@@ -264,6 +264,13 @@ impl Connection {
         }
     }
 
+    /// Waits.
+    /// # Errors
+    /// [`Error::Closed`] as soon as it is closed.
+    pub(crate) async fn rest(&self, pause: Duration) -> Result<()> {
+        self.session().until_closed(tokio::time::sleep(pause)).await
+    }
+
     /// True after [`Connection::close`].
     pub fn is_closed(&self) -> bool {
         self.session().is_closed()

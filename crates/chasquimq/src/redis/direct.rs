@@ -229,7 +229,7 @@ fn connect(options: &ConnectOptions) -> io::Result<Stream> {
         return UnixStream::connect(path).map(Stream::Unix);
     }
     let mut last = io::Error::from(ErrorKind::NotFound);
-    for address in (options.host.as_str(), options.port).to_socket_addrs()? {
+    for address in options.wanted((options.host.as_str(), options.port).to_socket_addrs()?)? {
         match TcpStream::connect_timeout(&address, options.connect_timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;

@@ -8,7 +8,7 @@ use std::{
 
 use redis::{Arg, Cmd, RedisError};
 
-use super::options::ConnectOptions;
+use super::{certificate::code_of, options::ConnectOptions};
 use crate::error::{Error, RefusedCommand};
 
 /// Bytes of an argument that an error shows: nobody wants the text of a script, or a job's data, in a log.
@@ -47,7 +47,7 @@ pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
     if error.is_io_error() || error.is_connection_dropped() {
         return Error::Connection {
             message: format!("{error} ({place})"),
-            code: None,
+            code: io_cause(error).and_then(code_of),
         };
     }
     match (error.code(), error.detail()) {

@@ -17,6 +17,8 @@ use redis::{
 use tokio::{sync::watch, task::AbortHandle};
 
 use super::{
+    door::{Door, Words},
+    failure::is_broken,
     options::ConnectOptions,
     reply::is_replica,
     stream::{self, Stream},
@@ -40,6 +42,8 @@ struct Driver {
     server: Arc<ConnectOptions>,
     // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
+    // why it turned this client away
+    words: Words,
 }
 
 impl Drop for Driver {
@@ -59,7 +63,9 @@ impl Link {
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
             .set_pipeline_buffer_size(MOST_UNSENT);
-        let (commands, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await?;
+        let words = Words::default();
+        let door = Door::new(stream, words.clone());
+        let (commands, driver) = MultiplexedConnection::new_with_config(&login, door, config).await?;
         let (living, alive) = watch::channel(());
         let task = tokio::spawn(async move {
             driver.await;
@@ -72,6 +78,7 @@ impl Link {
                 task: task.abort_handle(),
                 server,
                 is_master: AtomicBool::new(false),
+                words,
             }),
         })
     }
@@ -156,8 +163,18 @@ impl Link {
         }
     }
 
-    /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
+    /// The answer; of a connection that broke the reason, where the server has told one.
     async fn while_alive<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        self.unless_it_ends(answer)
+            .await
+            .map_err(|error| match is_broken(&error) {
+                true => self.driver.words.error().unwrap_or(error),
+                false => error,
+            })
+    }
+
+    /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
+    async fn unless_it_ends<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let mut alive = self.alive.clone();
         let mut answer = pin!(answer);
         tokio::select! {
@@ -191,6 +208,18 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(10), ended)
             .await
             .expect("its end");
+    }
+
+    #[tokio::test]
+    async fn what_a_server_says_to_a_client_that_it_turns_away_is_why_the_connection_broke() {
+        let (stream, mut server) = duplex(64);
+        let link = Link::over(stream, Arc::default()).await.expect("a link");
+        let words = b"-ERR max number of clients reached\r\n";
+        server.write_all(words).await.expect("room for it");
+        drop(server);
+        link.ended().await;
+        let error = link.ask(&redis::cmd("PING")).await.expect_err("its words");
+        assert_eq!(error.detail(), Some("max number of clients reached"));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,10 +1,12 @@
 //! The Redis side: the only connection, the only caller of what runs in the server, the only reader of replies.
 
+mod certificate;
 pub mod commands;
 pub mod connection;
 #[cfg(unix)]
 pub mod direct;
 mod discovery;
+mod door;
 pub(crate) mod exactly_once;
 mod failure;
 pub mod library;

@@ -1,6 +1,11 @@
 //! Where the server is, or how to discover it, and how to log in.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use crate::keys::slot_of;
 
@@ -11,6 +16,8 @@ pub struct ConnectOptions {
     pub host: String,
     /// Port; default 6379.
     pub port: u16,
+    /// Which addresses of host names to connect to; default all.
+    pub family: Option<Family>,
     /// Unix socket, instead of host and port.
     pub path: Option<PathBuf>,
     /// How to discover host and port, instead.
@@ -36,6 +43,7 @@ impl Default for ConnectOptions {
         Self {
             host: "127.0.0.1".into(),
             port: 6379,
+            family: None,
             path: None,
             discovery: None,
             username: None,
@@ -47,6 +55,15 @@ impl Default for ConnectOptions {
             skip_version_check: false,
         }
     }
+}
+
+/// The kind of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
 }
 
 /// TLS settings, PEM texts as Node takes them.
@@ -134,6 +151,20 @@ impl ConnectOptions {
         }
     }
 
+    /// Those of the host's addresses to connect to. As with Node, the family is asked of names alone.
+    pub(super) fn wanted(&self, found: impl Iterator<Item = SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+        let family = self.family.filter(|_| self.host.parse::<IpAddr>().is_err());
+        let is_wanted = |address: &SocketAddr| family.is_none_or(|family| address.is_ipv6() == (family == Family::V6));
+        let wanted: Vec<_> = found.filter(is_wanted).collect();
+        match wanted.is_empty() {
+            // in the words of a name that has no address at all
+            true => Err(io::Error::other(
+                "failed to lookup address information: none of the family",
+            )),
+            false => Ok(wanted),
+        }
+    }
+
     pub(super) fn wants_master(&self) -> bool {
         let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
         matches!(kind, Some(DiscoveryKind::Sentinel(_)))
@@ -180,5 +211,28 @@ impl Discovery {
         };
         let outside = self.nat.iter().find(|(inside, _)| *inside == told);
         outside.map_or(told, |(_, outside)| outside.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_asked_of_names_alone() {
+        let both: [SocketAddr; 2] = ["127.0.0.1:1", "[::1]:1"].map(|text| text.parse().expect("an address"));
+        let wanted = |host: &str, family| {
+            let options = ConnectOptions {
+                host: host.to_owned(),
+                family,
+                ..ConnectOptions::default()
+            };
+            options.wanted(both.into_iter()).expect("addresses")
+        };
+        assert_eq!(wanted("name", None), both);
+        assert_eq!(wanted("name", Some(Family::V4)), both[..1]);
+        assert_eq!(wanted("name", Some(Family::V6)), both[1..]);
+        assert_eq!(wanted("127.0.0.1", Some(Family::V6)), both);
+        assert!(ConnectOptions::default().wanted(std::iter::empty()).is_err());
     }
 }

@@ -1,6 +1,11 @@
 //! The bytes to and from the server: TCP, TLS over TCP, a Unix socket.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use rustls::{
     client::{
@@ -19,7 +24,10 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::options::{ConnectOptions, TlsOptions};
+use super::{
+    certificate::{code_for, Refused},
+    options::{ConnectOptions, TlsOptions},
+};
 
 /// What a connection reads and writes.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -39,13 +47,22 @@ pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>
     };
     let name = tls.server_name.as_ref().unwrap_or(&options.host).clone();
     let name = ServerName::try_from(name).map_err(io::Error::other)?;
-    let config = Arc::new(client_config(tls)?);
-    Ok(Box::new(TlsConnector::from(config).connect(name, socket).await?))
+    let refused = Arc::default();
+    let config = Arc::new(client_config(tls, &refused)?);
+    let connected = TlsConnector::from(config).connect(name, socket).await;
+    let connected = connected.map_err(|cause| match refused.get() {
+        Some(code) => io::Error::new(cause.kind(), Refused { code, cause }),
+        None => cause,
+    });
+    Ok(Box::new(connected?))
 }
+
+/// Node's code for the refusal of a certificate, once it was refused.
+type RefusedFor = Arc<OnceLock<&'static str>>;
 
 async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
     let found = tokio::net::lookup_host((options.host.as_str(), options.port)).await?;
-    let socket = connect_to_any(&found.collect::<Vec<_>>(), options.connect_timeout).await?;
+    let socket = connect_to_any(&options.wanted(found)?, options.connect_timeout).await?;
     socket.set_nodelay(true)?;
     keep_alive(&socket)?;
     Ok(socket)
@@ -93,10 +110,10 @@ async fn open_unix(_: &std::path::Path) -> io::Result<Box<dyn Stream>> {
     ))
 }
 
-fn client_config(tls: &TlsOptions) -> io::Result<ClientConfig> {
+fn client_config(tls: &TlsOptions, refused: &RefusedFor) -> io::Result<ClientConfig> {
     let builder = ClientConfig::builder()
         .dangerous()
-        .with_custom_certificate_verifier(verifier(tls)?);
+        .with_custom_certificate_verifier(verifier(tls, refused)?);
     let Some((cert, key)) = tls.cert.as_ref().zip(tls.key.as_ref()) else {
         return Ok(builder.with_no_client_auth());
     };
@@ -106,11 +123,12 @@ fn client_config(tls: &TlsOptions) -> io::Result<ClientConfig> {
         .map_err(io::Error::other)
 }
 
-fn verifier(tls: &TlsOptions) -> io::Result<Arc<dyn ServerCertVerifier>> {
+fn verifier(tls: &TlsOptions, refused: &RefusedFor) -> io::Result<Arc<dyn ServerCertVerifier>> {
     let mut verifier = Verifier {
         provider: Arc::new(ring::default_provider()),
         usual: None,
         given: Vec::new(),
+        refused: refused.clone(),
     };
     if tls.insecure {
         return Ok(Arc::new(verifier));
@@ -145,6 +163,17 @@ struct Verifier {
     provider: Arc<CryptoProvider>,
     usual: Option<Arc<WebPkiServerVerifier>>,
     given: Vec<CertificateDer<'static>>,
+    refused: RefusedFor,
+}
+
+impl Verifier {
+    /// Notes why a certificate is refused: who connects is told of the library's error alone.
+    fn note(&self, error: &rustls::Error, shown: &CertificateDer<'_>, others: &[CertificateDer<'_>]) {
+        if let Some(code) = code_for(error, shown, others) {
+            // there is one certificate a connection
+            let _ = self.refused.set(code);
+        }
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -159,14 +188,16 @@ impl ServerCertVerifier for Verifier {
         let Some(usual) = &self.usual else {
             return Ok(ServerCertVerified::assertion());
         };
-        match usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        let verified = match usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // said of one that is valid now; whose it is, is not looked at yet
             Err(error) if is_authority(&error) && self.given.contains(end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
+                ParsedCertificate::try_from(end_entity)
+                    .and_then(|shown| verify_server_name(&shown, server_name))
+                    .map(|()| ServerCertVerified::assertion())
             }
             verified => verified,
-        }
+        };
+        verified.inspect_err(|error| self.note(error, end_entity, intermediates))
     }
 
     fn verify_tls12_signature(
@@ -203,7 +234,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// Whether a certificate was refused only because it is an authority's.
-fn is_authority(error: &rustls::Error) -> bool {
+pub(super) fn is_authority(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(cause)) => {
             cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
@@ -238,9 +269,10 @@ PNnoaX0FZXyse5mgrfMDft3l2BgJg6WZ\n\
         let shown = certificates(OWN_AUTHORITY).expect("a certificate");
         let name = ServerName::try_from(name).expect("a name");
         let now = UnixTime::since_unix_epoch(Duration::from_secs(years_since_1970 * 365 * 86_400));
-        let verified = verifier(&tls)
-            .expect("a verifier")
-            .verify_server_cert(&shown[0], &[], &name, &[], now);
+        let verified =
+            verifier(&tls, &Arc::default())
+                .expect("a verifier")
+                .verify_server_cert(&shown[0], &[], &name, &[], now);
         verified.map(drop).map_err(|error| error.to_string())
     }
 

@@ -1,0 +1,65 @@
+//! Why a server's certificate was refused, as Node calls it.
+
+use std::{error::Error, fmt, io};
+
+use rustls::{pki_types::CertificateDer, CertificateError};
+
+use super::stream::is_authority;
+
+/// A connection that failed for its certificate. Reads as its cause.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Node's code.
+    pub code: &'static str,
+    /// What went wrong.
+    pub cause: io::Error,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(formatter)
+    }
+}
+
+impl Error for Refused {}
+
+/// Node's code, if it is for its certificate that a connection failed.
+pub(super) fn code_of(error: &io::Error) -> Option<&'static str> {
+    error.get_ref()?.downcast_ref::<Refused>().map(|refused| refused.code)
+}
+
+/// Node's code for the refusal of a certificate, which the others were to vouch for.
+pub(super) fn code_for(
+    refusal: &rustls::Error,
+    shown: &CertificateDer<'_>,
+    others: &[CertificateDer<'_>],
+) -> Option<&'static str> {
+    use CertificateError as Why;
+    if is_authority(refusal) {
+        return Some(untrusted(shown, others));
+    }
+    let rustls::Error::InvalidCertificate(why) = refusal else {
+        return None;
+    };
+    match why {
+        Why::UnknownIssuer => Some(untrusted(shown, others)),
+        Why::Expired | Why::ExpiredContext { .. } => Some("CERT_HAS_EXPIRED"),
+        Why::NotValidYet | Why::NotValidYetContext { .. } => Some("CERT_NOT_YET_VALID"),
+        Why::NotValidForName | Why::NotValidForNameContext { .. } => Some("ERR_TLS_CERT_ALTNAME_INVALID"),
+        Why::BadSignature => Some("CERT_SIGNATURE_FAILURE"),
+        _ => None,
+    }
+}
+
+fn untrusted(shown: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> &'static str {
+    match others.last() {
+        _ if is_self_signed(shown) => "DEPTH_ZERO_SELF_SIGNED_CERT",
+        None => "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+        Some(last) if is_self_signed(last) => "SELF_SIGNED_CERT_IN_CHAIN",
+        Some(_) => "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    }
+}
+
+fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
+    webpki::EndEntityCert::try_from(certificate).is_ok_and(|read| read.issuer() == read.subject())
+}

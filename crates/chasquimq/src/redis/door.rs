@@ -1,0 +1,112 @@
+//! What a server says to a client that it turns away. It does not wait for a command, and hangs up at once: the words may come before the first
+//! command is sent, and the command may find a broken connection, so that nobody would take them for its answer.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use redis::RedisError;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::stream::Stream;
+
+/// How these words begin: it has as many clients as it may have, or is in protected mode.
+const REFUSALS: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED "];
+/// Bytes of them that are looked for behind a failed write.
+const LONGEST: usize = 1024;
+
+/// The words, once they were said.
+#[derive(Clone, Default)]
+pub(super) struct Words(Arc<OnceLock<Vec<u8>>>);
+
+impl Words {
+    /// The server's error.
+    pub fn error(&self) -> Option<RedisError> {
+        let words = self.0.get()?;
+        redis::parse_redis_value(words)
+            .and_then(|value| value.extract_error())
+            .err()
+    }
+}
+
+/// A stream whose first bytes are looked at.
+pub(super) struct Door<S> {
+    stream: S,
+    words: Words,
+    is_first: bool,
+}
+
+impl<S: Stream> Door<S> {
+    pub fn new(stream: S, words: Words) -> Self {
+        Self {
+            stream,
+            words,
+            is_first: true,
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        self.is_first &= bytes.is_empty();
+        if REFUSALS.iter().any(|refusal| bytes.starts_with(refusal)) {
+            // there is one first time
+            let _ = self.words.0.set(bytes.to_vec());
+        }
+    }
+
+    /// Of a connection that broke as the first command was sent: what came before is not read by anybody.
+    fn hear_rest(&mut self, context: &mut Context<'_>) {
+        let mut room = [0; LONGEST];
+        let mut read = ReadBuf::new(&mut room);
+        // without it there is nothing to hear
+        let _ = Pin::new(&mut self.stream).poll_read(context, &mut read);
+        self.hear(read.filled());
+    }
+}
+
+impl<S: Stream> AsyncRead for Door<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buf);
+        if self.is_first {
+            self.hear(&buf.filled()[before..]);
+        }
+        read
+    }
+}
+
+impl<S: Stream> AsyncWrite for Door<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if self.is_first && matches!(written, Poll::Ready(Err(_))) {
+            self.hear_rest(context);
+        }
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        if self.is_first && matches!(written, Poll::Ready(Err(_))) {
+            self.hear_rest(context);
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
