@@ -46,7 +46,7 @@ export const adding: readonly Difference[] = [
     id: 'flow-child-ids',
     title: 'ids of children that are given none',
     bullmq: 'UUIDs, all of them random.',
-    chasquimq: 'UUIDs that begin alike in all of a call, and count up.',
+    chasquimq: 'UUIDs that begin alike for all of a call in one queue, and count up.',
     why: 'Children that are told apart by their numbers lie 64 in one entry.',
     impact: 'none',
     test: '__test__/parity/differences.adding.test.ts',

@@ -104,7 +104,7 @@ export const connections: readonly Difference[] = [
   },
   {
     id: 'refused-for-now',
-    title: 'A server that lets nobody write: `READONLY`, `NOAUTH`',
+    title: 'A server that lets nobody write: `READONLY`, `NOAUTH`, `BUSY`',
     bullmq:
       "A call rejects at once with the server's message; a `db` that the server does not have is reported once, and database 0 is used.",
     chasquimq:

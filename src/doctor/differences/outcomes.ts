@@ -69,7 +69,7 @@ export const outcomes: readonly Difference[] = [
   },
   {
     id: 'moved-and-returned',
-    title: 'A processor that has moved its job, and returns',
+    title: 'A processor that has moved or lost its job, and returns',
     bullmq: 'The worker emits the `error` twice: it then tries to fail the job, and is refused again.',
     chasquimq: 'The worker emits the `error` of the refused completion once.',
     why: 'One cause, one event.',

@@ -18,7 +18,7 @@ export const workers: readonly Difference[] = [
     title: 'Jobs taken in advance',
     bullmq: 'A job is active when its handler is about to run.',
     chasquimq:
-      'A worker with short handlers takes some in advance; those that it gives back have emitted `waiting` and `active` once more, though their handlers never ran. A job of a higher priority that comes meanwhile starts behind them.',
+      'A worker with short handlers takes some in advance; those that it gives back have emitted `waiting` and `active` once more, though their handlers never ran. A job of a higher priority, or with `lifo`, that comes meanwhile starts behind them. They count as active: what is done meanwhile by `updateData`, `drain`, `remove` or a `keepLastIfActive` add meets jobs that a worker has.',
     why: 'Completions are recorded in batches; a slot does not wait for the answer.',
     impact: 'check',
     test: '__test__/parity/differences.workers.test.ts',
@@ -39,7 +39,7 @@ export const workers: readonly Difference[] = [
     title: 'Locks',
     bullmq: 'Each job has a lock of its own, a key in Redis.',
     chasquimq:
-      'A lease belongs to the worker, not to the job; only a job taken by `getNextJob` has one of its own. In a processor `job.extendLock(token, ms)` sets the life of the whole lease until its next renewal; a token stands for one run of its job.',
+      'A lease belongs to the worker, not to the job; only a job taken by `getNextJob` has one of its own. In a processor `job.extendLock(token, ms)` sets the life of the whole lease until its next renewal; a token stands for one run of its job. A lease that ran out, with nobody there to recover its jobs, still ends them.',
     why: 'There is one renewal, whatever the concurrency.',
     impact: 'check',
     test: '__test__/parity/differences.workers.test.ts',
