@@ -270,9 +270,9 @@ export interface NativeAddedException {
 export interface NativeAddedFlows {
   /** Those whose id is not the one that was sent. */
   exceptions: Array<NativeAddedException>
-  /** What the ids that were made for children begin with; the number of each follows, in twelve hexadecimal digits. */
+  /** What the ids that were made for children begin with, in each of the queues; the number of each follows, in twelve hexadecimal digits. */
   namedBy: Array<string>
-  /** Of these children, in order: the number of the first, and how many follow one another, in turn. */
+  /** Of these children, in order: index of their queue, the number of the first, and how many follow one another, in turn. */
   named: Array<number>
 }
 

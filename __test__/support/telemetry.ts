@@ -23,6 +23,8 @@ export interface TestSpan {
   kind: SpanKind | undefined;
   /** What its parent's context was. */
   parent: TestContext | undefined;
+  /** The span in whose context it began. */
+  within: string | undefined;
   attributes: Record<string, unknown>;
   events: [name: string, attributes: Attributes | undefined][];
   exceptions: string[];
@@ -50,6 +52,7 @@ export class TestTelemetry implements Telemetry<TestContext> {
         name,
         kind: options?.kind,
         parent,
+        within: this.contextManager.active().span,
         attributes: {},
         events: [],
         exceptions: [],
