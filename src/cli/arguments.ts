@@ -36,7 +36,7 @@ function parse(args: string[], options: OptionsConfig): Arguments {
 /** Of Node's message the part that says what is wrong, and the option that was probably meant. */
 function explained(message: string, options: OptionsConfig): string {
   const [, unknown] = /^Unknown option '(-+[^'=]*)/.exec(message) ?? [];
-  if (unknown === undefined) return `${message.split('\n', 1)[0]?.replace(/\.?$/, '.') ?? message}`;
+  if (unknown === undefined) return message.split('\n', 1)[0].replace(/\.?$/, '.');
   const names = Object.keys(options).map((name) => `--${name}`);
   return `There is no option ${unknown}.${didYouMean(unknown, names)}`;
 }

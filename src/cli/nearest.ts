@@ -17,17 +17,17 @@ export function didYouMean(given: string, names: readonly string[]): string {
 
 /** Letters to change, to add or to leave out, and neighbours to swap, until one is the other. */
 function distance(one: string, other: string): number {
-  let [before, last]: number[][] = [[], Array.from({ length: other.length + 1 }, (_, j) => j)];
+  let before: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, j) => j);
   for (let i = 1; i <= one.length; i++) {
     const row = [i];
     for (let j = 1; j <= other.length; j++) {
       const differs = one[i - 1] === other[j - 1] ? 0 : 1;
-      let steps = Math.min((last?.[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last?.[j - 1] ?? 0) + differs);
+      row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + differs);
       const isSwap = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
-      if (isSwap) steps = Math.min(steps, (before?.[j - 2] ?? 0) + 1);
-      row.push(steps);
+      if (isSwap) row[j] = Math.min(row[j], before[j - 2] + 1);
     }
-    [before, last] = [last ?? [], row];
+    [before, last] = [last, row];
   }
-  return last?.at(-1) ?? 0;
+  return last[other.length];
 }

@@ -41,14 +41,15 @@ export async function withQueue<T>(server: Server, name: string, use: (queue: Qu
   try {
     return await use(queue);
   } catch (error) {
-    throw error instanceof Failure || error instanceof UsageError ? error : unusable(server, error);
+    throw unusable(server, error);
   } finally {
     await queue.close();
   }
 }
 
-/** What the server said, in one line that names it and says what to do. */
-export function unusable(server: Server, error: unknown): Failure {
+/** What the server said, in one line that names it and says what to do. What is told to people already stays as it is. */
+export function unusable(server: Server, error: unknown): Error {
+  if (error instanceof Failure || error instanceof UsageError) return error;
   const { message } = error as Error;
   const [line = ''] = message.split('\n', 1);
   return new Failure(

@@ -10,6 +10,7 @@ import { Progress } from '../progress.js';
 import { namesOf, openQueue, requireQueue, unusable } from '../queues.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
 import { count, plain } from '../text.js';
+import { pause } from '../waiting.js';
 
 const OPTIONS = {
   ...SERVER_OPTIONS,
@@ -93,7 +94,7 @@ Examples:
         queues.push(await openQueue(server, name, mode === 'follow'));
       return await carryOut({ server, queues, mode, read, io, isJson: isGiven(read, 'json') });
     } catch (error) {
-      throw error instanceof Failure || error instanceof UsageError ? error : unusable(server, error);
+      throw unusable(server, error);
     } finally {
       await Promise.all(queues.map((queue) => queue.close()));
     }
@@ -131,7 +132,7 @@ async function namesIn(read: Arguments, server: Server, mode: Mode): Promise<rea
 async function carryOut(task: Task): Promise<number> {
   const { queues, mode, read, io } = task;
   const gap = countOf(read, 'gap', 0) ?? WIDE_GAP;
-  const progress = new Progress(io, 'moved');
+  const progress = new Progress(io);
   const options: MoveOptions = {
     gap,
     tries: mode === 'dry-run' || mode === 'verify',
@@ -197,20 +198,8 @@ async function follow(mover: Mover, { signal }: Io): Promise<void> {
   while (!signal.aborted) {
     const before = mover.moved;
     await mover.moveOnce();
-    if (mover.moved === before) await rest(signal);
+    if (mover.moved === before) await pause(REST_MS, signal);
   }
-}
-
-function rest(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, REST_MS);
-    signal.addEventListener('abort', end);
-  });
 }
 
 async function told(task: Task, accounts: readonly QueueAccount[], seconds: number): Promise<number> {

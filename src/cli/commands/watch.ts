@@ -52,7 +52,7 @@ Examples:
     const names = read.positionals.length > 0 ? [...new Set(read.positionals)] : await namesOf(server);
     const queues = await openAll(server, names);
     try {
-      const view = isJson ? jsonView(io) : io.isTTY ? tableView(io, server, intervalMs) : lineView(io);
+      const view = isJson ? textView(io, asJson) : io.isTTY ? tableView(io, server, intervalMs) : textView(io, asLines);
       await keepLooking(queues, view, { io, intervalMs, ticks });
       return 0;
     } catch (error) {
@@ -145,25 +145,22 @@ async function untilAborted<T>(
   }
 }
 
-function jsonView({ stdout, stderr }: Io): View {
+function textView({ stdout, stderr }: Io, asText: (queues: readonly QueueReport[]) => string): View {
   return {
     open() {},
     late: (ms) => void stderr.write(`chasquimq watch: ${lateLine(ms)}\n`),
-    show: (queues) => void stdout.write(`${JSON.stringify({ at: Date.now(), queues })}\n`),
+    show: (queues) => void stdout.write(asText(queues)),
     close() {},
   };
 }
 
-function lineView({ stdout, stderr }: Io): View {
-  return {
-    open() {},
-    late: (ms) => void stderr.write(`chasquimq watch: ${lateLine(ms)}\n`),
-    show(reports) {
-      const now = new Date();
-      stdout.write(reports.map((report) => `${line(report, now)}\n`).join(''));
-    },
-    close() {},
-  };
+function asJson(queues: readonly QueueReport[]): string {
+  return `${JSON.stringify({ at: Date.now(), queues })}\n`;
+}
+
+function asLines(queues: readonly QueueReport[]): string {
+  const now = new Date();
+  return queues.map((report) => `${line(report, now)}\n`).join('');
 }
 
 function tableView(io: Io, server: Server, intervalMs: number): View {
