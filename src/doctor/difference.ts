@@ -35,3 +35,11 @@ export type Detect =
   | { readonly option: string; readonly to?: string }
   /** An event that is listened to: `locksRenewed` finds `.on('locksRenewed'`. */
   | { readonly event: string };
+
+/** The differences of a topic. Unless one says otherwise, the test that proves it is in the file of the topic. */
+export function differencesOf(
+  topic: string,
+  list: readonly (Omit<Difference, 'test'> & Partial<Pick<Difference, 'test'>>)[],
+): readonly Difference[] {
+  return list.map((each) => ({ test: `__test__/parity/differences.${topic}.test.ts`, ...each }));
+}

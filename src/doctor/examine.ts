@@ -2,7 +2,7 @@
 import type { Detect, Difference, Impact } from './difference.js';
 import { differences } from './differences.js';
 import { missingExportsIn } from './exports.js';
-import type { CodeBase, CodeFile } from './files.js';
+import type { CodeBase } from './files.js';
 import { placesOf, type FileUses, type Finding } from './finding.js';
 import { idiomsIn } from './idioms.js';
 import { givesOption, optionsIn } from './options.js';
@@ -88,10 +88,4 @@ function isFound(pattern: Detect, use: Use): boolean {
     return givesOption(use, pattern.option) && (pattern.to === undefined || pattern.to === use.to);
   }
   return use.kind === 'event' && use.name === pattern.event;
-}
-
-/** Files, for tests and for code that is not on disk. */
-export function codeBaseOf(files: readonly CodeFile[]): CodeBase {
-  const isManifest = ({ path }: CodeFile): boolean => /(^|\/)package\.json$/.test(path);
-  return { files: files.filter((file) => !isManifest(file)), manifests: files.filter(isManifest), unreadable: [] };
 }

@@ -32,8 +32,12 @@ export async function readCodeBase(path: string): Promise<CodeBase> {
   const unreadable: string[] = [];
   const isFolder = (await stat(path)).isDirectory();
   const paths = isFolder ? await pathsBelow(path, path, unreadable) : [path];
-  const read = await readAll(paths, isFolder ? path : '', unreadable);
-  const isManifest = (file: CodeFile): boolean => basename(file.path) === 'package.json';
+  return codeBaseOf(await readAll(paths, isFolder ? path : '', unreadable), unreadable);
+}
+
+/** Files that were read, the manifests apart. */
+export function codeBaseOf(read: readonly CodeFile[], unreadable: readonly string[] = []): CodeBase {
+  const isManifest = ({ path }: CodeFile): boolean => basename(path) === 'package.json';
   return { files: read.filter((file) => !isManifest(file)), manifests: read.filter(isManifest), unreadable };
 }
 

@@ -1,7 +1,7 @@
-import type { Difference } from '../difference.js';
+import { differencesOf } from '../difference.js';
 
 /** What differs when jobs and flows are added. */
-export const adding: readonly Difference[] = [
+export const adding = differencesOf('adding', [
   {
     id: 'add-travels-in-batches',
     title: '`add`',
@@ -18,7 +18,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'Atomic, with consecutive ids; beyond 4,096 jobs or 4 Mi characters it goes as several such steps.',
     why: 'One script call.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'pending-adds',
@@ -28,7 +27,6 @@ export const adding: readonly Difference[] = [
       'Past 1,000,000 jobs that the server has not answered for, further adds reject; the option `maxPendingAdds` of a Queue says how many.',
     why: 'It bounds the memory of a program that adds faster than the server takes jobs, or while the server is away.',
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'add-bulk-missing-parent',
@@ -39,7 +37,6 @@ export const adding: readonly Difference[] = [
       "Rejects with `code` -5 or -7 when a job's parent is missing, or the job exists and has another one; the others are added.",
     why: 'The caller learns that a job was not added.',
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ option: 'parent' }],
   },
   {
@@ -49,7 +46,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'UUIDs that begin alike for all of a call in one queue, and count up.',
     why: 'Children that are told apart by their numbers lie 64 in one entry.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'telemetry-of-flow-nodes',
@@ -59,7 +55,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'All carry the context of their own span, unless they bring one or `omitContext` is set.',
     why: 'A trace must not end where a job has no options.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ option: 'telemetry' }],
   },
   {
@@ -69,7 +64,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'What is no number rejects with a `RangeError` that names the option.',
     why: '`NaN` and infinities have no JSON form, and would silently become the default.',
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'job-option-number-texts',
@@ -78,7 +72,6 @@ export const adding: readonly Difference[] = [
     chasquimq: '`delay`, `timestamp` and `attempts` become numbers, and the job waits for its `delay`.',
     why: 'The caller asked for a delay.',
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'negative-delay',
@@ -87,7 +80,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'Are 0 in the job that getters and workers give.',
     why: 'They mean 0.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'job-names',
@@ -98,7 +90,6 @@ export const adding: readonly Difference[] = [
       'What is neither a text nor a number rejects with a `TypeError`, as does a `jobId` of `null`; a number is the text of it.',
     why: 'The message says what is wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'half-surrogates',
@@ -107,7 +98,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'In a name or an id it becomes one U+FFFD, and the job is found by the same text.',
     why: 'It has no form in UTF-8.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'retention-texts',
@@ -116,7 +106,6 @@ export const adding: readonly Difference[] = [
     chasquimq: "`'200'` keeps 200.",
     why: "As `attempts: '3'`.",
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ option: 'removeOnComplete' }, { option: 'removeOnFail' }],
   },
   {
@@ -127,7 +116,6 @@ export const adding: readonly Difference[] = [
       'An `id` that is neither a text nor a number, and a `ttl` that is no whole number, reject with a message that names it.',
     why: 'The message says what is wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ option: 'deduplication' }],
   },
   {
@@ -139,7 +127,6 @@ export const adding: readonly Difference[] = [
       'What is kept belongs to the job that was active, not to the deduplication id. If by the time it is added a job of its `jobId` exists, it is discarded (`duplicated`).',
     why: 'A job runs once.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ option: 'keepLastIfActive' }],
   },
   {
@@ -149,7 +136,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'The parent that the job has now.',
     why: 'Children need not store it each.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'options-not-given',
@@ -159,7 +145,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'What was not given is no property, but for `backoff`: as of a job that a getter gives, in both.',
     why: 'Jobs with equal options share them.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'lazy-job-fields',
@@ -169,7 +154,6 @@ export const adding: readonly Difference[] = [
       "Accessors, decoded at first use: own ones of jobs that getters give. Of jobs that were added, or that a worker took, they are the class's: `toJSON()`, `JSON.stringify` and `console.log` show them; a spread (`{ ...job }`), `Object.assign` and `Object.keys` do not.",
     why: 'Data nobody reads is never decoded.',
     impact: 'check',
-    test: '__test__/parity/differences.adding.test.ts',
   },
   {
     id: 'publish-event-objects',
@@ -178,7 +162,6 @@ export const adding: readonly Difference[] = [
     chasquimq: 'A field that is an object rejects.',
     why: 'The fields of events are texts.',
     impact: 'none',
-    test: '__test__/parity/differences.adding.test.ts',
     detect: [{ call: 'publishEvent' }],
   },
-];
+]);

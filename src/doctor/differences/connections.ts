@@ -1,7 +1,7 @@
-import type { Difference } from '../difference.js';
+import { differencesOf } from '../difference.js';
 
 /** What differs in connections, in closing, and in what lies in Redis. */
-export const connections: readonly Difference[] = [
+export const connections = differencesOf('connections', [
   {
     id: 'keys-of-its-own',
     title: 'Keys in Redis',
@@ -10,7 +10,6 @@ export const connections: readonly Difference[] = [
       '`{<prefix>:<queue>}:*`, by default `{bull:<queue>}:*`; a prefix or a name with a hash tag of its own keeps it: `{app}:<queue>:chasqui:*`, `bull:{mail}:chasqui:*`. Jobs of a BullMQ queue are not seen, and programs that read its keys or its event stream with raw commands find nothing.',
     why: "Many jobs lie in one entry, and a queue lies on one hash slot, BullMQ's where BullMQ can work in a cluster.",
     impact: 'breaking',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'server-7',
@@ -21,7 +20,6 @@ export const connections: readonly Difference[] = [
       '7.0 is the oldest. The warning about the eviction policy comes once for a `Worker`, not once for each of its connections; nothing is said of such a password.',
     why: 'Older servers are not tested.',
     impact: 'breaking',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'ioredis-is-read',
@@ -30,7 +28,6 @@ export const connections: readonly Difference[] = [
     chasquimq: "Is read, not used: connections are the engine's. Changes made to it later are not seen.",
     why: 'There is no JavaScript client at run time.',
     impact: 'check',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'other-drivers',
@@ -39,7 +36,6 @@ export const connections: readonly Difference[] = [
     chasquimq: '`NotSupportedError`.',
     why: 'The engine brings its own client; the options of these cannot be read yet.',
     impact: 'breaking',
-    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ call: 'createNodeRedisClient' }, { call: 'createBunRedisClient' }, { call: 'createValkeyGlideClient' }],
   },
   {
@@ -50,7 +46,6 @@ export const connections: readonly Difference[] = [
       'A `backendFactory` that gives anything but the `getBackend()` of another queue or flow producer is refused with a `NotSupportedError`. Backends, drivers and inner helpers are not exported.',
     why: 'The datastore cannot be exchanged; the batches are the point.',
     impact: 'breaking',
-    test: '__test__/parity/differences.connections.test.ts',
     detect: [
       { call: 'setDefaultBackendFactory' },
       { call: 'withBackend' },
@@ -65,7 +60,6 @@ export const connections: readonly Difference[] = [
     chasquimq: "Refused with BullMQ's message, in options as well.",
     why: 'The queue has a `prefix` for this.',
     impact: 'breaking',
-    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ option: 'keyPrefix' }],
   },
   {
@@ -76,7 +70,6 @@ export const connections: readonly Difference[] = [
       'Have no effect. The full list, with reasons, is in `src/connection/known-options.ts`. What the engine cannot carry out throws a `NotSupportedError` that names it.',
     why: 'The engine owns its connections, with TCP keepalive as the system has it.',
     impact: 'check',
-    test: '__test__/parity/differences.connections.test.ts',
     detect: [
       { option: 'reconnectOnError' },
       { option: 'maxRetriesPerRequest' },
@@ -99,7 +92,6 @@ export const connections: readonly Difference[] = [
       'The engine connects again after 50 ms, doubled up to 500 ms. `runRetryDelay` has no effect; `retryStrategy` only says when to give up.',
     why: 'Work goes on as soon as the server is back.',
     impact: 'check',
-    test: '__test__/parity/differences.connections.test.ts',
     detect: [{ option: 'runRetryDelay' }, { option: 'retryStrategy' }],
   },
   {
@@ -111,7 +103,6 @@ export const connections: readonly Difference[] = [
       'A call waits until the server takes it; meanwhile `error` events say why it does not. The same holds for a `db` that the server does not have.',
     why: 'After a failover the next connection leads to the new master, and no job is refused or lost.',
     impact: 'check',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'reply-error-command',
@@ -121,7 +112,6 @@ export const connections: readonly Difference[] = [
       'Has those of a function or script up to the key, none of more than 256 bytes. An error of connecting has no `command`.',
     why: 'Errors go into logs.',
     impact: 'none',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'close-without-a-server',
@@ -131,7 +121,6 @@ export const connections: readonly Difference[] = [
       'Of a worker or QueueEvents resolves also when the server was never reachable, and when the password is wrong.',
     why: 'A shutdown must end.',
     impact: 'none',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'close-with-redis-gone',
@@ -141,7 +130,6 @@ export const connections: readonly Difference[] = [
       'Gives up after about 2 s. A worker that has outcomes to record waits for a server that is gone for `lockDuration`; then other workers run those jobs again.',
     why: 'A shutdown must end.',
     impact: 'none',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'closed-errors',
@@ -150,7 +138,6 @@ export const connections: readonly Difference[] = [
     chasquimq: 'Are of the exported class `ConnectionClosedError`.',
     why: "`instanceof` works, as with BullMQ's other clients.",
     impact: 'none',
-    test: '__test__/parity/differences.connections.test.ts',
   },
   {
     id: 'flow-producer-close',
@@ -159,6 +146,5 @@ export const connections: readonly Difference[] = [
     chasquimq: 'Waits for flows that are being added.',
     why: 'It does so for every add.',
     impact: 'none',
-    test: '__test__/parity/differences.connections.test.ts',
   },
-];
+]);

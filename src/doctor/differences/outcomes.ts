@@ -1,7 +1,7 @@
-import type { Difference } from '../difference.js';
+import { differencesOf } from '../difference.js';
 
 /** What differs in how jobs end. */
-export const outcomes: readonly Difference[] = [
+export const outcomes = differencesOf('outcomes', [
   {
     id: 'unreadable-jobs',
     title: 'Jobs that cannot be read',
@@ -10,7 +10,6 @@ export const outcomes: readonly Difference[] = [
       "What no version of this package wrote (a truncated value, another program's entry in the log) fails its job alone, with `could not be read: <why>` as `failedReason`, and is an `error` of the worker; getters show such a job without name and data. An entry that names no job becomes a failed job `unreadable-<entry>`, which keeps the bytes.",
     why: 'One bad value must not stop a queue.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'throw-undefined',
@@ -19,7 +18,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Fail the job.',
     why: 'A try that throws has failed.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'attempts-made-is-of-the-server',
@@ -28,7 +26,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Changes nothing but the object.',
     why: 'The server counts the tries.',
     impact: 'breaking',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'error-message-no-text',
@@ -37,7 +34,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Fails the job, with `String(message)` as its reason (`null`: none).',
     why: 'A try that throws has failed.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'thrown-without-message',
@@ -46,7 +42,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: "`failedReason` is empty (`''` in events).",
     why: 'The thrown value has no message.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'backoff-no-number',
@@ -55,7 +50,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'The worker emits `error`, and the job is recovered as stalled.',
     why: 'Nothing is lost.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ option: 'backoffStrategy' }],
   },
   {
@@ -65,7 +59,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Completes or fails as ever.',
     why: 'The job has done nothing wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'moved-and-returned',
@@ -74,7 +67,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'The worker emits the `error` of the refused completion once.',
     why: 'One cause, one event.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'move-to-failed-refused',
@@ -84,7 +76,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Changes nothing.',
     why: 'Refused is refused.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'moveToFailed' }],
   },
   {
@@ -95,7 +86,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Rejects with a `RangeError` for a delay that is no finite number.',
     why: 'A job must start at some time.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'changeDelay' }],
   },
   {
@@ -106,7 +96,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Refuses a priority that is no whole number, or above the limit, with the texts of `add`.',
     why: 'The call itself reports a bad value.',
     impact: 'check',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'changePriority' }],
   },
   {
@@ -116,7 +105,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'A step drops a thousand jobs more than it ends; the rest goes as further jobs end.',
     why: 'A script that removes very many jobs keeps the server busy for seconds.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
   },
   {
     id: 'wait-until-finished-listeners',
@@ -125,7 +113,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Prints no `MaxListenersExceededWarning`, however many jobs are waited for.',
     why: 'There is no leak.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'waitUntilFinished' }],
   },
   {
@@ -135,7 +122,6 @@ export const outcomes: readonly Difference[] = [
     chasquimq: 'Tells how the job ended, as long as that is among the newest thousand entries of the event log.',
     why: 'A job that another process runs may have ended before the answer to its `add` is there.',
     impact: 'none',
-    test: '__test__/parity/differences.outcomes.test.ts',
     detect: [{ call: 'waitUntilFinished' }],
   },
-];
+]);

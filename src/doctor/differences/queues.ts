@@ -1,7 +1,7 @@
-import type { Difference } from '../difference.js';
+import { differencesOf } from '../difference.js';
 
 /** What differs in the calls of a queue: getters, limits, and what works on many jobs at once. */
-export const queues: readonly Difference[] = [
+export const queues = differencesOf('queues', [
   {
     id: 'counts-per-priority-numbers',
     title: '`getCountsPerPriority`',
@@ -9,7 +9,6 @@ export const queues: readonly Difference[] = [
     chasquimq: 'Rejects with a `RangeError` for what is no number.',
     why: 'The call itself reports a bad value.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getCountsPerPriority' }],
   },
   {
@@ -20,7 +19,6 @@ export const queues: readonly Difference[] = [
       'Workers that wait because of a limit look again at once after `removeRateLimitKey`, `removeGlobalRateLimit`, `setGlobalRateLimit`, `setGlobalConcurrency`, `removeGlobalConcurrency`.',
     why: 'Nothing holds them back any more.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [
       { call: 'removeRateLimitKey' },
       { call: 'removeGlobalRateLimit' },
@@ -37,7 +35,6 @@ export const queues: readonly Difference[] = [
       "`setGlobalConcurrency`, `setGlobalRateLimit` and `rateLimit` reject what is no number, the first two also an empty text and an object, and the Worker's constructor a `limiter` with a `max` and without a `duration`.",
     why: 'A limit that is no number would limit nothing, or everything.',
     impact: 'check',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [
       { call: 'setGlobalConcurrency' },
       { call: 'setGlobalRateLimit' },
@@ -52,7 +49,6 @@ export const queues: readonly Difference[] = [
     chasquimq: 'The window goes with the queue.',
     why: 'Nothing is left of the queue.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'obliterate' }],
   },
   {
@@ -85,7 +81,6 @@ export const queues: readonly Difference[] = [
       'A `limit` is exact. Without one, all jobs are looked at. `NaN` as grace or limit rejects with a `RangeError`.',
     why: 'Nobody wants to lose jobs by a typing error.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'clean' }],
   },
   {
@@ -107,7 +102,6 @@ export const queues: readonly Difference[] = [
       "A queue that is obliterated keeps no parent that waits for children elsewhere. A scheduler's job that waits stays in the waiting list, whatever waits beside it. A parent in another queue that `drain` lets go can be worked with.",
     why: 'Nothing is left behind, and nothing is broken.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'drain' }, { call: 'obliterate' }],
   },
   {
@@ -117,7 +111,6 @@ export const queues: readonly Difference[] = [
     chasquimq: 'A `maxChildren` that is no whole number of at least 1 rejects with a `RangeError`.',
     why: 'The call itself reports a bad value.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getFlow' }],
   },
   {
@@ -127,7 +120,6 @@ export const queues: readonly Difference[] = [
     chasquimq: '`jobs` have their ids; those that are gone are left out.',
     why: 'So they can be used.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getDependencies' }],
   },
   {
@@ -137,7 +129,6 @@ export const queues: readonly Difference[] = [
     chasquimq: 'Exact but for events that were written together, which stay together.',
     why: 'The answer is the number of events.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'trimEvents' }],
   },
   {
@@ -147,7 +138,6 @@ export const queues: readonly Difference[] = [
     chasquimq: '`job.delay` is 0 afterwards, as after `job.promote()`.',
     why: 'The job is no longer delayed.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'promoteJobs' }],
   },
   {
@@ -157,7 +147,6 @@ export const queues: readonly Difference[] = [
     chasquimq: 'Always 0.',
     why: 'A job and its place change in one step; there never is such a key.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'removeOrphanedJobs' }, { call: 'removeDeprecatedPriorityKey' }],
   },
   {
@@ -167,7 +156,6 @@ export const queues: readonly Difference[] = [
     chasquimq: '`bullmq:6.7.0-chasquimq`.',
     why: 'Tools recognise the prefix.',
     impact: 'none',
-    test: '__test__/parity/differences.queues.test.ts',
     detect: [{ call: 'getVersion' }],
   },
   {
@@ -177,6 +165,5 @@ export const queues: readonly Difference[] = [
     chasquimq: 'An entry holds many events, packed.',
     why: 'One entry a script call. `QueueEvents` hides it.',
     impact: 'check',
-    test: '__test__/parity/differences.queues.test.ts',
   },
-];
+]);

@@ -1,7 +1,7 @@
-import type { Difference } from '../difference.js';
+import { differencesOf } from '../difference.js';
 
 /** What differs in job schedulers. */
-export const schedulers: readonly Difference[] = [
+export const schedulers = differencesOf('schedulers', [
   {
     id: 'scheduler-numbers',
     title: 'Job schedulers, numbers',
@@ -10,7 +10,6 @@ export const schedulers: readonly Difference[] = [
       "An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`; a template's `priority` that is no whole number with the text of `add`.",
     why: 'The message says what is wrong.',
     impact: 'check',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {
@@ -22,7 +21,6 @@ export const schedulers: readonly Difference[] = [
       'Of a scheduler with `every`, the job that `upsertJobScheduler` gives has its id in `opts.jobId`, and no fields that are null or undefined in `opts`.',
     why: "It is the job's id.",
     impact: 'none',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {
@@ -32,7 +30,6 @@ export const schedulers: readonly Difference[] = [
     chasquimq: 'Refused while that job runs; it replaces one that has ended.',
     why: 'A job has one state.',
     impact: 'none',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {
@@ -42,7 +39,6 @@ export const schedulers: readonly Difference[] = [
     chasquimq: "The worker emits `error` once, with BullMQ's text and the `cause`.",
     why: 'One cause, one event.',
     impact: 'none',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {
@@ -53,7 +49,6 @@ export const schedulers: readonly Difference[] = [
       '`upsertJobScheduler` has a span; what a worker makes by itself has none, and carries the context of the `upsertJobScheduler`.',
     why: 'Next jobs are made many at once.',
     impact: 'none',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ option: 'telemetry' }],
   },
   {
@@ -63,7 +58,6 @@ export const schedulers: readonly Difference[] = [
     chasquimq: 'Rejects with a `NotSupportedError`.',
     why: 'No option is accepted and ignored.',
     impact: 'breaking',
-    test: '__test__/parity/differences.schedulers.test.ts',
     detect: [{ option: 'parent', to: 'upsertJobScheduler' }],
   },
-];
+]);

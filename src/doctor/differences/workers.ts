@@ -1,7 +1,14 @@
-import type { Difference } from '../difference.js';
+import { differencesOf, type Detect } from '../difference.js';
+
+/** What code with sandboxed processors looks like. */
+const SANDBOXED: readonly Detect[] = [
+  { option: 'useWorkerThreads' },
+  { option: 'workerForkOptions' },
+  { option: 'workerThreadsOptions' },
+];
 
 /** What differs while workers take and run jobs. */
-export const workers: readonly Difference[] = [
+export const workers = differencesOf('workers', [
   {
     id: 'completed-after-next-active',
     title: 'Events of a worker',
@@ -10,7 +17,6 @@ export const workers: readonly Difference[] = [
       'Once a worker has seen 50 jobs with short handlers, `completed(A)` may come after `active(B)` on the same slot. Below that pace, `completed(A)` comes first, as there.',
     why: 'Completions are recorded in batches; a slot does not wait for the answer.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ event: 'active' }],
   },
   {
@@ -21,7 +27,6 @@ export const workers: readonly Difference[] = [
       'A worker with short handlers takes some in advance; those that it gives back have emitted `waiting` and `active` once more, though their handlers never ran. A job of a higher priority, or with `lifo`, that comes meanwhile starts behind them. They count as active: what is done meanwhile by `updateData`, `drain`, `remove` or a `keepLastIfActive` add meets jobs that a worker has.',
     why: 'Completions are recorded in batches; a slot does not wait for the answer.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ event: 'active' }, { event: 'waiting' }],
   },
   {
@@ -32,7 +37,6 @@ export const workers: readonly Difference[] = [
       'Those of one batch are equal: the time of the call that recorded or took them. A job taken in advance starts some milliseconds after its `processedOn`.',
     why: 'There is one script call for a batch.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'lease-of-the-worker',
@@ -42,7 +46,6 @@ export const workers: readonly Difference[] = [
       'A lease belongs to the worker, not to the job; only a job taken by `getNextJob` has one of its own. In a processor `job.extendLock(token, ms)` sets the life of the whole lease until its next renewal; a token stands for one run of its job. A lease that ran out, with nobody there to recover its jobs, still ends them.',
     why: 'There is one renewal, whatever the concurrency.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ call: 'extendLock' }, { call: 'extendJobLocks' }],
   },
   {
@@ -53,7 +56,6 @@ export const workers: readonly Difference[] = [
       'On a thread of the engine. `locksRenewed` is not emitted, and there is no telemetry span; `lockRenewalFailed` is emitted.',
     why: 'A blocked event loop must not lose jobs.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ event: 'locksRenewed' }],
   },
   {
@@ -64,7 +66,6 @@ export const workers: readonly Difference[] = [
       'Goes on waiting for `drainDelay` when another took the job it was woken for, or nothing is due yet, and gives `undefined` at once when its worker closes.',
     why: 'It waits as long as its options say.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ call: 'getNextJob' }],
   },
   {
@@ -76,8 +77,7 @@ export const workers: readonly Difference[] = [
       'A child that exits while it loads its file fails the job, as does a call (`moveToDelayed`, ...) that the worker could not carry out. `close(true)` kills the children at once.',
     why: 'A job must not hang.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-late-calls',
@@ -87,8 +87,7 @@ export const workers: readonly Difference[] = [
       'Are made on the job they were called on. An error of such a call is reported only where the call has an answer.',
     why: 'A job must not change another.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-error-members',
@@ -98,8 +97,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'Its `cause` comes with message and stack, and a BigInt as a text.',
     why: 'An error must say what went wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-result-not-cloned',
@@ -108,8 +106,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'The message says that the value could not be cloned.',
     why: 'An error must say what went wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-relative-path',
@@ -119,8 +116,7 @@ export const workers: readonly Difference[] = [
     chasquimq: "Leads from the process's working directory, and `.js` may be left out.",
     why: 'A file that was found is the one that is loaded.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-no-default',
@@ -129,8 +125,7 @@ export const workers: readonly Difference[] = [
     chasquimq: 'Jobs fail with `No function is exported in processor file`, as of any other file.',
     why: 'An error must say what went wrong.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'sandboxed-in-a-bundle',
@@ -140,7 +135,7 @@ export const workers: readonly Difference[] = [
     why: 'A job must not run the program again.',
     impact: 'check',
     test: '__test__/parity/differences.bundles.test.ts',
-    detect: [{ option: 'useWorkerThreads' }, { option: 'workerForkOptions' }, { option: 'workerThreadsOptions' }],
+    detect: SANDBOXED,
   },
   {
     id: 'stalled-in-one-scan',
@@ -149,7 +144,6 @@ export const workers: readonly Difference[] = [
     chasquimq: 'One scan suffices: a job is recovered after `lockDuration` and at most one `stalledInterval`.',
     why: 'The lease alone tells whether a worker lives.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'stalled-not-started',
@@ -159,7 +153,6 @@ export const workers: readonly Difference[] = [
       'Jobs that a worker had taken and not started when it died count one stall and one start, too. Where workers die again and again, such a job may fail for it.',
     why: 'They were active.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'drained-of-a-closing-worker',
@@ -168,7 +161,6 @@ export const workers: readonly Difference[] = [
     chasquimq: 'Emits `drained` only when it looked for jobs and found none, and `error` as ever.',
     why: 'An event tells what happened.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ event: 'drained' }],
   },
   {
@@ -178,7 +170,6 @@ export const workers: readonly Difference[] = [
     chasquimq: "`active` of the next job and `drained` are emitted outside of any job's span.",
     why: 'It has nothing to do with them.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'telemetry' }],
   },
   {
@@ -188,7 +179,6 @@ export const workers: readonly Difference[] = [
     chasquimq: 'A scan that found no stalled job has no `moveStalledJobsToWait` span.',
     why: "The engine's own thread scans.",
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'telemetry' }],
   },
   {
@@ -199,7 +189,6 @@ export const workers: readonly Difference[] = [
       'What is no number is refused like any other value out of range; so are `lockDuration` (`null` too), `lockRenewTime` and `runRetryDelay` of 0 or less.',
     why: '`NaN` and infinities would silently become something else.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'lockDuration' }, { option: 'lockRenewTime' }, { option: 'runRetryDelay' }],
   },
   {
@@ -211,7 +200,6 @@ export const workers: readonly Difference[] = [
       "The constructor's hold, but for `concurrency`, `limiter` and `settings.backoffStrategy`. A job starts no more often than a later `maxStartedAttempts` says, and fails once more for it.",
     why: 'The engine reads the options once.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'limiter-replaced',
@@ -220,7 +208,6 @@ export const workers: readonly Difference[] = [
     chasquimq: 'A fetch that was sent before goes by the old limit once.',
     why: 'The engine fetches on a thread of its own.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ option: 'limiter' }],
   },
   {
@@ -230,7 +217,6 @@ export const workers: readonly Difference[] = [
     chasquimq: 'The worker runs no more, and `run()` has settled, although its processors may go on.',
     why: 'It is closed.',
     impact: 'none',
-    test: '__test__/parity/differences.workers.test.ts',
   },
   {
     id: 'methods-of-the-loop',
@@ -241,7 +227,6 @@ export const workers: readonly Difference[] = [
       'A loop calls `callProcessJob`, and `processJob` if that was replaced when the worker was made: it settles when the processor has, before the end is stored. `moveToCompleted` and `moveToFailed` are only called for jobs taken by `getNextJob`; `createJob`, `handleCompleted` and `handleFailed` never.',
     why: 'The ends of many jobs are stored by one call.',
     impact: 'check',
-    test: '__test__/parity/differences.workers.test.ts',
     detect: [{ call: 'handleCompleted' }, { call: 'handleFailed' }],
   },
-];
+]);
