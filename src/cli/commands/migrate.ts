@@ -1,5 +1,6 @@
 import { PLACES, type QueueAccount } from '../../migrate/account.js';
-import { Mover, namesThere, type MoveOptions, type Survey } from '../../migrate/mover.js';
+import type { MoveOptions } from '../../migrate/move.js';
+import { Mover, namesThere, type Survey } from '../../migrate/mover.js';
 import { Returner } from '../../migrate/returner.js';
 import type { Queue } from '../../index.js';
 import { countOf, isGiven, readArguments, type Arguments } from '../arguments.js';
