@@ -288,8 +288,6 @@ export interface NativeAddress {
 export interface NativeAdoptedQueue {
   /** It is the first time. */
   isFirst: boolean
-  /** New jobs get higher numbers. */
-  lastNumber: number
   /** Settings and their values in turn. */
   settings: Array<string>
 }
@@ -747,8 +745,6 @@ export interface NativeSentinel {
 export interface NativeSettled {
   /** Where to go on; `0`: all were looked at. */
   cursor: string
-  /** Children that were told of. */
-  told: number
   /** Children that have not moved, nor ended. */
   open: number
 }
@@ -787,10 +783,6 @@ export interface NativeSurvey {
   counts: Array<number>
   /** Job schedulers. */
   schedulers: number
-  /** Parents that were moved, of which children may still be there. */
-  movedParents: number
-  /** Workers take no jobs. */
-  isPaused: boolean
 }
 
 /** TLS, PEM texts. */
@@ -873,8 +865,6 @@ export interface NativeWorkerOptions {
   maxStartedAttempts?: number
   /** Longest idle wait, seconds. */
   drainDelay: number
-  /** Pause after a connection error, ms. */
-  runRetryDelay: number
   /** JSON of the worker's retention. */
   removeOnComplete?: string
   /** JSON of the worker's retention. */

@@ -25,7 +25,6 @@ export function engineOptions(
     skipStalledCheck: Boolean(opts.skipStalledCheck),
     ...(maxStartedAttempts && { maxStartedAttempts }),
     drainDelay: Math.min(opts.drainDelay, LONGEST_MS / 1000),
-    runRetryDelay: Math.min(opts.runRetryDelay, LONGEST_MS),
     // as in BullMQ, 0 is no rule: all are kept
     ...(removeOnComplete && { removeOnComplete: JSON.stringify(removeOnComplete) }),
     ...(removeOnFail && { removeOnFail: JSON.stringify(removeOnFail) }),

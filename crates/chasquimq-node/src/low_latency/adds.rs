@@ -27,7 +27,6 @@ use crate::queue::{
     adds::{AddShortcut, Adds},
     look::LookCall,
     messages::{to_added_message, OneAdded, QueueMessage, Request},
-    order::Ordered,
 };
 
 /// How long adds go the plain way where the server takes no connection, or refuses what it is asked by one.

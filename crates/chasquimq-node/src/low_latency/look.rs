@@ -13,14 +13,15 @@ pub struct SentLook {
 impl SentLook {
     /// It is to be sent.
     pub fn new(call: LookCall) -> Self {
-        call.begin_ahead();
-        let look = call.queue().look(call.id());
+        // later calls wait until it is settled
+        call.order.begin_ahead();
+        let look = call.queue.look(&call.id);
         Self { look, call }
     }
 
     /// What is to be sent.
     pub fn commands(&self) -> Vec<u8> {
-        self.call.queue().commands_to_look(&self.look)
+        self.call.queue.commands_to_look(&self.look)
     }
 
     /// How many answers it gets.
@@ -30,7 +31,7 @@ impl SentLook {
 
     /// Takes the answers.
     pub fn settle(self, answers: Vec<chasquimq::Result<Answer>>) {
-        match self.call.queue().seen(&self.look, answers) {
+        match self.call.queue.seen(&self.look, answers) {
             Some(job) => self.call.settle(job),
             None => self.call.again(),
         }

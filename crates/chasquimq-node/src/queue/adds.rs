@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::{
     look::LookCall,
     messages::{to_added_message, QueueMessage, Request},
-    order::{Order, Ordered, Turn},
+    order::{Order, Turn},
 };
 use crate::{
     error::to_parts,
@@ -57,7 +57,7 @@ pub struct Adds {
     answers: Mutex<Vec<(Request, chasquimq::Result<Added>)>>,
     options: Mutex<HashMap<String, Arc<JobOptions>>>,
     pending: Pending,
-    order: Order,
+    order: Arc<Order>,
     shortcut: Option<Box<dyn AddShortcut>>,
 }
 
@@ -100,12 +100,6 @@ impl Drop for Hold {
     }
 }
 
-impl Ordered for Adds {
-    fn order(&self) -> &Order {
-        &self.order
-    }
-}
-
 impl Adds {
     /// `make` makes the queue, which reports through the sink.
     pub fn new(
@@ -134,7 +128,7 @@ impl Adds {
                 answers: Mutex::default(),
                 options: Mutex::default(),
                 pending: Pending::default(),
-                order: Order::new(server, runtime.line()),
+                order: Arc::new(Order::new(server, runtime.line())),
                 shortcut,
             }
         });
@@ -144,6 +138,11 @@ impl Adds {
     /// The queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// The order of its calls.
+    pub fn order(&self) -> &Arc<Order> {
+        &self.order
     }
 
     /// How many calls a close waits for.
@@ -191,7 +190,7 @@ impl Adds {
         if let Some(call) = left {
             // what it needs is stored by commands of its own before it
             let is_ahead = call.stashes() > 0;
-            let turn = Turn::begin(self.clone(), is_ahead);
+            let turn = Turn::begin(self.order.clone(), is_ahead);
             let sent = self.clone().send_by_engine(vec![(request, call, turn)]);
             self.order.give(Box::pin(sent), is_ahead);
         }
@@ -244,7 +243,7 @@ impl Adds {
     pub fn take_over(self: &Arc<Self>, calls: Vec<(Request, Call)>) {
         let calls: Vec<_> = calls
             .into_iter()
-            .map(|(request, call)| (request, call, Turn::begin(self.clone(), true)))
+            .map(|(request, call)| (request, call, Turn::begin(self.order.clone(), true)))
             .collect();
         if !calls.is_empty() {
             drop(self.order.line().give(Box::pin(self.clone().send_by_engine(calls))));

@@ -11,16 +11,16 @@ impl NativeQueue {
     /// One job.
     #[napi(ts_return_type = "Promise<NativeJob | null>")]
     pub fn get_job<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        let hold = Box::new(self.adds.hold());
-        let (call, promise) = LookCall::new(
-            env,
+        let runtime = self.runtime.get()?;
+        let (found, promise) = env.create_deferred()?;
+        self.adds.look(LookCall {
             id,
-            self.adds.queue().clone(),
-            self.adds.clone(),
-            hold,
-            self.runtime.get()?,
-        )?;
-        self.adds.look(call);
+            queue: self.adds.queue().clone(),
+            order: self.adds.order().clone(),
+            hold: Box::new(self.adds.hold()),
+            found,
+            runtime,
+        });
         Ok(promise)
     }
 

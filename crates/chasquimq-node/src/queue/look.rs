@@ -2,82 +2,49 @@
 
 use std::sync::Arc;
 
-use chasquimq::{Job, Queue};
-use napi::{bindgen_prelude::Object, Env, Result};
-
 use super::{
     job::NativeJob,
-    order::{Ordered, Turn},
+    order::{Order, Turn},
 };
 use crate::runtime::{Call, Deferred, Runtime};
+use chasquimq::{Job, Queue};
 
 /// A look, and the promise of what it finds.
 pub struct LookCall {
-    id: String,
-    queue: Arc<Queue>,
-    ordered: Arc<dyn Ordered>,
-    // keeps a close waiting
-    hold: Box<dyn Send>,
-    found: Deferred<Option<NativeJob>>,
-    runtime: Arc<Runtime>,
+    /// The job's id.
+    pub id: String,
+    /// The queue.
+    pub queue: Arc<Queue>,
+    /// The order of its calls.
+    pub order: Arc<Order>,
+    /// Keeps a close waiting; let go before the promise is settled.
+    pub hold: Box<dyn Send>,
+    /// The promise.
+    pub found: Deferred<Option<NativeJob>>,
+    /// What settles it.
+    pub runtime: Arc<Runtime>,
 }
 
 impl LookCall {
-    /// The look, and the promise. `hold` is let go before that is settled.
-    pub fn new<'env>(
-        env: &'env Env,
-        id: String,
-        queue: Arc<Queue>,
-        ordered: Arc<dyn Ordered>,
-        hold: Box<dyn Send>,
-        runtime: Arc<Runtime>,
-    ) -> Result<(Self, Object<'env>)> {
-        let (found, promise) = env.create_deferred()?;
-        let call = Self {
-            id,
-            queue,
-            ordered,
-            hold,
-            found,
-            runtime,
-        };
-        Ok((call, promise))
-    }
-
-    /// The job's id.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The queue.
-    pub fn queue(&self) -> &Queue {
-        &self.queue
-    }
-
     /// Has the engine look, behind what the queue was asked before.
     pub fn by_engine(self) {
-        let ordered = self.ordered.clone();
-        let turn = Turn::begin(ordered.clone(), false);
-        ordered.order().give(self.into_call(false, turn), false);
-    }
-
-    /// It goes ahead of later calls, which wait until it is settled.
-    pub fn begin_ahead(&self) {
-        self.ordered.order().begin_ahead();
+        let order = self.order.clone();
+        let turn = Turn::begin(order.clone(), false);
+        order.give(self.into_call(false, turn), false);
     }
 
     /// What went ahead has found this.
     pub fn settle(self, job: Option<Job>) {
-        self.ordered.order().answered(1);
+        self.order.answered(1);
         drop(self.hold);
         self.found.resolve(Box::new(move |_| Ok(job.map(NativeJob::from))));
     }
 
     /// What went ahead has found nothing out: the engine looks again, still ahead of later calls.
     pub fn again(self) {
-        let ordered = self.ordered.clone();
-        let turn = Turn::begin(ordered.clone(), true);
-        drop(ordered.order().line().give(self.into_call(true, turn)));
+        let order = self.order.clone();
+        let turn = Turn::begin(order.clone(), true);
+        drop(order.line().give(self.into_call(true, turn)));
     }
 
     /// `again`: plain reads did not do.

@@ -19,10 +19,6 @@ pub struct NativeSurvey {
     pub counts: Vec<f64>,
     /// Job schedulers.
     pub schedulers: f64,
-    /// Parents that were moved, of which children may still be there.
-    pub moved_parents: f64,
-    /// Workers take no jobs.
-    pub is_paused: bool,
 }
 
 /// What was taken over of a queue as a whole.
@@ -30,8 +26,6 @@ pub struct NativeSurvey {
 pub struct NativeAdoptedQueue {
     /// It is the first time.
     pub is_first: bool,
-    /// New jobs get higher numbers.
-    pub last_number: f64,
     /// Settings and their values in turn.
     pub settings: Vec<String>,
 }
@@ -56,8 +50,6 @@ pub struct NativeMoved {
 pub struct NativeSettled {
     /// Where to go on; `0`: all were looked at.
     pub cursor: String,
-    /// Children that were told of.
-    pub told: f64,
     /// Children that have not moved, nor ended.
     pub open: f64,
 }
@@ -99,8 +91,6 @@ impl From<Survey> for NativeSurvey {
             places,
             counts,
             schedulers: survey.schedulers as f64,
-            moved_parents: survey.moved_parents as f64,
-            is_paused: survey.is_paused,
         }
     }
 }
@@ -109,7 +99,6 @@ impl From<Settings> for NativeAdoptedQueue {
     fn from(settings: Settings) -> Self {
         Self {
             is_first: settings.is_first,
-            last_number: settings.last_number as f64,
             settings: in_turn(settings.taken),
         }
     }
@@ -131,7 +120,6 @@ impl From<Settled> for NativeSettled {
     fn from(settled: Settled) -> Self {
         Self {
             cursor: settled.cursor,
-            told: settled.told as f64,
             open: settled.open as f64,
         }
     }

@@ -29,7 +29,7 @@ use napi_derive::napi;
 use self::{
     adds::{Adds, ToJs},
     messages::{OneAdded, QueueMessage},
-    order::{Ordered, Turn},
+    order::Turn,
 };
 use crate::{
     connection::NativeConnection,
@@ -97,7 +97,7 @@ impl NativeQueue {
         T: ToNapiValue + Send + 'static,
     {
         let work = work(self.adds.queue().clone());
-        let held = (Turn::begin(self.adds.clone(), false), self.adds.hold());
+        let held = (Turn::begin(self.adds.order().clone(), false), self.adds.hold());
         let (call, promise) = self.runtime.get()?.call(env, async move {
             // ends before the promise does
             let _held = held;

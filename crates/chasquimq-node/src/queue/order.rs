@@ -101,29 +101,23 @@ impl Order {
     }
 }
 
-/// What has an order of calls, and the sockets for whose answers they may wait.
-pub trait Ordered: Send + Sync {
-    /// The order of its calls.
-    fn order(&self) -> &Order;
-}
-
-/// A call by the engine, until it is answered or dropped. It keeps the queue's sockets open.
+/// A call by the engine, until it is answered or dropped.
 pub struct Turn {
-    of: Arc<dyn Ordered>,
+    order: Arc<Order>,
     is_ahead: bool,
 }
 
 impl Turn {
     /// `is_ahead` when later calls wait for its end.
-    pub fn begin(of: Arc<dyn Ordered>, is_ahead: bool) -> Self {
-        of.order().state().by_engine += 1;
-        Self { of, is_ahead }
+    pub fn begin(order: Arc<Order>, is_ahead: bool) -> Self {
+        order.state().by_engine += 1;
+        Self { order, is_ahead }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.of.order().end(1, u64::from(self.is_ahead));
+        self.order.end(1, u64::from(self.is_ahead));
     }
 }
 

@@ -40,8 +40,6 @@ pub struct NativeWorkerOptions {
     pub max_started_attempts: Option<u32>,
     /// Longest idle wait, seconds.
     pub drain_delay: f64,
-    /// Pause after a connection error, ms.
-    pub run_retry_delay: f64,
     /// JSON of the worker's retention.
     pub remove_on_complete: Option<String>,
     /// JSON of the worker's retention.
