@@ -196,9 +196,7 @@ impl NativeQueue {
     /// Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`.
     #[napi(ts_return_type = "Promise<string | null>")]
     pub fn adopt_dedup<'env>(&self, env: &'env Env, cursor: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(queue.adopt_dedup(&cursor).await?.map(|(next, _)| next))
-        })
+        self.call(env, async move |queue| queue.adopt_dedup(&cursor).await)
     }
 
     /// Gives BullMQ the settings of the queue.

@@ -58,6 +58,11 @@ impl ChildKind {
     fn has_values(self) -> bool {
         matches!(self, Self::Processed | Self::Ignored)
     }
+
+    /// Texts that a child takes.
+    fn width(self) -> usize {
+        1 + usize::from(self.has_values())
+    }
 }
 
 /// Some children of one kind.
@@ -179,7 +184,7 @@ impl Queue {
         if known.cursor == 0 {
             return Ok(());
         }
-        let width = if page.kind.has_values() { 2 } else { 1 };
+        let width = page.kind.width();
         let mut seen: HashSet<String> = known.values.iter().step_by(width).cloned().collect();
         while known.cursor != 0 && seen.len() < most {
             page.cursor = known.cursor;
@@ -212,7 +217,7 @@ impl Queue {
         };
         let mut pages = self.children_pages(id, &[whole]).await?;
         let values = pages.pop().map(|page| page.values).unwrap_or_default();
-        let width = if kind.has_values() { 2 } else { 1 };
+        let width = kind.width();
         let total = values.len() / width;
         let end = usize::try_from(stop).map_or(total, |stop| total.min(stop.saturating_add(1)));
         let start = start.min(end);
@@ -266,13 +271,8 @@ impl Queue {
                         let place = (&nodes[*at].keys, nodes[*at].id.as_str());
                         self.read_rest(place, *page, children, most as usize).await?;
                         self.read_few(place, *page, children).await?;
-                        let width = if page.kind.has_values() { 2 } else { 1 };
-                        for node in children
-                            .values
-                            .iter()
-                            .step_by(width)
-                            .filter_map(|key| TreeNode::of_key(key))
-                        {
+                        let keys = children.values.iter().step_by(page.kind.width());
+                        for node in keys.filter_map(|key| TreeNode::of_key(key)) {
                             let child = nodes.len();
                             nodes[*at].children.push(child);
                             added.push(child);

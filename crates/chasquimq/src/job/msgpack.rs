@@ -146,18 +146,9 @@ impl<'a> Reader<'a> {
             0xc0 => Item::Nil,
             0xc2 => Item::Bool(false),
             0xc3 => Item::Bool(true),
-            0xc4 | 0xd9 => {
-                let len = self.number(1)? as usize;
-                self.bytes_of(len)?
-            }
-            0xc5 | 0xda => {
-                let len = self.number(2)? as usize;
-                self.bytes_of(len)?
-            }
-            0xc6 | 0xdb => {
-                let len = self.number(4)? as usize;
-                self.bytes_of(len)?
-            }
+            0xc4 | 0xd9 => self.long_bytes(1)?,
+            0xc5 | 0xda => self.long_bytes(2)?,
+            0xc6 | 0xdb => self.long_bytes(4)?,
             0xca => Item::Number(f64::from(f32::from_bits(self.number(4)? as u32))),
             0xcb => Item::Number(f64::from_bits(self.number(8)?)),
             0xcc => Item::Number(self.number(1)? as f64),
@@ -181,21 +172,24 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn bytes_of(&mut self, len: usize) -> Result<Item<'a>> {
-        if self.rest.len() < len {
-            return Err(truncated());
-        }
-        let (bytes, rest) = self.rest.split_at(len);
+    fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(truncated)?;
         self.rest = rest;
-        Ok(Item::Bytes(bytes))
+        Ok(bytes)
+    }
+
+    fn bytes_of(&mut self, len: usize) -> Result<Item<'a>> {
+        self.take(len).map(Item::Bytes)
+    }
+
+    /// Bytes behind their number, which takes so many.
+    fn long_bytes(&mut self, width: usize) -> Result<Item<'a>> {
+        let len = self.number(width)?;
+        self.bytes_of(len as usize)
     }
 
     fn number(&mut self, len: usize) -> Result<u64> {
-        if self.rest.len() < len {
-            return Err(truncated());
-        }
-        let (bytes, rest) = self.rest.split_at(len);
-        self.rest = rest;
+        let bytes = self.take(len)?;
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 

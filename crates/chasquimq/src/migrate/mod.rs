@@ -21,40 +21,39 @@ pub use self::{source::SourceJob, survey::Survey};
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
-    queue::Queue,
+    queue::{
+        search::{escaped, scan},
+        Queue,
+    },
     redis::{
         library::{args, Arg, Script, ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED},
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
 /// Jobs that one step moves at most: it holds the server for some milliseconds.
 const MOST_A_STEP: u64 = 250;
 /// Keys that one step looks at for deduplication ids.
-const KEYS_A_STEP: u64 = 2_000;
+const KEYS_A_STEP: usize = 2_000;
 
 /// What the first step of a move took over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Nobody has taken over the settings of this queue before.
     pub is_first: bool,
-    /// New jobs get higher numbers than this.
-    pub last_number: u64,
     /// Settings and their values.
     pub taken: Vec<(String, String)>,
 }
 
 impl Settings {
     fn read(mut reply: Reply, is_first: bool) -> Result<Self> {
-        let mut settings = Self {
-            is_first,
-            last_number: reply.int()? as u64,
-            taken: Vec::new(),
-        };
+        // above which new jobs get their numbers
+        reply.int()?;
+        let mut taken = Vec::new();
         while !reply.is_empty() {
-            settings.taken.push((reply.text()?, reply.text()?));
+            taken.push((reply.text()?, reply.text()?));
         }
-        Ok(settings)
+        Ok(Self { is_first, taken })
     }
 }
 
@@ -78,8 +77,6 @@ pub struct Moved {
 pub struct Settled {
     /// Where the next step goes on; `0`: all were looked at.
     pub cursor: String,
-    /// Children whose parents were told of them.
-    pub told: u64,
     /// Children that are still BullMQ's.
     pub open: u64,
 }
@@ -130,27 +127,23 @@ impl Queue {
     }
 
     /// Takes over the deduplication ids of jobs that are gone, among some of the server's keys. `cursor`: `0` at first. Answers where the
-    /// next step goes on, `0` when all keys were looked at, and how many ids it were; `None` where the user may not `SCAN`.
-    pub async fn adopt_dedup(&self, cursor: &str) -> Result<Option<(String, u64)>> {
+    /// next step goes on, `0` when all keys were looked at; `None` where the user may not `SCAN`.
+    pub async fn adopt_dedup(&self, cursor: &str) -> Result<Option<String>> {
         let start = format!("{}de:", self.source());
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(format!("{}*", escaped(&start)));
-        scan.arg("COUNT").arg(KEYS_A_STEP);
-        let mut reply = match self.connection().send(&scan).await {
+        let pattern = format!("{}*", escaped(&start));
+        let (next, keys) = match scan(self.connection(), cursor, &pattern, KEYS_A_STEP).await {
             Err(Error::Refused(message)) if message.starts_with("NOPERM") => return Ok(None),
-            answered => Reply::new("the answer to SCAN", answered?)?,
+            scanned => scanned?,
         };
-        let (next, keys) = (reply.text()?, reply.array()?.texts()?);
         let ids: Vec<String> = keys
             .iter()
             .filter_map(|key| Some(key.strip_prefix(&start)?.to_owned()))
             .collect();
-        if ids.is_empty() {
-            return Ok(Some((next, 0)));
+        if !ids.is_empty() {
+            let (source, packed) = (self.source(), pack(&ids));
+            self.run(&ADOPT_DEDUP, &args![source.as_str(), &packed]).await?;
         }
-        let (source, packed) = (self.source(), pack(&ids));
-        let moved = self.run(&ADOPT_DEDUP, &args![source.as_str(), &packed]).await?;
-        Ok(Some((next, int("the answer to adopt_dedup", &moved)? as u64)))
+        Ok(Some(next))
     }
 
     /// Gives BullMQ the settings of the queue as they are now. At least half of `gap` numbers stay free for jobs that our producers still
@@ -193,28 +186,11 @@ impl Queue {
         let (source, packed) = (self.source(), pack(sources));
         let step = args![now_ms, source.as_str(), cursor, &packed];
         let mut reply = self.ask(&SETTLE_ADOPTED, &step).await?;
-        Ok(Settled {
-            cursor: reply.text()?,
-            told: reply.int()? as u64,
-            open: reply.int()? as u64,
-        })
+        let (cursor, _told, open) = (reply.text()?, reply.int()?, reply.int()? as u64);
+        Ok(Settled { cursor, open })
     }
 }
 
 fn pack(texts: &[String]) -> Packer {
-    let mut packed = Packer::default();
-    packed.column(texts.iter().map(String::as_str), false);
-    packed
-}
-
-/// A text as a pattern of `SCAN` that nothing else fits.
-fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for char in text.chars() {
-        if matches!(char, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
-            pattern.push('\\');
-        }
-        pattern.push(char);
-    }
-    pattern
+    Packer::of_texts(texts.iter().map(String::as_str))
 }

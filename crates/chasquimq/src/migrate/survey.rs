@@ -19,10 +19,6 @@ pub struct Survey {
     pub places: Vec<(String, u64)>,
     /// Job schedulers.
     pub schedulers: u64,
-    /// Parents that were moved, of which children may still be there.
-    pub moved_parents: u64,
-    /// Workers take no jobs.
-    pub is_paused: bool,
 }
 
 /// BullMQ's lists and sets of jobs.
@@ -52,16 +48,12 @@ impl Queue {
                 .push((place.to_owned(), self.count_at(count, &key(place)).await?));
         }
         survey.schedulers = self.count_at("ZCARD", &key("repeat")).await?;
-        survey.moved_parents = self.count_at("SCARD", &key("moved-parents")).await?;
-        let mut meta = cmd("HMGET");
-        meta.arg(key("meta")).arg("version").arg("paused");
-        if let Value::Array(found) = self.ask_source(&meta, &key("meta")).await? {
-            let text = |at: usize| match found.get(at) {
-                Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
-                _ => None,
-            };
-            survey.version = text(0).unwrap_or_default();
-            survey.is_paused = text(1).is_some();
+        // what is no set would end a step of the move
+        self.count_at("SCARD", &key("moved-parents")).await?;
+        let mut version = cmd("HGET");
+        version.arg(key("meta")).arg("version");
+        if let Value::BulkString(bytes) = self.ask_source(&version, &key("meta")).await? {
+            survey.version = String::from_utf8_lossy(&bytes).into_owned();
         }
         let mut exists = cmd("EXISTS");
         exists.arg(key("meta")).arg(key("id"));

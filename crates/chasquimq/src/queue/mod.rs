@@ -12,7 +12,7 @@ mod logs;
 pub mod look;
 pub mod metrics;
 mod removal;
-mod search;
+pub(crate) mod search;
 mod settings;
 mod waiting;
 

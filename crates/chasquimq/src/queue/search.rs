@@ -42,7 +42,7 @@ impl Queue {
         for server in self.connection().masters().await? {
             let mut cursor = "0".to_owned();
             loop {
-                let (next, keys) = scan(&server, &cursor, pattern).await?;
+                let (next, keys) = scan(&server, &cursor, pattern, STEP).await?;
                 names.extend(keys.iter().filter_map(|key| name_in(key).map(str::to_owned)));
                 cursor = next;
                 if cursor == "0" {
@@ -68,15 +68,21 @@ fn source_name_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
     (!name.is_empty() && !name.contains(':')).then_some(name)
 }
 
-async fn scan(server: &Connection, cursor: &str, pattern: &str) -> Result<(String, Vec<String>)> {
+/// Looks at some keys of a server, `count` or so. Gives where to go on, and those that the pattern matches.
+pub(crate) async fn scan(
+    server: &Connection,
+    cursor: &str,
+    pattern: &str,
+    count: usize,
+) -> Result<(String, Vec<String>)> {
     let mut command = cmd("SCAN");
-    command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(STEP);
+    command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
     let mut reply = Reply::new("a step of SCAN", server.send(&command).await?)?;
     Ok((reply.text()?, reply.array()?.texts()?))
 }
 
 /// The text as a pattern that only it matches.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for letter in text.chars() {
         if matches!(letter, '*' | '?' | '[' | ']' | '\\') {

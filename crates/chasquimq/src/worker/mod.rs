@@ -320,29 +320,22 @@ impl Worker {
         // what a user of the server may send in any case, behind what has no answer
         let (mut question, mut since) = (redis::cmd("EXISTS"), Instant::now());
         question.arg(&self.key);
+        let mut asked = pin!(self.connection.send(&question));
         loop {
-            let mut asked = pin!(self.connection.send(&question));
-            let answer = loop {
-                if let Ok(answer) = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await {
-                    break answer;
-                }
-                let is_refused = self.connection.is_connected() && self.is_refused();
-                if since.elapsed() >= if is_refused { PATIENCE_AT_CLOSE } else { patience } {
-                    return;
-                }
-            };
-            match (answer, self.is_refused()) {
-                (Err(Error::Closed), _) => return,
-                (_, false) => since = Instant::now(),
-                (_, true) if since.elapsed() >= PATIENCE_AT_CLOSE => return,
-                (_, true) => {}
+            let answer = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await.ok();
+            let is_heard = answer.is_some() || self.connection.is_connected();
+            let is_refused = is_heard && self.refused.load(Ordering::Relaxed);
+            match &answer {
+                Some(Err(Error::Closed)) => return,
+                Some(_) if !is_refused => since = Instant::now(),
+                _ if since.elapsed() >= if is_refused { PATIENCE_AT_CLOSE } else { patience } => return,
+                _ => {}
             }
-            tokio::time::sleep(LOOK_AT_CLOSE).await;
+            if answer.is_some() {
+                tokio::time::sleep(LOOK_AT_CLOSE).await;
+                asked.set(self.connection.send(&question));
+            }
         }
-    }
-
-    fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
     }
 
     fn command(&self, command: Command) {

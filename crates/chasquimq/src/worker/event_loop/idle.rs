@@ -1,6 +1,9 @@
 //! How the loop waits when there is nothing to do, and what it does with the end of a wait.
 
-use std::time::{Duration, Instant};
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
 
 use redis::{Cmd, Value};
 
@@ -239,14 +242,14 @@ impl Loop {
         if std::mem::take(&mut self.awaits_lift) {
             if came {
                 // it concerns every worker that rests
-                self.wake_next("open").await;
+                self.waking("open").await;
                 self.end_rest();
             }
             return;
         }
         if came && (!self.fetching || self.is_limited()) {
             // somebody else should be woken
-            self.wake_next("wake").await;
+            self.waking("wake").await;
         }
         self.standing.was_woken |= came;
         // a wait in vain is a reason to look, unless no slot is free, or the next look for what is due comes soon
@@ -265,18 +268,16 @@ impl Loop {
 
     /// Another worker is to look, as soon as the server can tell it.
     pub(super) fn wake_another(&self) {
+        tokio::spawn(self.waking("wake"));
+    }
+
+    fn waking(&self, marker: &'static str) -> impl Future<Output = ()> + 'static {
         let (connection, base, sink) = (self.connection.clone(), self.keys.base.clone(), self.sink.clone());
-        tokio::spawn(async move {
-            let told = wake_next(&connection, &base, "wake").await;
+        async move {
+            let told = wake_next(&connection, &base, marker).await;
             if let Some(error) = told.err().filter(|error| !error.is_connection()) {
                 sink(Message::error(error));
             }
-        });
-    }
-
-    async fn wake_next(&self, marker: &str) {
-        if let Err(error) = wake_next(&self.connection, &self.keys.base, marker).await {
-            self.report(error);
         }
     }
 }
