@@ -143,14 +143,17 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
     if (parent) throw new Error('Deduplication and parent options cannot be used together');
     checkDeduplication(opts.deduplication);
   }
-  if (Object.hasOwn(opts, 'debounce')) {
-    throw new Error('Debounce option has been removed. Use deduplication option instead');
-  }
+  refuseDebounce(opts);
   const { backoff } = opts;
   if (typeof backoff === 'object' && backoff.jitter && (backoff.jitter < 0 || backoff.jitter > 1)) {
     throw new Error('Jitter should be between 0 and 1');
   }
   checkNumbers(opts as Record<string, unknown>);
+}
+
+export function refuseDebounce(opts: JobsOptions): void {
+  if (!Object.hasOwn(opts, 'debounce')) return;
+  throw new Error('Debounce option has been removed. Use deduplication option instead');
 }
 
 /** As in BullMQ negative priorities pass: they come before the others. */

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { rejectWith } from '../errors/reject-with.js';
 import type { Job } from '../job/job.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
+import { checkEndDate } from '../scheduler/next-run.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { BaseJobOptions, BulkJobOptions, JobSchedulerTemplateOptions, JobsOptions } from '../options/job.js';
 import type { QueueOptions } from '../options/queue.js';
@@ -266,9 +267,7 @@ export class Queue<
     jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
   ): Promise<Job<DataType, ResultType, NameType>> {
     const { endDate } = repeatOpts;
-    if (endDate && new Date(endDate).getTime() < Date.now()) {
-      throw new Error('End date must be greater than current timestamp');
-    }
+    checkEndDate(endDate);
     const { name, data, opts } = jobTemplate ?? {};
     const made = await this[SCHEDULING].upsertJobScheduler<DataType, ResultType, NameType>(
       String(jobSchedulerId),

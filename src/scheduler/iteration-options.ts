@@ -1,5 +1,5 @@
 /** The options of a job scheduler's jobs. */
-import { checkNumbers, checkPriority, normaliseOptions, optionsText } from '../add/job-options.js';
+import { checkNumbers, checkPriority, normaliseOptions, optionsText, refuseDebounce } from '../add/job-options.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { JobsOptions } from '../options/job.js';
 import type { RepeatOptions } from '../options/repeat.js';
@@ -26,9 +26,7 @@ export function iterationText(template: JobsOptions, repeat: RepeatOptions): str
 
 /** @throws as `OptionsChecker.check`, for the options of a job scheduler's jobs */
 export function checkTemplate(opts: JobsOptions): void {
-  if (Object.hasOwn(opts, 'debounce')) {
-    throw new Error('Debounce option has been removed. Use deduplication option instead');
-  }
+  refuseDebounce(opts);
   if (opts.priority) checkPriority(opts.priority);
   checkNumbers(opts as Record<string, unknown>);
   if (opts.parent) throw new NotSupportedError('the option "parent" of a job scheduler\'s template');

@@ -63,6 +63,13 @@ export function checkRepeat(repeat: RepeatOptions): void {
   }
 }
 
+/** @throws Error with BullMQ's text for a date that is over */
+export function checkEndDate(endDate: RepeatOptions['endDate']): void {
+  if (endDate && new Date(endDate).getTime() < Date.now()) {
+    throw new Error('End date must be greater than current timestamp');
+  }
+}
+
 /** The options, with numbers where they have texts of numbers, as those of an environment are. */
 export function withNumbers<T extends Pick<RepeatOptions, 'every' | 'offset' | 'limit'>>(repeat: T): T {
   const { every, offset, limit } = repeat;

@@ -12,7 +12,6 @@ export { QueueEvents } from './queue-events.js';
 export { QueueEventsProducer } from './queue-events-producer.js';
 export { Repeat } from './repeat.js';
 export { Worker } from './worker.js';
-export { getNextMillis } from '../scheduler/next-run.js';
 export type { Processor, QueueListener, WorkerListener } from './listeners.js';
 export type {
   BulkJobOptions,

@@ -5,6 +5,7 @@ import { asksForLine, countsUnder, listsOf, typesFor } from './paused.js';
 import { engineOptions } from './job-options.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { Repeat } from './repeat.js';
+import { checkEndDate } from '../scheduler/next-run.js';
 import { ServerKind } from './server-kind.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { UserClient } from './user-client.js';
@@ -128,10 +129,7 @@ export class Queue<
     data: DataType,
     opts: JobsOptions,
   ): Promise<Job<DataType, ResultType, NameType>> {
-    const endDate = opts.repeat?.endDate;
-    if (endDate && new Date(endDate).getTime() < Date.now()) {
-      throw new Error('End date must be greater than current timestamp');
-    }
+    checkEndDate(opts.repeat?.endDate);
     const merged = { ...this.jobsOpts, ...opts };
     const repeat = await this.repeat;
     const made = await repeat.updateRepeatableJob<DataType, ResultType, NameType>(name, data, merged, {

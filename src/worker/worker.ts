@@ -65,7 +65,6 @@ const RECEIVE: unique symbol = Symbol('receive');
 const PROCESS_WRAPPED: unique symbol = Symbol('process wrapped');
 const REPORT_STALLED: unique symbol = Symbol('report stalled');
 const REPORT_LOST_LOCKS: unique symbol = Symbol('report lost locks');
-const RUNNING_OF: unique symbol = Symbol('running of');
 const STOP_RUNNING: unique symbol = Symbol('stop running');
 const END_PAUSED: unique symbol = Symbol('end paused');
 const CLOSE_ALL: unique symbol = Symbol('close all');
@@ -290,7 +289,10 @@ export class Worker<
     if (message.flushed !== undefined) this[DISPATCHER].acknowledge(message);
     if (message.stalled) this[REPORT_STALLED](message.stalled);
     if (message.leaseLost) this[REPORT_LOST_LOCKS](this[DISPATCHER].runningIds());
-    if (message.locksLost) this[REPORT_LOST_LOCKS](this[RUNNING_OF](message.locksLost));
+    if (message.locksLost) {
+      const running = new Set(this[DISPATCHER].runningIds());
+      this[REPORT_LOST_LOCKS](message.locksLost.filter((id) => running.has(id)));
+    }
     if (message.jobs) this[DISPATCHER].deliver(message.jobs);
     if (message.drained) this.emit('drained');
     if (message.clock) this[ENGINE].tick(Date.now(), isFakeClock());
@@ -302,12 +304,6 @@ export class Worker<
   [REPORT_STALLED](ids: string[]): void {
     this[RUNS]?.stalled(ids);
     for (const id of ids) this.emit('stalled', id, 'active');
-  }
-
-  /** @internal Those of these jobs that run. */
-  [RUNNING_OF](ids: string[]): string[] {
-    const running = new Set(this[DISPATCHER].runningIds());
-    return ids.filter((id) => running.has(id));
   }
 
   /** @internal */
