@@ -106,10 +106,14 @@ describe('a connection that is reset', () => {
     await queue.drain();
     await queue.add('job', 1);
     const worker = stage.worker(null, { connection });
-    const job = (await worker.getNextJob('token')) as Job;
+    const job = await worker.getNextJob('token');
     if (name === 'retry') await job.moveToFailed(new Error('on purpose'), 'token', false);
     const other = stage.queue({ connection: own.connection });
-    await callTwice(proxy, () => call(job), () => other.remove(String(job.id)));
+    await callTwice(
+      proxy,
+      () => call(job),
+      () => other.remove(String(job.id)),
+    );
     expect(await other.getJobState(String(job.id))).toBe('unknown');
   });
 
@@ -117,7 +121,11 @@ describe('a connection that is reset', () => {
     const { proxy, queue } = await open();
     const job = await queue.add('job', 1);
     const other = stage.queue({ connection: own.connection });
-    const rows = await callTwice(proxy, () => job.log('one'), () => other.addJobLog(String(job.id), 'two'));
+    const rows = await callTwice(
+      proxy,
+      () => job.log('one'),
+      () => other.addJobLog(String(job.id), 'two'),
+    );
     expect(rows).toBe(1);
     expect((await other.getJobLogs(String(job.id))).logs).toEqual(['one', 'two']);
   });

@@ -70,7 +70,7 @@ describe.each(libraries)('$name: job schedulers', ({ lib }) => {
     at(NOON);
     const queue = stage.queue();
     const shown = async (repeat: object, template?: object) => {
-      await queue.upsertJobScheduler('s', repeat as { every: number }, template);
+      await queue.upsertJobScheduler('s', repeat, template);
       const {
         key: _key,
         name: _name,

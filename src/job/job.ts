@@ -424,7 +424,10 @@ export class Job<
     if (extra.repeatJobKey !== undefined) {
       this.repeatJobKey = extra.repeatJobKey;
       // an iteration owns no deduplication id, so that none is stored beside its options
-      if (String(this[OPTS]).includes('"deduplication"')) this.deduplicationId ??= this.opts.deduplication?.id;
+      const opts = this[OPTS];
+      if (typeof opts === 'string' && opts.includes('"deduplication"')) {
+        this.deduplicationId ??= this.opts.deduplication?.id;
+      }
     }
   }
 

@@ -4,8 +4,6 @@ use std::{error::Error, fmt, io};
 
 use rustls::{pki_types::CertificateDer, CertificateError};
 
-use super::stream::is_authority;
-
 /// A connection that failed for its certificate. Reads as its cause.
 #[derive(Debug)]
 pub(super) struct Refused {
@@ -48,6 +46,16 @@ pub(super) fn code_for(
         Why::NotValidForName | Why::NotValidForNameContext { .. } => Some("ERR_TLS_CERT_ALTNAME_INVALID"),
         Why::BadSignature => Some("CERT_SIGNATURE_FAILURE"),
         _ => None,
+    }
+}
+
+/// Whether a certificate was refused only because it is an authority's.
+pub(super) fn is_authority(error: &rustls::Error) -> bool {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(cause)) => {
+            cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+        }
+        _ => false,
     }
 }
 

@@ -15,7 +15,7 @@ use rustls::{
     crypto::{ring, verify_tls12_signature, verify_tls13_signature, CryptoProvider},
     pki_types::{pem::PemObject, CertificateDer, PrivateKeyDer, ServerName, UnixTime},
     server::ParsedCertificate,
-    CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use socket2::SockRef;
 use tokio::{
@@ -25,7 +25,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    certificate::{code_for, Refused},
+    certificate::{code_for, is_authority, Refused},
     options::{ConnectOptions, TlsOptions},
 };
 
@@ -230,16 +230,6 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Whether a certificate was refused only because it is an authority's.
-pub(super) fn is_authority(error: &rustls::Error) -> bool {
-    match error {
-        rustls::Error::InvalidCertificate(CertificateError::Other(cause)) => {
-            cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
-        }
-        _ => false,
     }
 }
 
