@@ -221,10 +221,10 @@ describe('doctor, reading code', () => {
     const options = (text: string) =>
       optionsIn([{ path: 'a.ts', uses: usesOf(text) }]).map(({ id, impact }) => [id, impact]);
     expect(
-      options('new Worker("a", f, { connection: { readOnly: true, family: 4, host: "a" }, runRetryDelay: 5 });'),
+      options('new Worker("a", f, { connection: { readOnly: true, noDelay: true, host: "a" }, runRetryDelay: 5 });'),
     ).toEqual([
       ['option-readOnly', 'breaking'],
-      ['option-family', 'none'],
+      ['option-noDelay', 'none'],
       ['option-runRetryDelay', 'none'],
     ]);
     expect(options('const redisOptions: RedisOptions = { retryStrategy: () => 5 };')).toEqual([
@@ -233,7 +233,7 @@ describe('doctor, reading code', () => {
     expect(options('const connection = { [key]: 1, lazyConnect };')).toEqual([['option-lazyConnect', 'none']]);
     expect(
       options(
-        'const font = { family: "Arial" }; interface Redis { readOnly: string } type Redis = { readOnly: string };',
+        'const line = { noDelay: "yes" }; interface Redis { readOnly: string } type Redis = { readOnly: string };',
       ),
     ).toEqual([]);
   });

@@ -6,8 +6,7 @@ import { Worker as Thread } from 'node:worker_threads';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
-import type { OwnServer } from '../support/own-server.js';
-import { useStage } from '../support/stage.js';
+import { fetchJob, useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { rejection } from '../support/waiting.js';
 
@@ -21,14 +20,13 @@ describe('a connection that is reset', () => {
   const stage = useStage(chasquimq);
   const own = useOwnServer();
 
-  async function open(): Promise<{ proxy: Thread; queue: Queue; connection: OwnServer['connection'] }> {
+  async function open(): Promise<{ proxy: Thread; queue: Queue }> {
     const proxy = new Thread(PROXY, { workerData: own.connection });
     stage.keep({ close: async () => void (await proxy.terminate()) });
     const [port] = (await once(proxy, 'message')) as [number];
-    const connection = { ...own.connection, port };
-    const queue = stage.queue({ connection });
+    const queue = stage.queue({ connection: { ...own.connection, port } });
     for (let i = 0; i < BEFORE; i++) await queue.add('before', i);
-    return { proxy, queue, connection };
+    return { proxy, queue };
   }
 
   it('behind an answer that is not read yet loses no add behind that', async () => {
@@ -102,12 +100,14 @@ describe('a connection that is reset', () => {
     ['moveToDelayed', (job) => job.moveToDelayed(Date.now() + 60_000, 'token')],
     ['moveToWait', (job) => job.moveToWait('token')],
   ])('fails no call that has moved its job: %s', async (name, call) => {
-    const { proxy, queue, connection } = await open();
+    const { proxy, queue } = await open();
     await queue.drain();
     await queue.add('job', 1);
-    const worker = stage.worker(null, { connection });
-    const job = await worker.getNextJob('token');
-    if (name === 'retry') await job.moveToFailed(new Error('on purpose'), 'token', false);
+    // beside the proxy, which is to meet the call and nothing else
+    const worker = stage.worker(null, { connection: own.connection });
+    const taken = await worker.getNextJob('token');
+    if (name === 'retry') await taken.moveToFailed(new Error('on purpose'), 'token', false);
+    const job = await fetchJob(queue, taken.id);
     const other = stage.queue({ connection: own.connection });
     await callTwice(
       proxy,

@@ -44,5 +44,7 @@ export function words(part: 'migrate' | 'queues'): Set<string> {
   };
   collect('crates/chasquimq/lua', '.lua', /'([A-Z]{3,})'/g);
   collect('crates/chasquimq/src', '.rs', /cmd\("([A-Z]+)"\)/g);
+  // the one command that has a function of its own
+  collect('crates/chasquimq/src', '.rs', /\b(scan)\(/g);
   return found;
 }
