@@ -37,6 +37,8 @@ pub(super) struct Door<S> {
     stream: S,
     words: Words,
     is_first: bool,
+    // why the first command could not be sent, until what came before it was read
+    broken: Option<io::Error>,
 }
 
 impl<S: Stream> Door<S> {
@@ -45,6 +47,7 @@ impl<S: Stream> Door<S> {
             stream,
             words,
             is_first: true,
+            broken: None,
         }
     }
 
@@ -57,12 +60,24 @@ impl<S: Stream> Door<S> {
     }
 
     /// Of a connection that broke as the first command was sent: what came before is not read by anybody.
-    fn hear_rest(&mut self, context: &mut Context<'_>) {
+    /// It is there, or the end of the connection is, though the system may tell of it later.
+    fn poll_broken(&mut self, error: io::Error, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = [0; LONGEST];
         let mut read = ReadBuf::new(&mut room);
-        // without it there is nothing to hear
-        let _ = Pin::new(&mut self.stream).poll_read(context, &mut read);
+        if Pin::new(&mut self.stream).poll_read(context, &mut read).is_pending() {
+            self.broken = Some(error);
+            return Poll::Pending;
+        }
         self.hear(read.filled());
+        Poll::Ready(Err(error))
+    }
+
+    /// Passes on what a write gave, but for the failure of the first.
+    fn written(&mut self, written: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Err(error)) if self.is_first => self.poll_broken(error, context),
+            written => written,
+        }
     }
 }
 
@@ -79,11 +94,11 @@ impl<S: Stream> AsyncRead for Door<S> {
 
 impl<S: Stream> AsyncWrite for Door<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if self.is_first && matches!(written, Poll::Ready(Err(_))) {
-            self.hear_rest(context);
-        }
-        written
+        let written = match self.broken.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Pin::new(&mut self.stream).poll_write(context, bytes),
+        };
+        self.written(written, context)
     }
 
     fn poll_write_vectored(
@@ -91,11 +106,11 @@ impl<S: Stream> AsyncWrite for Door<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        if self.is_first && matches!(written, Poll::Ready(Err(_))) {
-            self.hear_rest(context);
-        }
-        written
+        let written = match self.broken.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Pin::new(&mut self.stream).poll_write_vectored(context, pieces),
+        };
+        self.written(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
