@@ -263,6 +263,25 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(message.endsWith(' could not be cloned.')).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
+  it('lease-of-the-worker: that ran out, with nobody there to recover its jobs', async () => {
+    const queue = stage.queue();
+    const isOver = async () => !(await keys()).some((key) => /:lock$|:lease:/.test(key));
+    const worker = stage.worker(
+      async () => {
+        await until('its lease to end', isOver);
+        return 'late';
+      },
+      { lockDuration: 300, skipLockRenewal: true, skipStalledCheck: true },
+    );
+    const log = new EventLog(worker, ['completed', 'error']);
+    const { id } = await queue.add('job', {});
+    // BullMQ's end is refused, and so is the failure that it then tries
+    await log.when('its end', () => log.entries.length >= of({ bullmq: 2, chasquimq: 1 }));
+    expect(log.names).toEqual(of({ bullmq: ['error', 'error'], chasquimq: ['completed'] }));
+    stage.takeErrors();
+    expect(await queue.getJobState(id as string)).toBe(of({ bullmq: 'active', chasquimq: 'completed' }));
+  });
+
   it('jobs-taken-in-advance', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
