@@ -225,9 +225,13 @@ export function optionsText(opts: JobsOptions): string {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
     else if (isLeftOpen(stored[key])) stored[key] = undefined;
   }
-  const text = JSON.stringify(stored);
-  // as in BullMQ, null is nothing, however deep
-  return text.includes('null') ? JSON.stringify(stored, (_, value: unknown) => value ?? undefined) : text;
+  return textWithoutNulls(stored);
+}
+
+/** The JSON text of options. As in BullMQ, null is nothing, however deep. */
+export function textWithoutNulls(options: object): string {
+  const text = JSON.stringify(options);
+  return text.includes('null') ? JSON.stringify(options, (_, value: unknown) => value ?? undefined) : text;
 }
 
 /** Options read back from text, BullMQ's short names included. */

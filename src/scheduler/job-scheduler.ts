@@ -3,7 +3,7 @@ import type { Backend, BackendFactory } from '../connection/backend.js';
 import { followingOf, strategyOf } from './iterations.js';
 import type { Job } from '../job/job.js';
 import { noted, type Calls } from '../job/open-calls.js';
-import { checkName } from '../add/job-options.js';
+import { checkName, textWithoutNulls } from '../add/job-options.js';
 import { checkTemplate, iterationText } from './iteration-options.js';
 import type { NativeQueue, NativeScheduler } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
@@ -136,8 +136,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
       id,
       name,
       data: JSON.stringify(data) ?? EMPTY,
-      // as in BullMQ, null is nothing, however deep
-      template: JSON.stringify(opts, (_, value: unknown) => value ?? undefined),
+      template: textWithoutNulls(opts),
       repeat: JSON.stringify(stored),
       opts: text,
       every: every || 0,
