@@ -1,14 +1,18 @@
 //! Keeps what a queue is asked in the order of the calls. Adds may take a shortcut; all else goes by the engine, where calls begin in the
 //! order in which they are given. What is given behind adds on the shortcut waits here until they are answered. The end of a job follows calls
-//! that its handler gave and did not await, whatever their queue ([`Followers`]).
+//! that its handler gave and did not await, whatever their queue, unless they are kept from beginning for long ([`Followers`]).
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use crate::runtime::{Call, Line};
+
+/// How long followers wait for calls that do not begin: those of a queue that is out of reach, or of a thread that is busy, hold up no worker.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The calls of one queue.
 pub struct Order {
@@ -130,8 +134,8 @@ static WAITS: Mutex<Waits> = Mutex::new(Waits {
 
 struct Waits {
     last: u64,
-    // of calls, with their servers
-    places: BTreeMap<u64, Arc<str>>,
+    // of calls, by their server
+    places: BTreeMap<Arc<str>, BTreeSet<u64>>,
     // as they came
     followers: Vec<Follower>,
 }
@@ -149,24 +153,39 @@ impl Waits {
     fn go_on(&mut self) -> Vec<Call> {
         let places = &self.places;
         let must_wait = |follower: &mut Follower| {
-            let mut before = places.range(..=follower.behind);
-            before.any(|(_, server)| *server == follower.server)
+            let first = places.get(&follower.server).and_then(BTreeSet::first);
+            first.is_some_and(|first| *first <= follower.behind)
         };
         let ready = self.followers.extract_if(.., |follower| !must_wait(follower));
         ready.filter_map(|follower| follower.line.give(follower.call)).collect()
     }
+
+    /// Nobody follows the calls of a server up to a place any more.
+    fn give_up(&mut self, behind: u64, server: &Arc<str>) -> Vec<Call> {
+        if let Some(places) = self.places.get_mut(server) {
+            *places = places.split_off(&(behind + 1));
+        }
+        self.forget_if_empty(server);
+        self.go_on()
+    }
+
+    fn forget_if_empty(&mut self, server: &Arc<str>) {
+        if self.places.get(server).is_some_and(BTreeSet::is_empty) {
+            self.places.remove(server);
+        }
+    }
 }
 
-/// The place of a call that has not begun, among all of the process.
-struct Place(u64);
+/// The place of a call that has not begun, among all of the process to its server.
+struct Place(u64, Arc<str>);
 
 impl Place {
     fn take(server: &Arc<str>) -> Self {
         let mut waits = lock(&WAITS);
         waits.last += 1;
         let place = waits.last;
-        waits.places.insert(place, server.clone());
-        Self(place)
+        waits.places.entry(server.clone()).or_default().insert(place);
+        Self(place, server.clone())
     }
 
     /// The same call, which frees its place once it has begun.
@@ -183,7 +202,10 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut waits = lock(&WAITS);
-        waits.places.remove(&self.0);
+        if let Some(places) = waits.places.get_mut(&self.1) {
+            places.remove(&self.0);
+        }
+        waits.forget_if_empty(&self.1);
         let unsent = waits.go_on();
         drop(waits);
         drop(unsent);
@@ -211,7 +233,7 @@ impl Followers {
 
     /// Whether work that comes now may have to wait.
     pub fn may_wait(&self) -> bool {
-        !lock(&WAITS).places.is_empty() || !lock(&self.work).is_empty()
+        lock(&WAITS).places.contains_key(&self.server) || !lock(&self.work).is_empty()
     }
 
     /// Does something short on the engine's thread, behind the calls that have not begun and what followed before.
@@ -229,16 +251,32 @@ impl Followers {
             }
         });
         let mut waits = lock(&WAITS);
+        let behind = waits.last;
         let follower = Follower {
-            behind: waits.last,
+            behind,
             server: self.server.clone(),
             line: self.line.clone(),
             call,
         };
         waits.followers.push(follower);
         let unsent = waits.go_on();
+        let is_own = |other: &Follower| other.behind == behind && other.server == self.server;
+        let has_to_wait = waits.followers.iter().any(is_own);
         drop(waits);
         drop(unsent);
+        if has_to_wait {
+            self.wait_no_longer_than(PATIENCE, behind);
+        }
+    }
+
+    fn wait_no_longer_than(&self, time: Duration, behind: u64) {
+        let server = self.server.clone();
+        let give_up = async move {
+            tokio::time::sleep(time).await;
+            let unsent = lock(&WAITS).give_up(behind, &server);
+            drop(unsent);
+        };
+        drop(self.line.give(Box::pin(give_up)));
     }
 }
 

@@ -141,6 +141,7 @@ return {
   frame_body = frame_body,
   given_body = given_body,
   frame_fields = frame_fields,
+  body_for_record = body_for_record,
   leave_run = leave_run,
   leave_frame = leave_frame,
   detach = detach,

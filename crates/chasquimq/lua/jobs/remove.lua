@@ -22,7 +22,12 @@ end
 
 -- The job of this id, if it is a child of that parent.
 local function locate_child(queue, of, id, parent_base, parent)
-  local raw = redis.call('HGET', of .. 'vitals', id)
+  local raw = redis.pcall('HGET', of .. 'vitals', id)
+  -- in another slot of a cluster: no queue of this family
+  if type(raw) == 'table' then
+    if raw.err:find('slot', 1, true) or raw.err:find('non local', 1, true) then return nil end
+    error(raw.err)
+  end
   if raw and not raw:find('\162pa', 1, true) then return nil end
   if not raw and redis.call('EXISTS', of .. 'log') == 0 then return nil end
   return OtherQueues.in_queue(queue, of, function(queue)
@@ -79,12 +84,22 @@ end
 -- Most jobs of a family that one call removes: more of them go in steps (src/queue/removal.rs).
 local MOST_FAMILY = 100
 
--- How many children a job has or had, at least.
+local function children_in(ranges)
+  local count = 0
+  for _, range in ipairs(ranges) do count = count + select(2, SiblingRanges.read_range(range)) end
+  return count
+end
+
+-- How many children a job has or had, at least; exactly when they are few.
 local function least_children(queue, id, ended)
   local function of(command, kind) return redis.call(command, queue.base .. kind .. id) end
-  local pending = of('SCARD', 'children:') + of('SCARD', 'spans:')
-  if not ended then return pending end
-  return pending + of('HLEN', 'returned:') + of('HLEN', 'processed:') + of('HLEN', 'ignored:') + of('ZCARD', 'faults:')
+  local by_key, ranges = of('SCARD', 'children:'), of('SCARD', 'spans:')
+  if ended then
+    by_key = by_key + of('HLEN', 'processed:') + of('HLEN', 'ignored:') + of('ZCARD', 'faults:')
+    ranges = ranges + of('HLEN', 'returned:')
+  end
+  if ranges == 0 or by_key + ranges > MOST_FAMILY then return by_key + ranges end
+  return by_key + children_in(of('SMEMBERS', 'spans:')) + (ended and children_in(of('HKEYS', 'returned:')) or 0)
 end
 
 -- Of a call: kin, what a look at a family has found: jobs in it, and whether somebody holds the job or one that it waits for, directly or not.
@@ -95,9 +110,10 @@ end
 -- Looks at a job and at those below it, until there are more than MOST_FAMILY. ended: also those that it waits for no more.
 local function survey(queue, id, ended, waited_for)
   local kin = queue.call.family
-  local job = Find.locate(queue, id)
   -- a job may have been made a child of its own
-  if not job or kin.seen[queue.base .. id] or kin.count > MOST_FAMILY then return end
+  if kin.count > MOST_FAMILY or kin.seen[queue.base .. id] then return end
+  local job = Find.locate(queue, id)
+  if not job then return end
   kin.seen[queue.base .. id], kin.count = true, kin.count + 1
   kin.held = kin.held or (waited_for and is_held(queue, job))
   if not job.record then return end

@@ -106,6 +106,19 @@ local function read_around(adoption, job)
   return job.next == false and 'next' or nil
 end
 
+-- What the job of a scheduler says of it. BullMQ 5 had options that BullMQ 6 has not: of `utc`, which outdid `tz`, the words change.
+local function read_repeat(job)
+  local ok, opts = pcall(cjson.decode, job.opts or '{}')
+  local repeats = ok and type(opts) == 'table' and type(opts['repeat']) == 'table' and opts['repeat'] or {}
+  job.repeats = repeats
+  if repeats.utc == true then
+    local told = type(repeats.tz) == 'string' and '"tz":"[^"]*"' or '"utc":true'
+    job.opts, repeats.tz = job.opts:gsub(told, '"tz":"UTC"', 1), 'UTC'
+    job.scheduler.fields.tz = nil
+  end
+  return (tonumber(repeats.nthDayOfWeek) or 0) ~= 0 and 'nth' or nil
+end
+
 -- Says why a job cannot come, or notes that it will. score: in the sorted set that it lies in; nil in a list.
 local function consider(queue, id, place, score)
   local adoption = queue.adoption
@@ -120,6 +133,8 @@ local function consider(queue, id, place, score)
     -- of a scheduler that was made by a version before 5, ids are not made from its own
     job.new_id = 'repeat:' .. job.rjk .. ':' .. State.whole(job.scheduler.slot)
     if redis.call('HEXISTS', queue.base .. 'scheduler', job.rjk) == 1 then return 'scheduler' end
+    why = read_repeat(job)
+    if why then return why end
   end
   job.new_id = job.new_id or id
   if is_taken(queue, job.new_id) then return 'exists' end
@@ -190,9 +205,7 @@ end
 local function move_scheduler(queue, job)
   local scheduler, source = job.scheduler, queue.adoption.source
   local fields, id = scheduler.fields, scheduler.id
-  local ok, opts = pcall(cjson.decode, job.opts or '{}')
-  local of_job = ok and type(opts) == 'table' and type(opts['repeat']) == 'table' and opts['repeat'] or {}
-  local repeats = {}
+  local of_job, repeats = job.repeats, {}
   for _, name in ipairs({ 'pattern', 'tz' }) do repeats[name] = fields[name] or of_job[name] end
   for _, name in ipairs({ 'startDate', 'endDate', 'limit', 'every' }) do
     -- a date may be a text

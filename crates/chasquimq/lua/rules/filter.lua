@@ -1,19 +1,21 @@
 -- filter: which of many records an operation is about, by age, name or error. A step reads no more of them than jobs/read_budget says.
--- A filter is {after_ms, before_ms, names, error}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
--- the failed reason, '' = any.
+-- A filter is {after_ms, before_ms, names, error, by_creation}: times in epoch ms, -1 = any; names: {[name] = true}, nil = any; error: a text within
+-- the failed reason, '' = any; by_creation: only that counts for a job's age.
 local ReadBudget = require('read_budget')
 local Stored = require('stored')
 
 -- The time by which a job's age counts, from its record: last finish, last start, or creation.
-local function reference_time(body, fields)
-  if fields and fields.fo then return fields.fo end
-  if fields and fields.po then return fields.po end
+local function reference_time(filter, body, fields)
+  if fields and not filter.by_creation then
+    if fields.fo then return fields.fo end
+    if fields.po then return fields.po end
+  end
   return Stored.timestamp(body, 1)
 end
 
 local function is_picked(filter, body, fields)
-  if filter.before_ms >= 0 and reference_time(body, fields) > filter.before_ms then return false end
-  if filter.after_ms >= 0 and reference_time(body, fields) < filter.after_ms then return false end
+  if filter.before_ms >= 0 and reference_time(filter, body, fields) > filter.before_ms then return false end
+  if filter.after_ms >= 0 and reference_time(filter, body, fields) < filter.after_ms then return false end
   if filter.names then
     local ok, _, _, _, name = pcall(cmsgpack.unpack_limit, body, 3, 1)
     if not ok or type(name) ~= 'string' or not filter.names[name] then return false end

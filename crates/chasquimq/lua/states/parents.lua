@@ -103,12 +103,15 @@ local function tell_failure(queue, pa, id, reason, dropped)
   end
 end
 
+local function reverse(list)
+  for i = 1, #list / 2 do list[i], list[#list + 1 - i] = list[#list + 1 - i], list[i] end
+end
+
 -- Parents leave their place for the waiting list: its head, their priority, or the delayed jobs. parents: {id, fields, cut} in order.
 local function start_parents(queue, parents, now_ms, silent)
   local ids, front, delayed, dues = {}, {}, {}, {}
-  -- the last of them heads the waiting list
-  for i = #parents, 1, -1 do
-    local id, fields, cut = parents[i][1], parents[i][2], parents[i][3]
+  for _, parent in ipairs(parents) do
+    local id, fields, cut = parent[1], parent[2], parent[3]
     if cut then
       front[#front + 1] = id
     elseif (fields.d or 0) > 0 then
@@ -119,11 +122,13 @@ local function start_parents(queue, parents, now_ms, silent)
   end
   if #delayed > 0 then Delayed.delay_jobs(queue, delayed, dues) end
   for i, id in ipairs(delayed) do Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(dues[i])) end
-  Prioritized.enter_front(queue, ids, {})
-  if #front > 0 then WaitingList.push_front(queue, front) end
   for _, list in ipairs(silent and {} or { ids, front }) do
-    for i = #list, 1, -1 do Events.emit_job(queue, 'waiting', list[i], 'waiting-children') end
+    for _, id in ipairs(list) do Events.emit_job(queue, 'waiting', id, 'waiting-children') end
   end
+  -- the last of them heads the waiting list
+  Prioritized.enter_latest(queue, ids)
+  reverse(front)
+  WaitingList.push_front(queue, front)
   if #delayed > 0 or (#ids + #front > 0 and (queue ~= queue.call.home or not queue.call.by_turn)) then WaitingList.wake(queue) end
 end
 
@@ -235,10 +240,6 @@ local function ready_parents(queue, told, now_ms)
     end
   end
   return ready
-end
-
-local function reverse(list)
-  for i = 1, #list / 2 do list[i], list[#list + 1 - i] = list[#list + 1 - i], list[i] end
 end
 
 -- Settles what was told of the children of this queue's parents: those that were parked start, or go (bulk, at home). The one told of

@@ -34,9 +34,9 @@ local TypeCheck = require('type_check')
 local WaitingList = require('waiting_list')
 
 -- Of a call: tree, what is to be added, and what became of it. The plan's columns by name; args, whose bodies come behind FIRST_BODY; exceptions and
--- firsts: see RETURNS; refused and is_parent, by the index of a job; families: what each parent gets: of (its base), id, keys (of children),
--- ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by: of a parent that is both of these jobs and one that exists,
--- two names; known_parents: base and id of those of the first known_families of the families.
+-- firsts: see RETURNS; refused and is_parent, by the index of a job; yielding: a parent of these may yield to a job that exists; families: what each
+-- parent gets: of (its base), id, keys (of children), ranges (jobs/sibling_ranges), fields (packed state fields, of its children by policy); family_by:
+-- of a parent that is both of these jobs and one that exists, two names; known_parents: base and id of those of the first known_families of the families.
 -- Of a queue: batch, what its jobs have in common until they are written: lists, and the event that the latest have in common, with its ids, names and
 -- event_dues; framed: a frame was added.
 local FIRST_BODY = 5
@@ -49,7 +49,7 @@ local function read_tree(plan, args)
   local columns = cmsgpack.unpack(plan)
   return { bases = columns[1], queues = columns[2], ids = columns[3], names = columns[4], parents = columns[5], extras = columns[6],
     named_by = columns[7], frames = columns[8], args = args, exceptions = {}, refused = {}, is_parent = {}, firsts = {}, families = {},
-    family_by = {}, known_parents = {}, known_families = 0 }
+    family_by = {}, known_parents = {}, known_families = 0, yielding = false }
 end
 
 local function except(tree, i, id)
@@ -100,6 +100,8 @@ local function check(queue, tree)
     elseif parent > 0 then
       tree.is_parent[parent] = true
       tree.refused[i] = tree.refused[parent]
+      local above = tree.extras[parent]
+      if above and above[8] ~= 0 then tree.yielding = true end
     elseif extra and extra[7] ~= 0 then
       if not OtherQueues.in_queue(queue, extra[7][1], function(queue) return adopt(queue, extra[7][2]) end) then
         tree.refused[i] = true
@@ -223,6 +225,8 @@ end
 -- True when the job yields to another one; else it owns its deduplication id.
 local function yields(queue, i, id, extra)
   local tree = queue.call.tree
+  -- a parent replaces no job, as in BullMQ
+  if tree.is_parent[i] then extra[8][4] = 0 end
   local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4] }
   local owner = Deduplication.deduplicate(queue, item, id, tree.args[FIRST_BODY + i], write_batch)
   if owner then
@@ -250,9 +254,8 @@ local function park(queue, i, id, extra, family, di)
 end
 
 local function add_new(queue, i, id, extra)
-  local di = extra[8] ~= 0 and extra[8][1] or nil
-  if di and yields(queue, i, id, extra) then return end
   local tree, batch = queue.call.tree, queue.batch
+  local di = extra[8] ~= 0 and extra[8][1] or nil
   local jobs, family = batch.jobs, family_of(tree, i)
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]
@@ -301,6 +304,8 @@ local function add_job(queue, i, seen)
   if extra[1] == 1 and (seen[id] or Find.locate(queue, id)) then
     write_batch(queue)
     link_existing(queue, i, id, extra[5])
+  elseif extra[8] ~= 0 and yields(queue, i, id, extra) then
+    tree.refused[i] = true
   else
     if extra[1] == 1 then seen[id] = true end
     add_new(queue, i, id, extra)
@@ -343,11 +348,13 @@ local function refuse(queue, tree)
   return full
 end
 
--- Adds the jobs that are not refused, queue by queue.
-local function add_all(queue, tree)
+-- Adds the jobs that are not refused, queue by queue: with roots, those that have no parent among these (1) or the others (0).
+local function add_jobs(queue, tree, roots)
   local of_queue = {}
   for i = 1, #tree.ids do
-    if not tree.refused[i] then
+    local parent = tree.parents[i]
+    if roots == 0 and parent > 0 then tree.refused[i] = tree.refused[parent] end
+    if not tree.refused[i] and (not roots or (parent == 0) == (roots == 1)) then
       local jobs = of_queue[tree.queues[i]] or {}
       of_queue[tree.queues[i]] = jobs
       jobs[#jobs + 1] = i
@@ -356,6 +363,12 @@ local function add_all(queue, tree)
   for q = 1, #tree.bases do
     if of_queue[q] then OtherQueues.in_queue(queue, tree.bases[q], function(queue) add_queue(queue, of_queue[q]) end) end
   end
+end
+
+local function add_all(queue, tree)
+  -- of a root that yields to a job that exists nothing below it is added
+  if tree.yielding then add_jobs(queue, tree, 1) end
+  add_jobs(queue, tree, tree.yielding and 0)
   for _, family in ipairs(tree.families) do
     WaitingList.call_in_chunks('SADD', family.of .. 'children:' .. family.id, family.keys)
     WaitingList.call_in_chunks('SADD', family.of .. 'spans:' .. family.id, family.ranges)

@@ -6,7 +6,7 @@
 -- ARGV    now_ms (epoch ms), client, slot, number, source (migrate/bull), place (BullMQ's list or set), skip (jobs that the caller knows to
 --         stay), most (jobs), sources (MessagePack array: of all queues that are moved), tries (1: moves nothing, and tells all the same)
 -- RETURNS {jobs looked at (0 = no more), jobs moved, schedulers moved, {id, why it stays, ...}, jobs that stay}
---         why: missing, marker, unreadable, exists, parent, scheduler, next
+--         why: missing, marker, unreadable, exists, parent, scheduler, next, nth
 -- ERRORS  none      EVENTS none      COST O(most * log n), or 1 MiB
 -- SOURCE  none: moving from BullMQ
 local AclCheck = require('acl_check')

@@ -1,6 +1,6 @@
 -- adopt_queue: no job moves. New jobs get numbers above those that BullMQ gave; the first time, BullMQ's settings of the queue, what is left of
--- the window of its rate limit, and its metrics, become ours where we have none.
--- KEYS    base (also: state meta limiter metrics:<state>; of BullMQ: id meta limiter metrics:<state>)
+-- the window of its rate limit, and its metrics, become ours where we have none. Settings that were given back to BullMQ are BullMQ's alone.
+-- KEYS    base (also: state meta prioritized limiter metrics:<state> wake; of BullMQ: id meta limiter metrics:<state>)
 -- ARGV    source (migrate/bull), gap (numbers left free, for jobs that BullMQ's producers still add)
 -- RETURNS {1 the first time, else 0, the last number, setting, value, ... that were taken over}
 -- ERRORS  none      EVENTS none      COST O(1)
@@ -8,6 +8,7 @@
 local Bull = require('bull')
 local Limits = require('limits')
 local State = require('state')
+local WaitingList = require('waiting_list')
 
 return function(keys, args)
   local base = keys[1]
@@ -17,7 +18,8 @@ return function(keys, args)
   Bull.require_types(source)
   local queue = State.open(base)
   local last = Bull.last_number(source)
-  local is_first = redis.call('HGET', source .. 'meta', Bull.MARK) ~= Bull.ADOPTED
+  local mark = redis.call('HGET', source .. 'meta', Bull.MARK)
+  local is_first = mark ~= Bull.ADOPTED
   if is_first then last = last + gap end
   queue.id = math.max(queue.id, last)
   State.save_state(queue)
@@ -29,6 +31,7 @@ return function(keys, args)
     return number ~= nil and number - number == 0 and number >= 0
   end
 
+  local dropped = mark == Bull.RETURNED and redis.call('HDEL', base .. 'meta', unpack(SETTINGS)) or 0
   local found = redis.call('HMGET', source .. 'meta', unpack(SETTINGS))
   for i, name in ipairs(SETTINGS) do
     local is_sound = name == 'paused' or is_number(found[i])
@@ -37,7 +40,8 @@ return function(keys, args)
       reply[#reply + 1] = found[i]
     end
   end
-  if #reply > 2 then Limits.settings_change(queue) end
+  if #reply > 2 or dropped > 0 then Limits.settings_change(queue) end
+  if dropped > 0 then WaitingList.wake_for_work(queue) end
 
   local left = redis.call('PTTL', source .. 'limiter')
   local starts = left > 0 and redis.call('GET', source .. 'limiter')

@@ -93,6 +93,8 @@ return function(keys, args)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
+  -- as in BullMQ
+  filter.by_creation = state == 'prioritized'
   Clear.start(queue, untold >= 0)
   local cleared = queue.cleared
   local done, walk = walk_on(queue, cursor == '' and start_walk(queue, state) or cmsgpack.unpack(cursor), state, filter, room)

@@ -11,6 +11,7 @@ local Events = require('events')
 local Filter = require('filter')
 local Frame = require('frame')
 local Large = require('large')
+local Locate = require('locate')
 local Memo = require('memo')
 local Parents = require('parents')
 local ReadBudget = require('read_budget')
@@ -21,7 +22,8 @@ local WaitingList = require('waiting_list')
 
 local PAGE = 500
 
--- Of a queue: retrying, what is asked for: state, filter, count, offset (of the next page), is_reset; and what is moved: ids, jobs_set, fields_set.
+-- Of a queue: retrying, what is asked for: state, filter, count, offset (of the next page), is_reset; what was read: bytes of
+-- frames, first and blob of the last one; and what is moved: ids, jobs_set, fields_set.
 local function keep_fields(queue, id, fields)
   local retrying = queue.retrying
   Large.forget_end(queue, id, fields, retrying.state)
@@ -35,16 +37,27 @@ local function keep_fields(queue, id, fields)
   retrying.ids[#retrying.ids + 1] = id
 end
 
+-- The frame of a run, which may be that of the run before.
+local function frame_with(queue, first, n)
+  local retrying = queue.retrying
+  if retrying.first ~= first then
+    retrying.first, retrying.blob = first, Frame.frame_blob(queue, first, n)
+    retrying.bytes = retrying.bytes + (Frame.bytes_apart(queue, retrying.blob) or #retrying.blob)
+  end
+  return retrying.blob
+end
+
 -- The jobs of a completed run are given records.
 local function move_run(queue, member, run, finished_on)
   local retrying = queue.retrying
   local start, taken = tonumber(member), math.min(run[1], retrying.count - #retrying.ids)
-  local blob = Frame.frame_blob(queue, run[2], run[3])
-  local body_of, header = Frame.frame_bodies(queue, run[2], blob, run[3]), Frame.header_of(blob)
-  for job = start, start + taken - 1 do
-    local id = Frame.id_in(run[7], job)
-    WaitingList.append(retrying.jobs_set, id, body_of(job - run[2]))
-    keep_fields(queue, id, { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = Frame.parent_in(header, run[2], job - run[2]) })
+  local blob = frame_with(queue, run[2], run[3])
+  local header = Frame.header_of(blob)
+  for number = start, start + taken - 1 do
+    local job = { id = Frame.id_in(run[7], number), first = run[2], n = run[3], offset = number - run[2], blob = blob, header = header }
+    local fields = { am = 1, as = 1, pb = run[5] ~= '' and run[5] or nil, pa = Frame.parent_in(header, run[2], job.offset) }
+    WaitingList.append(retrying.jobs_set, job.id, Locate.body_for_record(queue, job, fields))
+    keep_fields(queue, job.id, fields)
   end
   Retention.shorten_run(queue, start, run, taken, finished_on)
 end
@@ -83,12 +96,16 @@ local function move_failed(queue, page)
   return looked == #ids
 end
 
--- Runs and records may alternate, and move in order. Gives whether it moved all of them.
+-- Runs and records may alternate, and move in order. Gives whether it moved all of them: it reads no more than about a MiB.
 local function move_completed(queue, page)
   local retrying, ids, members = queue.retrying, {}, {}
   for i = 1, #page, 2 do members[#members + 1] = page[i] end
-  for i, raw in ipairs(redis.call('HMGET', queue.base .. 'runs', unpack(members))) do
-    if #retrying.ids + #ids >= retrying.count then break end
+  local last = ReadBudget.last_fitting(queue, { 'runs', 'vitals' }, members, 1, 0)
+  for i, raw in ipairs(redis.call('HMGET', queue.base .. 'runs', unpack(members, 1, last))) do
+    if #retrying.ids + #ids >= retrying.count or retrying.bytes >= ReadBudget.MAX_BYTES then
+      last = 0
+      break
+    end
     local run = Stored.run(raw)
     if run then
       move_records(queue, ids)
@@ -99,7 +116,7 @@ local function move_completed(queue, page)
     end
   end
   move_records(queue, ids)
-  return #retrying.ids < retrying.count
+  return #retrying.ids < retrying.count and last == #members
 end
 
 return function(keys, args)
@@ -110,8 +127,8 @@ return function(keys, args)
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
-  local retrying = { state = state, filter = filter, count = math.min(count, PAGE), offset = offset, is_reset = reset == '1', ids = {},
-    jobs_set = {}, fields_set = {} }
+  local retrying = { state = state, filter = filter, count = math.min(count, PAGE), offset = offset, is_reset = reset == '1', bytes = 0,
+    ids = {}, jobs_set = {}, fields_set = {} }
   queue.retrying = retrying
   local page, is_last = next_page(queue)
   if #page > 0 then

@@ -59,7 +59,9 @@ return function(keys, args)
       return { code, 0, -1, 0 }
     end
     step.owner = Lock.owner_of(job)
-    Locate.detach(queue, job)
+    local fields = Locate.detach(queue, job)
+    -- tries are counted here: the caller's job may be an older look at it
+    if outcome[1] == 'f' then outcome[11] = (fields.am or 0) + 1 end
     Lock.free_lock(queue, step.owner)
   end
   local _, due, gated, limited_ms = RoundTrip.run(queue, outcomes, fetch_next == '1' and 1 or -1, 0, step)

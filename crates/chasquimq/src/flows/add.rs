@@ -70,7 +70,7 @@ pub struct FlowException {
 impl Flows {
     /// Packs jobs, each behind its parent. `now_ms` is the caller's clock.
     /// # Errors
-    /// [`Error::Invalid`] when there are none, or a parent stands behind its child, or has no id.
+    /// [`Error::Invalid`] when there are none, a parent stands behind its child, or has no id, or a child has a deduplication id.
     pub fn pack(now_ms: u64, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Result<Self> {
         let base = nodes.first().and_then(|node| queues.get(node.queue));
         let base = base
@@ -82,6 +82,10 @@ impl Flows {
             let is_lost = |parent: usize| parent >= index || nodes[parent].id.is_empty();
             if matches!(node.parent, NodeParent::Node(parent) if is_lost(parent)) || node.queue >= queues.len() {
                 return Err(Error::Invalid(format!("job {index} of a flow has no place in it")));
+            }
+            if node.parent != NodeParent::None && node.options.deduplication.is_some() {
+                let text = "Deduplication and parent options cannot be used together";
+                return Err(Error::Invalid(text.into()));
             }
             if !builder.push_framed(index, nodes, queues) {
                 builder.close_frame();

@@ -14,7 +14,7 @@ use crate::{
 pub(super) struct PlanBuilder<'a> {
     now_ms: u64,
     has_children: Vec<bool>,
-    // whether a job or what is above it has a parent that may be missing
+    // whether a job or what is above it has a parent that may be missing, or may yield to another
     may_be_refused: Vec<bool>,
     // the job in each place, or the first of its frame; and the place of each job
     pub(super) places: Vec<usize>,
@@ -56,7 +56,8 @@ impl<'a> PlanBuilder<'a> {
                     }
                 }
                 NodeParent::Job(..) => may_be_refused[index] = true,
-                NodeParent::None => {}
+                // it may yield to a job that exists
+                NodeParent::None => may_be_refused[index] = node.options.deduplication.is_some(),
             }
         }
         Self {

@@ -172,18 +172,6 @@ impl Queue {
         let connection = self.connection.for_keys(base);
         self.calls.run(&connection, base, script, now_ms, args).await
     }
-
-    /// Runs a script that answers a number; a negative one is an error about the job.
-    pub(crate) async fn coded(
-        &self,
-        script: &Script,
-        args: &[Arg<'_>],
-        id: &str,
-        state: &str,
-        command: &'static str,
-    ) -> Result<i64> {
-        read_code(script, &self.run(script, args).await?, id, state, command)
-    }
 }
 
 /// The number that a script answers; a negative one is an error about the job.

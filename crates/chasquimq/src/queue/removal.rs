@@ -10,10 +10,10 @@ use crate::{
     flows::children::split,
     job::msgpack::Packer,
     keys::qualified_name,
-    queue::Queue,
+    queue::{read_code, Queue},
     redis::{
         library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_DESCENDANTS, REMOVE_JOB},
-        reply::Reply,
+        reply::{int, Reply},
     },
 };
 
@@ -68,14 +68,14 @@ impl Queue {
     }
 
     async fn remove_at_once(&self, now_ms: u64, id: &str, children: bool) -> Result<i64> {
-        let args = args![now_ms, id, children];
-        self.coded(&REMOVE_JOB, &args, id, "", "removeJob").await
+        let reply = self.run_once(&REMOVE_JOB, now_ms, &args![id, children]).await?;
+        read_code(&REMOVE_JOB, &reply, id, "", "removeJob")
     }
 
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed. More than 100 go in steps.
     pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
-        let args = args![now_ms, id];
-        if self.ask_int(&REMOVE_CHILDREN, &args).await? == TOO_MANY {
+        let reply = self.run_once(&REMOVE_CHILDREN, now_ms, &args![id]).await?;
+        if int(REMOVE_CHILDREN.name, &reply)? == TOO_MANY {
             let family = self.family(id, false).await?;
             self.remove_descendants(now_ms, &family, false).await?;
         }

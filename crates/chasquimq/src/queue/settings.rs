@@ -7,14 +7,14 @@ use crate::{
     error::{Error, Result},
     redis::{
         library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
-        reply::Reply,
+        reply::{int, Reply},
     },
 };
 
 impl Queue {
     /// Sets or clears the flag that stops every worker's fetching.
     pub async fn pause(&self, now_ms: u64, paused: bool) -> Result<()> {
-        self.run(&PAUSE, &args![now_ms, paused]).await.map(drop)
+        self.run_once(&PAUSE, now_ms, &args![paused]).await.map(drop)
     }
 
     /// Sets how many jobs may be active at once, over all workers; `None` = any number. Numbers are texts, kept as they are. Answers how
@@ -45,7 +45,8 @@ impl Queue {
 
     async fn set_limit(&self, what: &str, value: Option<&str>, duration_ms: &str) -> Result<u64> {
         let args = [what, value.unwrap_or(""), duration_ms].map(Arg::from);
-        Ok(self.ask_int(&SET_LIMIT, &args).await? as u64)
+        let reply = self.run_once(&SET_LIMIT, None::<u64>, &args).await?;
+        Ok(int(SET_LIMIT.name, &reply)? as u64)
     }
 
     /// How long the window of the rate limit still lasts, ms: 0 while fewer than `max` jobs have started in it. Without a `max`, and without

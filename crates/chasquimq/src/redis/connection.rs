@@ -5,7 +5,7 @@ use std::{
     future::Future,
     io::{self, ErrorKind},
     sync::{
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         Arc, Mutex, PoisonError,
     },
     time::Duration,
@@ -39,6 +39,10 @@ pub struct Connection {
 struct Shared {
     session: Arc<Session>,
     needs_scripts: AtomicBool,
+    // how often the library was sent, and whether it was taken; one call sends it while the others wait
+    loads: AtomicU64,
+    has_loaded: AtomicBool,
+    loading: tokio::sync::Mutex<()>,
     // in a cluster: connections to where the keys of other queues are
     others: Mutex<HashMap<u16, Connection>>,
 }
@@ -63,6 +67,9 @@ impl Connection {
             shared: Arc::new(Shared {
                 session: Session::new(options, listener),
                 needs_scripts: AtomicBool::new(false),
+                loads: AtomicU64::new(0),
+                has_loaded: AtomicBool::new(false),
+                loading: tokio::sync::Mutex::new(()),
                 others: Mutex::default(),
             }),
         }
@@ -253,6 +260,24 @@ impl Connection {
     /// From now on calls go as scripts.
     pub(super) fn use_scripts(&self) {
         self.shared.needs_scripts.store(true, Ordering::Relaxed);
+    }
+
+    /// How often the library was sent here.
+    pub(super) fn loads(&self) -> u64 {
+        self.shared.loads.load(Ordering::Acquire)
+    }
+
+    /// Loads the library by `load`, unless another call has done so since there were `loads`. Whether it is there.
+    pub(super) async fn load_once(&self, loads: u64, load: impl Future<Output = Result<bool>>) -> Result<bool> {
+        let _loading = self.shared.loading.lock().await;
+        if self.needs_scripts() {
+            return Ok(false);
+        }
+        if self.loads() == loads {
+            self.shared.has_loaded.store(load.await?, Ordering::Relaxed);
+            self.shared.loads.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(self.shared.has_loaded.load(Ordering::Relaxed))
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].

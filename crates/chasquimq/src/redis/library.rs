@@ -100,9 +100,10 @@ impl Script {
             if connection.needs_scripts() {
                 break;
             }
+            let loads = connection.loads();
             match self.send(connection, "FCALL", self.function, base, args).await {
                 Err(Error::Refused(message)) if is_no_function(&message) => {
-                    if !load(connection).await? {
+                    if !Box::pin(connection.load_once(loads, load(connection))).await? {
                         break;
                     }
                 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use redis::RedisError;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     discovery::Finder,
@@ -51,6 +51,8 @@ pub(super) struct Session {
     // for what must not keep it alive
     own: Weak<Session>,
     finder: Finder,
+    // where the server was found when somebody waited for it last
+    looked: tokio::sync::Mutex<Option<(Instant, Option<Arc<ConnectOptions>>)>>,
     current: Mutex<Current>,
     // one task connects at a time while the others wait
     connecting: tokio::sync::Mutex<()>,
@@ -75,6 +77,7 @@ impl Session {
             listener,
             own: own.clone(),
             finder: Finder::default(),
+            looked: tokio::sync::Mutex::default(),
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::new(()),
             closed: watch::Sender::new(false),
@@ -238,10 +241,16 @@ impl Session {
     }
 
     async fn is_replaced(&self, server: &ConnectOptions) -> bool {
-        match self.finder.find(&self.options).await {
-            Ok(found) => (&found.host, found.port) != (&server.host, server.port),
+        // one of those that wait asks, however many they are
+        let mut looked = self.looked.lock().await;
+        if looked.as_ref().is_none_or(|(at, _)| at.elapsed() >= PATIENCE / 2) {
+            let at = Instant::now();
+            *looked = Some((at, self.finder.find(&self.options).await.ok()));
+        }
+        match &*looked {
+            Some((_, Some(found))) => (&found.host, found.port) != (&server.host, server.port),
             // no replacement is known
-            Err(_) => false,
+            _ => false,
         }
     }
 
@@ -261,6 +270,10 @@ impl Session {
         let Some(lost) = self.take(generation) else { return };
         if let Some(discovery) = discovery {
             self.finder.follow(error, link.server(), discovery);
+            if error.redirect_node().is_none() {
+                // a node that is cut off from the others names itself
+                self.finder.distrust();
+            }
         }
         lost.cut();
         if self.options.slot().is_none() && !self.is_closed() {

@@ -427,7 +427,7 @@ fn a_key_of_another_type_refuses_the_whole_of_it() {
 fn all_that_waits_counts_for_the_maximum_length() {
     let mut queue = TestQueue::with(Plan::new().frame(2).record("x").delayed("d", 5000).prioritized("p", 3));
     queue.add_flows(1000, &Tree::new().root("r").child("r", "c"));
-    run!(queue, SET_LIMIT, "length", 9, "");
+    run_once!(queue, SET_LIMIT; "length", 9, "");
     queue.skip_events();
     let keys = queue.show();
     let plan = || Plan::new().frame(1).record("y").delayed("", 9000);

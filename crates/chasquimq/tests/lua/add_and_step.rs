@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, show_reply, Forbidden, TestQueue},
+    queue::{run_once, show_reply, Forbidden, TestQueue},
     step::Step,
 };
 
@@ -156,10 +156,10 @@ fn what_stands_before_it_starts_first() {
 #[test]
 fn it_waits_where_nothing_may_start() {
     let held: [fn(&mut TestQueue); 3] = [
-        |queue| drop(run!(queue, PAUSE, 1)),
+        |queue| drop(run_once!(queue, PAUSE, 1000, 1)),
         |queue| {
             drop(
-                run!(queue, SET_LIMIT, "concurrency", 1, "")
+                run_once!(queue, SET_LIMIT; "concurrency", 1, "")
                     + &queue.add(1000, Plan::new().frame(1))
                     + &queue.step(Step::by("v").want(1)),
             )
@@ -213,7 +213,7 @@ fn one_whose_id_is_another_s_starts_nothing_and_wakes_nobody() {
 #[test]
 fn a_record_waits_where_nothing_may_start() {
     for plan in RECORDS {
-        same_of(plan, |queue| drop(run!(queue, PAUSE, 1)), step);
+        same_of(plan, |queue| drop(run_once!(queue, PAUSE, 1000, 1)), step);
         same_of(plan, nothing, || step().limiter(1, 60_000));
         same_of(plan, nothing, || step().want(0));
     }
@@ -250,13 +250,13 @@ fn what_several_jobs_leave_in_line_others_hear_of() {
 fn a_full_queue_takes_neither() {
     let mut queue = free(|queue| {
         queue.add(1000, Plan::new().frame(1));
-        run!(queue, SET_LIMIT, "length", 1, "");
+        run_once!(queue, SET_LIMIT; "length", 1, "");
     });
     let keys = queue.show();
     assert_eq!(add_and_step(&mut queue, 9, &step(), 7), "[[-12 1 1 1]]");
     queue.keys_are(&keys);
     // and the wait goes on
-    run!(queue, SET_LIMIT, "length", 9, "");
+    run_once!(queue, SET_LIMIT; "length", 9, "");
     assert_eq!(
         queue.step(Step::by("w").behind_wait(0).number(7).want(1)),
         "[[] [1 1 <7 {} a 1>] -1 0 0]"
@@ -340,7 +340,7 @@ fn a_worker_that_looks_itself_keeps_others_from_looking_in_vain() {
             look().want(0),
         ),
         (
-            over(|queue| drop(queue.add(1000, Plan::new().frame(1)) + &run!(queue, PAUSE, 1))),
+            over(|queue| drop(queue.add(1000, Plan::new().frame(1)) + &run_once!(queue, PAUSE, 1000, 1))),
             look(),
         ),
     ] {

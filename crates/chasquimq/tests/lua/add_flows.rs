@@ -5,7 +5,7 @@ use chasquimq::frame::child_id;
 use super::read_dependencies;
 use crate::given::{
     plan::Plan,
-    queue::{run, show_reply, Forbidden, TestQueue},
+    queue::{run, run_once, show_reply, Forbidden, TestQueue},
     step::{of, Fail, Place, Step},
     tree::Tree,
 };
@@ -164,6 +164,52 @@ fn a_lone_job_may_yield_to_another() {
     assert_eq!(queue.add_flows(1000, &lone("y")), "[0 x]");
     queue.key_is("de:d", "x");
     queue.key_is("log", "1-r1(x)");
+}
+
+#[test]
+fn of_a_root_that_yields_nothing_is_added() {
+    let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
+    let root = r#"{"deduplication":{"id":"d"}}"#;
+    let flow = |first: &str, second: &str, other: &TestQueue| {
+        // of the second root a child lies where the first call adds, its own child where the first root lies
+        Tree::new()
+            .root_with(first, root)
+            .root_with(second, root)
+            .to(&other.probe.keys)
+            .child(first, &format!("{first}a"))
+            .to(&other.probe.keys)
+            .child(second, &format!("{second}b"))
+            .child(&format!("{second}b"), &format!("{second}c"))
+            .to(&other.probe.keys)
+            .child(first, "")
+    };
+    let first = flow("r", "s", &other);
+    // the child without an id has a number
+    assert_eq!(queue.add_flows(1000, &first), "[5 3]");
+    let [keys, others_keys] = [queue.show(), other.show()];
+    queue.skip_events();
+    other.skip_events();
+    let second = flow("x", "y", &other);
+    assert_eq!(queue.add_flows(1001, &second), "[0 r 1 s]");
+    // numbers are used up, by the two roots
+    let stateless = |keys: &str| {
+        let lines = keys.lines().filter(|line| !line.contains("state:"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(stateless(&queue.show()), stateless(&keys));
+    assert_eq!(stateless(&other.show()), stateless(&others_keys));
+    queue.events_are("[X deduplicated [r] deduplicationId d deduplicatedJobId x]");
+    other.events_are("[X deduplicated [s] deduplicationId d deduplicatedJobId y]");
+}
+
+#[test]
+fn an_id_whose_job_yielded_is_free_for_a_parent_behind_it() {
+    let mut queue = TestQueue::fresh();
+    let lone = |id: &str| Tree::new().root_with(id, r#"{"deduplication":{"id":"d"}}"#);
+    queue.add_flows(1000, &lone("x"));
+    assert_eq!(queue.add_flows(1001, &lone("y").root("y").child_of_last("a")), "[0 x]");
+    queue.key_is("children:y", "q:a");
+    queue.key_is("waiting-children", "y@1001");
 }
 
 #[test]
@@ -340,7 +386,7 @@ fn pages_of_children_in_frames_begin_where_the_last_one_ended() {
 #[test]
 fn a_flow_is_refused_as_a_whole_by_any_of_its_queues_that_is_full() {
     let (mut queue, mut other) = (TestQueue::fresh(), TestQueue::fresh());
-    run!(other, SET_LIMIT, "length", 1, "");
+    run_once!(other, SET_LIMIT; "length", 1, "");
     let keys = [queue.show(), other.show()];
     let there = other.probe.keys.clone();
     let tree = |children: &[&str]| {

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, Forbidden, TestQueue},
+    queue::{run, run_once, Forbidden, TestQueue},
     step::Step,
 };
 
@@ -114,13 +114,13 @@ fn a_refused_call_adds_nothing_and_leaves_a_usable_queue() {
 #[test]
 fn jobs_past_the_maximum_length_are_refused_together() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
-    run!(queue, SET_LIMIT, "length", 5, "");
+    run_once!(queue, SET_LIMIT; "length", 5, "");
     let keys = queue.show();
     let frames = |jobs| Plan::new().frame(1).frame(jobs);
     assert_eq!(add_frames(&mut queue, 1000, 7, &frames(2)), "[-12 3 3 5]");
     queue.keys_are(&keys);
     // nothing is remembered of it: the same call works when there is room
-    run!(queue, SET_LIMIT, "length", 6, "");
+    run_once!(queue, SET_LIMIT; "length", 6, "");
     assert_eq!(add_frames(&mut queue, 1000, 7, &frames(2)), "[4 []]");
     // what was added is answered from memory, though the queue is full
     assert_eq!(add_frames(&mut queue, 1000, 7, &frames(2)), "[4 []]");

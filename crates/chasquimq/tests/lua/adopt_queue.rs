@@ -53,3 +53,13 @@ fn settings_are_taken_over_once_and_where_there_are_none() {
     assert_eq!(queue.command("HEXISTS", "meta", &["paused"]), Value::Int(0));
     assert_eq!(queue.left_at_source(), ["limiter", "meta"]);
 }
+
+#[test]
+fn settings_that_were_given_back_are_taken_anew() {
+    let mut queue = TestQueue::fresh();
+    queue.command("HSET", "meta", &["concurrency", "1", "paused", "1", "version", "ours"]);
+    queue.at_source("HSET", "meta", &["chasquimq", "0", "concurrency", "50"]);
+    assert_eq!(adopt(&mut queue, 0), "[1 0 concurrency 50]");
+    queue.key_is("meta", "concurrency=50 version=ours");
+    queue.left_at_source();
+}

@@ -16,6 +16,11 @@ use crate::given::{
 
 /// Adds a frame of so many jobs, and one of a job that lies in the log. What is stored for the call is there: `is_stored`.
 pub fn call(queue: &mut TestQueue, jobs: u64, is_stored: bool) -> redis::Cmd {
+    call_of(queue, jobs, is_stored, 100)
+}
+
+/// The same of a frame that is said to have so many bytes.
+fn call_of(queue: &mut TestQueue, jobs: u64, is_stored: bool, bytes: i64) -> redis::Cmd {
     let number = queue.next_number();
     let frame = |jobs: u64| {
         let mut frame = FrameBuilder::new(TIMESTAMP, "{}");
@@ -30,7 +35,7 @@ pub fn call(queue: &mut TestQueue, jobs: u64, is_stored: bool) -> redis::Cmd {
     }
     let (mut name, mut stub) = (Packer::default(), Packer::default());
     name.str("a");
-    stub.int(TIMESTAMP as i64).str("{}").int(100);
+    stub.int(TIMESTAMP as i64).str("{}").int(bytes);
     let mut call = queue.call(&ADD_FRAMES);
     call.arg(1000).arg("c").arg(0).arg(number);
     call.arg(-(jobs as i64)).arg(&name.0).arg(stub.0);
@@ -128,7 +133,7 @@ fn what_was_stored_for_a_call_that_adds_nothing_goes() {
     assert_eq!(stashes(&mut queue), 1);
     assert_eq!(queue.carry_out(&first), "[1 []]");
     assert_eq!(stashes(&mut queue), 0);
-    run!(queue, SET_LIMIT, "length", 5, "");
+    run_once!(queue, SET_LIMIT; "length", 5, "");
     let refused = call(&mut queue, 4, true);
     assert_eq!(queue.carry_out(&refused), "[-12 5 5 5]");
     assert_eq!(stashes(&mut queue), 0);
@@ -246,6 +251,27 @@ fn data_of_a_job_that_is_alone_go_on_lying_apart() {
 }
 
 #[test]
+fn a_step_that_retries_reads_no_more_than_a_few() {
+    let mut queue = TestQueue::fresh();
+    for _ in 0..3 {
+        let call = call_of(&mut queue, 1, true, 600_000);
+        queue.carry_out(&call);
+    }
+    // a step takes no more than a MiB
+    queue.take_all(|| Step::by("w").at(1005).want(6));
+    let ends = (1..=6).fold(Step::by("w").at(1010), |step, first| step.done(first, 1, 0, 1));
+    queue.step(ends);
+    let retry = |queue: &mut TestQueue| run_once!(queue, RETRY_JOBS, 1020, "completed", by_age(1010), 500, 0, 0);
+    assert_eq!(retry(&mut queue), "[3 0 0]");
+    queue.key_is("jobs", "1=[7 {} a ''] 2=[7 {} a 1] 3=[7 {} a '']");
+    queue.key_is("large", "d1=1 d3=1");
+    queue.key_is("vitals", "1={am:1 as:1 ld:1} 2={am:1 as:1} 3={am:1 as:1 ld:1}");
+    assert_eq!(retry(&mut queue), "[3 0 1]");
+    queue.key_is("completed", "(none)");
+    queue.key_is("large", "d1=1 d3=1 d5=1");
+}
+
+#[test]
 fn it_goes_with_the_last_job_that_is_kept() {
     let mut queue = taken();
     queue.step(Step::by("w").at(1010).done(1, 4, 0, 4));
@@ -255,7 +281,7 @@ fn it_goes_with_the_last_job_that_is_kept() {
     );
     queue.key_is("jobs", "1=[7 {} a 1] 2=[7 {} a 2] 3=[7 {} a 3]");
     queue.key_is("apart:1", "set");
-    run!(queue, REMOVE_JOB, 1021, "4", 0);
+    run_once!(queue, REMOVE_JOB, 1021, "4", 0);
     queue.key_is("apart:1", "(none)");
     queue.key_is("state", "cursor=1-4 id=5 waiting=4 references=1");
 }

@@ -66,7 +66,7 @@ fn a_job_that_left_its_frame_and_came_back_is_where_it_came_back() {
             plain("3", 3)
         )
     });
-    assert_eq!(run!(queue, REMOVE_JOB, 1000, "2", 0), "1");
+    assert_eq!(run_once!(queue, REMOVE_JOB, 1000, "2", 0), "1");
     queue.key_is("gone", "2=3");
     queue.add(1000, Plan::new().frame(1));
     queue.step(Step::by("w").want(1));
@@ -110,6 +110,6 @@ fn a_call_sent_again_leaves_the_job_where_it_is() {
     let keys = queue.show();
     assert_eq!(change(&mut queue), "0");
     queue.keys_are(&keys);
-    run!(queue, REMOVE_JOB, 1001, "1", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "1", 0);
     assert_eq!(change(&mut queue), "0");
 }

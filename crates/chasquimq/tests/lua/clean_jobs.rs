@@ -170,7 +170,7 @@ fn many_records_go_in_steps_and_young_ones_stay() {
         run_once!(queue, UPDATE_JOB, 1500, id, "data", "2");
     }
     // `x9` comes back behind itself
-    run!(queue, REMOVE_JOB, 1500, "x9", 0);
+    run_once!(queue, REMOVE_JOB, 1500, "x9", 0);
     queue.add(1501, Plan::new().record("x9"));
     let (none, _) = clean(&mut queue, "a", "wait", 6);
     assert_eq!(none.len(), 0);

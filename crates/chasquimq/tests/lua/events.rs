@@ -4,7 +4,7 @@ use chasquimq::Event;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, TestQueue},
+    queue::{run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -99,9 +99,9 @@ fn what_is_done_by_id_is_told() {
     queue.told();
     run_once!(queue, UPDATE_JOB, 1001, "1", "progress", "{\"a\":1}");
     run_once!(queue, MOVE_DELAYED, 1002, "d", 0);
-    run!(queue, REMOVE_JOB, 1003, "2", 0);
-    run!(queue, PAUSE, 1004, 1);
-    run!(queue, PAUSE, 1005, 0);
+    run_once!(queue, REMOVE_JOB, 1003, "2", 0);
+    run_once!(queue, PAUSE, 1004, 1);
+    run_once!(queue, PAUSE, 1005, 0);
     assert_eq!(
         shown(&queue.told()),
         [

@@ -110,7 +110,7 @@ impl Pair {
             8 => {
                 if let Some(id) = self.some_job(at) {
                     let (all, now_ms) = (self.below(2), self.now_ms);
-                    run!(self.queues[at], REMOVE_JOB, now_ms, id, all);
+                    run_once!(self.queues[at], REMOVE_JOB, now_ms, id, all);
                 }
             }
             12 => self.remove_descendants(at),
@@ -290,7 +290,7 @@ impl Pair {
                 1,
                 id
             ),
-            _ => run!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
+            _ => run_once!(self.queues[at], REMOVE_CHILDREN, now_ms, id),
         };
     }
 

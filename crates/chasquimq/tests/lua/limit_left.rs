@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -15,7 +15,7 @@ fn left(queue: &mut TestQueue, max: &str) -> i64 {
 fn without_a_window_it_is_minus_two_or_nothing() {
     let mut queue = TestQueue::fresh();
     assert_eq!([left(&mut queue, ""), left(&mut queue, "3")], [-2, 0]);
-    run!(queue, SET_LIMIT, "rate", 2, 1000);
+    run_once!(queue, SET_LIMIT; "rate", 2, 1000);
     assert_eq!([left(&mut queue, ""), left(&mut queue, "3")], [0, 0]);
 }
 
@@ -26,9 +26,9 @@ fn a_limit_that_is_not_reached_leaves_nothing_to_wait_for() {
     assert!(left(&mut queue, "") > 59_000);
     assert!(left(&mut queue, "2") > 59_000);
     assert_eq!(left(&mut queue, "3"), 0);
-    run!(queue, SET_LIMIT, "rate", 3, 1000);
+    run_once!(queue, SET_LIMIT; "rate", 3, 1000);
     assert_eq!(left(&mut queue, ""), 0);
-    run!(queue, SET_LIMIT, "rate", 2, 1000);
+    run_once!(queue, SET_LIMIT; "rate", 2, 1000);
     assert!(left(&mut queue, "") > 59_000);
 }
 

@@ -61,8 +61,8 @@ fn every_state_has_an_order() {
 #[test]
 fn ranks_count_jobs_and_not_entries() {
     let mut queue = TestQueue::with(Plan::new().frame(3).record("x").record("y").frame(2));
-    run!(queue, REMOVE_JOB, 1001, "2", 0);
-    run!(queue, REMOVE_JOB, 1001, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "2", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "x", 0);
     run_once!(queue, UPDATE_JOB, 1001, "7", "progress", "1");
     let line = ["1", "3", "y", "6", "7"];
     for (start, stop, from, to) in [
@@ -149,7 +149,7 @@ fn a_long_line_is_read_in_steps_from_either_end() {
     for id in ["100", "200", "2000"] {
         run_once!(queue, UPDATE_JOB, 1001, id, "progress", "1");
     }
-    run!(queue, REMOVE_JOB, 1001, "201", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "201", 0);
     let (jobs, steps) = queue.list(&["waiting"], 0, -1, true, false);
     let line: Vec<String> = jobs.iter().map(|job| show_reply(&job[0])).collect();
     assert!(steps > 2, "{steps} steps");
@@ -164,7 +164,7 @@ fn a_long_line_is_read_in_steps_from_either_end() {
     every_range(&mut queue, "waiting", &line);
     // with a stale reference, every walk starts at the head
     let first = line.iter().position(|id| id == "1").expect("the first record");
-    run!(queue, REMOVE_JOB, 1001, "1", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "1", 0);
     let mut line = line;
     line.remove(first);
     every_range(&mut queue, "waiting", &line);

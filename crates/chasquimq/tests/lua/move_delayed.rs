@@ -88,7 +88,7 @@ fn a_call_sent_again_moves_nothing_more() {
         assert_eq!(move_it(&mut queue), "0");
         queue.keys_are(&keys);
         queue.events_are("");
-        run!(queue, REMOVE_JOB, 1501, "y", 0);
+        run_once!(queue, REMOVE_JOB, 1501, "y", 0);
         assert_eq!(move_it(&mut queue), "0");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     scheduler::Upsert,
     step::Step,
 };
@@ -75,7 +75,7 @@ fn one_told_twice_in_a_call_is_followed_once() {
 #[test]
 fn one_whose_scheduler_is_gone_is_the_last() {
     let mut queue = taken(&Upsert::of("s"));
-    run!(queue, REMOVE_SCHEDULER, 1040, "s");
+    run_once!(queue, REMOVE_SCHEDULER, 1040, "s");
     let keys = queue.show();
     assert_eq!(queue.follow(1040, &[("s", 1030, 0), ("other", 1030, 0)]), "[0 0]");
     queue.keys_are(&keys);

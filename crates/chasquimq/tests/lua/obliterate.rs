@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, TestQueue},
+    queue::{run_once, TestQueue},
     scheduler::Upsert,
     step::{at, Fail, Step},
     tree::Tree,
@@ -35,7 +35,7 @@ fn full() -> TestQueue {
     for id in ["2", "3", "7", "x", "d"] {
         run_once!(queue, LOG_JOB; id, "row", 0);
     }
-    run!(queue, REMOVE_JOB, 1001, "8", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "8", 0);
     queue.upsert(1001, &Upsert::of("s").next(5000));
     queue
 }
@@ -51,7 +51,7 @@ fn a_queue_that_is_not_paused_stays() {
 #[test]
 fn active_jobs_stay_unless_forced() {
     let mut queue = full();
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     let keys = queue.show();
     assert_eq!(obliterate(&mut queue, 10, 0), Value::Int(-2));
     queue.keys_are(&keys);
@@ -60,7 +60,7 @@ fn active_jobs_stay_unless_forced() {
 #[test]
 fn everything_goes_in_steps() {
     let mut queue = full();
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     let mut steps = 0;
     while obliterate(&mut queue, 2, 1) != Value::Int(0) {
         steps += 1;
@@ -84,7 +84,7 @@ fn everything_goes_in_steps() {
 #[test]
 fn an_obliterated_queue_starts_again() {
     let mut queue = full();
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     while obliterate(&mut queue, 1000, 1) != Value::Int(0) {}
     assert_eq!(queue.add(1003, Plan::new().frame(1)), "[1 []]");
     assert_eq!(queue.step(Step::by("v").want(1)), "[[] [1 1 <7 {} a 1>] -1 0 0]");
@@ -93,7 +93,7 @@ fn an_obliterated_queue_starts_again() {
 #[test]
 fn events_go_on_behind_the_last_one_of_before() {
     let mut queue = full();
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     queue.skip_events();
     while obliterate(&mut queue, 1000, 1) != Value::Int(0) {}
     assert_ne!(queue.command("PTTL", "memo:last-event", &[]), Value::Int(-1));
@@ -107,7 +107,7 @@ fn events_go_on_behind_the_last_one_of_before() {
 #[test]
 fn a_queue_without_records_goes_at_once() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     assert_eq!(obliterate(&mut queue, 1, 0), Value::Int(0));
     assert_eq!(queue.probe.suffixes(), ["memo:c:0", "memo:last-event", "memo:t:t"]);
 }
@@ -130,7 +130,7 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
         .to(&other.probe.keys);
     queue.add_flows(1000, &tree);
     other.skip_events();
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     let mut steps = 0;
     let mut cursor = b"0".to_vec();
     while let Value::BulkString(next) = obliterate_from(&mut queue, 1, 0, &cursor) {
@@ -150,13 +150,13 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
 #[test]
 fn the_last_step_is_answered_as_before_when_it_is_sent_again() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
-    run!(queue, PAUSE, 1002, 1);
+    run_once!(queue, PAUSE, 1002, 1);
     let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1003));
     call.arg(10).arg(0).arg("0");
     assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
     // by others, who use the queue again
     queue.add(1004, Plan::new().frame(1));
-    run!(queue, PAUSE, 1005, 1);
+    run_once!(queue, PAUSE, 1005, 1);
     let keys = queue.show();
     assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
     queue.keys_are(&keys);

@@ -93,7 +93,9 @@ fn amend(queue: &mut TestQueue, now_ms: u64, id: &str) {
 }
 
 fn remove(queue: &mut TestQueue, id: &str) {
-    run_unchecked!(queue, REMOVE_JOB, 1001, id, 0);
+    let mut call = queue.numbered_call(&chasquimq::redis::library::REMOVE_JOB, Some(1001));
+    call.arg(id).arg(0);
+    queue.carry_out_unchecked(&call);
 }
 
 /// Pages from all over a line of which no call passes over so many entries. Gives the most calls that one took.

@@ -1,7 +1,7 @@
 //! What a job waits for -> gone
 
 use crate::given::{
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{of, Fail, Step},
     tree::Tree,
 };
@@ -18,7 +18,7 @@ fn children_and_theirs_go_and_the_parent_starts() {
     queue.add_flows(1000, &tree);
     queue.skip_events();
     other.skip_events();
-    assert_eq!(run!(queue, REMOVE_CHILDREN, 1010, "r"), "0");
+    assert_eq!(run_once!(queue, REMOVE_CHILDREN, 1010, "r"), "0");
     queue.keys_are(
         "front: r
          gone: b=1 repeat:x:1=1
@@ -42,7 +42,7 @@ fn what_is_held_or_has_failed_stays() {
     queue.step(Step::by("w").want(2));
     queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
     queue.skip_events();
-    run!(queue, REMOVE_CHILDREN, 1010, "r");
+    run_once!(queue, REMOVE_CHILDREN, 1010, "r");
     queue.key_is("children:r", "q:a q:b");
     queue.events_are("[X removed [c] prev wait]");
 }
@@ -53,7 +53,21 @@ fn a_job_without_children_loses_nothing() {
     queue.add_flows(1000, &Tree::new().root("r").child("r", "a"));
     let keys = queue.show();
     for id in ["a", "z"] {
-        run!(queue, REMOVE_CHILDREN, 1010, id);
+        run_once!(queue, REMOVE_CHILDREN, 1010, id);
     }
     queue.keys_are(&keys);
+}
+
+#[test]
+fn a_call_sent_again_leaves_children_that_came_since() {
+    let mut queue = TestQueue::fresh();
+    queue.add_flows(1000, &Tree::new().root("r").child("r", "a"));
+    let remove = |queue: &mut TestQueue| run!(queue, REMOVE_CHILDREN, 1010, "c", "b", 1, "r");
+    assert_eq!(remove(&mut queue), "0");
+    queue.add_flows(1020, &Tree::new().root("s").child("s", "a"));
+    let keys = queue.show();
+    queue.skip_events();
+    assert_eq!(remove(&mut queue), "0");
+    queue.keys_are(&keys);
+    queue.events_are("");
 }

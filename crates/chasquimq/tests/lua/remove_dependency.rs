@@ -1,7 +1,7 @@
 //! What waits for a job does not any more
 
 use crate::given::{
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
     tree::Tree,
 };
@@ -63,7 +63,7 @@ fn both_must_exist() {
         run!(queue, REMOVE_DEPENDENCY, 1010, chasquimq::unique_id(), 0, 1, "z"),
         "-1"
     );
-    run!(queue, REMOVE_JOB, 1010, "r", 0);
+    run_once!(queue, REMOVE_JOB, 1010, "r", 0);
     assert_eq!(
         run!(queue, REMOVE_DEPENDENCY, 1010, chasquimq::unique_id(), 0, 1, "a"),
         "-5"
@@ -84,7 +84,7 @@ fn a_child_in_a_frame_that_nobody_waits_for_stays_as_it_is() {
     let mut queue = TestQueue::fresh();
     queue.add_flows(1000, &Tree::new().root("r").child("r", "").child("r", ""));
     let id = queue.probe.snapshot().line()[0].clone();
-    run!(queue, REMOVE_JOB, 1010, "r", 0);
+    run_once!(queue, REMOVE_JOB, 1010, "r", 0);
     let keys = queue.show();
     assert_eq!(
         run!(queue, REMOVE_DEPENDENCY, 1010, chasquimq::unique_id(), 0, 1, &id),

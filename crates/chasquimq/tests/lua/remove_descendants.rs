@@ -34,7 +34,7 @@ fn family() -> TestQueue {
 #[test]
 fn children_of_parents_that_are_gone_go() {
     let mut queue = family();
-    assert_eq!(run!(queue, REMOVE_JOB, 1010, "r", 0), "1");
+    assert_eq!(run_once!(queue, REMOVE_JOB, 1010, "r", 0), "1");
     let all = kin(&queue, &[("r", "a"), ("r", "b"), ("r", "c"), ("b", "d")]);
     assert_eq!(
         run_once!(queue, REMOVE_DESCENDANTS, 1011, 1, all.as_slice()),
@@ -74,7 +74,7 @@ fn what_is_held_stays_with_what_is_below_it() {
     queue.step(Step::by("w").want(1));
     queue.step(Step::by("w").want(1));
     queue.step(Step::by("w").fail(&of("a"), &Fail::to("failed")));
-    run!(queue, REMOVE_JOB, 1010, "r", 0);
+    run_once!(queue, REMOVE_JOB, 1010, "r", 0);
     let all = kin(&queue, &[("r", "a"), ("r", "c"), ("b", "d")]);
     assert_eq!(run_once!(queue, REMOVE_DESCENDANTS, 1011, 0, all.as_slice()), "[0 1 0]");
     assert_eq!(run_once!(queue, REMOVE_DESCENDANTS, 1011, 1, all.as_slice()), "[1 0 0]");
@@ -120,7 +120,7 @@ fn children_of_frames_go() {
 #[test]
 fn a_step_sent_again_tells_of_the_same_children() {
     let mut queue = family();
-    run!(queue, REMOVE_JOB, 1010, "r", 0);
+    run_once!(queue, REMOVE_JOB, 1010, "r", 0);
     let some = kin(&queue, &[("r", "a"), ("r", "b")]);
     let remove = |queue: &mut TestQueue| run!(queue, REMOVE_DESCENDANTS, 1011, "c", "b", 1, 1, some.as_slice());
     assert_eq!(remove(&mut queue), "[1 1]");

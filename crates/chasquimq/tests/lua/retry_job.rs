@@ -160,7 +160,7 @@ fn a_call_sent_again_is_answered_as_before() {
         assert_eq!(retry(&mut queue), "0");
         queue.keys_are(&keys);
         queue.events_are("");
-        run!(queue, REMOVE_JOB, 1021, id, 0);
+        run_once!(queue, REMOVE_JOB, 1021, id, 0);
         assert_eq!(retry(&mut queue), "0");
     }
 }

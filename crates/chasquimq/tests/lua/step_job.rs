@@ -4,7 +4,7 @@ use chasquimq::redis::library::STEP_JOB;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, show_reply, TestQueue},
+    queue::{run_once, show_reply, TestQueue},
     step::{of, Fail, Step},
     tree::Tree,
 };
@@ -104,7 +104,7 @@ fn nothing_is_taken_of_an_empty_or_a_paused_queue() {
     queue.skip_events();
     let keys = queue.show();
     assert_eq!(take(&mut queue, 1, "t"), "[0 0 1500 0]");
-    run!(queue, PAUSE, 1000, 1);
+    run_once!(queue, PAUSE, 1000, 1);
     queue.add(1000, Plan::new().frame(1));
     queue.skip_events();
     assert_eq!(take(&mut queue, 2, "t"), "[0 1 1500 0]");

@@ -132,7 +132,7 @@ fn a_call_sent_again_changes_nothing_more() {
     queue.key_is("vitals", "x={p:6}");
     queue.key_is("jobs", "x=[7 {} a 6]");
     queue.events_are("[X progress [x] data 5] | [X progress [x] data 6]");
-    run!(queue, REMOVE_JOB, 1003, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1003, "x", 0);
     assert_eq!(update(&mut queue, 2, "data", "5"), "0");
     assert_eq!(update(&mut queue, 3, "data", "5"), "-1");
 }

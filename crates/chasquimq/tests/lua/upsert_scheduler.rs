@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     scheduler::Upsert,
     step::Step,
 };
@@ -99,7 +99,7 @@ fn one_that_is_active_stays_and_the_next_comes_at_its_slot() {
 #[test]
 fn one_that_waits_in_a_paused_queue_stays() {
     let mut queue = TestQueue::fresh();
-    run!(queue, PAUSE, 1000, 1);
+    run_once!(queue, PAUSE, 1000, 1);
     queue.upsert(1030, &Upsert::of("s"));
     assert_eq!(queue.upsert(1040, &Upsert::of("s")), "[1130 90]");
     queue.key_is("log", "1-r1(repeat:s:1030)");
@@ -139,7 +139,7 @@ fn taken_slots_are_passed_over_up_to_a_limit() {
     }
     let mut queue = TestQueue::with(plan);
     assert_eq!(queue.upsert(1000, &Upsert::of("s")), "[4200 3200]");
-    run!(queue, REMOVE_SCHEDULER, 1000, "s");
+    run_once!(queue, REMOVE_SCHEDULER, 1000, "s");
     queue.add(1000, Plan::new().record("repeat:s:4200"));
     let keys = queue.show();
     assert_eq!(queue.upsert(1000, &Upsert::of("s")), "-11");

@@ -166,8 +166,8 @@ impl Play {
             });
         }
         let parent = *self.random.pick(&PARENTS);
-        self.run(&REMOVE_CHILDREN, what, |call| {
-            call.arg(7005).arg(parent);
+        self.run_once(&REMOVE_CHILDREN, Some(7005), what, |call| {
+            call.arg(parent);
         });
         let keys = self.queue.probe.keys.clone();
         let some = ids.iter().rev().take(3);
@@ -185,8 +185,8 @@ impl Play {
             call.arg(1).arg(by_ids(&kin));
         });
         let (parent, with_children) = (*self.random.pick(&PARENTS), self.random.below(2));
-        self.run(&REMOVE_JOB, what, |call| {
-            call.arg(7006).arg(parent).arg(with_children);
+        self.run_once(&REMOVE_JOB, Some(7006), what, |call| {
+            call.arg(parent).arg(with_children);
         });
     }
 }

@@ -98,8 +98,8 @@ impl Play {
             call.arg(7004).arg("c").arg(0).arg(number);
             Plan::new().frame(3).record("new").delayed("late", 9000).append_to(call);
         });
-        self.run(&REMOVE_JOB, what, |call| {
-            call.arg(7005).arg(self::other(id)).arg(0);
+        self.run_once(&REMOVE_JOB, Some(7005), what, |call| {
+            call.arg(self::other(id)).arg(0);
         });
         for state in ["wait", "active", "completed", "failed", "delayed", "prioritized"] {
             let number = self.queue.next_number();

@@ -47,6 +47,12 @@ impl Tree {
         self.push(Parent::Node(at), id, options)
     }
 
+    /// A child of the last job.
+    pub fn child_of_last(self, id: &str) -> Self {
+        let at = self.nodes.len() - 1;
+        self.push(Parent::Node(at), id, "{}")
+    }
+
     /// A child of a job that exists, of the queue with these keys.
     pub fn child_of(self, keys: &Keys, parent: &str, id: &str) -> Self {
         self.child_of_with(keys, parent, id, "{}")

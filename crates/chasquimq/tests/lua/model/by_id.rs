@@ -4,7 +4,7 @@ use super::{
     drive::Drive,
     state::{At, State},
 };
-use crate::given::queue::{run, run_once};
+use crate::given::queue::run_once;
 
 impl Drive {
     pub fn remove(&mut self) {
@@ -14,7 +14,7 @@ impl Drive {
             _ => "1",
         };
         self.note(format!("remove {id}"));
-        let reply = run!(self.queue, REMOVE_JOB, self.model.now_ms, &id, 0);
+        let reply = run_once!(self.queue, REMOVE_JOB, self.model.now_ms, &id, 0);
         self.same(&reply, expected);
         if expected == "1" && self.model.state(&id).is_some() {
             self.model.remove(&id);

@@ -10,7 +10,7 @@ use super::{
     state::{Model, State},
 };
 use crate::given::{
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Place,
 };
 
@@ -187,7 +187,7 @@ impl Drive {
     fn set_paused(&mut self) {
         self.model.paused = !self.model.paused;
         self.note(format!("paused {}", self.model.paused));
-        run!(self.queue, PAUSE, self.model.now_ms, u8::from(self.model.paused));
+        run_once!(self.queue, PAUSE, self.model.now_ms, u8::from(self.model.paused));
     }
 
     fn set_limit(&mut self) {
@@ -201,22 +201,22 @@ impl Drive {
             0 => {
                 self.note(format!("concurrency {number}"));
                 self.model.concurrency = number;
-                run!(self.queue, SET_LIMIT, "concurrency", text, "");
+                run_once!(self.queue, SET_LIMIT; "concurrency", text, "");
             }
             1 => {
                 self.note(format!("rate {number}"));
                 self.model.rate = (number > 0).then_some(number);
-                run!(self.queue, SET_LIMIT, "rate", text, 3_600_000);
+                run_once!(self.queue, SET_LIMIT; "rate", text, 3_600_000);
             }
             2 => {
                 self.note(format!("length {number}"));
                 self.model.max_length = number;
-                run!(self.queue, SET_LIMIT, "length", text, "");
+                run_once!(self.queue, SET_LIMIT; "length", text, "");
             }
             _ => {
                 self.note("window ends".to_owned());
                 let ended = self.model.starts.take().is_some();
-                let reply = run!(self.queue, SET_LIMIT, "window", "", "");
+                let reply = run_once!(self.queue, SET_LIMIT; "window", "", "");
                 self.same(&reply, if ended { "1" } else { "0" });
             }
         }
@@ -229,7 +229,7 @@ impl Drive {
     /// Deletes everything.
     pub fn end(mut self) {
         self.note("obliterate".to_owned());
-        run!(self.queue, PAUSE, self.model.now_ms, 1);
+        run_once!(self.queue, PAUSE, self.model.now_ms, 1);
         let mut call = self.queue.numbered_call(&OBLITERATE, Some(1000));
         call.arg(50).arg(1).arg("0");
         while self.queue.carry_out_unchecked(&call) != Value::Int(0) {}

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, show_reply, TestQueue},
+    queue::{run_once, show_reply, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -83,7 +83,7 @@ fn a_late_copy_behind_a_wait_wakes_somebody_else() {
 #[test]
 fn one_that_waited_in_vain_leaves_nothing() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
-    run!(queue, REMOVE_JOB, 1001, "1", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "1", 0);
     let keys = queue.show();
     let wait = queue.step_call(&Step::by("w").behind_wait(0).number(3).want(1));
     assert_eq!(queue.carry_out(&wait), "[[] [] -1 0 0 0 0 0 7]");

@@ -266,8 +266,8 @@ fn retention_takes_it_along() {
 #[test]
 fn a_removed_job_takes_it_along() {
     let mut queue = ended();
-    run!(queue, REMOVE_JOB, 1020, "x", 0);
-    run!(queue, REMOVE_JOB, 1020, "z", 0);
+    run_once!(queue, REMOVE_JOB, 1020, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1020, "z", 0);
     queue.key_is("large", "dy=\"dy\"");
 }
 
@@ -299,14 +299,14 @@ fn data_come_to_lie_apart_and_stay_there() {
         queue.key_is("large", &format!("d{id}=12345"));
         assert_eq!(run_once!(queue, UPDATE_JOB, 1002, id, "data", "1"), "0");
         queue.key_is("large", &format!("d{id}=1"));
-        run!(queue, REMOVE_JOB, 1003, id, 0);
+        run_once!(queue, REMOVE_JOB, 1003, id, 0);
     }
 }
 
 #[test]
 fn nothing_is_left_of_an_obliterated_queue() {
     let mut queue = ended();
-    run!(queue, PAUSE, 1020, 1);
+    run_once!(queue, PAUSE, 1020, 1);
     let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1020));
     call.arg(1000).arg(1).arg("0");
     queue.carry_out_unchecked(&call);

@@ -4,7 +4,7 @@ use chasquimq::Deduplication;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     step::{of, Fail, Step},
 };
 
@@ -61,7 +61,7 @@ fn an_id_with_a_time_outlives_its_owner_and_the_owners_retention() {
 #[test]
 fn an_id_of_another_job_stays() {
     let mut queue = active(&by("d"));
-    run!(queue, REMOVE_DEDUP_KEY, "d", "");
+    run_once!(queue, REMOVE_DEDUP_KEY; "d", "");
     queue.add(1000, Plan::new().deduplicated("y", 2000, &by("d")));
     queue.step(Step::by("w").done_record("x", ""));
     queue.key_is("de:d", "y");
@@ -107,7 +107,7 @@ fn what_was_kept_outlasts_retries_and_leaves_with_its_owner() {
     };
     queue.step(Step::by("w").fail(&of("x"), &again));
     queue.key_is("jobs", "x=[7 {} a 1]");
-    run!(queue, REMOVE_JOB, 1500, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1500, "x", 0);
     queue.key_is("de:d", "(none)");
     queue.key_is("vitals", "(none)");
     queue.step(Step::by("w").at(3000).want(1));

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::{of, Fail, Place, Step},
     tree::Tree,
 };
@@ -91,6 +91,29 @@ fn a_parent_starts_by_its_own_priority_or_delay() {
         "[X delayed [d] delay [1600]] [X waiting [p] prev waiting-children] [X completed [a] returnvalue null prev active] \
          [X completed [b] returnvalue null prev active]",
     );
+}
+
+#[test]
+fn parents_that_start_at_once_keep_their_order() {
+    let mut queue = TestQueue::fresh();
+    let mut tree = Tree::new();
+    for i in 0..3 {
+        tree = tree
+            .root_with(&format!("p{i}"), r#"{"priority":2}"#)
+            .child(&format!("p{i}"), &format!("a{i}"))
+            .root_with(&format!("d{i}"), r#"{"delay":500}"#)
+            .child(&format!("d{i}"), &format!("b{i}"));
+    }
+    queue.add_flows(1000, &tree);
+    queue.step(Step::by("w").want(6));
+    queue.skip_events();
+    let mut step = Step::by("w").at(1100);
+    for i in 0..3 {
+        step = step.done_record(&format!("a{i}"), "").done_record(&format!("b{i}"), "");
+    }
+    queue.step(step);
+    queue.key_is("prioritized", "p0@2+1 p1@2+2 p2@2+3");
+    queue.key_is("delayed", "d0@1600+0 d1@1600+1 d2@1600+2");
 }
 
 /// The parent `r` of a worker that holds it, and its child `c` with these options, which it has added itself and holds as well.
@@ -343,7 +366,7 @@ fn what_a_parent_knew_goes_with_it() {
 #[test]
 fn children_of_a_parent_that_is_gone_end_as_any_job() {
     let mut queue = running("{}");
-    run!(queue, REMOVE_JOB, 1000, "r", 0);
+    run_once!(queue, REMOVE_JOB, 1000, "r", 0);
     queue.step(Step::by("w").done_record("a", "1").done_record("b", "2"));
     queue.key_is("completed", "a@1000 b@1000");
     queue.key_is("processed:r", "(none)");

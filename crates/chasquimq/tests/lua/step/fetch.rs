@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, TestQueue},
+    queue::{run_once, TestQueue},
     step::Step,
 };
 
@@ -149,7 +149,7 @@ fn surplus_from_the_front_list_ends_before_a_job_that_stalled() {
 #[test]
 fn references_of_removed_jobs_are_passed_over() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("y").record("z"));
-    run!(queue, REMOVE_JOB, 1001, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "x", 0);
     queue.key_is("gone", "x=1");
     // the reference counts for nothing: y is the one job that fits
     assert_eq!(queue.step(Step::by("w").want(1)), "[[] [0 y <[7 {} a 1]> '' 1] -1 0 1]");
@@ -166,7 +166,7 @@ fn references_of_removed_jobs_are_passed_over() {
 #[test]
 fn an_id_that_is_used_again_keeps_its_new_place() {
     let mut queue = TestQueue::with(Plan::new().record("x").record("y"));
-    run!(queue, REMOVE_JOB, 1001, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "x", 0);
     queue.add(1002, Plan::new().record("x"));
     queue.key_is("gone", "x=1");
     assert_eq!(queue.step(Step::by("w").want(1)), "[[] [0 y <[7 {} a 1]> '' 1] -1 0 1]");
@@ -177,7 +177,7 @@ fn an_id_that_is_used_again_keeps_its_new_place() {
 #[test]
 fn an_id_that_is_used_again_at_the_head_of_the_line_starts_first() {
     let mut queue = TestQueue::with(Plan::new().record("y").record("x"));
-    run!(queue, REMOVE_JOB, 1001, "x", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "x", 0);
     queue.add(1002, Plan::new().front("x"));
     assert_eq!(queue.step(Step::by("w").want(1)), "[[] [0 x <[7 {} a 1]> '' 1] -1 0 1]");
     queue.step(Step::by("w").done_record("x", ""));

@@ -92,7 +92,7 @@ fn a_frame_with_an_amended_job_is_taken_as_records() {
 #[test]
 fn a_removed_job_of_a_frame_takes_no_room() {
     let mut queue = TestQueue::with(Plan::new().frame(4));
-    run!(queue, REMOVE_JOB, 1001, "1", 0);
+    run_once!(queue, REMOVE_JOB, 1001, "1", 0);
     run_once!(queue, UPDATE_JOB, 1001, "3", "progress", "1");
     queue.key_is("holes", "1=01r1");
     let reply = queue.step(Step::by("w").want(2));

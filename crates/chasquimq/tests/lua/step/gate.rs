@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     step::{at, Fail, Step},
 };
 
@@ -10,7 +10,7 @@ use crate::given::{
 fn a_paused_queue_gives_nothing_and_takes_outcomes() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(2));
     queue.step(Step::by("w").want(2));
-    run!(queue, PAUSE, 1001, 1);
+    run_once!(queue, PAUSE, 1001, 1);
     queue.skip_events();
     assert_eq!(
         queue.step(Step::by("w").done(1, 2, 0, 2).want(2).surplus(5)),
@@ -18,7 +18,7 @@ fn a_paused_queue_gives_nothing_and_takes_outcomes() {
     );
     queue.key_is("state", "cursor=1-2 id=4 waiting=2 completed=2");
     queue.events_are("[C 1 2 '']");
-    run!(queue, PAUSE, 1002, 0);
+    run_once!(queue, PAUSE, 1002, 0);
     assert_eq!(queue.step(Step::by("w").want(2)), "[[] [3 2 <7 {} a 1 - 2>] -1 0 0]");
 }
 
@@ -26,7 +26,7 @@ fn a_paused_queue_gives_nothing_and_takes_outcomes() {
 fn a_paused_queue_wakes_nobody() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(1));
     queue.step(Step::by("w").want(2));
-    run!(queue, PAUSE, 1001, 1);
+    run_once!(queue, PAUSE, 1001, 1);
     queue.command("DEL", "wake", &[]);
     queue.step(Step::by("w").fail(&at(1, 2, 0), &Fail::to("waiting")).want(1));
     queue.key_is("wake", "(none)");
@@ -35,7 +35,7 @@ fn a_paused_queue_wakes_nobody() {
 #[test]
 fn due_jobs_of_a_paused_queue_wait() {
     let mut queue = TestQueue::with(Plan::new().delayed("x", 2000).delayed("y", 3000));
-    run!(queue, PAUSE, 1001, 1);
+    run_once!(queue, PAUSE, 1001, 1);
     assert_eq!(queue.step(Step::by("w").at(2000).want(1)), "[[] [] 3000 1 1]");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, TestQueue},
+    queue::{run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -39,9 +39,9 @@ fn a_worker_that_got_all_it_wanted_is_not_limited_yet() {
 #[test]
 fn the_window_begins_with_its_first_start() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
-    run!(queue, PAUSE, 1000, 1);
+    run_once!(queue, PAUSE, 1000, 1);
     queue.step(Step::by("w").limiter(2, HOUR).want(2));
-    run!(queue, PAUSE, 1000, 0);
+    run_once!(queue, PAUSE, 1000, 0);
     queue.key_is("limiter", "(none)");
     queue.step(Step::by("w").limiter(2, HOUR).want(2));
     queue.key_is("limiter", "set");
@@ -62,11 +62,11 @@ fn a_worker_without_a_limit_neither_counts_nor_heeds() {
 #[test]
 fn the_queues_number_comes_first_and_the_workers_window_does() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
-    run!(queue, SET_LIMIT, "rate", 2, 1000);
+    run_once!(queue, SET_LIMIT; "rate", 2, 1000);
     let left = queue.limited_ms(Step::by("w").limiter(4, HOUR).want(5));
     assert!(left > 1001, "{left}");
     queue.key_is("state", "cursor=1-5 id=5 waiting=3 active=2");
-    run!(queue, SET_LIMIT, "window", "", "");
+    run_once!(queue, SET_LIMIT; "window", "", "");
     let left = queue.limited_ms(Step::by("v").want(5));
     assert!((1..=1001).contains(&left), "{left}");
     queue.key_is("state", "cursor=1-5 id=5 waiting=1 active=4");
@@ -99,7 +99,7 @@ fn due_jobs_of_a_limited_queue_wait_and_nobody_is_told_that_it_is_drained() {
 fn a_job_that_met_a_limit_heads_the_line_and_its_worker_rests() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").want(2));
-    run!(queue, SET_LIMIT, "window", 60_000, "");
+    run_once!(queue, SET_LIMIT; "window", 60_000, "");
     queue.skip_events();
     queue.command("DEL", "wake", &[]);
     let left = queue.limited_ms(Step::by("w").back(&of("1"), true).want(1));

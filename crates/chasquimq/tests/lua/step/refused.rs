@@ -2,7 +2,7 @@
 
 use crate::given::{
     plan::Plan,
-    queue::{run, run_once, TestQueue},
+    queue::{run_once, TestQueue},
     step::{at, of, Fail, Step},
 };
 
@@ -70,7 +70,7 @@ fn a_job_that_is_gone_is_not_ended() {
     for ending in endings() {
         let mut queue = recovered();
         for id in ["1", "2", "3", "x"] {
-            run!(queue, REMOVE_JOB, 1002, id, 0);
+            run_once!(queue, REMOVE_JOB, 1002, id, 0);
         }
         queue.skip_events();
         assert_eq!(
@@ -183,7 +183,7 @@ fn both_runs_may_end_in_one_step() {
 fn the_result_of_a_job_that_was_obliterated_is_not_that_of_the_next_one_of_its_number() {
     let mut queue = TestQueue::with(Plan::new().frame(3));
     queue.step(Step::by("w").number(FIRST).want(3));
-    run!(queue, PAUSE, 1001, 1);
+    run_once!(queue, PAUSE, 1001, 1);
     assert_eq!(run_once!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
     queue.add(1003, Plan::new().frame(2));
     queue.step(Step::by("w").number(FIRST + 1).want(2));
@@ -202,7 +202,7 @@ fn the_result_of_a_job_that_was_obliterated_is_not_that_of_the_next_one_of_its_n
 fn an_old_result_finds_that_the_new_job_of_its_number_has_completed() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     queue.step(Step::by("w").number(FIRST).want(1));
-    run!(queue, PAUSE, 1001, 1);
+    run_once!(queue, PAUSE, 1001, 1);
     assert_eq!(run_once!(queue, OBLITERATE, 1002, 1000, 1, "0"), "0");
     queue.add(1003, Plan::new().frame(2));
     queue.step(Step::by("w").number(FIRST + 1).want(2));

@@ -43,7 +43,7 @@ impl Twins {
                 }
                 self.ask_once("amend", &UPDATE_JOB, now_ms, &[id, what.to_owned(), "7".to_owned()]);
             }
-            2 => self.ask("remove", &REMOVE_JOB, &[now, id, "0".to_owned()]),
+            2 => self.ask_once("remove", &REMOVE_JOB, now_ms, &[id, "0".to_owned()]),
             3 if self.kinds.priorities => self.ask_once("change priority", &CHANGE_PRIORITY, None, &[id, few, flag]),
             4 => {
                 let state = *self.random.pick(&["failed", "completed"]);
@@ -55,9 +55,9 @@ impl Twins {
             7 if self.kinds.limits => {
                 let limit = *self.random.pick(&["concurrency", "length"]);
                 let most = if self.random.once_in(2) { "" } else { "9" };
-                self.ask("limit", &SET_LIMIT, &[limit, most, ""].map(str::to_owned));
+                self.ask_once("limit", &SET_LIMIT, None, &[limit, most, ""].map(str::to_owned));
             }
-            _ if self.kinds.limits => self.ask("pause", &PAUSE, &[now, flag]),
+            _ if self.kinds.limits => self.ask_once("pause", &PAUSE, now_ms, &[flag]),
             _ => {}
         }
     }
