@@ -125,6 +125,14 @@ describe('server.cluster', { timeout: LIMIT_MS }, () => {
     for (const part of ['a', 'b', 'c', 'd']) await stage.queue({ connection }, part).obliterate({ force: true });
   });
 
+  it('removes a child whose id has three parts, as names of queues may have, with its parent', async () => {
+    const [queue, queueName] = [stage.queue({ connection: client }), stage.name()];
+    const children = [{ name: 'child', queueName, opts: { jobId: 'a:b:c' } }];
+    const { job } = await stage.flowProducer({ connection: client }).add({ name: 'parent', queueName, children });
+    await job.remove();
+    expect(await queue.getJobCountByTypes()).toBe(0);
+  });
+
   it('refuses flows that lie in several slots, as a whole', async () => {
     const connection = client;
     const flows = stage.flowProducer({ connection });

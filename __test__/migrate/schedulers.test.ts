@@ -93,4 +93,19 @@ describe('moving repeatable jobs of BullMQ 5', () => {
     expect(await target.getDelayedCount()).toBe(2);
     expect(await bench.jobKeys()).toEqual([]);
   });
+
+  it('writes utc as the time zone that it is, and leaves days that are counted in a month', async () => {
+    const queue = bench.queue();
+    const pattern = '0 3 * * 1';
+    await queue.add('utc', {}, { repeat: { pattern, utc: true } } as object);
+    await queue.add('both', {}, { repeat: { pattern, utc: true, tz: 'Asia/Tokyo' } } as object);
+    await queue.add('second', {}, { repeat: { pattern, nthDayOfWeek: 2 } } as object);
+    const { accounts } = await bench.move();
+    expect([...(accounts[0]?.stays.keys() ?? [])]).toEqual(['nth']);
+    const target = bench.target();
+    expect((await target.getJobSchedulers()).map(({ tz }) => tz)).toEqual(['UTC', 'UTC']);
+    const jobs = await target.getDelayed();
+    expect(jobs.map(({ opts }) => (opts as { repeat?: { tz?: string } }).repeat?.tz)).toEqual(['UTC', 'UTC']);
+    expect((await queue.getDelayed()).map(({ name }) => name)).toEqual(['second']);
+  });
 });

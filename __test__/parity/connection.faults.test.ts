@@ -1,11 +1,11 @@
 // Pins what happens without a server, with a wrong password, and when a connection breaks.
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { constants } from 'node:os';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { Proxy } from '../support/proxy.js';
-import { closedPort, server } from '../support/redis.js';
+import { closedPort, connection, server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -56,6 +56,50 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
       await queue.close();
       stage.takeErrors();
       await new Promise((resolve) => resets.close(resolve));
+    });
+
+    it('a queue that is not let in holds up no worker, nor its close', async () => {
+      const queue = stage.queue();
+      const worker = stage.worker(async () => 'done', { concurrency: 5 });
+      const log = new EventLog(worker, ['completed']);
+      await worker.waitUntilReady();
+      const refused = { ...connection, username: 'nobody', password: 'wrong' };
+      const other = stage.queue({ connection: refused }, 'other');
+      await new EventLog(other, ['error']).get('error');
+      // the second call waits behind the first, which gets no answer
+      for (const data of ['x'.repeat(32_768), 'small']) {
+        other.add('job', data).catch(() => {});
+        await new Promise(setImmediate);
+      }
+      for (let n = 1; n <= 10; n++) {
+        await queue.add('job', n);
+        await log.get('completed', n);
+      }
+      await worker.close();
+      await other.close();
+      stage.takeErrors();
+    });
+
+    it('a server that answers nothing holds up no job of another server', async () => {
+      const sockets = new Set<Socket>();
+      const mute = createServer((socket) => sockets.add(socket));
+      await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+      const elsewhere = { host: '127.0.0.1', port: (mute.address() as AddressInfo).port };
+      const others = [stage.queue({ connection: elsewhere }), stage.flowProducer({ connection: elsewhere })] as const;
+      // a job of the same name and number, and what may let jobs of any queue start
+      others[0].getJob('1').catch(() => {});
+      others[1].add({ name: 'parent', queueName: stage.queueName }).catch(() => {});
+      const queue = stage.queue();
+      const worker = stage.worker(async () => 'done');
+      const log = new EventLog(worker, ['completed']);
+      for (let n = 1; n <= 10; n++) {
+        await queue.add('job', n);
+        await log.get('completed', n);
+      }
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => mute.close(resolve));
+      for (const other of others) await other.close();
+      stage.takeErrors();
     });
 
     it('a queue closes before it could connect', async () => {

@@ -248,6 +248,32 @@ describe.each(libraries)('$name: flow.options', ({ lib }) => {
       expect(await top.getDeduplicationJobId('once')).toBe('second');
     });
 
+    it('of a root that yields to another, by the defaults of its queue, leaves no children', async () => {
+      const top = stage.queue({}, 'top');
+      const defaultJobOptions: JobsOptions = { deduplication: { id: 'once' } };
+      const queuesOptions = { [top.name]: { defaultJobOptions } };
+      const add = (jobId: string) =>
+        stage.flowProducer().add(
+          {
+            ...{ name: 'parent', queueName: top.name, opts: { jobId } },
+            children: [
+              { name: 'named', queueName: stage.name(), opts: { jobId: `${jobId}-c` } },
+              { name: 'plain', queueName: stage.name() },
+              { name: 'parent', queueName: stage.name(), children: [{ name: 'grandchild', queueName: stage.name() }] },
+            ],
+          },
+          { queuesOptions },
+        );
+      await add('first');
+      for (const jobId of ['second', 'third']) expect((await add(jobId)).job.id).toBe('first');
+      expect(await top.getJobCountByTypes()).toBe(1);
+      expect(await stage.queue().getJobCounts('waiting', 'waiting-children')).toEqual({
+        waiting: 3,
+        'waiting-children': 1,
+      });
+      expect(await stage.queue().getJob('second-c')).toBeUndefined();
+    });
+
     it('of a child is refused', async () => {
       const error = 'Deduplication and parent options cannot be used together';
       await expect(stage.flowProducer().add(flow({}, { deduplication: { id: 'x' } }))).rejects.toThrow(error);

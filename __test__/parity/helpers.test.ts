@@ -68,5 +68,10 @@ describe.each(libraries)('$name: helpers', ({ lib }) => {
       await lib.removeAllQueueData(redisClient(), stage.queueName, 'other');
       expect(await queue.count()).toBe(0);
     });
+
+    it('leaves a cluster, and its client, as they are', async () => {
+      const cluster = { isCluster: true, quit: () => Promise.reject(new Error('it quits')) };
+      expect(await lib.removeAllQueueData(cluster as never, stage.queueName)).toBe(false);
+    });
   });
 });

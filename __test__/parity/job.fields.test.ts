@@ -295,4 +295,15 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     expect(lib.Job.fromJSON(queue, job.asJSON(), 'other').id).toBe('1');
     expect(lib.Job.fromJSON(queue, { ...job.asJSON(), id: '' }, 'other').id).toBe('other');
   });
+
+  it('Job.fromJSON takes the parent of the plain form, not that of its options', async () => {
+    const queue = stage.queue();
+    const parent = { id: '1', queueKey: `${queue.opts.prefix}:${queue.name}` };
+    const json = (await queue.add('paint', 1)).asJSON();
+    const opts = { ...json.opts, parent: { id: parent.id, queue: parent.queueKey } };
+    const alone = lib.Job.fromJSON(queue, { ...json, opts });
+    expect([alone.parent, alone.parentKey]).toEqual([undefined, undefined]);
+    const child = lib.Job.fromJSON(queue, { ...json, opts, parent, parentKey: `${parent.queueKey}:1` });
+    expect([child.parent, child.parentKey]).toEqual([parent, `${parent.queueKey}:1`]);
+  });
 });

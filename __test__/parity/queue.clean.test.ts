@@ -202,6 +202,18 @@ describe.each(libraries)('$name: queue.clean', ({ lib }) => {
     });
   });
 
+  describe('prioritized', () => {
+    it('goes by when a job was added, also of one that was tried since', async () => {
+      const queue = stage.queue();
+      await addMany(queue, 2, (i) => ({ priority: 5, attempts: 2, timestamp: Date.now() - (i === 0 ? OLD : 0) }));
+      const worker = stage.worker(null);
+      const job = await worker.getNextJob('t');
+      await job?.moveToFailed(new Error('no'), 't', false);
+      expect(await queue.getPrioritizedCount()).toBe(2);
+      expect(await queue.clean(GRACE, 0, 'prioritized')).toEqual(['1']);
+    });
+  });
+
   describe('waiting-children', () => {
     // what BullMQ's types leave out
     const parents = 'waiting-children' as 'wait';

@@ -1,7 +1,7 @@
 // What a telemetry library is told: spans, their attributes and parents, and figures of jobs.
 import { SpanKind } from 'bullmq';
 import { describe, expect, it } from 'vitest';
-import type { Queue } from 'bullmq';
+import type { JobsOptions, Queue } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 import { TestTelemetry, type TestSpan } from '../support/telemetry.js';
@@ -38,6 +38,38 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
       const metadata = JSON.stringify({ span: span.name });
       expect(job.opts.telemetry).toEqual({ metadata });
       expect((await queue.getJob('1'))?.opts.telemetry).toEqual({ metadata });
+    });
+
+    it('addJob is for subclasses with a span of their own: it makes none', async () => {
+      class Traced extends lib.Queue {
+        override async add(name: string, data: unknown) {
+          return await this.trace(SpanKind.PRODUCER, 'enqueue', this.name, (_span, metadata) =>
+            this.addJob(name, data, { telemetry: { metadata } }),
+          );
+        }
+      }
+      const telemetry = new TestTelemetry();
+      const { name, opts } = stage.queue({ telemetry });
+      const queue = new Traced(name, opts);
+      const job = await queue.add('paint', 1);
+      expect(operations(telemetry)).toEqual(['enqueue']);
+      expect(job.opts.telemetry).toEqual({ metadata: JSON.stringify({ span: `enqueue ${name}` }) });
+      await queue.close();
+    });
+
+    it('add is a span around addJob, which sees the context', async () => {
+      const seen: unknown[] = [];
+      class Seeing extends lib.Queue {
+        protected override addJob(...args: [name: string, data: unknown, opts?: JobsOptions]) {
+          seen.push(args[2]?.telemetry);
+          return super.addJob(...args);
+        }
+      }
+      const { name, opts } = stage.queue({ telemetry: new TestTelemetry() });
+      const queue = new Seeing(name, opts);
+      await queue.add('paint', 1);
+      expect(seen).toEqual([{ metadata: JSON.stringify({ span: `add ${name}.paint` }) }]);
+      await queue.close();
     });
 
     it('add replaces metadata that the caller brings', async () => {
@@ -350,6 +382,37 @@ describe.each(libraries)('$name: telemetry', ({ lib }) => {
       ]);
       expect(counters(telemetry)).toEqual(['bullmq.jobs.retried', 'bullmq.jobs.failed']);
     });
+
+    it.each([false, true])(
+      'a job that fails without being run has a span, linked to its add (by hand: %s)',
+      async (byHand) => {
+        const telemetry = new TestTelemetry();
+        const queue = stage.queue({ telemetry });
+        const worker = stage.worker(
+          async (job, token) => {
+            await job.moveToWait(token);
+            throw new lib.WaitingError();
+          },
+          { telemetry, autorun: false, maxStartedAttempts: 1 },
+        );
+        await queue.add('paint', 1);
+        const process = `process ${queue.name}`;
+        const heard = new Promise((resolve) => {
+          worker.on('failed', () => resolve(telemetry.contextManager.active().span));
+        });
+        if (byHand) {
+          for (const token of ['a', 'b']) await worker.processJob(await worker.getNextJob(token), token, () => false);
+        } else {
+          worker.run().catch(() => {});
+        }
+        expect(await heard).toBe(process);
+        const last = await telemetry.ended(process, 2);
+        const reason = 'job started more than allowable limit';
+        expect(last.events).toEqual([['job failed', { 'bullmq.job.failed.reason': reason }]]);
+        expect(last.parent).toEqual({ from: JSON.stringify({ span: `add ${queue.name}.paint` }) });
+        expect(last.attributes).toMatchObject({ 'bullmq.job.id': '1', 'bullmq.job.name': 'paint' });
+      },
+    );
 
     it('a job that is tried again after a pause', async () => {
       const { telemetry } = await runOne(

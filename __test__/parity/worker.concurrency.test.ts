@@ -33,6 +33,20 @@ describe.each(libraries)('$name: worker.concurrency', ({ lib }) => {
     expect(worker.concurrency).toBe(7);
   });
 
+  it.each([2 ** 32, Number.MAX_SAFE_INTEGER, Number.MAX_VALUE])('of %d runs all there are', async (concurrency) => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const worker = stage.worker(() => gate.opened, { concurrency });
+    const log = new EventLog(worker, ['active', 'completed']);
+    await queue.addBulk(jobs(20));
+    await log.get('active', 20);
+    worker.concurrency = concurrency;
+    gate.open();
+    await log.get('completed', 20);
+    await queue.addBulk(jobs(1));
+    await log.get('completed', 21);
+  });
+
   it('that is raised is used once a job ends', async () => {
     const queue = stage.queue();
     const gates = Array.from({ length: 6 }, () => new Gate());

@@ -243,6 +243,30 @@ describe.each(libraries)('$name: worker.limiter', ({ lib }) => {
     expect(log.all('completed')).toHaveLength(6);
   });
 
+  it('may be changed by the object that the constructor was given', async () => {
+    const queue = stage.queue();
+    const limiter = { max: 1, duration: 100 };
+    const worker = stage.worker(async () => undefined, { concurrency: 10, limiter });
+    const log = new EventLog(worker, ['completed']);
+    await queue.addBulk(jobs(1));
+    await log.get('completed');
+    limiter.max = 3;
+    limiter.duration = 3_000;
+    // a fetch that was sent before may still go by the limit it brought (limiter-replaced, a wanted difference)
+    await until('the window to end', async () => (await queue.getRateLimitTtl()) === -2);
+    await queue.addBulk(jobs(1));
+    await log.get('completed', 2);
+    await until('the window to end', async () => (await queue.getRateLimitTtl()) === -2);
+    await queue.addBulk(jobs(8));
+    await log.get('completed', 5);
+    expect(await queue.getRateLimitTtl(3)).toBeGreaterThan(0);
+    expect(await queue.getWaitingCount()).toBe(5);
+    // without it nothing is limited
+    delete worker.opts.limiter;
+    await queue.removeRateLimitKey();
+    await log.get('completed', 10);
+  });
+
   it('does not keep the worker from closing', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async () => undefined, { limiter: { max: 1, duration: 60_000 } });

@@ -160,6 +160,19 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
     });
   });
 
+  describe('moveToFailed', () => {
+    it('counts the tries that there were, not those that the object knows', async () => {
+      const queue = stage.queue();
+      const kept = await queue.add('a', {}, { attempts: 5 });
+      const worker = manualWorker();
+      for (let i = 0; i < 2; i++) await (await taken(worker)).moveToFailed(new Error('no'), 't', false);
+      await taken(worker);
+      await kept.moveToFailed(new Error('no'), 't', false);
+      expect((await fetchJob(queue, '1')).attemptsMade).toBe(3);
+      expect(kept.attemptsMade).toBe(1);
+    });
+  });
+
   describe('nextJobFromJobData', () => {
     it('makes a job of what moveToCompleted gave', async () => {
       const queue = stage.queue();

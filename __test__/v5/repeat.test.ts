@@ -1,7 +1,7 @@
 // Jobs that repeat: what `add` with `repeat` makes.
-import { describe, expect, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { idiom, libraries, useStage5 } from './stage.js';
-import { rejection, until } from '../support/waiting.js';
+import { EventLog, rejection, until } from '../support/waiting.js';
 
 const HOUR = 3_600_000;
 
@@ -40,6 +40,11 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     const queue = stage.queue();
     const job = await queue.add('night', {}, { repeat: { pattern: '0 3 * * *', utc: true } });
     expect(new Date(slotOf(job.id)).getUTCHours()).toBe(3);
+    // whatever `tz` says, also for a job scheduler
+    const repeat = { pattern: '0 3 * * *', utc: true, tz: 'Asia/Tokyo' };
+    const [added, upserted] = [await queue.add('a', {}, { repeat }), await queue.upsertJobScheduler('b', repeat)];
+    // BullMQ 5 may be two milliseconds early
+    expect([added, upserted].map(({ id }) => new Date(slotOf(id) + 2).getUTCHours())).toEqual([3, 3]);
   });
 
   idiom('repeat-cron', async () => {
@@ -144,6 +149,25 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     await until('two runs', () => counts.length === 2);
     await until('nothing is left', async () => (await queue.count()) === 0 && (await queue.getActiveCount()) === 0);
     expect(counts).toEqual([1, 2]);
+  });
+
+  it('the same add at each start of a program goes on with the count', async () => {
+    const queue = stage.queue();
+    const counts: unknown[] = [];
+    const worker = stage.worker(async (job) => void counts.push(job.opts.repeat?.count));
+    const add = () => queue.add('tick', {}, { repeat: { every: 1_000, limit: 2 } });
+    await add();
+    await new EventLog(worker, ['completed']).get('completed');
+    await add();
+    const isOver = async () => (await queue.count()) === 0 && (await queue.getActiveCount()) === 0;
+    await until('nothing is left', isOver);
+    expect(counts).toEqual([1, 2]);
+    // and once it is over, anew
+    await add();
+    await until('the first run', () => counts.length === 3);
+    await add();
+    await until('nothing is left', isOver);
+    expect(counts).toEqual([1, 2, 1, 2]);
   });
 
   idiom('repeat-end-date', async () => {

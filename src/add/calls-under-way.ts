@@ -12,6 +12,8 @@ interface Calls {
   others: number;
   /** The highest number of a job that an add was answered with. */
   newest: number;
+  /** Whether some were not answered for long, and none since. */
+  isSilent: boolean;
   waiting: Waiting[];
 }
 
@@ -43,7 +45,7 @@ let lastCall = 0;
  */
 export function beginCall(queue: string, newest?: number): number {
   let calls = byQueue.get(queue);
-  if (!calls) byQueue.set(queue, (calls = { open: new Map(), others: 0, newest: 0, waiting: [] }));
+  if (!calls) byQueue.set(queue, (calls = { open: new Map(), others: 0, newest: 0, isSilent: false, waiting: [] }));
   if (newest === undefined) calls.others++;
   else if (newest > calls.newest) calls.newest = newest;
   calls.open.set(++lastCall, newest !== undefined);
@@ -53,8 +55,10 @@ export function beginCall(queue: string, newest?: number): number {
 /** A call was answered, or never will be. Arguments are those of {@link beginCall}. */
 export function endCall(queue: string, call: number, newest = 0): void {
   const calls = byQueue.get(queue);
-  if (!calls?.open.has(call)) return;
-  if (newest > calls.newest) calls.newest = newest;
+  if (!calls) return;
+  calls.isSilent = false;
+  // numbers begin anew when the queue's data go
+  if (newest > 0) calls.newest = newest;
   forget(calls, call);
   wake(queue, calls);
 }
@@ -66,7 +70,7 @@ function forget(calls: Calls, call: number): void {
 
 function wake(queue: string, calls: Calls): void {
   const { open, newest, waiting } = calls;
-  if (open.size === 0) byQueue.delete(queue);
+  if (open.size === 0 && !calls.isSilent) byQueue.delete(queue);
   if (waiting.length === 0) return;
   const oldest = open.keys().next().value ?? Infinity;
   const isOver = ({ upTo, youngest }: Waiting): boolean => upTo < oldest || youngest <= newest;
@@ -92,11 +96,12 @@ export function callersGone(queue: string, youngest: () => number): Promise<void
   if (byQueue.size === 0) return undefined;
   const [own, any] = [byQueue.get(queue), byQueue.get(ANY_QUEUE)];
   const waits: Promise<void>[] = [];
-  if (own) {
+  // a server that is gone holds up no more than one delivery
+  if (own && !own.isSilent) {
     const highest = own.others > 0 ? Infinity : youngest();
     if (highest > own.newest) waits.push(answersOf(queue, own, highest));
   }
-  if (any) waits.push(answersOf(ANY_QUEUE, any, Infinity));
+  if (any && !any.isSilent) waits.push(answersOf(ANY_QUEUE, any, Infinity));
   return waits.length > 0 ? Promise.all(waits).then(afterCallers) : undefined;
 }
 
@@ -116,7 +121,9 @@ function answersOf(queue: string, calls: Calls, youngest: number): Promise<void>
 /** Nobody waits for these calls any more. */
 function giveUp(queue: string, calls: Calls, upTo: number): void {
   if (byQueue.get(queue) !== calls) return;
-  for (const call of [...calls.open.keys()]) if (call <= upTo) forget(calls, call);
+  const unanswered = [...calls.open.keys()].filter((call) => call <= upTo);
+  for (const call of unanswered) forget(calls, call);
+  calls.isSilent ||= unanswered.length > 0;
   wake(queue, calls);
 }
 

@@ -55,7 +55,7 @@ export class Producer {
   mostPending = MOST_PENDING;
   /** Jobs sent and not answered. */
   private pending = 0;
-  /** The highest number of a job that was answered. */
+  /** The number of the last job that was answered. */
   private newest = 0;
   private readonly sent = new Map<number, Batch>();
   /** The batch that `add` calls of this tick join, and what it holds so far. */
@@ -176,7 +176,7 @@ export class Producer {
   settleAdded(request: number, first: number): void {
     const batch = this.sent.get(request);
     if (!batch) return;
-    this.newest = Math.max(this.newest, first + batch.jobs.length - 1);
+    this.newest = first + batch.jobs.length - 1;
     this.answered(request, batch);
     numberJobs(batch.jobs, first);
     batch.settle(undefined, undefined);
@@ -187,11 +187,16 @@ export class Producer {
     for (const answer of answers) {
       const batch = this.sent.get(answer.request);
       if (!batch) continue;
-      if (!answer.error) this.newest = Math.max(this.newest, answer.first + batch.jobs.length - 1);
+      if (!answer.error) this.newest = answer.first + batch.jobs.length - 1;
       this.answered(answer.request, batch);
       if (answer.error) batch.settle(answer.error, undefined);
       else batch.settle(undefined, setIds(batch.jobs, answer));
     }
+  }
+
+  /** The queue's data are gone: its jobs are numbered from 1 again. */
+  beginAnew(): void {
+    this.newest = 0;
   }
 
   /** Number of jobs whose adding is under way. */

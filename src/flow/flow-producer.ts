@@ -284,7 +284,7 @@ class Encoding {
   /**
    * @param encoded where the parent is: among these jobs, or outside
    * @param around the span of the parent
-   * @param mayBeRefused whether a parent of it, however far above, is outside
+   * @param mayBeRefused whether a parent of it, however far above, is outside or may yield to another job
    */
   private add(
     node: FlowJob | FlowJobNode,
@@ -330,7 +330,11 @@ class Encoding {
     if (id === undefined) this.unnamed.push(job);
     const index = this.encoder.append(queue, encoded, id, isGiven, job.name, made.data, made.checked);
     const tree: JobNode = { job };
-    if (node.children?.length) this.parents.push({ node, queue, index, tree, span, mayBeRefused });
+    if (node.children?.length) {
+      // a root that yields to another job is not added
+      const mayGo = mayBeRefused || Boolean(given.deduplication);
+      this.parents.push({ node, queue, index, tree, span, mayBeRefused: mayGo });
+    }
     return tree;
   }
 

@@ -1,11 +1,17 @@
 /**
  * Calls of this thread about a job, or about the rate limit of a queue, that are not answered yet. They travel by other connections than the end
  * of a run does. What ends waits for those that were given before it, so that who does not await `job.updateProgress(100)` finds it done
- * all the same, as with BullMQ.
+ * all the same, as with BullMQ. It does not wait for long: the call may be one of another object, whose server is gone.
  */
 import type { MinimalQueue } from './minimal-queue.js';
 
 export type Calls = Set<Promise<unknown>>;
+
+/** Milliseconds for which the end of a job waits for an answer. */
+const PATIENCE_MS = 2_000;
+
+// Taken at load, so that a user's fake timers do not hold up jobs.
+const { setImmediate, setTimeout, clearTimeout } = globalThis;
 
 const open = new Map<string, Calls>();
 
@@ -39,10 +45,27 @@ export function callToLimit<T>(queue: MinimalQueue, call: Promise<T>): Promise<T
   return note(queue.qualifiedName, call);
 }
 
-/** Resolves when the calls that were given so far are answered, and concern the end of a job; undefined when there is none. */
+/** Resolves when the calls that were given so far, and concern the end of a job, are answered or take too long; undefined when there is none. */
 export function answersBefore(queue: MinimalQueue, { id }: { readonly id?: unknown }): Promise<void> | undefined {
   if (open.size === 0) return undefined;
   const about = typeof id === 'string' ? open.get(`${queue.qualifiedName}:${id}`) : undefined;
-  const calls = [...(about ?? []), ...(open.get(queue.qualifiedName) ?? [])];
-  return calls.length > 0 ? Promise.allSettled(calls).then(() => {}) : undefined;
+  const waits = [about, open.get(queue.qualifiedName)].filter((calls) => calls && calls.size > 0) as Calls[];
+  return waits.length > 0 ? answersOf(waits) : undefined;
+}
+
+function answersOf(waits: Calls[]): Promise<void> {
+  const calls = waits.flatMap((some) => [...some]);
+  return new Promise((resolve) => {
+    const giveUp = (): void => {
+      // nobody waits for them any more
+      for (const some of waits) for (const call of calls) some.delete(call);
+      resolve();
+    };
+    // behind a look at what has come: a handler may have kept the loop from it for long
+    const timer = setTimeout(() => setImmediate(giveUp), PATIENCE_MS);
+    void Promise.allSettled(calls).then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

@@ -77,8 +77,9 @@ export function adoptPlainJob(job: JobFields, json: JobJson): void {
   if (json.processedBy) job.processedBy = json.processedBy;
   job.stacktrace = tracesFrom(json.stacktrace);
   if (typeof json.returnvalue === 'string') job.returnvalue = parseStored(json.returnvalue, undefined);
-  if (json.parentKey) job.parentKey = json.parentKey;
-  if (json.parent) job.parent = json.parent;
+  // not those of its options, which stay when it is no child any more
+  job.parentKey = json.parentKey || undefined;
+  job.parent = json.parent || undefined;
   if (json.repeatJobKey) job.repeatJobKey = json.repeatJobKey;
   if (json.deduplicationId) job.deduplicationId = json.deduplicationId;
 }

@@ -14,6 +14,7 @@ const REASONS: Readonly<Record<string, string>> = {
   exists: 'have ids that jobs {side} have already',
   scheduler: 'belong to a job scheduler that is {side}, too, and runs on both: remove one of the two',
   next: 'own a deduplication id, and the job that is added when they have ended has a parent',
+  nth: 'repeat with `nthDayOfWeek`, which is not there: write 1#2 for the second Monday',
   missing: 'are ids in a list without a job',
   unreadable: 'cannot be read',
 };

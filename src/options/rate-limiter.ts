@@ -20,30 +20,41 @@ export function readLimiter(limiter: RateLimiterOptions | null | undefined): Nat
 }
 
 /**
- * Calls `changed` whenever `opts.limiter` is replaced or one of its fields is set: BullMQ reads them at each fetch.
- * What `readLimiter` refuses is refused there.
+ * Calls `changed` whenever `opts.limiter` is replaced or one of its fields is set: BullMQ reads them at each fetch. What is
+ * changed in another way, as in the object that the constructor was given, is noticed by the function that this gives, when it
+ * is called. What `readLimiter` refuses is refused there.
  */
 export function watchLimiter(
   opts: { limiter?: RateLimiterOptions },
   changed: (limiter: NativeRateLimit | undefined) => void,
-): void {
+): () => void {
+  let { max, duration } = opts.limiter ?? {};
+  const tell = (limiter: RateLimiterOptions | undefined): void => {
+    ({ max, duration } = limiter ?? {});
+    changed(readLimiter(limiter));
+  };
   const watched = (limiter: RateLimiterOptions | undefined): RateLimiterOptions | undefined =>
     limiter &&
     new Proxy(limiter, {
       set(target, field, value) {
-        changed(readLimiter({ ...target, [field]: value as unknown }));
+        tell({ ...target, [field]: value as unknown });
         return Reflect.set(target, field, value);
       },
     });
   let limiter = watched(opts.limiter);
   Object.defineProperty(opts, 'limiter', {
+    configurable: true,
     enumerable: limiter !== undefined,
     get: () => limiter,
     set(value: RateLimiterOptions | undefined) {
-      changed(readLimiter(value));
+      tell(value);
       limiter = watched(value);
     },
   });
+  return () => {
+    const now = opts.limiter;
+    if (!Object.is(now?.max, max) || !Object.is(now?.duration, duration)) tell(now);
+  };
 }
 
 /**

@@ -179,6 +179,11 @@ export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
   return Math.min(Math.max(Math.floor(metrics?.maxDataPoints ?? 0), 0), 2 ** 31 - 1);
 }
 
+/** How many jobs run at once. The engine counts with 32 bits. */
+export function slotsOf(concurrency: number): number {
+  return Math.min(Math.ceil(concurrency), 2 ** 31 - 1);
+}
+
 /** @throws Error with BullMQ's text unless `concurrency` is a finite number of at least 1. */
 export function checkConcurrency(concurrency: number): void {
   if (!isAtLeast(concurrency, 1) || !Number.isFinite(concurrency)) {

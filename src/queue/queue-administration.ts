@@ -194,6 +194,7 @@ export class QueueAdministration<
     return traceInternal(this, 'obliterate', {}, async () => {
       await this.pause();
       await this[COMMANDS].native.obliterate(Boolean(force), Number(count));
+      this[COMMANDS].producer.beginAnew();
     });
   }
 

@@ -22,7 +22,6 @@ import { warnOfRepeat } from './warn-of-repeat.js';
 // Symbols, not `#` names: a Proxy around a queue has none of those, and a subclass may call its members what it likes.
 const MAX_LEN_EVENTS: unique symbol = Symbol('max len events');
 const ADD_TRACED: unique symbol = Symbol('add traced');
-const ADD_NOW: unique symbol = Symbol('add now');
 const WITH_DEFAULTS: unique symbol = Symbol('with defaults');
 const ADD_BULK_TRACED: unique symbol = Symbol('add bulk traced');
 const ALL_WITH_DEFAULTS: unique symbol = Symbol('all with defaults');
@@ -107,27 +106,22 @@ export class Queue<
    * @throws (rejects) Error with BullMQ's text for options it refuses, TypeError for data that has no JSON form
    */
   add(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
-    return this.addJob(name, data, opts);
-  }
-
-  /** What `add` does; for subclasses that wrap it. */
-  protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     if (this.opts.telemetry) return this[ADD_TRACED](name, data, opts);
-    return this[ADD_NOW](name, data, opts);
+    return this.addJob(name, data, opts);
   }
 
   /** @internal */
   [ADD_TRACED](name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     return this.trace(SpanKind.PRODUCER, 'add', `${this.name}.${name}`, async (span, metadata) => {
       const told = metadata && !opts?.telemetry?.omitContext ? { ...opts, telemetry: { metadata } } : opts;
-      const job = await this[ADD_NOW](name, data, told);
+      const job = await this.addJob(name, data, told);
       span?.setAttributes({ [TelemetryAttributes.JobName]: name, [TelemetryAttributes.JobId]: job.id });
       return job;
     });
   }
 
-  /** @internal */
-  [ADD_NOW](name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
+  /** What `add` does, without telemetry; for subclasses that wrap it. */
+  protected addJob(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>> {
     let added: Promise<Job<DataType, ResultType, NameType>>;
     try {
       if (opts) {

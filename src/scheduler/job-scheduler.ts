@@ -52,7 +52,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
     name: string,
     opts?: RepeatBaseOptions<ConnectionOptionsType>,
     backendFactory?: BackendFactory<B>,
-    private readonly owner?: QueueBase<unknown, unknown>,
+    protected readonly owner?: QueueBase<unknown, unknown>,
   ) {
     super(name, opts, { connection: 'commands', backendFactory, ...(owner && { commands: owner[COMMANDS] }) });
     this.repeatStrategy = strategyOf(opts);

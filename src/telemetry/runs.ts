@@ -32,6 +32,11 @@ export class TracedRuns {
 
   /** Runs the job's processor in the context of its span. */
   run<T>(job: TracedJob, process: () => T): T {
+    return this.telemetry.contextManager.with(this.begin(job).context, process);
+  }
+
+  /** Opens the job's span; by itself for a job that fails without being run. */
+  begin(job: TracedJob): OpenSpan {
     const metadata = job.opts.telemetry?.metadata;
     const opened = openSpan(this.worker, this.telemetry, SpanKind.CONSUMER, 'process', this.worker.name, metadata);
     this.open.set(job, opened);
@@ -40,7 +45,7 @@ export class TracedRuns {
       [TelemetryAttributes.JobId]: job.id,
       [TelemetryAttributes.JobName]: job.name,
     });
-    return this.telemetry.contextManager.with(opened.context, process);
+    return opened;
   }
 
   /** The engine has stored the job's end: `completed` or `failed` is emitted in the context of its span, which ends then. */

@@ -4,7 +4,7 @@ import { bulkOptions, Job } from './job.js';
 import { asksForLine, countsUnder, listsOf, typesFor } from './paused.js';
 import { engineOptions } from './job-options.js';
 import { rejectWith } from '../errors/reject-with.js';
-import { Repeat } from './repeat.js';
+import { inUtc, Repeat } from './repeat.js';
 import { checkEndDate } from '../scheduler/next-run.js';
 import { ServerKind } from './server-kind.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
@@ -121,6 +121,19 @@ export class Queue<
     } catch (error) {
       return rejectWith(error);
     }
+  }
+
+  /**
+   * Makes or changes a job scheduler, as `chasquimq` does, and reads `utc`.
+   * @throws (rejects) as there; NotSupportedError for `nthDayOfWeek`
+   */
+  override async upsertJobScheduler(
+    jobSchedulerId: NameType,
+    repeatOpts: Omit<RepeatOptions, 'key'>,
+    jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
+  ): Promise<Job<DataType, ResultType, NameType>> {
+    const made = await super.upsertJobScheduler(jobSchedulerId, inUtc(repeatOpts), jobTemplate);
+    return made as Job<DataType, ResultType, NameType>;
   }
 
   /** @internal */
@@ -253,11 +266,6 @@ export interface Queue<
 > {
   /* eslint-enable @typescript-eslint/no-unused-vars */
   add(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>>;
-  upsertJobScheduler(
-    jobSchedulerId: NameType,
-    repeatOpts: Omit<RepeatOptions, 'key'>,
-    jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
-  ): Promise<Job<DataType, ResultType, NameType>>;
   getJob(jobId: string): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType> | undefined>;
   getWaiting(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   getWaitingChildren(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;

@@ -58,6 +58,7 @@ export class Repeat extends JobScheduler {
       const follow = { override, producerId: jobId };
       return (await this.upsertJobScheduler<T, R, N>(key, repeat, name, data, template, follow)) as Job<T, R, N>;
     }
+    if (repeat.limit !== undefined) repeat.count ||= await this.runsOf(key);
     const next = await this.next(name, repeat, prevMillis);
     if (!next) return undefined;
     checkTemplate(template);
@@ -72,15 +73,20 @@ export class Repeat extends JobScheduler {
     given: GivenRepeat = {},
     jobId: string | undefined,
   ): { repeat: RepeatOptions; key: string } {
-    const { cron, nthDayOfWeek, ...repeat } = given;
-    if (nthDayOfWeek) throw new NotSupportedError('the repeat option "nthDayOfWeek": write 1#2 for the second Monday');
+    const { cron, ...repeat } = given;
     repeat.pattern ??= cron;
     if (repeat.every) repeat.every = Number(repeat.every);
     if (jobId) repeat.jobId = jobId;
     checkRepeat({ ...repeat, immediately: false });
-    const key = keyOf(name, repeat, this.hashAlgorithm);
-    if (repeat.utc) repeat.tz ??= 'UTC';
-    return { repeat, key };
+    return { repeat: inUtc(repeat), key: keyOf(name, repeat, this.hashAlgorithm) };
+  }
+
+  /** How many runs were before the one that is pending: the same `add` at each start of a program does not begin its count anew. */
+  private async runsOf(key: string): Promise<number> {
+    const found = await this.getScheduler(key);
+    const pending = found && (await Job.fromId(this.owner ?? this, `repeat:${key}:${found.next}`));
+    const { repeat = {} } = (pending && !pending.finishedOn ? pending.opts : {}) as JobsOptions;
+    return Math.max((repeat.count ?? 1) - 1, 0);
   }
 
   /** When it runs first, epoch milliseconds; nothing when it does not. */
@@ -143,4 +149,13 @@ function toRepeatableJob({ id, name, next, repeat }: NativeScheduler): Repeatabl
     every: every ? String(every) : null,
     next,
   };
+}
+
+/**
+ * A repetition whose `utc`, which outdoes `tz`, is told as `tz`.
+ * @throws NotSupportedError for `nthDayOfWeek`
+ */
+export function inUtc({ nthDayOfWeek, ...repeat }: Omit<GivenRepeat, 'key'>): RepeatOptions {
+  if (nthDayOfWeek) throw new NotSupportedError('the repeat option "nthDayOfWeek": write 1#2 for the second Monday');
+  return repeat.utc ? { ...repeat, tz: 'UTC' } : repeat;
 }

@@ -284,7 +284,10 @@ export class Dispatcher {
 
     try {
       const refusal = reasonNotToRun(job, policy.maxStartedAttempts);
-      if (refusal) throw refusal;
+      if (refusal) {
+        this.trace((runs) => runs.begin(job));
+        throw refusal;
+      }
       if (options.acceptsSignal) slot.controller = new AbortController();
       // Also turns a plain value, or another library's promise, into one that settles later.
       const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));

@@ -129,7 +129,10 @@ export class ManualJobs {
     let value: unknown;
     try {
       const refusal = reasonNotToRun(job, owner.opts.maxStartedAttempts);
-      if (refusal) throw refusal;
+      if (refusal) {
+        this.options.runs?.begin(job);
+        throw refusal;
+      }
       const controller = acceptsSignal ? new AbortController() : undefined;
       if (controller) this.controllers.set(id, controller);
       value = await this.options.process(job, token, controller?.signal);
@@ -155,9 +158,13 @@ export class ManualJobs {
       if (signal === 'rateLimited') {
         // a subclass may give nothing
         this.limitedUntil = clock() + ((await this.traced(job, () => job.moveToWait(token))) || 0);
+        this.options.runs?.end(job);
         return undefined;
       }
-      if (signal === 'moved') return mayFetch() ? await this.next(token, false) : undefined;
+      if (signal === 'moved') {
+        this.options.runs?.end(job);
+        return mayFetch() ? await this.next(token, false) : undefined;
+      }
       const next = await this.traced(job, () => job.moveToFailed(error as Error, token, mayFetch()));
       this.emitEnd(job, 'failed', error);
       return await this.afterEnd(next, token);

@@ -4,7 +4,7 @@ import type { Backend, BackendFactory } from '../connection/backend.js';
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './fake-clock.js';
-import { batchOfOne } from './fetched-batch.js';
+import { batchOfOne, type Fetched } from './fetched-batch.js';
 import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
 import { delay } from './delay.js';
@@ -24,6 +24,7 @@ import type { ConnectionOptions } from '../options/connection.js';
 import {
   checkConcurrency,
   resolveWorkerOptions,
+  slotsOf,
   type GetNextJobOptions,
   type ResolvedWorkerOptions,
   type WorkerOptions,
@@ -52,6 +53,7 @@ const READINESS: unique symbol = Symbol('readiness');
 const DISPATCHER: unique symbol = Symbol('dispatcher');
 const MANUAL: unique symbol = Symbol('manual');
 const RUNS: unique symbol = Symbol('runs');
+const SEE_LIMITER: unique symbol = Symbol('see limiter');
 const WRAPPED: unique symbol = Symbol('wrapped');
 const LOCK_DURATION: unique symbol = Symbol('lock duration');
 const MAX_RUNNING: unique symbol = Symbol('max running');
@@ -62,6 +64,7 @@ const CREATE_DISPATCHER: unique symbol = Symbol('create dispatcher');
 const PROCESS: unique symbol = Symbol('process');
 const ACCEPTS_SIGNAL: unique symbol = Symbol('accepts signal');
 const RECEIVE: unique symbol = Symbol('receive');
+const DELIVER: unique symbol = Symbol('deliver');
 const PROCESS_WRAPPED: unique symbol = Symbol('process wrapped');
 const REPORT_STALLED: unique symbol = Symbol('report stalled');
 const REPORT_LOST_LOCKS: unique symbol = Symbol('report lost locks');
@@ -125,6 +128,8 @@ export class Worker<
   readonly [MANUAL]: ManualJobs;
   /** @internal */
   readonly [RUNS]: TracedRuns | undefined;
+  /** @internal Notices a limiter that was changed. */
+  readonly [SEE_LIMITER]: () => void;
   /** @internal By token, what `processJob` runs of the worker's own jobs where it was replaced. */
   readonly [WRAPPED] = new Map<string, (job: Job) => Promise<unknown>>();
   /** @internal */
@@ -162,7 +167,7 @@ export class Worker<
     const { telemetry } = resolved;
     this[RUNS] = telemetry && new TracedRuns(this, telemetry, this[TRACE_ATTRIBUTES]);
     this[ENGINE] = this[CREATE_ENGINE](resolved);
-    watchLimiter(resolved, (limiter) => this[ENGINE].setLimiter(limiter));
+    this[SEE_LIMITER] = watchLimiter(resolved, (limiter) => this[ENGINE].setLimiter(limiter));
     this[DISPATCHER] = this[CREATE_DISPATCHER](resolved);
     this[MANUAL] = new ManualJobs({
       owner: this as ManualJobsOwner,
@@ -188,7 +193,7 @@ export class Worker<
     return new native.NativeWorker(
       engineOptions(this[TARGET], this.id, opts),
       (message) => this[ASYNC_SCOPE].runInAsyncScope(() => this[RECEIVE](message)),
-      (...job) => this[ASYNC_SCOPE].runInAsyncScope(() => this[DISPATCHER].deliver(batchOfOne(...job))),
+      (...job) => this[ASYNC_SCOPE].runInAsyncScope(() => this[DELIVER](batchOfOne(...job))),
     );
   }
 
@@ -203,7 +208,7 @@ export class Worker<
       process: this.processJob === ownProcessJob ? this[PROCESS].bind(this) : this[PROCESS_WRAPPED].bind(this),
       acceptsSignal: this[ACCEPTS_SIGNAL],
       follow: (taken) => this[FOLLOWER].follow(taken),
-      concurrency: Math.ceil(opts.concurrency),
+      concurrency: slotsOf(opts.concurrency),
       tokenPrefix: this.id,
       workerName: opts.name ?? undefined,
       policy: opts,
@@ -293,11 +298,21 @@ export class Worker<
       const running = new Set(this[DISPATCHER].runningIds());
       this[REPORT_LOST_LOCKS](message.locksLost.filter((id) => running.has(id)));
     }
-    if (message.jobs) this[DISPATCHER].deliver(message.jobs);
+    if (message.jobs) this[DELIVER](message.jobs);
     if (message.drained) this.emit('drained');
     if (message.clock) this[ENGINE].tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
     reportConnection(this, this[READINESS], message, message.connectionError);
+  }
+
+  /** @internal */
+  [DELIVER](fetched: Fetched): void {
+    try {
+      this[SEE_LIMITER]();
+    } catch (error) {
+      this.emit('error', error as Error);
+    }
+    this[DISPATCHER].deliver(fetched);
   }
 
   /** @internal */
@@ -465,8 +480,8 @@ export class Worker<
   set concurrency(concurrency: number) {
     checkConcurrency(concurrency);
     this[MAX_RUNNING] = concurrency;
-    this[ENGINE].setConcurrency(Math.ceil(concurrency));
-    this[DISPATCHER].setConcurrency(Math.ceil(concurrency));
+    this[ENGINE].setConcurrency(slotsOf(concurrency));
+    this[DISPATCHER].setConcurrency(slotsOf(concurrency));
   }
 
   /**
