@@ -13,7 +13,8 @@ const PART = 0.7;
 /**
  * Ratios reached, by scenario and metric: the worse of the medians of the runs of a8f6cf2 and f7d0d8e (`benchmarks/history.jsonl`), on two kinds of processors,
  * against BullMQ as it is fastest; of data of 10 KiB and more that of the later one: they are better for good; of the scenarios that came later, the trickle
- * with 20 slots and the paces, that of 1e682d5; of what nothing disturbs, round trips, commands and idle workers, the worst of all since a8f6cf2. What is not listed is measured and
+ * with 20 slots and the paces, that of 1e682d5; of what is measured longer, or from warm processes, since 19e55db (data of 64 KiB and more,
+ * worker processes), and of what is new there, that run's; of what nothing disturbs, round trips, commands and idle workers, the worst of all since a8f6cf2. What is not listed is measured and
  * reported without a floor: percentiles whose pairs differ by more than the floor leaves. When the bench gets better for good, its figures come here.
  */
 export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> = {
@@ -48,7 +49,7 @@ export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> 
   delayed: { jobsPerSecond: 7.5, nodeCpuMicros: 0.0762, redisCpuMicros: 0.135 },
   priority: { jobsPerSecond: 6.98, nodeCpuMicros: 0.0873, redisCpuMicros: 0.138 },
   schedulers: { latencyP50Ms: 0.132, latencyP99Ms: 0.084, nodeCpuMicros: 0.606, redisCpuMicros: 0.541 },
-  'schedulers-without': { latencyP50Ms: 0.0923, latencyP99Ms: 0.0814, nodeCpuMicros: 0.386, redisCpuMicros: 0.529 },
+  'schedulers-without': { latencyP99Ms: 0.0814, nodeCpuMicros: 0.386, redisCpuMicros: 0.529 },
   flow: { jobsPerSecond: 15.8, nodeCpuMicros: 0.0328, redisCpuMicros: 0.0641 },
   latency: { latencyP50Ms: 0.557, latencyP99Ms: 0.572 },
   trickle: {
@@ -59,15 +60,18 @@ export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> 
   'bandwidth-100b': { megabytesPerSecond: 10.5, nodeCpuMicros: 0.126, redisCpuMicros: 0.0451 },
   'bandwidth-1kib': { megabytesPerSecond: 8.64, nodeCpuMicros: 0.145, redisCpuMicros: 0.0533 },
   'bandwidth-10kib': { megabytesPerSecond: 4.84, nodeCpuMicros: 0.212, redisCpuMicros: 0.134 },
-  'bandwidth-64kib': { megabytesPerSecond: 4.15, nodeCpuMicros: 0.224, redisCpuMicros: 0.217 },
-  'bandwidth-200kib': { megabytesPerSecond: 3.77, nodeCpuMicros: 0.303, redisCpuMicros: 0.235 },
-  'bandwidth-1mib': { megabytesPerSecond: 3.4, nodeCpuMicros: 0.409, redisCpuMicros: 0.237 },
+  'bandwidth-64kib': { megabytesPerSecond: 3.89, nodeCpuMicros: 0.195, redisCpuMicros: 0.308 },
+  'bandwidth-200kib': { megabytesPerSecond: 3.15, nodeCpuMicros: 0.307, redisCpuMicros: 0.376 },
+  'bandwidth-1mib': { megabytesPerSecond: 3.18, nodeCpuMicros: 0.374, redisCpuMicros: 0.358 },
   'get-waiting': { jobsPerSecond: 2.15 },
   'get-completed': { jobsPerSecond: 2.21 },
   'get-delayed': { jobsPerSecond: 2.7 },
   'memory-waiting': { bytesPerJob: 0.0578 },
   'memory-completed': { bytesPerJob: 0.0386 },
   'memory-delayed': { bytesPerJob: 0.586 },
+  'memory-waiting-nested': { bytesPerJob: 0.809 },
+  'memory-completed-nested': { bytesPerJob: 0.713 },
+  'memory-delayed-nested': { bytesPerJob: 0.83 },
   'distance-0.5-1': { jobsPerSecond: 1.52 },
   'distance-0.5-10': { jobsPerSecond: 3.73 },
   'distance-0.5-100': { jobsPerSecond: 25.3 },
@@ -77,16 +81,18 @@ export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> 
   'distance-5-1': { jobsPerSecond: 1.48 },
   'distance-5-10': { jobsPerSecond: 5.42 },
   'distance-5-100': { jobsPerSecond: 39.7 },
+  'distance-0.5-backlog': { jobsPerSecond: 59.9 },
+  'distance-1-backlog': { jobsPerSecond: 46.7 },
   'persistence-none': { jobsPerSecond: 14.3, nodeCpuMicros: 0.0876, redisCpuMicros: 0.0476 },
   'persistence-everysec': { jobsPerSecond: 15.7, nodeCpuMicros: 0.0872, redisCpuMicros: 0.0439 },
   'persistence-always': { jobsPerSecond: 9.48, nodeCpuMicros: 0.086, redisCpuMicros: 0.0867 },
   'open-loop-10': { latencyP50Ms: 0.577, recordedP50Ms: 0.764 },
   'open-loop-50': { latencyP50Ms: 0.368, recordedP50Ms: 0.494 },
   'open-loop-90': { latencyP50Ms: 0.0819, recordedP50Ms: 0.238 },
-  'processes-1': { jobsPerSecond: 77.4, redisCpuMicros: 0.00922 },
-  'processes-2': { jobsPerSecond: 110, redisCpuMicros: 0.00815 },
-  'processes-4': { jobsPerSecond: 129, redisCpuMicros: 0.00779 },
-  'processes-8': { jobsPerSecond: 84.3, redisCpuMicros: 0.0114 },
+  'processes-1': { jobsPerSecond: 62.2, redisCpuMicros: 0.0102 },
+  'processes-2': { jobsPerSecond: 103, redisCpuMicros: 0.00789 },
+  'processes-4': { jobsPerSecond: 90.9, redisCpuMicros: 0.00879 },
+  'processes-8': { jobsPerSecond: 75.4, redisCpuMicros: 0.0124 },
   idle: { idleNodeMillis: 0.17, idleRedisMillis: 0.925, idleCommands: 0.375 },
   'listeners-1': { jobsPerSecond: 21.3, nodeCpuMicros: 0.0626, redisCpuMicros: 0.011 },
   'listeners-10': { jobsPerSecond: 8.21, nodeCpuMicros: 0.204, redisCpuMicros: 0.0229 },
@@ -101,6 +107,10 @@ export const reached: Readonly<Record<string, Partial<Record<Metric, number>>>> 
   'trickle-20': {
     ...{ latencyP50Ms: 0.558, nodeCpuMicros: 0.536, redisCpuMicros: 0.654 },
     ...{ roundTrips: 0.288, redisCommands: 0.317 },
+  },
+  'trickle-apart': {
+    ...{ latencyP50Ms: 0.645, nodeCpuMicros: 0.395, redisCpuMicros: 0.667 },
+    ...{ roundTrips: 0.503, redisCommands: 0.492 },
   },
   paced: { nodeCpuMicros: 0.691, redisCpuMicros: 0.68 },
   'paced-delayed': { nodeCpuMicros: 0.758, redisCpuMicros: 0.894 },
