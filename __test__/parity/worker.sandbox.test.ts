@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Job, JobsOptions, Worker, WorkerOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
@@ -98,6 +98,20 @@ describe.each(libraries)('$name: worker.sandbox', ({ lib }) => {
     it('new data', async () => {
       expect((await completes('data', { once: 'that' }))[1]).toEqual({ now: 'this' });
       expect((await fetchJob(stage.queue(), '1')).data).toEqual({ now: 'this' });
+    });
+
+    it('calls take effect in their order', async () => {
+      const order: string[] = [];
+      const spies = (['log', 'updateData', 'moveToWaitingChildren'] as const).map((method) => {
+        const own = lib.Job.prototype[method] as (...args: unknown[]) => never;
+        return vi.spyOn(lib.Job.prototype, method).mockImplementation(function (this: Job, ...args: unknown[]) {
+          order.push(method);
+          return own.apply(this, args);
+        });
+      });
+      expect((await completes('steps'))[1]).toBe(false);
+      expect(order).toEqual([...Array.from({ length: 20 }, () => 'log'), 'updateData', 'moveToWaitingChildren']);
+      for (const spy of spies) spy.mockRestore();
     });
 
     it('moveToDelayed', async () => {

@@ -4,6 +4,7 @@
  * wrong must be wrong for both.
  */
 import {
+  ConnectionClosedError,
   DelayedError,
   FlowProducer,
   MetricsTime,
@@ -351,7 +352,9 @@ export async function schedulers(queue: Queue<Mail, Sent, MailName>): Promise<st
   );
   const ended: number = await scheduler.removeJobScheduler('x');
   const next: number | undefined = defaultRepeatStrategy(Date.now(), { pattern: '* * * * *' });
-  console.log(job.repeatJobKey, found?.next, found?.template?.data?.to, direct?.id, ended, next);
+  const later: number | undefined = getNextMillis(Date.now(), { every: 1_000 });
+  const { id, cause }: { id: string; cause?: unknown } = { id: queue.token, cause: new ConnectionClosedError().cause };
+  console.log(job.repeatJobKey, found?.next, found?.template?.data?.to, direct?.id, ended, next, later, id, cause);
   if (await queue.removeJobScheduler('welcome')) console.log(await queue.getJobSchedulersCount());
   return all.map(({ key }) => key);
 }

@@ -4,6 +4,7 @@
  */
 import {
   FlowProducer,
+  Job,
   PRIORITY_LIMIT,
   Queue,
   QueueEvents,
@@ -15,7 +16,6 @@ import {
 import type {
   BulkJobOptions,
   ConnectionOptions,
-  Job,
   JobNode,
   JobState,
   JobType,
@@ -110,7 +110,10 @@ export async function queues(): Promise<void> {
   const onWaiting: QueueListener<Job<Mail, Sent, MailName>>['waiting'] = (job) => job.discard();
   queue.on('waiting', onWaiting);
   queue.on('error', (error: Error) => console.log(error));
-  console.log(counts, one, waiting, state, ids, owner, freed, value, ready.status, version);
+  const again: Job<Mail, Sent, MailName> | undefined = await Job.fromId<Mail, Sent, MailName>(queue, '1');
+  again?.discard();
+  const runs: number | undefined = added[0].opts.repeat?.count;
+  console.log(counts, one, waiting, state, ids, owner, freed, value, ready.status, version, runs);
   // @ts-expect-error -- data of another type
   await queue.add('welcome', { to: 1 });
 }

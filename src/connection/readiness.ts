@@ -55,8 +55,11 @@ export class Readiness {
   }
 
   private async keepAsking(): Promise<void> {
-    const end = new Promise<void>((resolve, reject) => ([this.stopWaiting, this.surrender] = [resolve, reject]));
     for (;;) {
+      if (this.surrendered) throw this.surrendered;
+      if (this.stopped) return;
+      // one a round: it keeps what raced with it for as long as it is pending
+      const end = new Promise<void>((resolve, reject) => ([this.stopWaiting, this.surrender] = [resolve, reject]));
       try {
         await Promise.race([this.ready(), end]);
         if (this.stopped) return;
@@ -89,7 +92,8 @@ export class Readiness {
   lost(): void {
     this.isUp = false;
     this.isDown = true;
-    if (!this.stopped) this.wait().catch(() => {}); // whoever waits is told; here it only keeps `isUp` right
+    // whoever waits is told; here it only keeps `isUp` right
+    if (!this.stopped && !this.waiting) this.wait().catch(() => {});
   }
 
   /** The connection is being closed: nobody waits for it any more. */

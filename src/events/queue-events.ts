@@ -16,6 +16,8 @@ const ENGINE: unique symbol = Symbol('engine');
 const READINESS: unique symbol = Symbol('readiness');
 const LISTENED_TO: unique symbol = Symbol('listened to');
 const OF_JOBS: unique symbol = Symbol('of jobs');
+const MANY: unique symbol = Symbol('many');
+const FORGET_UNHEARD: unique symbol = Symbol('forget unheard');
 const END_RUN: unique symbol = Symbol('end run');
 const GIVE_UP: unique symbol = Symbol('give up');
 const RECEIVE: unique symbol = Symbol('receive');
@@ -32,6 +34,9 @@ const BLOCKING_TIMEOUT = 10_000;
 
 type Parameters<T> = T extends (...args: infer Args) => void ? Args : never;
 type KeyOf<T extends object> = Extract<keyof T, string>;
+
+/** Names of events of single jobs of which so many are looked through at each message. */
+const FEW = 64;
 
 /** The arguments of an event as they are stored: all are texts. */
 type StoredArgs = Record<string, string>;
@@ -59,6 +64,8 @@ export class QueueEvents<
   readonly [LISTENED_TO] = new Set<string>();
   /** @internal Names of events of single jobs to which somebody may listen. */
   readonly [OF_JOBS] = new Set<string>();
+  /** @internal How many of them may be there before they are looked through again. */
+  [MANY] = 0;
   private running = false;
   /** @internal Settles the promise of `run()`. */
   [END_RUN]: { resolve: () => void; reject: (error: Error) => void } | undefined = undefined;
@@ -144,7 +151,7 @@ export class QueueEvents<
 
   /** @internal Announces events in their order. The text of events to which nobody listens, which are most, is not parsed. */
   [ANNOUNCE_ALL]({ names, texts, runs }: NativeEventTexts): void {
-    for (const name of this[OF_JOBS]) if (this.listenerCount(name) === 0) this[OF_JOBS].delete(name);
+    this[FORGET_UNHEARD]();
     const parsed: ([id: string, args: StoredArgs][] | undefined)[] = [];
     const next = names.map(() => 0);
     for (let run = 0; run < runs.length; run += 2) {
@@ -156,6 +163,14 @@ export class QueueEvents<
       const events = (parsed[name] ??= JSON.parse(texts[name]) as [string, StoredArgs][]);
       for (let at = from; at < next[name]; at += 1) this[ANNOUNCE](events[at][0], names[name], events[at][1]);
     }
+  }
+
+  /** @internal Drops names to which nobody listens any more; of many not at each message. */
+  [FORGET_UNHEARD](): void {
+    const names = this[OF_JOBS];
+    if (names.size > FEW && names.size <= this[MANY]) return;
+    for (const name of names) if (this.listenerCount(name) === 0) names.delete(name);
+    this[MANY] = 2 * names.size;
   }
 
   /** @internal Whether somebody listens, or has listened, to events of this name, of all jobs or of one. */

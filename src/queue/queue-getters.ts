@@ -9,6 +9,7 @@ import { MetricNames, TelemetryAttributes } from '../telemetry/names.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobState, JobType } from '../types/job-state.js';
 import type { Metrics } from '../types/metrics.js';
+import type { Meter } from '../types/telemetry.js';
 import type { QueueMeta } from './queue-meta.js';
 
 // A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
@@ -250,7 +251,9 @@ export class QueueGetters<
    */
   async recordJobCountsMetric(...types: JobType[]): Promise<{ [index: string]: number }> {
     const counts = await this.getJobCounts(...types);
-    const gauge = this.opts.telemetry?.meter?.createGauge(MetricNames.QueueJobsCount, {
+    // one written for older versions has no gauges
+    const meter: Partial<Meter> | undefined = this.opts.telemetry?.meter;
+    const gauge = meter?.createGauge?.(MetricNames.QueueJobsCount, {
       description: 'Number of jobs in the queue by state',
       unit: '{jobs}',
     });

@@ -53,7 +53,7 @@ export class Queue<
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
   /** Identifies this object. */
-  readonly token = randomUUID();
+  token: string = randomUUID();
   /** The `defaultJobOptions` given. */
   jobsOpts: BaseJobOptions;
   /** The options given. */

@@ -155,7 +155,7 @@ export class Child {
     const done = new Promise<unknown>((resolve, reject) => {
       const exited = (...[code, by]: Exit): void => reject(new Error(`Unexpected exit code: ${code} signal: ${by}`));
       if (this.exited) return exited(...this.exited);
-      // The calls of the processor, which take effect in their order; its end comes after them.
+      // The calls of the processor, one after the other; its end, and what it asks, comes after them.
       let calls: Promise<unknown> = Promise.resolve();
       let hasEnded = false;
       this.hearer = {
@@ -163,10 +163,12 @@ export class Child {
         exit: (...exit) => !hasEnded && exited(...exit),
         message: (message) => {
           hasEnded ||= message.cmd === 'completed' || message.cmd === 'failed';
-          if (message.cmd === 'call' && message.question !== undefined) void this.answer(job, message);
+          if (message.cmd === 'call' && message.question !== undefined) {
+            void calls.catch(() => {}).then(() => this.answer(job, message));
+          }
           // that job's run is over: there is nothing left for its error to fail
           else if (message.cmd === 'call' && message.late) callOn(job, message).catch(() => {});
-          else if (message.cmd === 'call') calls = Promise.all([calls, callOn(job, message)]).then(() => {});
+          else if (message.cmd === 'call') calls = calls.then(() => callOn(job, message));
           else if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);
           else if (message.cmd === 'failed') calls.then(() => reject(fromPlainError(message.error)), reject);
           calls.catch(() => {}); // told at the end

@@ -28,7 +28,7 @@ export const defaultRepeatStrategy = (millis: number, opts: RepeatOptions, _name
  * @throws Error when both are given, or as {@link defaultRepeatStrategy}
  * Source: BullMQ 6.7.0 `getNextMillis`.
  */
-export const getNextMillis: RepeatStrategy = (millis, opts) => {
+export const getNextMillis = (millis: number, opts: RepeatOptions): number | undefined => {
   const { every, pattern, immediately } = opts;
   if (pattern && every) throw new Error(BOTH_GIVEN);
   if (!every) return defaultRepeatStrategy(millis, opts);

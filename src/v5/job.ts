@@ -2,6 +2,7 @@ import { COMMANDS } from '../connection/members.js';
 import { Job as BaseJob } from '../job/job.js';
 import { engineOptions, enginePriority } from './job-options.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobJson } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { BulkJobOptions, JobsOptions } from './types.js';
 
@@ -10,6 +11,7 @@ import type { BulkJobOptions, JobsOptions } from './types.js';
  * Source: BullMQ 5.81 `Job`.
  */
 /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells a type alone: the member is inherited
 export class Job<
   DataType = any,
   ReturnType = any,
@@ -33,6 +35,21 @@ export class Job<
     jobs: { name: N; data: T; opts?: BulkJobOptions }[],
   ): Promise<Job<T, R, N>[]> {
     return super.createBulk<T, R, N>(queue, bulkOptions(jobs)) as Promise<Job<T, R, N>[]>;
+  }
+
+  static override fromId<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    jobId: string,
+  ): Promise<Job<T, R, N> | undefined> {
+    return super.fromId<T, R, N>(queue, jobId) as Promise<Job<T, R, N> | undefined>;
+  }
+
+  static override fromJSON<T = any, R = any, N extends string = string>(
+    queue: MinimalQueue,
+    json: JobJson,
+    jobId?: string,
+  ): Job<T, R, N> {
+    return super.fromJSON<T, R, N>(queue, json, jobId) as Job<T, R, N>;
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
@@ -92,3 +109,16 @@ export function bulkOptions<J extends { opts?: BulkJobOptions }>(jobs: J[]): J[]
     return opts === job.opts ? job : { ...job, opts };
   });
 }
+
+/** What a job was added with, and what it says of repetitions. */
+/* eslint-disable @typescript-eslint/no-unused-vars, @typescript-eslint/no-explicit-any -- an interface that is merged has the parameters of its class */
+export interface Job<
+  DataType = any,
+  ReturnType = any,
+  NameType extends string = string,
+  ProgressType extends JobProgress = JobProgress,
+> {
+  get opts(): JobsOptions;
+  set opts(opts: JobsOptions);
+}
+/* eslint-enable @typescript-eslint/no-unused-vars, @typescript-eslint/no-explicit-any */

@@ -85,7 +85,7 @@ export class Repeat extends JobScheduler {
   private async runsOf(key: string): Promise<number> {
     const found = await this.getScheduler(key);
     const pending = found && (await Job.fromId(this.owner ?? this, `repeat:${key}:${found.next}`));
-    const { repeat = {} } = (pending && !pending.finishedOn ? pending.opts : {}) as JobsOptions;
+    const { repeat = {} }: JobsOptions = pending && !pending.finishedOn ? pending.opts : {};
     return Math.max((repeat.count ?? 1) - 1, 0);
   }
 

@@ -102,7 +102,7 @@ export class Worker<
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
   /** Identifies this worker: it owns the jobs it has taken. */
-  readonly id = randomUUID();
+  readonly id: string = randomUUID();
   /** The options given, with the defaults filled in. */
   declare readonly opts: WorkerOptions<ConnectionOptionsType>;
   /** What is called for each job; undefined for a worker whose jobs are taken by `getNextJob`. */

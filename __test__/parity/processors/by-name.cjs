@@ -44,6 +44,11 @@ const kinds = {
     await job.updateData({ now: 'this' });
     return job.data;
   },
+  async steps(job, token) {
+    for (let row = 0; row < 20; row++) await job.log(`row ${row}`);
+    await job.updateData({ step: 2 });
+    return job.moveToWaitingChildren(token);
+  },
   async delays(job, token) {
     await job.moveToDelayed(Date.now() + 60000, token);
     throw Object.assign(new Error('moved'), { name: 'DelayedError' });

@@ -24,7 +24,7 @@ use crate::{
     text::{LongText, Pieces},
 };
 
-const CACHED_OPTIONS: usize = 1024;
+const CACHED_OPTIONS: usize = 256;
 
 /// A faster way for adds than the engine's connection. All of it happens on JavaScript's thread.
 pub trait AddShortcut: Send + Sync {
@@ -230,7 +230,7 @@ impl Adds {
             return Ok(options.clone());
         }
         let options = Arc::new(JobOptions::parse(text)?);
-        if options.job_id.is_none() && options.deduplication.is_none() {
+        if !options.are_of_one_job() {
             if known.len() >= CACHED_OPTIONS {
                 known.clear();
             }

@@ -159,6 +159,11 @@ impl JobOptions {
         self.job_id.is_none() && self.just_waits()
     }
 
+    /// Whether other jobs are hardly given the same, as they have an id, or one by which they deduplicate.
+    pub fn are_of_one_job(&self) -> bool {
+        self.job_id.is_some() || self.deduplication.is_some()
+    }
+
     /// True for a job that goes to the end of the waiting list at once, without a priority, and yields to no other.
     pub(crate) fn just_waits(&self) -> bool {
         self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()

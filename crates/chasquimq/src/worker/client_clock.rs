@@ -26,6 +26,7 @@ pub(super) struct ClientClock {
 /// What it said, and whether that is another clock than the system's: the loop may hear of it late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
+    pub(super) at: Instant,
     ms: u64,
     is_foreign: bool,
 }
@@ -34,6 +35,7 @@ impl Reading {
     /// Of a clock that was read just now.
     pub(crate) fn new(ms: u64) -> Self {
         Self {
+            at: Instant::now(),
             ms,
             is_foreign: is_foreign(ms),
         }

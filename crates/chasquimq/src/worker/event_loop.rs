@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    client_clock::ClientClock,
+    client_clock::{ClientClock, Reading},
     due::Ring,
     flush::Flush,
     idle_socket::IdleSocket,
@@ -44,6 +44,8 @@ pub(super) struct Loop {
     flushes: Vec<Flush>,
     /// When the first of them came.
     ended_since: Option<Instant>,
+    // when the last of them ended: the loop may have been busy with a step since
+    ended_at: Instant,
     // what is to be told of a flush of which a part is recorded
     recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
@@ -98,6 +100,7 @@ impl Loop {
             standing: Standing::default(),
             flushes: Vec::new(),
             ended_since: None,
+            ended_at: Instant::now(),
             recorded: Default::default(),
             refused: Arc::default(),
             clock: ClientClock::default(),
@@ -254,18 +257,7 @@ impl Loop {
                 self.options.limiter = limiter;
                 self.end_rest();
             }
-            Command::Finish(flush, reading) => {
-                self.clock.says(reading);
-                if self.flushes.is_empty() {
-                    self.ended_since = Some(Instant::now());
-                }
-                let is_limited = flush.is_limited();
-                self.flushes.push(flush);
-                // nothing more starts until the limit is over
-                if is_limited {
-                    self.take_back(true);
-                }
-            }
+            Command::Finish(flush, reading) => self.hear_ends(flush, reading),
             Command::Tick(reading) => {
                 self.clock.says(reading);
                 // the clock may have jumped to where something is due
@@ -288,6 +280,20 @@ impl Loop {
                 self.standing.has_room = false;
                 self.closing.push(done);
             }
+        }
+    }
+
+    fn hear_ends(&mut self, flush: Flush, reading: Reading) {
+        self.clock.says(reading);
+        self.ended_at = reading.at;
+        if self.flushes.is_empty() {
+            self.ended_since = Some(Instant::now());
+        }
+        let is_limited = flush.is_limited();
+        self.flushes.push(flush);
+        // nothing more starts until the limit is over
+        if is_limited {
+            self.take_back(true);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
-const CACHED_OPTIONS: usize = 1024;
+const CACHED_OPTIONS: usize = 256;
 
 /// The claim of what has been checked otherwise (`lua/jobs/frame.lua`).
 const ANY_CLAIM: u64 = 0;
@@ -216,6 +216,9 @@ impl InFlight {
             return Ok(options.clone());
         }
         let options = Arc::new(JobOptions::of_stored(text)?);
+        if options.are_of_one_job() {
+            return Ok(options);
+        }
         if self.options.len() >= CACHED_OPTIONS {
             self.options.clear();
         }

@@ -29,6 +29,8 @@ pub(super) struct Prefetch {
     seen: u64,
     per_ms: f64,
     since: Instant,
+    // when the loop heard of any last
+    heard: Instant,
     // ended since the last sample, in so much time
     jobs: u64,
     busy: Duration,
@@ -40,6 +42,7 @@ impl Default for Prefetch {
             seen: 0,
             per_ms: 0.0,
             since: Instant::now(),
+            heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         }
@@ -50,16 +53,17 @@ impl Prefetch {
     /// Jobs were handed over to somebody who had none.
     pub(super) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
+        self.heard = self.since;
     }
 
-    /// Jobs ended.
-    pub(super) fn ended(&mut self, jobs: u64) {
+    /// Jobs ended, the last of them `at` this time: the answer to a step may have come since, and the server be far away.
+    pub(super) fn ended(&mut self, jobs: u64, at: Instant) {
         if jobs == 0 {
             return;
         }
-        let now = Instant::now();
-        self.busy += now - self.since;
-        self.since = now;
+        self.busy += at.saturating_duration_since(self.since);
+        self.since = self.since.max(at);
+        self.heard = Instant::now();
         self.jobs += jobs;
         let is_first = self.seen == 0;
         self.seen += jobs;
@@ -81,6 +85,7 @@ impl Prefetch {
     pub(super) fn forget(&mut self) {
         *self = Self {
             since: self.since,
+            heard: self.heard,
             ..Self::default()
         };
     }
@@ -123,7 +128,7 @@ impl Prefetch {
 
     /// When surplus, if there is any, has waited too long.
     pub(super) fn patience_ends(&self) -> Instant {
-        self.since + PATIENCE
+        self.heard + PATIENCE
     }
 }
 
@@ -135,7 +140,7 @@ mod tests {
     fn a_new_worker_takes_its_free_slots_only() {
         let mut prefetch = Prefetch::default();
         assert_eq!(prefetch.ask(0, 10), (10, 0));
-        prefetch.ended(49);
+        prefetch.ended(49, Instant::now());
         assert_eq!(prefetch.ask(4, 10), (6, 0));
     }
 
@@ -145,6 +150,7 @@ mod tests {
             seen: 100,
             per_ms: 100.0,
             since: Instant::now(),
+            heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
@@ -159,12 +165,12 @@ mod tests {
         let mut prefetch = Prefetch::default();
         // a first job that was slow
         prefetch.since -= Duration::from_millis(1000);
-        prefetch.ended(60);
+        prefetch.ended(60, Instant::now());
         assert_eq!(prefetch.ask(0, 10), (10, 0));
         for _ in 0..100 {
             prefetch.delivered_to_idle();
             prefetch.since -= Duration::from_millis(1);
-            prefetch.ended(100);
+            prefetch.ended(100, Instant::now());
         }
         let (_, surplus) = prefetch.ask(0, 10);
         assert!(surplus > 300, "{surplus}");
@@ -176,6 +182,7 @@ mod tests {
             seen: 100,
             per_ms: 1.0,
             since: Instant::now(),
+            heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
@@ -195,9 +202,24 @@ mod tests {
             seen: 100,
             per_ms: 0.09,
             since: Instant::now(),
+            heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
         };
         assert_eq!(prefetch.ask(0, 10), (10, 0));
+    }
+
+    #[test]
+    fn the_way_to_a_server_that_is_far_away_is_no_time_of_the_handlers() {
+        let mut prefetch = Prefetch::default();
+        let mut now = Instant::now();
+        for _ in 0..100 {
+            // a hundred jobs end within 1 ms, while a step is under way for 10 ms
+            prefetch.since = now;
+            prefetch.ended(100, now + Duration::from_millis(1));
+            now += Duration::from_millis(10);
+        }
+        let (_, surplus) = prefetch.ask(0, 10);
+        assert!(surplus > 300, "{surplus}");
     }
 }

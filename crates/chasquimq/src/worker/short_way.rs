@@ -141,7 +141,7 @@ impl ShortWay {
         };
         let defaults = Defaults::of(&self.options);
         let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
-        standing.prefetch.ended(outcomes.jobs);
+        standing.prefetch.ended(outcomes.jobs, now);
         let room = standing.room(0, self.options.concurrency);
         let request = standing.ask(outcomes.now_ms, room, false);
         let packed = self.packed(standing, &request, &outcomes);

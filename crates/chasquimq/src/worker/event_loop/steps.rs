@@ -128,7 +128,7 @@ impl Loop {
     /// What the next step asks for, `coming` jobs being about to be held.
     fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> StepRequest {
         self.look_again = false;
-        self.standing.prefetch.ended(outcomes.jobs);
+        self.standing.prefetch.ended(outcomes.jobs, self.ended_at);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
         self.standing.ask(outcomes.now_ms, room, self.clock.is_foreign())
