@@ -129,8 +129,7 @@ impl Queue {
 
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
     pub async fn remove_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
-        let reply = self.run_once(&REMOVE_SCHEDULER, now_ms, &args![id]).await?;
-        Ok(int(REMOVE_SCHEDULER.name, &reply)? == 1)
+        Ok(self.int_once(&REMOVE_SCHEDULER, now_ms, &args![id]).await? == 1)
     }
 
     /// One scheduler, or `None`.

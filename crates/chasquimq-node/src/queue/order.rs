@@ -160,19 +160,15 @@ impl Waits {
         ready.filter_map(|follower| follower.line.give(follower.call)).collect()
     }
 
-    /// Nobody follows the calls of a server up to a place any more.
-    fn give_up(&mut self, behind: u64, server: &Arc<str>) -> Vec<Call> {
+    /// Nobody follows some calls of a server any more, whose places `leave` takes out.
+    fn leave(&mut self, server: &Arc<str>, leave: impl FnOnce(&mut BTreeSet<u64>)) -> Vec<Call> {
         if let Some(places) = self.places.get_mut(server) {
-            *places = places.split_off(&(behind + 1));
+            leave(places);
+            if places.is_empty() {
+                self.places.remove(server);
+            }
         }
-        self.forget_if_empty(server);
         self.go_on()
-    }
-
-    fn forget_if_empty(&mut self, server: &Arc<str>) {
-        if self.places.get(server).is_some_and(BTreeSet::is_empty) {
-            self.places.remove(server);
-        }
     }
 }
 
@@ -201,13 +197,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut waits = lock(&WAITS);
-        if let Some(places) = waits.places.get_mut(&self.1) {
+        let unsent = lock(&WAITS).leave(&self.1, |places| {
             places.remove(&self.0);
-        }
-        waits.forget_if_empty(&self.1);
-        let unsent = waits.go_on();
-        drop(waits);
+        });
         drop(unsent);
     }
 }
@@ -265,15 +257,16 @@ impl Followers {
         drop(waits);
         drop(unsent);
         if has_to_wait {
-            self.wait_no_longer_than(PATIENCE, behind);
+            self.give_up_in_time(behind);
         }
     }
 
-    fn wait_no_longer_than(&self, time: Duration, behind: u64) {
+    /// Follows no call up to a place any more once it has waited for long.
+    fn give_up_in_time(&self, behind: u64) {
         let server = self.server.clone();
         let give_up = async move {
-            tokio::time::sleep(time).await;
-            let unsent = lock(&WAITS).give_up(behind, &server);
+            tokio::time::sleep(PATIENCE).await;
+            let unsent = lock(&WAITS).leave(&server, |places| *places = places.split_off(&(behind + 1)));
             drop(unsent);
         };
         drop(self.line.give(Box::pin(give_up)));

@@ -12,7 +12,7 @@ use crate::{
         library::{
             args, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB, UPDATE_JOB,
         },
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -113,8 +113,7 @@ impl Queue {
     /// to be added after the owner still is.
     pub async fn free_deduplication(&self, dedup_id: &str, owner: Option<&str>) -> Result<bool> {
         let args = args![dedup_id, owner.unwrap_or("")];
-        let reply = self.run_once(&REMOVE_DEDUP_KEY, None::<u64>, &args).await?;
-        Ok(int(REMOVE_DEDUP_KEY.name, &reply)? == 1)
+        Ok(self.int_once(&REMOVE_DEDUP_KEY, None::<u64>, &args).await? == 1)
     }
 
     /// Retries a finished job. `state` is the one it must be in.

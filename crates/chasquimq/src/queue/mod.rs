@@ -161,7 +161,17 @@ impl Queue {
         self.run_once_at(&self.keys.base, script, now_ms, args).await
     }
 
-    /// The same, on the queue with this base.
+    /// The same of one that answers with a number.
+    pub(crate) async fn int_once(
+        &self,
+        script: &Script,
+        now_ms: impl Into<Option<u64>>,
+        args: &[Arg<'_>],
+    ) -> Result<i64> {
+        int(script.name, &self.run_once(script, now_ms, args).await?)
+    }
+
+    /// As [`Queue::run_once`], on the queue with this base.
     pub(crate) async fn run_once_at(
         &self,
         base: &str,

@@ -13,7 +13,7 @@ use crate::{
     queue::{read_code, Queue},
     redis::{
         library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_DESCENDANTS, REMOVE_JOB},
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -74,8 +74,7 @@ impl Queue {
 
     /// Removes what a job waits for, directly or not, but for what a worker holds and what has failed. More than 100 go in steps.
     pub async fn remove_pending_children(&self, now_ms: u64, id: &str) -> Result<()> {
-        let reply = self.run_once(&REMOVE_CHILDREN, now_ms, &args![id]).await?;
-        if int(REMOVE_CHILDREN.name, &reply)? == TOO_MANY {
+        if self.int_once(&REMOVE_CHILDREN, now_ms, &args![id]).await? == TOO_MANY {
             let family = self.family(id, false).await?;
             self.remove_descendants(now_ms, &family, false).await?;
         }

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     redis::{
         library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
-        reply::{int, Reply},
+        reply::Reply,
     },
 };
 
@@ -45,8 +45,7 @@ impl Queue {
 
     async fn set_limit(&self, what: &str, value: Option<&str>, duration_ms: &str) -> Result<u64> {
         let args = [what, value.unwrap_or(""), duration_ms].map(Arg::from);
-        let reply = self.run_once(&SET_LIMIT, None::<u64>, &args).await?;
-        Ok(int(SET_LIMIT.name, &reply)? as u64)
+        Ok(self.int_once(&SET_LIMIT, None::<u64>, &args).await? as u64)
     }
 
     /// How long the window of the rate limit still lasts, ms: 0 while fewer than `max` jobs have started in it. Without a `max`, and without

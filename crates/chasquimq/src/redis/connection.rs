@@ -39,10 +39,9 @@ pub struct Connection {
 struct Shared {
     session: Arc<Session>,
     needs_scripts: AtomicBool,
-    // how often the library was sent, and whether it was taken; one call sends it while the others wait
+    // how often the library was sent, and whether it was taken: one call sends it while the others wait
     loads: AtomicU64,
-    has_loaded: AtomicBool,
-    loading: tokio::sync::Mutex<()>,
+    has_loaded: tokio::sync::Mutex<bool>,
     // in a cluster: connections to where the keys of other queues are
     others: Mutex<HashMap<u16, Connection>>,
 }
@@ -68,8 +67,7 @@ impl Connection {
                 session: Session::new(options, listener),
                 needs_scripts: AtomicBool::new(false),
                 loads: AtomicU64::new(0),
-                has_loaded: AtomicBool::new(false),
-                loading: tokio::sync::Mutex::new(()),
+                has_loaded: tokio::sync::Mutex::default(),
                 others: Mutex::default(),
             }),
         }
@@ -269,15 +267,15 @@ impl Connection {
 
     /// Loads the library by `load`, unless another call has done so since there were `loads`. Whether it is there.
     pub(super) async fn load_once(&self, loads: u64, load: impl Future<Output = Result<bool>>) -> Result<bool> {
-        let _loading = self.shared.loading.lock().await;
+        let mut has_loaded = self.shared.has_loaded.lock().await;
         if self.needs_scripts() {
             return Ok(false);
         }
         if self.loads() == loads {
-            self.shared.has_loaded.store(load.await?, Ordering::Relaxed);
+            *has_loaded = load.await?;
             self.shared.loads.fetch_add(1, Ordering::AcqRel);
         }
-        Ok(self.shared.has_loaded.load(Ordering::Relaxed))
+        Ok(*has_loaded)
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
