@@ -71,6 +71,21 @@ describe('inspect', () => {
     gate.open();
   });
 
+  it('says when a job that failed is due again, however old it is', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async () => {
+      throw new Error('not yet');
+    });
+    const log = new EventLog(worker, ['failed']);
+    const timestamp = Date.now() - 3_600_000;
+    await queue.add('again', 1, { timestamp, attempts: 2, backoff: 600_000 });
+    await log.get('failed');
+    const { stdout } = await cli(['inspect', queue.name, '--json', '--sample', '0s']);
+    const { dueInMs } = JSON.parse(stdout)[0].oldest.delayed;
+    expect(dueInMs).toBeGreaterThan(500_000);
+    expect(dueInMs).toBeLessThanOrEqual(600_000);
+  });
+
   it('takes rates from two looks where workers do not count', async () => {
     const queue = stage.queue();
     await queue.add('job', 1);

@@ -32,6 +32,9 @@ const ADD_ALL: unique symbol = Symbol('add all');
 const QUEUE_OF: unique symbol = Symbol('queue of');
 const TARGET_OF: unique symbol = Symbol('target of');
 
+/** How many queues a producer keeps at hand. */
+const KNOWN_QUEUES = 1000;
+
 /** Events of a {@link FlowProducer}. */
 export interface FlowProducerListener {
   /** The connection failed. Not emitted when nobody listens. */
@@ -174,6 +177,8 @@ export class FlowProducer<B = Backend, ConnectionOptionsType = ConnectionOptions
     if (!queue) {
       const target = this[TARGET_OF](prefix, queueName);
       queue = new FlowQueue(this, prefix, String(queueName), () => this[COMMANDS].beside(this, target));
+      // names may be made for each customer, or each day; jobs hold on to their queue
+      if (this[QUEUES].size >= KNOWN_QUEUES) this[QUEUES].clear();
       this[QUEUES].set(key, queue);
     }
     return (this[LAST_QUEUE] = queue);

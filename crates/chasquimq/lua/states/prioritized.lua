@@ -2,7 +2,7 @@
 --   prioritized  sorted set; score: priority * 2^32 + place. Places count up from FIRST_PLACE in the order of arrival; place 0 is the
 --                front of a priority; jobs given back unstarted go below the lowest place, where they were.
 -- A job's priority is that of its state fields (pr), once it was changed; else the fifth value of its body; else it has none (0).
--- queue.place is the last place given; 0: no job of this queue ever had a priority.
+-- queue.place is the last place given; 0: no job of this queue ever had a priority. A fetch that finds the set empty begins again.
 local State = require('state')
 local WaitingList = require('waiting_list')
 
@@ -14,11 +14,16 @@ local function expect_priorities(queue)
   queue.place = math.max(queue.place, FIRST_PLACE)
 end
 
-local function next_place(queue)
+-- The place before those of the next `count` jobs. Places that would reach into the next priority begin again.
+local function places_for(queue, count)
   expect_priorities(queue)
-  queue.place = queue.place + 1
-  return queue.place
+  if queue.place + count >= PRIORITY_STEP then queue.place = FIRST_PLACE end
+  local before = queue.place
+  queue.place = before + count
+  return before
 end
+
+local function next_place(queue) return places_for(queue, 1) + 1 end
 
 local function priority_of(body, fields_raw)
   local ok, fields = pcall(cmsgpack.unpack, fields_raw or '')
@@ -87,6 +92,7 @@ return {
   PRIORITY_STEP = PRIORITY_STEP,
   FIRST_PLACE = FIRST_PLACE,
   expect_priorities = expect_priorities,
+  places_for = places_for,
   next_place = next_place,
   enter = enter,
   enter_front = enter_front,

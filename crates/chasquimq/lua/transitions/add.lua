@@ -117,14 +117,13 @@ local function settle(queue)
 end
 
 local function rank(queue, ids, priorities)
-  local ranked, place = queue.batch.ranked, queue.place
+  local ranked, place = queue.batch.ranked, Prioritized.places_for(queue, #ids)
   local at = #ranked
   local step = Prioritized.PRIORITY_STEP
   for i = 1, #ids do
     ranked[at + 1], ranked[at + 2] = priorities[i] * step + place + i, ids[i]
     at = at + 2
   end
-  queue.place = place + #ids
 end
 
 -- What records enter: the waiting list, its head, the prioritized or the delayed jobs. `ids` in the order of adding; `which` as events name them.

@@ -2,11 +2,14 @@
 
 use chasquimq::Deduplication;
 
-use crate::given::{
-    plan::Plan,
-    queue::{run, run_once, Forbidden, TestQueue},
-    step::Step,
-    tree::Tree,
+use crate::{
+    given::{
+        plan::Plan,
+        queue::{run, run_once, Forbidden, TestQueue},
+        step::Step,
+        tree::Tree,
+    },
+    probe::snapshot::STATE_FIELDS,
 };
 
 #[test]
@@ -71,6 +74,19 @@ fn jobs_with_a_priority_are_ranked_by_it_then_by_arrival() {
     queue.events_are("[B 1 3 a waiting] [A 4 2 a] [B [x] 1 [a] waiting] [B 7 1 a waiting]");
     queue.add(1000, Plan::new().run(&[1]));
     queue.key_is("prioritized", "7@-1+5 2@1+2 x@1+4 8@1+6 1@3+1 3@3+3");
+}
+
+#[test]
+fn places_begin_again_before_they_reach_the_next_priority() {
+    let mut queue = TestQueue::with(Plan::new().run(&[1, 2]));
+    let field = STATE_FIELDS.iter().position(|name| *name == "place").expect("field");
+    let last_but_one = f64::from(u32::MAX - 2).to_le_bytes();
+    let mut set = redis::cmd("SETRANGE");
+    set.arg(queue.probe.keys.key("state")).arg(8 * field).arg(&last_but_one);
+    set.exec(&mut queue.probe.connection).expect("set");
+    queue.add(1000, Plan::new().run(&[1, 1]));
+    queue.add(1000, Plan::new().prioritized("x", 1));
+    queue.key_is("prioritized", "1@1+1 x@1+1 3@1+4278190078 4@1+4278190079 2@2+2");
 }
 
 #[test]
