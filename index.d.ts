@@ -89,8 +89,6 @@ export declare class NativeQueue {
   getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>
-  /** When the first of the delayed jobs is due. */
-  firstDue(): Promise<number | null>
   /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
   addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
   /** Rows of a job's log. */

@@ -8,9 +8,11 @@ export type {
   BackendClient,
   BackendFactory,
   IConnection,
+  IQueueBackend,
   IRedisClient,
   RedisClient,
   RedisConnection,
+  RedisQueueBackend,
 } from './connection/backend.js';
 export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
@@ -50,6 +52,7 @@ export type {
   WorkerOptions,
 } from './options/worker.js';
 
+export type { DatabaseType } from './types/database-type.js';
 export type { BackoffStrategy } from './types/backoff-strategy.js';
 export { ErrorCode } from './errors/error-code.js';
 export type { IoredisListener } from './types/ioredis-listener.js';

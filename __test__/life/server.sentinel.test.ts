@@ -114,6 +114,24 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     stage.takeErrors();
   });
 
+  it('who waits leaves a master that stands still as soon as there is another', async () => {
+    const own = stage.keep(await OwnSentinels.start());
+    const { connection } = own;
+    const queue = stage.queue({ connection });
+    const [worker, events] = [stage.worker(async () => 1, { connection }), stage.events({ connection })];
+    const logs = [worker, events].map((emitter) => new EventLog(emitter, ['completed']));
+    await queue.add('before', 1);
+    for (const log of logs) await log.get('completed');
+    await own.replaceMaster((master) => master.freeze());
+    const since = performance.now();
+    await queue.add('after', 1);
+    for (const log of logs) await log.get('completed', 2, 30_000);
+    // not only when their waits are over
+    expect(performance.now() - since).toBeLessThan(5_000);
+    await worker.close();
+    stage.takeErrors();
+  });
+
   it.each([
     ['a frame', () => ({})],
     ['records', (i: number) => ({ jobId: `own-${i}` })],

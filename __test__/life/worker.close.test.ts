@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { documentedRule } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
+import { closedPort } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, sleep, until } from '../support/waiting.js';
 
@@ -53,6 +54,18 @@ describe('worker.close', () => {
       ).toEqual([]);
     },
   );
+
+  it('ends where the server has become a replica', async () => {
+    const server = stage.keep(await OwnServer.start());
+    const { connection } = server;
+    const worker = stage.worker(async () => 1, { connection });
+    await worker.waitUntilReady();
+    const redis = server.client();
+    await redis.replicaof('127.0.0.1', await closedPort());
+    await redis.quit();
+    await worker.close();
+    stage.takeErrors();
+  });
 
   it('stores what ended while the server was gone', { timeout: 30_000 }, async () => {
     const server = stage.keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));

@@ -7,7 +7,7 @@ import { drivers } from '../support/drivers.js';
 import { libraries } from '../support/libraries.js';
 import { keysContaining, server, serverUrl } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, rejection } from '../support/waiting.js';
 
 const cases = libraries.flatMap((library) => drivers.map((driver) => ({ ...library, ...driver })));
 
@@ -55,6 +55,24 @@ describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }
     expect(await roundTrip(shared)).toBe(2);
     expect(shared.status).toBe('ready');
     expect(await shared.ping()).toBe('PONG');
+  });
+
+  it('an ioredis instance whose end is that of a queue and of a flow producer', async () => {
+    const shared = client();
+    const queue = stage.queue({ connection: shared });
+    const flows = stage.flowProducer({ connection: shared });
+    const other = stage.queue();
+    const log = new EventLog(queue, ['ioredis:close']);
+    const added = queue.add('job', 1);
+    await flows.add({ name: 'root', queueName: stage.queueName });
+    await added;
+    await shared.quit();
+    await log.get('ioredis:close');
+    for (const call of [() => queue.add('late', 1), () => queue.getJobCounts()]) {
+      expect((await rejection(call())).message).toContain('Connection is closed.');
+    }
+    expect(await other.count()).toBe(2);
+    await queue.close();
   });
 
   it('an ioredis instance that has chosen another database', async () => {

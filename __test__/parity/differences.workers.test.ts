@@ -83,7 +83,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     const moved = moves.map((move) => move.mock.calls.length);
     for (const move of moves) move.mockRestore();
     const all = ['createJob', 'processJob', 'callProcessJob', 'handleCompleted', 'handleFailed'];
-    expect([...called]).toEqual(of({ bullmq: all, chasquimq: ['processJob', 'callProcessJob'] }));
+    expect([...called]).toEqual(of({ bullmq: all, chasquimq: all.slice(0, 3) }));
     expect(moved).toEqual(of({ bullmq: [1, 1], chasquimq: [0, 0] }));
   });
 

@@ -231,4 +231,21 @@ describe.each(libraries)('$name: flow.events', ({ lib }) => {
     await job.remove();
     expect(log.names).toEqual(['removed']);
   });
+
+  it('of workers: a child in another queue has completed before its parent starts', async () => {
+    const order: string[] = [];
+    const children = stage.worker(async () => 1);
+    const parents = stage.worker(async ({ id }) => void order.push(`run ${id}`), {}, 'top');
+    children.on('completed', ({ id }) => order.push(`completed ${id}`));
+    const log = new EventLog(parents, ['completed']);
+    await Promise.all([children.waitUntilReady(), parents.waitUntilReady()]);
+    const flows = stage.flowProducer();
+    const expected: string[] = [];
+    for (let i = 1; i <= 20; i++) {
+      expected.push(`completed k${i}`, `run p${i}`);
+      await flows.add(flow({ [`k${i}`]: {} }, { jobId: `p${i}` }));
+      await log.get('completed', i);
+    }
+    expect(order).toEqual(expected);
+  });
 });

@@ -160,4 +160,25 @@ describe.each(libraries)('$name: flow.retry', ({ lib }) => {
     await end(1);
     expect(await stage.queue().getJobState('bad')).toBe('completed');
   });
+
+  it('a child that fails after its parent has completed fails the parent when that is tried again', async () => {
+    const { job } = await stage.flowProducer().add(flow({ kid: { failParentOnFailure: true } }));
+    const children = stage.worker(null);
+    const parents = stage.worker(null, {}, 'top');
+    await (await children.getNextJob('t')).moveToCompleted(1, 't', false);
+    await (await parents.getNextJob('t')).moveToCompleted(2, 't', false);
+    await (await fetchJob(stage.queue(), 'kid')).retry('completed');
+    await (await children.getNextJob('t')).moveToFailed(new Error('late'), 't', false);
+    const top = stage.queue({}, 'top');
+    expect((await fetchJob(top, job.id)).deferredFailure).toBe(`child ${key('kid')} failed`);
+    expect(await job.getState()).toBe('completed');
+    await (await fetchJob(top, job.id)).retry('completed');
+    let runs = 0;
+    const log = new EventLog(
+      stage.worker(async () => ++runs, {}, 'top'),
+      ['failed'],
+    );
+    const [, error] = await log.get('failed');
+    expect([(error as Error).message, runs]).toEqual([`child ${key('kid')} failed`, 0]);
+  });
 });

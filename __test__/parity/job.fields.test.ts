@@ -279,6 +279,19 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     expect([stored.name, stored.data, stored.opts.attempts]).toEqual(['paint', { colour: 'red' }, 0]);
   });
 
+  it('Job.optsFromJSON reads short names, by a table of the caller in place of its own', () => {
+    const text = '{"fpof":true,"tm":"x","d":5,"kept":1}';
+    expect(lib.Job.optsFromJSON(text)).toEqual({
+      failParentOnFailure: true,
+      telemetry: { metadata: 'x' },
+      d: 5,
+      kept: 1,
+    });
+    const own = { d: 'delay', tm: 'timestamp' };
+    expect(lib.Job.optsFromJSON(text, own)).toEqual({ fpof: true, timestamp: 'x', delay: 5, kept: 1 });
+    expect(lib.Job.optsFromJSON()).toEqual({});
+  });
+
   it('Job.fromJSON of what asJSON gave has no stack traces where there were none, and neither delay nor priority', async () => {
     const queue = stage.queue();
     const job = await queue.add('paint', { colour: 'red' });

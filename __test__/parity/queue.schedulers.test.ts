@@ -354,4 +354,11 @@ describe.each(libraries)('$name: job schedulers', ({ lib }) => {
     expect(await queue.getJobSchedulersCount()).toBe(0);
     expect(await queue.getJobCounts('waiting', 'delayed')).toEqual({ waiting: 0, delayed: 0 });
   });
+
+  it('have a limit that is a number', async () => {
+    const queue = stage.queue();
+    await rejection(queue.upsertJobScheduler('s', { every: 60_000, limit: NaN }));
+    expect(await queue.getWaitingCount()).toBe(0);
+    for (const start of [NaN, 1.5, 'x']) await rejection(queue.getJobSchedulers(start as number));
+  });
 });

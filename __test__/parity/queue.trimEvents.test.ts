@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, rejection } from '../support/waiting.js';
 
 describe.each(libraries)('$name: queue.trimEvents', ({ lib }) => {
   const stage = useStage(lib);
@@ -49,5 +49,12 @@ describe.each(libraries)('$name: queue.trimEvents', ({ lib }) => {
     const queue = stage.queue();
     await queue.add('job', {});
     expect(await queue.trimEvents(100)).toBe(0);
+  });
+
+  it('takes numbers only', async () => {
+    const queue = stage.queue();
+    await queue.add('job', 1);
+    for (const most of [null, '', {}, 'x', '1000']) await rejection(queue.trimEvents(most as number));
+    expect(await queue.trimEvents(1000)).toBe(0);
   });
 });

@@ -26,4 +26,15 @@ describe.each(libraries)('$name: queueEvents.maxLen', ({ lib }) => {
     await queue.add('job', {});
     expect((await queue.getMeta()).maxLenEvents).toBe(50);
   });
+
+  it.each([0, 1, 10])('keeps few where it is told to keep %i', async (maxLen) => {
+    const queue = stage.queue({ streams: { events: { maxLen } } });
+    await queue.waitUntilReady();
+    for (let i = 0; i < 40; i++) await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'job', data: 1 })));
+    const log = new EventLog(stage.events(), ['added', 'waiting', 'paused']);
+    await queue.pause();
+    await log.get('paused');
+    // of 4,001: at most those of two calls more than that
+    expect(log.names.length).toBeLessThanOrEqual(maxLen + 201);
+  });
 });

@@ -1,8 +1,8 @@
 // Pins when a QueueEvents reads: run, autorun, close, listeners that throw.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
-import { closedPort } from '../support/redis.js';
+import { closedPort, redisClient, unlinkContaining } from '../support/redis.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -160,5 +160,22 @@ describe.each(libraries)('$name: queueEvents.listeners', ({ lib }) => {
     const connection = stage.queue().opts.connection;
     expect(() => new lib.QueueEvents('', { connection })).toThrow('Queue name must be provided');
     expect(() => new lib.QueueEvents('a:b', { connection })).toThrow('Queue name cannot contain :');
+  });
+
+  it('hears what comes after all data were lost, though clocks go back', async () => {
+    const queue = stage.queue();
+    const log = new EventLog(stage.events(), ['added']);
+    await queue.add('before', 1);
+    await log.get('added');
+    const redis = redisClient();
+    await unlinkContaining(redis, stage.queueName);
+    await redis.quit();
+    const now = vi.spyOn(Date, 'now').mockReturnValue(1_500_000_000_000);
+    const first = queue.add('after', 1);
+    const second = queue.add('after', 1);
+    await Promise.all([first, second]);
+    now.mockRestore();
+    await log.get('added', 3);
+    expect(log.all<[{ jobId: string }]>('added').map(([{ jobId }]) => jobId)).toEqual(['1', '1', '2']);
   });
 });

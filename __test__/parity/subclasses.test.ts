@@ -53,6 +53,69 @@ describe.each(libraries)('$name: subclasses', ({ lib }) => {
     expect(queue.names).toEqual([base64, `other:${base64}`, `other:${base64}:w:own`]);
   });
 
+  it('guard calls: what they reject with is an event, unless there is no connection', async () => {
+    class Guarded extends lib.Queue {
+      guard<T>(call: () => Promise<T>, ms?: number): Promise<T | undefined> {
+        return this.checkConnectionError(call, ms);
+      }
+    }
+    const queue = stage.keep(new Guarded(stage.queueName, { connection: { ...connection } }));
+    const log = new EventLog(queue, ['error']);
+    const failing = (error: unknown, ms: number) => queue.guard(() => Promise.reject(error), ms);
+    expect(await queue.guard(async () => 5)).toBe(5);
+    expect(await failing(new Error('mine'), 0)).toBeUndefined();
+    const refused = Object.assign(new Error('no server'), { code: 'ECONNREFUSED' });
+    const since = performance.now();
+    for (const error of [refused, new Error('connect ECONNREFUSED ::1:1'), new Error('Connection is closed.')]) {
+      expect(await failing(error, 40)).toBeUndefined();
+    }
+    expect(performance.now() - since).toBeGreaterThan(100);
+    expect(log.all('error').map(([error]) => (error as Error).message)).toEqual(['mine']);
+    await queue.close();
+    const closed = performance.now();
+    expect(await failing(refused, 5000)).toBeUndefined();
+    expect(performance.now() - closed).toBeLessThan(2000);
+  });
+
+  it('see the schedulers once they were needed', async () => {
+    class Seen extends lib.Queue {
+      get seen(): unknown {
+        return this._jobScheduler;
+      }
+    }
+    const queue = stage.keep(new Seen(stage.queueName, { connection: { ...connection } }));
+    expect(queue.seen).toBeUndefined();
+    const scheduler = await queue.jobScheduler;
+    expect(queue.seen).toBe(scheduler);
+  });
+
+  it('of jobs say what is kept of an error, and know keys of their queue', async () => {
+    class Brief extends lib.Job {
+      protected override updateStacktrace(error: Error): void {
+        super.updateStacktrace(Object.assign(new Error(error.message), { stack: `brief: ${error.message}` }));
+      }
+
+      key(type: string): string {
+        return this.toKey(type);
+      }
+    }
+    class Briefly extends lib.Worker {
+      protected override get Job(): never {
+        return Brief as never;
+      }
+    }
+    const fail = async () => {
+      throw new Error('told at length');
+    };
+    const queue = stage.queue();
+    const added = await queue.add('job', {});
+    const worker = stage.watch(new Briefly(stage.queueName, fail, { connection: { ...connection } }));
+    await new EventLog(worker, ['failed']).get('failed', 1);
+    const found = await queue.getJob(added.id as string);
+    expect(found?.stacktrace).toEqual(['brief: told at length']);
+    expect(new Brief(queue, 'job', {}).key('meta')).toBe(queue.toKey('meta'));
+  });
+
   it('of workers make jobs of what is stored', async () => {
     class Maker extends lib.Worker {
       make(data: JobJson, id: string): Job {

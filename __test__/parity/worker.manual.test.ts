@@ -386,4 +386,17 @@ describe.each(libraries)('$name: worker.manual', ({ lib }) => {
       expect((await taken(worker)).deferredFailure).toBe('job stalled more than allowable limit');
     });
   });
+
+  it('a job that comes with the end of another knows its parent', async () => {
+    const { job } = await stage.flowProducer().add({
+      name: 'parent',
+      queueName: stage.name('top'),
+      children: ['a', 'b'].map((name) => ({ name, queueName: stage.queueName })),
+    });
+    const worker = stage.worker(null);
+    const first = await worker.getNextJob('t');
+    const [data, id] = (await first.moveToCompleted(1, 't', true)) as [never, string];
+    const second = await worker['nextJobFromJobData'](data, id, 't');
+    for (const { opts, parent } of [first, second]) expect([opts.parent?.id, parent?.id]).toEqual([job.id, job.id]);
+  });
 });

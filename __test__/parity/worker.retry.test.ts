@@ -278,6 +278,22 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
       expect(await job.getState()).toBe('failed');
     });
   });
+
+  it('a try that throws no message leaves the reason of the one before', async () => {
+    const queue = stage.queue();
+    const seen: unknown[] = [];
+    const worker = stage.worker(async (job) => {
+      seen.push(job.failedReason);
+      if (job.attemptsMade === 0) throw new Error('real');
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- what the test is about
+      throw 'text';
+    });
+    const log = new EventLog(worker, ['failed']);
+    const { id } = await queue.add('job', 1, { attempts: 3 });
+    await log.get('failed', 3);
+    expect(seen).toEqual([undefined, 'real', 'real']);
+    expect((await fetchJob(queue, id)).stacktrace).toHaveLength(1);
+  });
 });
 
 describe.each(libraries)('$name: a failure that is refused', ({ lib }) => {

@@ -1,6 +1,6 @@
 // Pins how `connection` is read.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readConnection, type ConnectionUse } from '../../src/connection/read-connection.js';
+import { optionsShown, readConnection, type ConnectionUse } from '../../src/connection/read-connection.js';
 import { NotSupportedError } from '../../src/errors/not-supported-error.js';
 import { drivers } from '../support/drivers.js';
 
@@ -319,5 +319,21 @@ describe('tls', () => {
     [{ ca: 5 }, 'a value that is neither text nor Buffer as connection.tls.ca'],
   ])('names what it cannot map: %j', (tls, feature) => {
     expect(() => read({ tls })).toThrow(new NotSupportedError(feature));
+  });
+});
+
+describe('options that are shown', () => {
+  it('have an object as connection, also where that was a URL as text', () => {
+    const given = { connection: 'redis://u:p@h:1/2', prefix: 'p' };
+    const shown = optionsShown(given);
+    expect(shown).toEqual({ connection: { url: 'redis://u:p@h:1/2' }, prefix: 'p' });
+    expect(read(shown.connection)).toEqual(read(given.connection));
+    expect(given.connection).toBe('redis://u:p@h:1/2');
+  });
+
+  it('are a copy, whose connection is the one given', () => {
+    const given = { connection: { host: 'h' } };
+    const shown = optionsShown(given);
+    expect([shown === given, shown.connection === given.connection]).toEqual([false, true]);
   });
 });

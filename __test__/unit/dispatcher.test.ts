@@ -67,7 +67,8 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     },
   };
   const dispatcher = new Dispatcher({
-    ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, process: () => undefined, concurrency: 1 },
+    ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, remake: () => undefined },
+    ...{ process: () => undefined, concurrency: 1 },
     ownEmit: owner.emit as DispatcherOwner['emit'],
     ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
     ...{ policy: {}, follow: () => Promise.resolve(new Map()) },

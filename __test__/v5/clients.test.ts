@@ -65,6 +65,8 @@ describe.each(libraries)('$name: clients', ({ lib }) => {
   idiom('redis-version', async () => {
     const queue = stage.queue();
     const worker = stage.worker(null);
+    await queue.add('job', 1);
+    expect(queue.redisVersion).toMatch(/^\d/);
     await queue.waitUntilReady();
     await worker.waitUntilReady();
     const info = await (await queue.client).info();

@@ -1,5 +1,5 @@
 // What BullMQ 5 has of jobs and 6 has dropped: `discard`, `debounce`, the last priority.
-import { describe, expect } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { idiom, libraries, useStage5 } from './stage.js';
 import { EventLog, rejection, sleep, until } from '../support/waiting.js';
 
@@ -69,6 +69,10 @@ describe.each(libraries)('$name: jobs', ({ name, lib }) => {
     const debounce = { id: 'ana' };
     const first = await queue.add('mail', {}, { debounce });
     expect((await queue.add('mail', {}, { debounce })).id).toBe(first.id);
+    const found = (await queue.getJob(first.id!))!;
+    for (const plain of [found.toJSON(), found.asJSON(), JSON.parse(JSON.stringify(found))]) {
+      expect(plain).toMatchObject({ debounceId: 'ana' });
+    }
     const log = new EventLog(
       stage.worker(async () => {}),
       ['completed'],
@@ -155,5 +159,17 @@ describe.each(libraries)('$name: jobs', ({ name, lib }) => {
     const adding = queue.add('late', {}, { priority: 2_097_153 });
     expect((await rejection(adding)).message).toBe('Priority should be between 0 and 2097151');
     expect(await queue.count()).toBe(0);
+  });
+
+  it('rejects an addBulk of flows for a parent that is missing, and adds the others', async () => {
+    const queue = stage.queue();
+    const queueName = stage.base.name();
+    const lost = { name: 'lost', queueName, opts: { parent: { id: 'none', queue: `bull:${queueName}` } } };
+    const adding = stage.flowProducer().addBulk([lost, { name: 'there', queueName }]);
+    expect(await rejection(adding)).toMatchObject({
+      code: -5,
+      message: `Missing key for parent job bull:${queueName}:none. addJob`,
+    });
+    expect((await queue.getJobs()).map(({ name }) => name)).toEqual(['there']);
   });
 });

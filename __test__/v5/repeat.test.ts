@@ -40,6 +40,9 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     const queue = stage.queue();
     const job = await queue.add('night', {}, { repeat: { pattern: '0 3 * * *', utc: true } });
     expect(new Date(slotOf(job.id)).getUTCHours()).toBe(3);
+    const [{ name, pattern, tz }] = await queue.getRepeatableJobs();
+    const told = { pattern: pattern ?? undefined, tz: tz ?? undefined, utc: true };
+    expect(await queue.removeRepeatable(name, told as never)).toBe(true);
     // whatever `tz` says, also for a job scheduler
     const repeat = { pattern: '0 3 * * *', utc: true, tz: 'Asia/Tokyo' };
     const [added, upserted] = [await queue.add('a', {}, { repeat }), await queue.upsertJobScheduler('b', repeat)];

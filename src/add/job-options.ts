@@ -234,14 +234,18 @@ export function textWithoutNulls(options: object): string {
   return text.includes('null') ? JSON.stringify(options, (_, value: unknown) => value ?? undefined) : text;
 }
 
-/** Options read back from text, BullMQ's short names included. */
-export function optionsFromText(text: string | undefined): JobsOptions {
+/** Options read back from text, BullMQ's short names included; `names` has others in their place. */
+export function optionsFromText(
+  text: string | undefined,
+  names: Readonly<Record<string, string>> = LONG_NAMES,
+): JobsOptions {
   const raw = JSON.parse(text || NO_OPTIONS) as Record<string, unknown>;
   const opts: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(raw)) {
-    if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
+    if (Object.hasOwn(names, key)) opts[names[key]] = value;
+    else if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
     else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
-    else opts[Object.hasOwn(LONG_NAMES, key) ? LONG_NAMES[key] : key] = value;
+    else opts[key] = value;
   }
   return opts;
 }

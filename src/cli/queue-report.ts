@@ -1,5 +1,4 @@
 /** What `inspect` and `watch` tell of a queue. */
-import { COMMANDS } from '../connection/members.js';
 import type { Job, Metrics, Queue } from '../index.js';
 
 /** Jobs by state, in the order of a job's life. */
@@ -153,21 +152,22 @@ function ratesBetween(before: Look, now: Look): Rates {
 async function oldestOf(queue: Queue, counts: Record<string, number>): Promise<QueueReport['oldest']> {
   const first = async (state: 'waiting' | 'active' | 'delayed'): Promise<Job | undefined> =>
     counts[state] ? (await queue.getJobs(state, 0, 0, true))[0] : undefined;
-  const [waiting, active, delayed, due] = await Promise.all([
-    first('waiting'),
-    first('active'),
-    first('delayed'),
-    queue[COMMANDS].native.firstDue(),
-  ]);
+  const [waiting, active, delayed] = await Promise.all([first('waiting'), first('active'), first('delayed')]);
   const now = Date.now();
   const aged = (job: Job | undefined, since: number | undefined): AgedJob | null =>
     job ? { id: job.id ?? '', name: job.name, ageMs: Math.max(0, now - (since ?? now)) } : null;
   return {
     waiting: aged(waiting, waiting?.timestamp),
     active: aged(active, active?.processedOn),
-    // of a job that failed, the delay counts from then, which it does not tell
-    delayed: delayed && due !== null ? { id: delayed.id ?? '', name: delayed.name, dueInMs: due - now } : null,
+    delayed: delayed
+      ? { id: delayed.id ?? '', name: delayed.name, dueInMs: delayedSince(delayed) + delayed.delay - now }
+      : null,
   };
+}
+
+/** When the delay of a job began: of one that was tried, when that try ended, which comes soon after its start. */
+function delayedSince({ timestamp, processedOn }: Job): number {
+  return processedOn ?? timestamp;
 }
 
 async function workersOf(queue: Queue): Promise<QueueReport['workers']> {

@@ -3,6 +3,8 @@ import type { Commands } from './commands.js';
 import type { Connection } from './read-connection.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { NativeQueueOptions } from '../native/types.js';
+import type { ConnectionOptions } from '../options/connection.js';
+import type { QueueBaseOptions } from '../options/queue.js';
 
 /** What a tool learns of a queue's connection. */
 export interface BackendClient {
@@ -45,8 +47,11 @@ export interface RedisConnection {
  * Gives the backend that a queue is to use: one that `getBackend()` of another queue or flow producer gave.
  * Source: BullMQ 6.7.0 `BackendFactory`.
  */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's types: options are those of each class
-export type BackendFactory<B = Backend> = (name: string, opts: any, context?: { blocking?: boolean }) => B;
+export type BackendFactory<B = Backend, ConnectionOptionsType = ConnectionOptions> = (
+  name: string,
+  opts: QueueBaseOptions<ConnectionOptionsType>,
+  context?: { blocking?: boolean },
+) => B;
 
 /** @internal Whose queue a backend is of, and by which connection it is reached. */
 export interface BackendParts {
@@ -86,6 +91,12 @@ export class Backend implements RedisConnection {
   }
 }
 
+/** A type alone: what BullMQ's classes take as `B`. Source: BullMQ 6.7.0 `IQueueBackend`. */
+export type IQueueBackend = Backend;
+
+/** As {@link IQueueBackend}. Source: BullMQ 6.7.0 `RedisQueueBackend`. */
+export type RedisQueueBackend = Backend;
+
 function clientOf({ commands, connection }: BackendParts): BackendClient {
   const { discovery } = connection.native;
   return {
@@ -106,10 +117,10 @@ function clientOf({ commands, connection }: BackendParts): BackendClient {
  * The backend to use instead of an own connection, if there is a factory.
  * @throws NotSupportedError when the factory gives something else, such as a datastore of the caller's own
  */
-export function backendOf(
-  factory: ((name: string, opts: unknown, context: { blocking: boolean }) => unknown) | undefined,
+export function backendOf<C>(
+  factory: BackendFactory<unknown, C> | undefined,
   name: string,
-  opts: unknown,
+  opts: QueueBaseOptions<C>,
   blocking: boolean,
 ): Backend | undefined {
   if (!factory) return undefined;

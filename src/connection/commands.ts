@@ -1,5 +1,6 @@
 /** The connection of one `Queue`, or of a worker's jobs, for all commands outside the worker's loop. */
 import { ANY_QUEUE, startingJobs } from '../add/calls-under-way.js';
+import { onClientEnd } from './client-end.js';
 import type { Connection } from './read-connection.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { remade } from '../native/native-error.js';
@@ -60,6 +61,7 @@ export class Commands {
   private readonly guests: Commands[] = [];
   private opened: NativeQueue | undefined;
   private disconnecting: Promise<void> | undefined;
+  private unfollow: (() => void) | undefined = undefined;
   /** Why no command is taken any more. */
   private ended: Error | undefined;
 
@@ -79,6 +81,12 @@ export class Commands {
         connection.retryStrategy,
         (error) => this.end(error),
       );
+    if (connection.client && !host) this.unfollow = onClientEnd(connection.client, () => this.endWithClient());
+  }
+
+  private endWithClient(): void {
+    this.emit('ioredis:close');
+    void this.close();
   }
 
   /** Commands for another queue by this connection, whose owners hear of it. They end with it, and have no close of their own. */
@@ -196,11 +204,14 @@ export class Commands {
     const tooLate = new Promise<false>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, false)));
     await this.closeUnless(tooLate, refusal);
     clearTimeout(timer);
+    // who closes has asked for it
+    if (!this.closing) this.emit('ioredis:close');
   }
 
   /** Sends what was called so far, and takes no more. */
   private refuse(): Error {
     for (const guest of this.guests) guest.refuse();
+    this.unfollow?.();
     if (!this.ended) {
       this.producer.flush();
       this.logRows.flush();

@@ -1,11 +1,12 @@
 /**
  * Reads `connection`, in every form users bring: ioredis-style options, also with `sentinels` or the `nodes` of a
  * cluster, `{ url }`, a URL string, or an ioredis instance (whose options are read; the instance itself is neither used
- * nor closed).
+ * nor closed; its end is that of queues and flow producers).
  *
  * An option either means the same as with ioredis, or it is refused or warned of with its name: none is dropped in
  * silence. `known-options.ts` says which.
  */
+import type { GivenClient } from './client-end.js';
 import { checkConnectionOption } from './known-options.js';
 import { readDiscovery, speaksTls } from './discovery.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
@@ -22,6 +23,8 @@ export interface Connection {
   retryStrategy: RetryStrategy | undefined;
   /** Whether commands reject while the connection is down: never, once it was up, or always. */
   failFast: false | 'once-up' | 'always';
+  /** The ioredis client that was given for commands. */
+  client: GivenClient | undefined;
 }
 
 type Fields = Record<string, unknown>;
@@ -45,7 +48,14 @@ export function readConnection(connection: unknown, use: ConnectionUse, failAtOn
     native: toNative(fields),
     retryStrategy: typeof retryStrategy === 'function' ? (retryStrategy as RetryStrategy) : undefined,
     failFast: enableOfflineQueue === false && (failAtOnce ? 'always' : 'once-up'),
+    client: use === 'commands' && isClient(connection) ? connection : undefined,
   };
+}
+
+/** A copy of options; of a connection that is a URL as text it has `{ url }`, so that `opts.connection` is an object. */
+export function optionsShown<O extends { connection?: unknown }>(opts: O): O {
+  const { connection } = opts;
+  return typeof connection === 'string' ? { ...opts, connection: { url: connection } } : { ...opts };
 }
 
 /** What the engine needs to find a queue. The connection itself may ask to skip the check of the server's version. */
@@ -87,8 +97,9 @@ function fieldsOf(connection: unknown, use: ConnectionUse): Fields {
 }
 
 /** A client is told from options by its methods: `options` objects have none of these. */
-function isClient(given: Fields): boolean {
-  return typeof given.connect === 'function' && typeof given.duplicate === 'function';
+function isClient(given: unknown): given is Fields & GivenClient {
+  const { connect, duplicate } = Object(given) as Fields;
+  return typeof connect === 'function' && typeof duplicate === 'function';
 }
 
 function fieldsOfClient(client: Fields, use: ConnectionUse): Fields {

@@ -82,10 +82,19 @@ export class Readiness {
     this.isDown = true;
     this.tell();
     if (!this.retryStrategy || this.surrendered) return;
-    if (typeof this.retryStrategy(++this.failures) === 'number') return;
-    this.surrendered = error;
-    this.surrender(error);
-    this.onSurrender(error);
+    const reason = this.reasonToSurrender(this.retryStrategy, error);
+    if (!reason) return;
+    this.surrendered = reason;
+    this.surrender(reason);
+    this.onSurrender(reason);
+  }
+
+  private reasonToSurrender(retryStrategy: RetryStrategy, error: Error): Error | undefined {
+    try {
+      return typeof retryStrategy(++this.failures) === 'number' ? undefined : error;
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown : new Error(String(thrown));
+    }
   }
 
   /** It is not open any more, or still not: the engine connects again. */

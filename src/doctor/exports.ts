@@ -8,13 +8,14 @@ const INNER_PARTS =
   'DELAY_TIME_5 array2obj invertObject isEmpty objectToFlatArray parseObjectValues removeUndefinedFields ' +
   'lengthInUtf8Bytes toString getParentKey QUEUE_EVENT_SUFFIX raw2NextJobData optsDecodeMap optsEncodeMap';
 const BACKENDS =
-  'setDefaultBackendFactory getDefaultBackendFactory withBackend createRedisBackend RedisQueueBackend ' +
+  'setDefaultBackendFactory getDefaultBackendFactory withBackend createRedisBackend ' +
   'QueueKeys ClientType createIORedisClient createNodeRedisClient createBunRedisClient createValkeyGlideClient ' +
   'isIRedisClient isRedisInstance isRedisCluster isRedisVersionLowerThan clientCommandMessageReg ' +
   'forwardConnectionError isNotConnectionError createPostgresBackend PostgresQueueBackend PostgresConnection isPgPool ' +
   'quoteSchemaName runMigrations assertSchemaCompatibility assertPostgresVersion SchemaMigrationRequiredError ' +
   'SchemaVersionMismatchError UnsupportedPostgresVersionError BULLMQ_MAJOR_VERSION DEFAULT_SCHEMA ' +
   'LATEST_SCHEMA_VERSION MIGRATION_ADVISORY_LOCK_KEY MINIMUM_POSTGRES_VERSION RECOMMENDED_POSTGRES_VERSION';
+const TYPES_ALONE = 'RedisQueueBackend';
 const RELAYS =
   'Relay RelayError RelayErrorCode checkRelayResult RELAY_LAYOUT_VERSION RELAY_MINIMUM_REDIS_VERSION RedisRelayBackend ' +
   'createRedisRelayBackend PostgresRelayBackend createPostgresRelayBackend';
@@ -24,6 +25,7 @@ const LEGACY =
 const WHY: readonly (readonly [string, string])[] = [
   [INNER_PARTS, "It is an inner part of BullMQ's that happens to be exported: use Node's, or your own."],
   [BACKENDS, "It is a part of BullMQ's datastores: the engine here cannot be exchanged."],
+  [TYPES_ALONE, 'Its type is there, the class is not: the engine here cannot be exchanged.'],
   [RELAYS, "BullMQ's experimental relays are not here."],
   [LEGACY, 'Repeatable jobs of BullMQ 5 never exist here.'],
 ];

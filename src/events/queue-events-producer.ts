@@ -3,6 +3,7 @@ import type { Backend, BackendFactory } from '../connection/backend.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { QueueEventsProducerOptions } from '../options/queue-events.js';
 import { QueueBase } from '../queue/queue-base.js';
+import type { GivenConnection } from '../types/given-connection.js';
 
 /** Number of events the log is trimmed to, about, unless the caller says otherwise. */
 const MAX_EVENTS = 1000;
@@ -18,10 +19,10 @@ export class QueueEventsProducer<B = Backend, ConnectionOptionsType = Connection
   /** @throws as `Queue` */
   constructor(
     name: string,
-    opts?: QueueEventsProducerOptions<ConnectionOptionsType>,
-    backendFactory?: BackendFactory<B>,
+    opts?: QueueEventsProducerOptions<GivenConnection<ConnectionOptionsType>>,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
   ) {
-    super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
+    super(name, { connection: {} as GivenConnection<ConnectionOptionsType>, ...opts }, backendFactory);
     this[COMMANDS].open();
   }
 

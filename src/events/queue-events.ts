@@ -9,6 +9,7 @@ import { QueueBase } from '../queue/queue-base.js';
 import { Readiness } from '../connection/readiness.js';
 import { reportConnection } from '../connection/report-connection.js';
 import { parseStored } from '../job/stored-json.js';
+import type { GivenConnection } from '../types/given-connection.js';
 import type { QueueEventsListener } from './queue-events-listener.js';
 
 // Symbols, not `#` names: a Proxy around queue events has none of those, and a subclass may call its members what it likes.
@@ -74,8 +75,12 @@ export class QueueEvents<
    * Starts listening at once, unless `autorun` is false. An unreachable server is reported by the `error` event.
    * @throws as `Queue`
    */
-  constructor(name: string, opts?: QueueEventsOptions<ConnectionOptionsType>, backendFactory?: BackendFactory<B>) {
-    super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'blocking', backendFactory });
+  constructor(
+    name: string,
+    opts?: QueueEventsOptions<GivenConnection<ConnectionOptionsType>>,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
+  ) {
+    super(name, { connection: {} as GivenConnection<ConnectionOptionsType>, ...opts }, backendFactory, true);
     const { autorun = true, ...shown } = this.opts;
     this.opts = { blockingTimeout: BLOCKING_TIMEOUT, ...shown };
     const { blockingTimeout = BLOCKING_TIMEOUT } = shown;

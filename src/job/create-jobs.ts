@@ -13,19 +13,26 @@ import { rejectWith } from '../errors/reject-with.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative } from '../native/native-error.js';
 import type { BulkJobOptions, JobsOptions, ParentOptions } from '../options/job.js';
-import type { MinimalQueue } from './minimal-queue.js';
+import type { JobJson } from '../types/job-json.js';
+import { isCustom } from './custom-class.js';
+import type { JobQueue } from './minimal-queue.js';
 
 /** Options of a job that was given none. Passed to the constructor it means: the caller fills in the fields. */
 export const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
 
 interface NewJob extends AddedJob {
   timestamp: number;
+  asJSON(): JobJson;
   adoptOptions(opts: JobsOptions, now: number): void;
   shareOptions(sibling: unknown): void;
 }
 
 /** The class of the jobs. */
-type JobClass<J> = new (queue: MinimalQueue, name: never, data: never, opts: JobsOptions, id?: string) => J;
+interface JobClass<J> {
+  new (queue: JobQueue, name: never, data: never, opts: JobsOptions | undefined, id?: string): J;
+  readonly fromJSON: unknown;
+  readonly prototype: object;
+}
 
 /** A job that is checked and not added. */
 export interface CheckedJob<J> {
@@ -40,16 +47,22 @@ export interface CheckedJob<J> {
 /** Source: BullMQ 6.7.0 `Job.create`. */
 export function createJob<J extends NewJob>(
   Job: JobClass<J>,
-  queue: MinimalQueue,
+  queue: JobQueue,
   name: string,
   data: unknown,
   opts: JobsOptions | undefined,
 ): Promise<J> {
   try {
     const { producer } = queue[COMMANDS];
+    const now = Date.now();
+    if (isCustom(Job)) {
+      const made = customJob(Job, queue, producer.options, name, data, opts, undefined, undefined, now);
+      return made.checked.opts.parent
+        ? addChildren(queue, [made], now).then(([child]) => child)
+        : producer.add(made.job, made.checked.opts.timestamp ? undefined : now, made.data, made.checked.text);
+    }
     const job = new Job(queue, checkName(name) as never, data as never, BLANK);
     const text = encodeData(data);
-    const now = Date.now();
     if (!opts) {
       job.timestamp = now;
       return producer.add(job, now, text, NO_OPTIONS);
@@ -66,7 +79,7 @@ export function createJob<J extends NewJob>(
 /** Source: BullMQ 6.7.0 `Job.createBulk`. */
 export function createJobs<J extends NewJob>(
   Job: JobClass<J>,
-  queue: MinimalQueue,
+  queue: JobQueue,
   jobs: { name: string; data: unknown; opts?: BulkJobOptions }[],
 ): Promise<J[]> {
   try {
@@ -79,6 +92,14 @@ export function createJobs<J extends NewJob>(
       return addChildren(queue, children, now);
     }
     const created = new Array<J>(jobs.length);
+    if (isCustom(Job)) {
+      return producer.addBulk(created, now, (encoder, i) => {
+        const { name, data, opts } = jobs[i];
+        const made = customJob(Job, queue, producer.options, name, data, opts, undefined, undefined, now);
+        created[i] = made.job;
+        encoder.append(made.job.name, made.data, made.checked.text);
+      });
+    }
     // Jobs that share one options object share what became of it.
     let given: JobsOptions | undefined;
     let checked: CheckedOptions = { opts: BLANK, text: NO_OPTIONS };
@@ -112,7 +133,7 @@ export function createJobs<J extends NewJob>(
  */
 export function checkedJob<J extends NewJob>(
   Job: JobClass<J>,
-  queue: MinimalQueue,
+  queue: JobQueue,
   options: OptionsChecker,
   name: string,
   data: unknown,
@@ -122,6 +143,7 @@ export function checkedJob<J extends NewJob>(
   now: number,
   before?: CheckedJob<J>,
 ): CheckedJob<J> {
+  if (isCustom(Job)) return customJob(Job, queue, options, name, data, opts, parent, id, now);
   const job = new Job(queue, checkName(name) as never, data as never, BLANK, id);
   const text = encodeData(data);
   const checked = options.check(job.name, text, opts, parent);
@@ -130,12 +152,28 @@ export function checkedJob<J extends NewJob>(
   return { job, data: text, checked, parent };
 }
 
-/** Adds jobs to one queue of which some are children of jobs that exist. */
-async function addChildren<J extends NewJob>(
-  queue: MinimalQueue,
-  children: CheckedJob<J>[],
+/** The same of a class of the user's: its constructor is given all, and what its `asJSON` gives is added. */
+function customJob<J extends NewJob>(
+  Job: JobClass<J>,
+  queue: JobQueue,
+  options: OptionsChecker,
+  name: string,
+  data: unknown,
+  opts: JobsOptions | undefined,
+  parent: ParentOptions | undefined,
+  id: string | undefined,
   now: number,
-): Promise<J[]> {
+): CheckedJob<J> {
+  const given = parent ? { ...opts, parent } : opts;
+  const job = new Job(queue, checkName(name) as never, data as never, given ?? undefined, id ?? given?.jobId);
+  const json = job.asJSON();
+  const checked = options.check(job.name, json.data, json.opts, parent);
+  if (!checked.opts.timestamp) job.timestamp = now;
+  return { job, data: json.data, checked, parent };
+}
+
+/** Adds jobs to one queue of which some are children of jobs that exist. */
+async function addChildren<J extends NewJob>(queue: JobQueue, children: CheckedJob<J>[], now: number): Promise<J[]> {
   const encoder = new FlowEncoder();
   const { name, qualifiedName } = queue;
   const place = { prefix: qualifiedName.slice(0, -name.length - 1), name };

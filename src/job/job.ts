@@ -19,6 +19,7 @@ import { parse } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
 import { checkKeepLogs, checkPriority, copyOptions, normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
+import { isCustom, markOwn } from './custom-class.js';
 import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
 import { waitUntilFinished, type JobEvents } from './wait-until-finished.js';
 import type { NativeJob, NativeJobExtra, NativeQueue, NativeSiblings } from '../native/types.js';
@@ -31,13 +32,15 @@ import {
   type MoveToWaitingChildrenOpts,
   type RetryOptions,
 } from '../options/job.js';
+import { storedJob } from './stored-job.js';
+import { storedOptions } from './stored-options.js';
 import { parseStored } from './stored-json.js';
 import { recordJob } from '../telemetry/job-metrics.js';
 import type { JobJson, JobJsonSandbox } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { FinishedStatus, JobState } from '../types/job-state.js';
 import type { MinimalJob } from '../types/minimal-job.js';
-import type { MinimalQueue } from './minimal-queue.js';
+import type { JobQueue } from './minimal-queue.js';
 import type { NotInJobJson } from './not-in-job-json.js';
 import type { ParentKeys } from '../types/parent.js';
 
@@ -75,7 +78,7 @@ export class Job<
 
   // Declared, not initialised: the constructor assigns all of them in one order, which gives all jobs one shape.
   /** The queue or worker this job belongs to: it emits the job's events and carries its commands. */
-  declare protected queue: MinimalQueue;
+  declare protected queue: JobQueue;
   /** What kind of job it is: processors tell jobs apart by it. */
   declare name: NameType;
   /** Id, unique in the queue; undefined until the job was added. */
@@ -126,7 +129,7 @@ export class Job<
   declare private [ENCODED]: number;
 
   /** Makes the object only; `Job.create` adds it to the queue. */
-  constructor(queue: MinimalQueue, name: NameType, data: DataType, opts: JobsOptions = {}, id?: string) {
+  constructor(queue: JobQueue, name: NameType, data: DataType, opts: JobsOptions = {}, id?: string) {
     this.queue = queue;
     this.name = name;
     this[DATA] = data;
@@ -211,7 +214,7 @@ export class Job<
     const encoded = this[ENCODED];
     if (encoded & (OPTS_TEXT | OPTS_SHARED)) {
       const opts = this[OPTS];
-      const read = (): JobsOptions => (typeof opts === 'string' ? withParent(opts, this.parent) : copyOptions(opts));
+      const read = (): JobsOptions => (typeof opts === 'string' ? storedOptions(opts, this.parent) : copyOptions(opts));
       if (Object.isFrozen(this)) return onceInSideTable(this, OPTS, read) as JobsOptions;
       this.noteGiven();
       this[OPTS] = read();
@@ -234,7 +237,7 @@ export class Job<
     const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (sideTable(this)[OPTS_GIVEN] as string));
     if (given === undefined) return undefined;
     const now = endingOptions(this.opts);
-    return now === endingOptions(withParent(given, undefined)) ? undefined : now;
+    return now === endingOptions(storedOptions(given, undefined)) ? undefined : now;
   }
 
   set opts(opts: JobsOptions) {
@@ -287,6 +290,11 @@ export class Job<
     return this.queue.qualifiedName;
   }
 
+  /** Key of something that belongs to the queue: `<prefix>:<queue name>:<type>`. */
+  protected toKey(type: string): string {
+    return this.queue.toKey(type);
+  }
+
   // ---- Making jobs
 
   /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
@@ -297,7 +305,7 @@ export class Job<
    * @throws (rejects) Error with BullMQ's text for options it refuses, TypeError for data that has no JSON form
    */
   static create<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     name: N,
     data: T,
     opts?: JobsOptions,
@@ -310,7 +318,7 @@ export class Job<
    * @throws (rejects) as {@link Job.create}
    */
   static createBulk<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     jobs: { name: N; data: T; opts?: BulkJobOptions }[],
   ): Promise<Job<T, R, N>[]> {
     return createJobs<Job<T, R, N>>(this, queue, jobs);
@@ -318,7 +326,7 @@ export class Job<
 
   /** The job of this id, or undefined when there is none. */
   static async fromId<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     jobId: string,
   ): Promise<Job<T, R, N> | undefined> {
     if (!jobId) return undefined;
@@ -332,23 +340,35 @@ export class Job<
 
   /** A job from its plain form, as `asJSON()` returns it. Does no I/O. */
   static fromJSON<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     json: JobJson,
     jobId?: string,
   ): Job<T, R, N> {
-    const job = new this<T, R, N>(queue, json.name as N, undefined as T, json.opts, json.id || jobId);
+    const data = JSON.parse(json.data || '{}') as T;
+    const job = new this<T, R, N>(queue, json.name as N, data, json.opts, json.id || jobId);
     adoptPlainJob(job, json);
     bearMembers(job, Job.prototype);
     return job;
   }
 
-  /** Job options from the text they are stored as. */
-  static optsFromJSON(rawOpts?: string): JobsOptions {
-    return optionsFromText(rawOpts);
+  /**
+   * Job options from the text they are stored as.
+   * @param optsDecode names of options by the short names of the text; unless given, BullMQ's
+   */
+  static optsFromJSON(rawOpts?: string, optsDecode?: Record<string, string>): JobsOptions {
+    return optionsFromText(rawOpts, optsDecode);
   }
 
   /** @internal A job as a getter found it. */
-  static fromNative<T = any, R = any, N extends string = string>(queue: MinimalQueue, found: NativeJob): Job<T, R, N> {
+  static fromNative<T = any, R = any, N extends string = string>(queue: JobQueue, found: NativeJob): Job<T, R, N> {
+    if (!isCustom(this)) return this.plainFromNative(queue, found);
+    return Job.remade(Job.plainFromNative<T, R, N>(queue, found), (json, id) =>
+      this.fromJSON<T, R, N>(queue, json, id),
+    );
+  }
+
+  /** @internal The same, whatever the user's class says. */
+  static plainFromNative<T = any, R = any, N extends string = string>(queue: JobQueue, found: NativeJob): Job<T, R, N> {
     const job = new this<T, R, N>(queue, found.name as N, undefined as T, BLANK, found.id);
     job.holdTexts(found.data, found.opts, found.extra.stacktrace);
     job.delay = 0;
@@ -359,9 +379,18 @@ export class Job<
     return job;
   }
 
+  /** @internal A job that was read stands in an object that code of the user's makes of it. */
+  static remade<J extends Job>(read: Job, make: (json: JobJson, id: string) => J): J {
+    const job = make(read.asStored(), read.id as string);
+    if (read.token !== undefined) job.token = read.token;
+    const opts = read[OPTS];
+    if (typeof opts === 'string' && Object.isExtensible(job)) job[OPTS_GIVEN] = opts;
+    return job;
+  }
+
   /** @internal A job as a worker receives it: one that was never touched before has no `extra`. */
   static fromDelivery(
-    queue: MinimalQueue,
+    queue: JobQueue,
     id: string,
     name: string,
     data: string,
@@ -450,8 +479,14 @@ export class Job<
    * @returns the JSON text of the stack traces to store
    */
   recordTrace(error: unknown): string {
+    this.updateStacktrace(error as Error);
+    return textOfTraces(this.stacktrace ?? []);
+  }
+
+  /** Adds the stack of an error that ended a try to `stacktrace`, of which `opts.stackTraceLimit` are kept; subclasses may wrap it. */
+  protected updateStacktrace(err: Error): void {
     let traces = this.stacktrace ?? [];
-    const { stack } = Object(error) as Partial<Error>;
+    const { stack } = Object(err) as Partial<Error>;
     if (stack) {
       traces.push(stack);
       const limit = this.opts.stackTraceLimit;
@@ -459,7 +494,6 @@ export class Job<
       else if (limit) traces = traces.slice(-limit);
     }
     this.stacktrace = traces;
-    return textOfTraces(traces);
   }
 
   /** @internal The failed attempt is in the queue. */
@@ -479,6 +513,18 @@ export class Job<
   /** The job's fields with `data`, `returnvalue`, `stacktrace` and `failedReason` as JSON texts. */
   asJSON(): JobJson {
     return toPlainJob(this);
+  }
+
+  /** @internal The job as it is stored: `data`, `returnvalue` and `stacktrace` are the texts, and `failedReason`, unlike that of `asJSON()`, the reason itself. */
+  asStored(): JobJson {
+    const encoded = this[ENCODED];
+    const text = (member: typeof DATA | typeof RETURNVALUE | typeof STACKTRACE, bit: number): unknown =>
+      encoded & bit ? this[member] : JSON.stringify(this[member] ?? undefined);
+    return storedJob(this, {
+      data: text(DATA, DATA_TEXT),
+      returnvalue: text(RETURNVALUE, RETURNVALUE_TEXT),
+      stacktrace: text(STACKTRACE, STACKTRACE_TEXT),
+    });
   }
 
   /** {@link asJSON} with what a sandboxed processor needs to know of the queue. */
@@ -524,7 +570,7 @@ export class Job<
    * @returns the number of rows now kept
    * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
    */
-  static async addJobLog(queue: MinimalQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
+  static async addJobLog(queue: JobQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
     const id = String(jobId);
     return callAbout(queue, id, queue[COMMANDS].logRows.add(id, String(logRow ?? ''), checkKeepLogs(keepLogs)));
   }
@@ -553,7 +599,7 @@ export class Job<
     const { resetAttemptsMade, resetAttemptsStarted } = opts;
     const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
     await this.queue[COMMANDS].starting((native) =>
-      native.retryJob(id, state, lifo, Boolean(resetAttemptsMade), Boolean(resetAttemptsStarted), Date.now()),
+      native.retryJob(id, String(state), lifo, Boolean(resetAttemptsMade), Boolean(resetAttemptsStarted), Date.now()),
     );
     // As in BullMQ these become null, which their types do not say.
     const cleared = this as {
@@ -800,6 +846,8 @@ export class Job<
   }
 }
 
+markOwn(Job);
+
 // Jobs that fail for the first time mostly fail alike: the text is written once.
 let lastTrace: { trace: string; text: string } = { trace: '', text: '[""]' };
 
@@ -818,15 +866,6 @@ let lastParent: { text: string; parent: ParentKeys } = { text: '', parent: { que
 function parentFromText(text: string): ParentKeys {
   if (text !== lastParent.text) lastParent = { text, parent: JSON.parse(text) as ParentKeys };
   return { ...lastParent.parent };
-}
-
-/** Options as they were given: who the parent is was stored beside them. */
-function withParent(text: string, parent: ParentKeys | undefined): JobsOptions {
-  const opts = normaliseOptions(optionsFromText(text));
-  // BullMQ stores it there, too; it is the job's
-  delete opts.repeatJobKey;
-  if (parent?.id !== undefined) opts.parent = { id: parent.id, queue: parent.queueKey };
-  return opts;
 }
 
 /** The options that count when a job ends, JSON text. */

@@ -7,13 +7,13 @@ import { stringify } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
 import { failureOf, mayTryAgain, type AttemptedJob, type FailureReply } from './attempt-policy.js';
 import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
-import { normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
 import { readLimiter } from '../options/rate-limiter.js';
 import { recordJob } from '../telemetry/job-metrics.js';
 import { traceEnd, type JobEnd } from '../telemetry/trace.js';
 import type { JobJson } from '../types/job-json.js';
-import type { MinimalQueue } from './minimal-queue.js';
+import type { JobQueue } from './minimal-queue.js';
+import { storedOptions } from './stored-options.js';
 
 /** Milliseconds a job is held, when it is taken through an object that is no worker. */
 const LOCK_DURATION = 30_000;
@@ -26,7 +26,7 @@ interface EndedJob extends AttemptedJob {
 }
 
 /** The options of the queue or worker that count here; only a worker has them. */
-function optionsOf(queue: MinimalQueue): Partial<WorkerOptions<unknown>> {
+function optionsOf(queue: JobQueue): Partial<WorkerOptions<unknown>> {
   return queue.opts;
 }
 
@@ -40,7 +40,7 @@ export function unlockedOr(token: string | undefined): string {
 
 /** Takes the next job, ends one, or both. */
 export async function manualStep(
-  queue: MinimalQueue,
+  queue: JobQueue,
   token: string,
   fetch: boolean,
   ended?: NativeManualEnd,
@@ -62,7 +62,7 @@ export async function manualStep(
 
 /** Source: BullMQ 6.7.0 `Job#moveToCompleted`. */
 export async function completeManually(
-  queue: MinimalQueue,
+  queue: JobQueue,
   job: EndedJob,
   value: unknown,
   token: string,
@@ -72,7 +72,7 @@ export async function completeManually(
   const result = stringify(value);
   const now = Date.now();
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
-  const stepped = await manualStep(queue, token, fetchNext, ended, now);
+  const stepped = await traced(queue, job, 'completed', manualStep(queue, token, fetchNext, ended, now));
   job.recordCompletion(now);
   recordEnd(queue, job, 'completed');
   return nextTuple(stepped);
@@ -80,7 +80,7 @@ export async function completeManually(
 
 /** Source: BullMQ 6.7.0 `Job#moveToFailed`. */
 export async function failManually(
-  queue: MinimalQueue,
+  queue: JobQueue,
   job: EndedJob,
   error: unknown,
   token: string,
@@ -92,7 +92,8 @@ export async function failManually(
   const now = Date.now();
   // as in BullMQ, who leaves it open may retry anybody's job, and fail nobody's for good
   const holder = mayTryAgain(job, failed, optionsOf(queue)) ? unlockedOr(token) : token;
-  const stepped = await manualStep(queue, holder, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
+  const step = manualStep(queue, holder, fetchNext, { ...endOf(queue, job, 'removeOnFail'), failed }, now);
+  const stepped = await traced(queue, job, 'failed', step);
   const { failure: reply } = stepped;
   if (reply) {
     const { state, attemptsMade, delay } = reply;
@@ -103,12 +104,22 @@ export async function failManually(
   return reply?.state === 'delayed' && !stepped.job ? [] : nextTuple(stepped);
 }
 
-function recordEnd(queue: MinimalQueue, job: EndedJob, became: JobEnd): void {
+/** An end that is refused has a span, too. */
+async function traced<T>(queue: JobQueue, job: EndedJob, wanted: JobEnd, step: Promise<T>): Promise<T> {
+  try {
+    return await step;
+  } catch (error) {
+    traceEnd(queue, job, wanted, error);
+    throw error;
+  }
+}
+
+function recordEnd(queue: JobQueue, job: EndedJob, became: JobEnd): void {
   traceEnd(queue, job, became);
   recordJob(queue, job, became);
 }
 
-function endOf(queue: MinimalQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeManualEnd {
+function endOf(queue: JobQueue, job: EndedJob, retention: 'removeOnComplete' | 'removeOnFail'): NativeManualEnd {
   const { maxStartedAttempts, metrics, [retention]: keep } = optionsOf(queue);
   const metricsMinutes = metricsMinutesOf(metrics);
   return {
@@ -132,14 +143,15 @@ function nextTuple({ job, gated, limited, nextDue }: NativeManualStepped): unkno
 /** What `Job.fromJSON` makes a job of. As in BullMQ, the id is not in it. */
 function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
   const { name, data, opts, timestamp, processedOn, extra } = found;
-  const { id: _, progress, returnvalue, parent, failedReason, ...fields } = extra;
+  const { id: _, progress, returnvalue, parent: parentText, failedReason, ...fields } = extra;
+  const parent = parentText === undefined ? undefined : (JSON.parse(parentText) as JobJson['parent']);
   return {
     ...fields,
     name,
     data,
     timestamp,
     processedOn,
-    opts: normaliseOptions(optionsFromText(opts)),
+    opts: storedOptions(opts, parent),
     progress: progress === undefined ? 0 : (JSON.parse(progress) as JobJson['progress']),
     delay: extra.delay ?? 0,
     priority: extra.priority ?? 0,
@@ -148,7 +160,7 @@ function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
     stalledCounter: extra.stalledCounter ?? 0,
     failedReason: failedReason as string,
     returnvalue: returnvalue as string,
-    ...(parent !== undefined && { parent: JSON.parse(parent) as JobJson['parent'] }),
+    ...(parent && { parent }),
   };
 }
 
@@ -157,7 +169,7 @@ function jobJsonOf(found: NativeJob): Omit<JobJson, 'id'> {
  * @returns the ids of the jobs that are not held by their token
  */
 export async function extendLocks(
-  queue: MinimalQueue,
+  queue: JobQueue,
   locks: { id: string; token: string }[],
   duration: number,
 ): Promise<string[]> {

@@ -3,7 +3,7 @@
  * of a run does. What ends waits for those that were given before it, so that who does not await `job.updateProgress(100)` finds it done
  * all the same, as with BullMQ. It does not wait for long: the call may be one of another object, whose server is gone.
  */
-import type { MinimalQueue } from './minimal-queue.js';
+import type { JobQueue } from './minimal-queue.js';
 
 export type Calls = Set<Promise<unknown>>;
 
@@ -36,17 +36,17 @@ async function note<T>(what: string, call: Promise<T>): Promise<T> {
 }
 
 /** Sends a call about a job. */
-export function callAbout<T>(queue: MinimalQueue, id: string, call: Promise<T>): Promise<T> {
+export function callAbout<T>(queue: JobQueue, id: string, call: Promise<T>): Promise<T> {
   return note(`${queue.qualifiedName}:${id}`, call);
 }
 
 /** Sends a call that limits the rate of a queue. */
-export function callToLimit<T>(queue: MinimalQueue, call: Promise<T>): Promise<T> {
+export function callToLimit<T>(queue: JobQueue, call: Promise<T>): Promise<T> {
   return note(queue.qualifiedName, call);
 }
 
 /** Resolves when the calls that were given so far, and concern the end of a job, are answered or take too long; undefined when there is none. */
-export function answersBefore(queue: MinimalQueue, { id }: { readonly id?: unknown }): Promise<void> | undefined {
+export function answersBefore(queue: JobQueue, { id }: { readonly id?: unknown }): Promise<void> | undefined {
   if (open.size === 0) return undefined;
   const about = typeof id === 'string' ? open.get(`${queue.qualifiedName}:${id}`) : undefined;
   const waits = [about, open.get(queue.qualifiedName)].filter((calls) => calls && calls.size > 0) as Calls[];

@@ -4,7 +4,7 @@ import type { MinimalJob } from '../types/minimal-job.js';
 import { parseStored } from './stored-json.js';
 
 /** The fields of a job that its plain forms know. */
-interface JobFields extends MinimalJob<unknown, unknown> {
+export interface JobFields extends MinimalJob<unknown, unknown> {
   priority: number;
   attemptsStarted: number;
   stalledCounter: number;
@@ -59,19 +59,18 @@ export function toPlainJob(job: JobFields): JobJson {
   return Object.fromEntries(Object.entries(json).filter(([, value]) => value !== undefined)) as unknown as JobJson;
 }
 
-/** Gives a job the fields of its plain form. */
+/** Gives a job the fields of its plain form that its constructor was not given. */
 export function adoptPlainJob(job: JobFields, json: JobJson): void {
-  job.data = JSON.parse(json.data || '{}');
   job.progress = json.progress ?? 0;
   // what `asJSON()` leaves out is undefined, as in BullMQ
   job.delay = json.delay as number;
   job.priority = json.priority as number;
-  job.timestamp = Number(json.timestamp);
+  job.timestamp = json.timestamp;
   job.attemptsStarted = json.attemptsStarted || 0;
   job.attemptsMade = json.attemptsMade || 0;
   job.stalledCounter = json.stalledCounter || 0;
-  if (json.finishedOn) job.finishedOn = Number(json.finishedOn);
-  if (json.processedOn) job.processedOn = Number(json.processedOn);
+  if (json.finishedOn) job.finishedOn = json.finishedOn;
+  if (json.processedOn) job.processedOn = json.processedOn;
   if (json.failedReason) job.failedReason = json.failedReason;
   if (json.deferredFailure) job.deferredFailure = json.deferredFailure;
   if (json.processedBy) job.processedBy = json.processedBy;

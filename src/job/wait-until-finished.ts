@@ -1,6 +1,6 @@
 import { COMMANDS } from '../connection/members.js';
 import type { EventEmitter } from 'node:events';
-import type { MinimalQueue } from './minimal-queue.js';
+import type { JobQueue } from './minimal-queue.js';
 import { callAbout } from './open-calls.js';
 
 /** What the event `completed` gives. The result is of any type. */
@@ -19,7 +19,7 @@ export interface JobEvents {
  * Source: BullMQ 6.7.0 `Job#waitUntilFinished`.
  */
 export async function waitUntilFinished<R>(
-  queue: MinimalQueue,
+  queue: JobQueue,
   id: string,
   name: string,
   queueEvents: JobEvents,
@@ -62,7 +62,7 @@ export async function waitUntilFinished<R>(
 
 /** The value of a job that has completed; undefined while it has not ended. Rejects for one that has failed. */
 async function settleIfFinished<R>(
-  queue: MinimalQueue,
+  queue: JobQueue,
   id: string,
   queueEvents: JobEvents,
 ): Promise<{ value: R } | undefined> {
@@ -73,7 +73,7 @@ async function settleIfFinished<R>(
   throw new Error(status === 2 ? text : `Missing key for job ${queue.toKey(id)}. isFinished`);
 }
 
-function allowListeners(queue: MinimalQueue, change: number): void {
+function allowListeners(queue: JobQueue, change: number): void {
   const emitter = queue as { getMaxListeners?(): number; setMaxListeners?(count: number): void };
   const limit = emitter.getMaxListeners?.();
   // 0 means no limit.

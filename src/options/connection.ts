@@ -63,7 +63,7 @@ export interface ClusterOptions extends BaseOptions {
   /** What the connections to the nodes need: login, TLS. */
   redisOptions?: RedisOptions;
   /** Changes nothing: masters are asked. */
-  scaleReads?: string;
+  scaleReads?: string | ((...args: any[]) => any);
   /** `nodes`, and a driver's other options. */
   [key: string]: any;
 }
@@ -80,5 +80,8 @@ export interface RedisConnectionClient {
   [key: string]: any;
 }
 
-/** What `connection` takes: options, an ioredis client whose options are read, or (beyond BullMQ) a URL. */
-export type ConnectionOptions = RedisOptions | ClusterOptions | RedisConnectionClient | string;
+/**
+ * What `connection` takes: options, or an ioredis client, whose options are read. Beyond BullMQ constructors also take a URL as text, and
+ * `opts.connection` then is `{ url }`; options that hold one are, for example, `QueueOptions<string>`.
+ */
+export type ConnectionOptions = RedisOptions | ClusterOptions | RedisConnectionClient;

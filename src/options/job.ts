@@ -115,7 +115,7 @@ export interface BaseJobOptions extends DefaultJobOptions {
 }
 
 /** Discards adds with the deduplication id of a job that has not ended; with `ttl`, for that time. Source: BullMQ 6.7.0 `DeduplicationOptions`. */
-export interface DeduplicationOptions {
+export type DeduplicationOptions = {
   /** The deduplication id, by which jobs are compared. */
   id: string;
   /** Milliseconds for which later adds are discarded. */
@@ -128,10 +128,10 @@ export interface DeduplicationOptions {
   reschedule?: boolean;
   /** While the job is active, the latest add is kept and becomes a job when the active one has finished. */
   keepLastIfActive?: boolean;
-}
+};
 
 /** Options that are stored under short names. Source: BullMQ 6.7.0 `CompressableJobOptions`. */
-export interface CompressableJobOptions {
+export type CompressableJobOptions = {
   /** Discards this add when a job with the same deduplication id has not ended. */
   deduplication?: DeduplicationOptions;
   /** The parent fails when this job has failed. */
@@ -152,7 +152,7 @@ export interface CompressableJobOptions {
      */
     omitContext?: boolean;
   };
-}
+};
 
 /** Options of `queue.add`. Source: BullMQ 6.7.0 `JobsOptions`. */
 export type JobsOptions = BaseJobOptions & CompressableJobOptions;

@@ -27,7 +27,7 @@ export interface RepeatOptions {
 }
 
 /** A repetition as it is stored. */
-export interface RepeatableOptions {
+export type RepeatableOptions = {
   /** Name of the jobs. */
   name: string;
   /** Epoch milliseconds. */
@@ -44,4 +44,4 @@ export interface RepeatableOptions {
   every?: number;
   /** Milliseconds by which the slots of `every` are shifted. */
   offset?: number;
-}
+};

@@ -301,7 +301,9 @@ export class QueueAdministration<
    */
   async trimEvents(maxLength: number): Promise<number> {
     return traceInternal(this, 'trimEvents', { [TelemetryAttributes.QueueEventMaxLength]: maxLength }, async () => {
-      if (!(maxLength >= 0)) throw new RangeError('maxLength must be a number of 0 or more');
+      if (typeof maxLength !== 'number' || !(maxLength >= 0)) {
+        throw new RangeError('maxLength must be a number of 0 or more');
+      }
       return this[COMMANDS].native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
     });
   }

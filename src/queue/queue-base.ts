@@ -1,8 +1,10 @@
 import { CLOSE, COMMANDS, CONNECTION, TARGET } from '../connection/members.js';
 import { EventEmitter } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { Backend, backendOf, type BackendFactory } from '../connection/backend.js';
 import { Commands } from '../connection/commands.js';
-import { readConnection, targetOf, type Connection, type ConnectionUse } from '../connection/read-connection.js';
+import { optionsShown, readConnection, targetOf, type Connection } from '../connection/read-connection.js';
+import { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from '../errors/connection-closed-error.js';
 import { emitError } from '../errors/emit-error.js';
 import { Job } from '../job/job.js';
 import type { NativeQueueOptions } from '../native/types.js';
@@ -10,19 +12,14 @@ import type { ConnectionOptions } from '../options/connection.js';
 import type { KeyPrefixOptions, QueueBaseOptions } from '../options/queue.js';
 import { trace } from '../telemetry/trace.js';
 import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { GivenConnection } from '../types/given-connection.js';
 import type { Span, SpanKind } from '../types/telemetry.js';
 
 // A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
 const SHOWN_BACKEND: unique symbol = Symbol('shown backend');
 
-/** How a subclass of {@link QueueBase} uses its connection. */
-export interface QueueBaseUse {
-  connection: ConnectionUse;
-  /** An open connection to use instead of an own one. */
-  commands?: Commands;
-  /** Gives the backend of another, whose queue and connection are then used. */
-  backendFactory?: BackendFactory<unknown> | undefined;
-}
+/** Milliseconds that `checkConnectionError` waits after an error. */
+const CONNECTION_ERROR_DELAY = 5000;
 
 /**
  * What `Queue`, `Worker` and `QueueEvents` share: a name, options, a connection, and events that never crash the process.
@@ -30,7 +27,7 @@ export interface QueueBaseUse {
  */
 export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   extends EventEmitter
-  implements MinimalQueue
+  implements MinimalQueue<ConnectionOptionsType>
 {
   /** Name of the queue, without its prefix. */
   readonly name: string;
@@ -52,32 +49,35 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   readonly [CONNECTION]: Connection;
 
   /**
+   * @param backendFactory gives the backend of another, whose queue and connection are then used
+   * @param hasBlockingConnection whether the connection waits for what happens in the queue
+   * @param commands an open connection to use instead of an own one
    * @throws Error `Queue name must be provided` or `Queue name cannot contain :`; NotSupportedError for an option or a
    * connection that is not supported yet
    */
   constructor(
     name: string,
-    opts: QueueBaseOptions<ConnectionOptionsType> & KeyPrefixOptions = {} as QueueBaseOptions<ConnectionOptionsType>,
-    use: QueueBaseUse = { connection: 'commands' },
+    opts?: QueueBaseOptions<GivenConnection<ConnectionOptionsType>> & KeyPrefixOptions,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
+    hasBlockingConnection = false,
+    commands?: Commands,
   ) {
     super();
     if (!name) throw new Error('Queue name must be provided');
     if (name.includes(':')) throw new Error('Queue name cannot contain :');
 
     this.name = name;
-    this.opts = { ...opts };
-    const blocking = use.connection === 'blocking';
-    const backend = backendOf(use.backendFactory, name, this.opts, blocking);
-    this[CONNECTION] =
-      backend?.parts.connection ?? readConnection(opts.connection, use.connection, opts.skipWaitingForReady);
-    this[TARGET] = backend?.parts.target ?? targetOf(name, opts.prefix ?? 'bull', this[CONNECTION], opts);
+    this.opts = optionsShown(opts ?? {}) as typeof this.opts;
+    const { connection, prefix, skipWaitingForReady } = this.opts;
+    const backend = backendOf(backendFactory, name, this.opts, hasBlockingConnection);
+    const use = hasBlockingConnection ? 'blocking' : 'commands';
+    this[CONNECTION] = backend?.parts.connection ?? readConnection(connection, use, skipWaitingForReady);
+    this[TARGET] = backend?.parts.target ?? targetOf(name, prefix ?? 'bull', this[CONNECTION], this.opts);
     this.qualifiedName = `${this[TARGET].prefix}:${this[TARGET].name}`;
     // what waits on its connection needs its own
-    if (!blocking) this[SHOWN_BACKEND] = backend;
+    if (!hasBlockingConnection) this[SHOWN_BACKEND] = backend;
     this[COMMANDS] =
-      use.commands ??
-      this[SHOWN_BACKEND]?.parts.commands.share(this) ??
-      new Commands(this, this[TARGET], this[CONNECTION]);
+      commands ?? this[SHOWN_BACKEND]?.parts.commands.share(this) ?? new Commands(this, this[TARGET], this[CONNECTION]);
   }
 
   /** `<qualified name>:<type>`. With a job id as `type` it is the key by which the parent of that job knows it. */
@@ -113,6 +113,24 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
       target: this[TARGET],
       connection: this[CONNECTION],
     })) as B;
+  }
+
+  /**
+   * Runs `fn`. An error of it is emitted as `error`, unless there is no connection, which is reported anyway.
+   * @param delayInMs milliseconds to wait after an error, unless `close()` was called; 0 for none
+   * @returns what `fn` resolves with; undefined after an error
+   */
+  protected async checkConnectionError<T>(
+    fn: () => Promise<T>,
+    delayInMs = CONNECTION_ERROR_DELAY,
+  ): Promise<T | undefined> {
+    try {
+      return await fn();
+    } catch (error) {
+      if (!isConnectionError(error)) this.emit('error', error);
+      if (!this.closing && delayInMs) await setTimeout(delayInMs);
+      return undefined;
+    }
   }
 
   /**
@@ -159,4 +177,10 @@ export class QueueBase<B = Backend, ConnectionOptionsType = ConnectionOptions>
   disconnect(): Promise<void> {
     return this[COMMANDS].disconnect();
   }
+}
+
+function isConnectionError(error: unknown): boolean {
+  if (error instanceof ConnectionClosedError) return true;
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
+  return code === 'ECONNREFUSED' || message === CONNECTION_CLOSED_ERROR_MSG || /ECONNREFUSED/.test(String(message));
 }

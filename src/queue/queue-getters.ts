@@ -1,10 +1,10 @@
+import { rank } from '../native/rank.js';
 import { COMMANDS } from '../connection/members.js';
 import type { Backend } from '../connection/backend.js';
 import { pairs } from '../job/dependencies.js';
 import type { Job } from '../job/job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from '../options/connection.js';
-import { storedJob } from '../job/stored-job.js';
 import { MetricNames, TelemetryAttributes } from '../telemetry/names.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobState, JobType } from '../types/job-state.js';
@@ -65,7 +65,7 @@ export class QueueGetters<
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
     const wanted = countable(statesFor(typeof types === 'string' ? [types] : types));
     if (wanted.length === 0) return [];
-    const found = await this[COMMANDS].native.getJobs(wanted, Number(start), Number(end), Boolean(asc));
+    const found = await this[COMMANDS].native.getJobs(wanted, rank(start), rank(end), Boolean(asc));
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
@@ -76,42 +76,42 @@ export class QueueGetters<
   async getRanges(types: JobType[], start = 0, end = 1, asc = false): Promise<string[]> {
     if (!Array.isArray(types)) throw new TypeError(`getRanges takes an array of states, not ${String(types)}`);
     const wanted = countable(new Set(types));
-    return wanted.length === 0 ? [] : this[COMMANDS].native.getIds(wanted, Number(start), Number(end), Boolean(asc));
+    return wanted.length === 0 ? [] : this[COMMANDS].native.getIds(wanted, rank(start), rank(end), Boolean(asc));
   }
 
   /** Waiting jobs, in the order in which they will be taken. */
   getWaiting(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('waiting', start, end, true);
+    return this.getJobs(['waiting'], start, end, true);
   }
 
   /** Jobs that wait for their children. */
   getWaitingChildren(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('waiting-children', start, end, true);
+    return this.getJobs(['waiting-children'], start, end, true);
   }
 
   /** Jobs that workers hold. */
   getActive(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('active', start, end, true);
+    return this.getJobs(['active'], start, end, true);
   }
 
   /** Delayed jobs, the next due first. */
   getDelayed(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('delayed', start, end, true);
+    return this.getJobs(['delayed'], start, end, true);
   }
 
   /** Waiting jobs that have a priority, the most urgent first. */
   getPrioritized(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('prioritized', start, end, true);
+    return this.getJobs(['prioritized'], start, end, true);
   }
 
   /** Completed jobs, the latest first. */
   getCompleted(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('completed', start, end, false);
+    return this.getJobs(['completed'], start, end, false);
   }
 
   /** Failed jobs, the latest first. */
   getFailed(start = 0, end = -1): Promise<JobBase[]> {
-    return this.getJobs('failed', start, end, false);
+    return this.getJobs(['failed'], start, end, false);
   }
 
   /** Number of jobs in each of the given states (all of them when none is named), under the names asked for. */
@@ -222,7 +222,7 @@ export class QueueGetters<
    * @param asc oldest first, with the range counted from the oldest; otherwise newest first
    */
   async getJobLogs(jobId: string, start = 0, end = -1, asc = true): Promise<{ logs: string[]; count: number }> {
-    return this[COMMANDS].native.getLogs(String(jobId), Number(start), Number(end), Boolean(asc));
+    return this[COMMANDS].native.getLogs(String(jobId), rank(start), rank(end), Boolean(asc));
   }
 
   /** Id of the job that owns a deduplication id, or null. */
@@ -272,7 +272,7 @@ export class QueueGetters<
    * @param end last minute, included; negative counts from the oldest
    */
   async getMetrics(type: 'completed' | 'failed', start = 0, end = -1): Promise<Metrics> {
-    const range = [Number(start), Number(end)] as const;
+    const range = [rank(start), rank(end)] as const;
     const { count, prevTs, prevCount, data, minutes } = await this[COMMANDS].native.getMetrics(String(type), ...range);
     return { meta: { count, prevTS: prevTs, prevCount }, data, count: minutes };
   }
@@ -357,13 +357,13 @@ export class QueueGetters<
     total: number;
   }> {
     const kind = type === 'processed' ? 'processed' : 'unprocessed';
-    const range = [Number(start), Number(end)] as const;
+    const range = [rank(start), rank(end)] as const;
     const { values, jobs, total } = await this[COMMANDS].native.getChildRange(String(parentId), kind, ...range);
     const items =
       kind === 'processed'
         ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))
         : values.map((id) => ({ id }));
-    return { items, jobs: jobs.map((job) => storedJob(this.Job.fromNative(this, job), job)), total };
+    return { items, jobs: jobs.map((job) => this.Job.plainFromNative(this, job).asStored()), total };
   }
 }
 

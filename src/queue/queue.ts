@@ -12,6 +12,7 @@ import type { RepeatOptions } from '../options/repeat.js';
 import { QueueAdministration } from './queue-administration.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { telemetryOf, traceInternal } from '../telemetry/trace.js';
+import type { GivenConnection } from '../types/given-connection.js';
 import type { JobSchedulerJson } from '../types/job-scheduler-json.js';
 import type { QueueListener } from './queue-listener.js';
 import type { ExtractDataType, ExtractNameType, ExtractResultType, JobBase } from './type-arguments.js';
@@ -25,7 +26,6 @@ const ADD_TRACED: unique symbol = Symbol('add traced');
 const WITH_DEFAULTS: unique symbol = Symbol('with defaults');
 const ADD_BULK_TRACED: unique symbol = Symbol('add bulk traced');
 const ALL_WITH_DEFAULTS: unique symbol = Symbol('all with defaults');
-const SCHEDULERS: unique symbol = Symbol('schedulers');
 const SCHEDULING: unique symbol = Symbol('scheduling');
 
 /** Cap of the event stream unless `streams.events.maxLen` says otherwise. */
@@ -60,13 +60,19 @@ export class Queue<
   declare opts: QueueOptions<ConnectionOptionsType>;
   /** What `libName` is in BullMQ, for subclasses that read it. */
   protected libName = 'bullmq';
+  /** What {@link jobScheduler} resolves with, once it was needed. */
+  declare protected _jobScheduler?: JobScheduler<B, ConnectionOptionsType>;
 
   /**
    * Connects in the background: an unreachable server is reported by the `error` event.
    * @throws Error for a name BullMQ refuses; NotSupportedError for an option or a connection not supported yet
    */
-  constructor(name: string, opts?: QueueOptions<ConnectionOptionsType>, backendFactory?: BackendFactory<B>) {
-    super(name, { connection: {} as ConnectionOptionsType, ...opts }, { connection: 'commands', backendFactory });
+  constructor(
+    name: string,
+    opts?: QueueOptions<GivenConnection<ConnectionOptionsType>>,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
+  ) {
+    super(name, { connection: {} as GivenConnection<ConnectionOptionsType>, ...opts }, backendFactory);
     this.jobsOpts = opts?.defaultJobOptions ?? {};
     if (opts?.maxPendingAdds !== undefined) this[COMMANDS].producer.mostPending = checkMostPending(opts.maxPendingAdds);
     const engine = this[COMMANDS].open();
@@ -234,11 +240,8 @@ export class Queue<
   // ---- Job schedulers
 
   /** @internal */
-  [SCHEDULERS]: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
-
-  /** @internal */
   get [SCHEDULING](): JobScheduler<B, ConnectionOptionsType> {
-    return (this[SCHEDULERS] ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
+    return (this._jobScheduler ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
   }
 
   /** The queue's schedulers. It uses the queue's connection, and closes with it. */
@@ -260,8 +263,7 @@ export class Queue<
     repeatOpts: Omit<RepeatOptions, 'key'>,
     jobTemplate?: { name?: NameType; data?: DataType; opts?: JobSchedulerTemplateOptions },
   ): Promise<Job<DataType, ResultType, NameType>> {
-    const { endDate } = repeatOpts;
-    checkEndDate(endDate);
+    checkEndDate(repeatOpts.endDate);
     const { name, data, opts } = jobTemplate ?? {};
     const made = await this[SCHEDULING].upsertJobScheduler<DataType, ResultType, NameType>(
       String(jobSchedulerId),

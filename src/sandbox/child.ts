@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
 import type { Job } from '../job/job.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 import type { SandboxedOptions } from '../options/worker.js';
 import type { ToChild, ToParent } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
@@ -212,7 +212,7 @@ export class Child {
 
 /** Does what a processor asked of its job: the one it runs, or ran last, or one that has ended before. */
 async function callOn(running: Job, { method, args, late }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
-  const { queue } = running as unknown as { queue: MinimalQueue };
+  const { queue } = running as unknown as { queue: JobQueue };
   const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : running;
   return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
 }

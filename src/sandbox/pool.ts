@@ -31,7 +31,8 @@ export class ChildPool {
     try {
       await child.init();
     } catch (error) {
-      console.error(error);
+      // who closes the pool ends what loads
+      if (!this.closed) console.error(error);
       this.remove(child);
       void child.kill();
       throw error;

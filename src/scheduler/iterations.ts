@@ -6,7 +6,7 @@ import type { NativeFollowing } from '../native/types.js';
 import type { AdvancedRepeatOptions } from '../options/queue.js';
 import type { RepeatOptions } from '../options/repeat.js';
 import { defaultRepeatStrategy, iterationOf, nextRun } from './next-run.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
 
 // Taken at load, so that a user's fake timers do not hold up jobs.
@@ -47,7 +47,7 @@ export class Follower {
   private asked: Asked[] = [];
   private isSending = false;
 
-  constructor(private readonly queue: MinimalQueue) {}
+  constructor(private readonly queue: JobQueue) {}
 
   /** @returns by id, the iterations for which that failed, and why; empty as a rule */
   async follow(taken: readonly TakenIteration[]): Promise<ReadonlyMap<string, Error>> {

@@ -1,3 +1,4 @@
+import { rank } from '../native/rank.js';
 import { COMMANDS } from '../connection/members.js';
 import type { Backend, BackendFactory } from '../connection/backend.js';
 import { followingOf, strategyOf } from './iterations.js';
@@ -14,6 +15,7 @@ import { QueueBase } from '../queue/queue-base.js';
 import { checkRepeat, iterationOf, nextRun, toMillis, withNumbers } from './next-run.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { telemetryOf } from '../telemetry/trace.js';
+import type { GivenConnection } from '../types/given-connection.js';
 import type { JobSchedulerJson } from '../types/job-scheduler-json.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
 import { SpanKind } from '../types/telemetry.js';
@@ -50,11 +52,11 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
   /** @param owner a queue or worker, whose connection is used; its jobs belong to it */
   constructor(
     name: string,
-    opts?: RepeatBaseOptions<ConnectionOptionsType>,
-    backendFactory?: BackendFactory<B>,
+    opts?: RepeatBaseOptions<GivenConnection<ConnectionOptionsType>>,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
     protected readonly owner?: QueueBase<unknown, unknown>,
   ) {
-    super(name, opts, { connection: 'commands', backendFactory, ...(owner && { commands: owner[COMMANDS] }) });
+    super(name, opts, backendFactory, false, owner?.[COMMANDS]);
     this.repeatStrategy = strategyOf(opts);
   }
 
@@ -202,7 +204,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
    */
   async getJobSchedulers<D = any>(start = 0, end = -1, asc = false): Promise<JobSchedulerJson<D>[]> {
     const native = await this.behindUpserts();
-    const found = await native.getSchedulers(Number(start), Number(end), Boolean(asc));
+    const found = await native.getSchedulers(rank(start), rank(end), Boolean(asc));
     return found.map((scheduler) => toJson<D>(scheduler));
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */

@@ -56,6 +56,9 @@ export function checkRepeat(repeat: RepeatOptions): void {
   if (every && !(Number.isSafeInteger(every) && every > 0)) {
     throw new RangeError('every must be a whole number of milliseconds, at least 1');
   }
+  if (repeat.limit !== undefined && repeat.limit !== null && !Number.isFinite(repeat.limit)) {
+    throw new RangeError('limit must be a number of jobs');
+  }
   if (every && Number.isNaN(toMillis(startDate) ?? 0)) throw new RangeError('startDate must be a date');
   if (Number.isNaN(toMillis(repeat.endDate) ?? 0)) throw new RangeError('endDate must be a date');
   if (repeat.offset && !(every && repeat.offset >= 0 && Number.isSafeInteger(repeat.offset))) {
@@ -102,7 +105,11 @@ export async function nextRun(
   if (repeat.endDate && now > (toMillis(repeat.endDate) as number)) return undefined;
   if (!repeat.pattern) return 0;
   const from = Math.max(now, prevMillis);
-  const next = Math.ceil(Number((await strategy(from, repeat, name)) ?? 0));
+  const told: unknown = await strategy(from, repeat, name);
+  const next = Math.ceil(Number(told ?? 0));
+  if (Number.isNaN(next) && typeof told !== 'number') {
+    throw new TypeError('repeatStrategy must give a time in epoch milliseconds, or undefined');
+  }
   return next ? Math.max(next, from) : undefined;
 }
 

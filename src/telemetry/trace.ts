@@ -81,12 +81,21 @@ const ENDS = { completed: 'complete', failed: 'fail', delayed: 'delay', retried:
 
 export type JobEnd = keyof typeof ENDS;
 
-/** A span, over at once, that tells how a job's try ended; only known when the engine has stored it. */
-export function traceEnd(traced: Traced, job: { readonly id?: string; readonly name: string }, became: JobEnd): void {
+/**
+ * A span, over at once, that tells how a job's try ended; only known when the engine has stored it.
+ * @param error why that was not stored
+ */
+export function traceEnd(
+  traced: Traced,
+  job: { readonly id?: string; readonly name: string },
+  became: JobEnd,
+  error?: unknown,
+): void {
   const { telemetry } = traced.opts;
   if (!telemetry) return;
   const { span } = openSpan(traced, telemetry, SpanKind.INTERNAL, ENDS[became], traced.name);
   span.setAttributes({ [TelemetryAttributes.JobName]: job.name, [TelemetryAttributes.JobId]: job.id });
+  if (error !== undefined) span.recordException(error as Error);
   span.end();
 }
 

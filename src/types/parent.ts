@@ -15,7 +15,7 @@ export interface ParentKeys {
 }
 
 /** How an add is tied to a parent or to children; a flow's adds are tied by the engine here. Source: BullMQ 6.7.0 `ParentKeyOpts`. */
-export interface ParentKeyOpts {
+export type ParentKeyOpts = {
   /** Whether the job begins in `waiting-children`. */
   addToWaitingChildren?: boolean;
   /** Whether the end of a child that has completed already leaves its parent where it is. */
@@ -24,4 +24,4 @@ export interface ParentKeyOpts {
   parentDependenciesKey?: string;
   /** Key of the parent. */
   parentKey?: string;
-}
+};

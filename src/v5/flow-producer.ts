@@ -1,13 +1,17 @@
 import { COMMANDS } from '../connection/members.js';
-import { FlowProducer as BaseFlowProducer } from '../flow/flow-producer.js';
+import { FlowProducer as BaseFlowProducer, REFUSED_OF_MANY } from '../flow/flow-producer.js';
 import { engineOptions } from './job-options.js';
 import { Job } from './job.js';
 import { ServerKind } from './server-kind.js';
 import { UserClient } from './user-client.js';
-import type { FlowJob, FlowJobNode, FlowOpts } from '../options/flow.js';
+import type { DatabaseType } from '../types/database-type.js';
+import type { FlowJob as BaseFlowJob, FlowOpts } from '../options/flow.js';
 import type { FlowProducerOptions } from '../options/queue.js';
+import type { FlowChildJob, FlowJob } from './flow.js';
+import type { Given } from './connection.js';
+import type { QueueBaseOptions } from './options.js';
 import type { NodeOpts } from '../flow/flow-tree.js';
-import type { DatabaseType, RedisClient } from './types.js';
+import type { RedisClient } from './types.js';
 
 // Symbols, not `#` names: a Proxy around a producer has none of those, and a subclass may call its members what it likes.
 const USER_CLIENT: unique symbol = Symbol('user client');
@@ -32,8 +36,8 @@ export class FlowProducer extends BaseFlowProducer {
   readonly [SERVER] = new ServerKind(this[COMMANDS]);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
-  constructor(opts?: FlowProducerOptions, _Connection?: unknown) {
-    super(opts);
+  constructor(opts?: QueueBaseOptions<Given>, _Connection?: unknown) {
+    super(opts as FlowProducerOptions<Given>);
   }
 
   protected override get Job(): typeof Job {
@@ -66,8 +70,14 @@ export class FlowProducer extends BaseFlowProducer {
     return (await super.add(engineFlow(flow), opts)) as JobNode;
   }
 
+  /** Rejects when the root of a flow names a parent that is missing; the other flows are there. */
   override async addBulk(flows: FlowJob[]): Promise<JobNode[]> {
     return (await super.addBulk(flows.map(engineFlow))) as JobNode[];
+  }
+
+  /** @internal */
+  override [REFUSED_OF_MANY](error: Error): void {
+    throw error;
   }
 
   override async getFlow(opts: NodeOpts): Promise<JobNode> {
@@ -87,9 +97,9 @@ export class FlowProducer extends BaseFlowProducer {
 }
 
 /** A flow with the options that the engine takes; the object given where they are those that it has. */
-function engineFlow<F extends FlowJob | FlowJobNode>(flow: F): F {
+function engineFlow(flow: FlowJob | FlowChildJob): BaseFlowJob {
   const opts = engineOptions(flow.opts);
   const children = flow.children?.map(engineFlow);
-  if (opts === flow.opts && !children?.some((child, i) => child !== flow.children?.[i])) return flow;
-  return { ...flow, ...(opts && { opts }), ...(children && { children }) };
+  const isTheirs = opts !== flow.opts || children?.some((child, i) => child !== flow.children?.[i]);
+  return isTheirs ? { ...flow, ...(opts && { opts }), ...(children && { children }) } : flow;
 }

@@ -5,6 +5,8 @@
  * @module chasquimq/v5
  */
 export * from '../index.js';
+export { JobScheduler, QueueBase, QueueGetters } from './base-classes.js';
+export type { ClusterOptions, ConnectionOptions, RedisOptions } from './connection.js';
 export { FlowProducer, type JobNode } from './flow-producer.js';
 export { Job } from './job.js';
 export { Queue } from './queue.js';
@@ -13,13 +15,16 @@ export { QueueEventsProducer } from './queue-events-producer.js';
 export { Repeat } from './repeat.js';
 export { Worker } from './worker.js';
 export type { Processor, QueueListener, WorkerListener } from './listeners.js';
+export type { FlowChildJob, FlowJob, FlowJobBase } from './flow.js';
+export type { MinimalQueue } from './minimal-queue.js';
+export type { QueueBaseOptions, QueueOptions, RepeatBaseOptions, WorkerOptions } from './options.js';
+export type { Meter, Telemetry } from './telemetry.js';
 export type {
+  BaseJobOptions,
   BulkJobOptions,
-  DatabaseType,
-  FlowChildJob,
+  CompressableJobOptions,
   JobsOptions,
   JobType,
-  QueueBaseOptions,
   QueueEventsListener,
   RedisClient,
   RepeatableJob,

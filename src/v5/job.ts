@@ -1,7 +1,9 @@
 import { COMMANDS } from '../connection/members.js';
+import { markOwn } from '../job/custom-class.js';
 import { Job as BaseJob } from '../job/job.js';
 import { engineOptions, enginePriority } from './job-options.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { NotInJobJson } from '../job/not-in-job-json.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { BulkJobOptions, JobsOptions } from './types.js';
@@ -22,7 +24,7 @@ export class Job<
   declare protected discarded?: boolean;
 
   static override create<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     name: N,
     data: T,
     opts?: JobsOptions,
@@ -31,21 +33,21 @@ export class Job<
   }
 
   static override createBulk<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     jobs: { name: N; data: T; opts?: BulkJobOptions }[],
   ): Promise<Job<T, R, N>[]> {
     return super.createBulk<T, R, N>(queue, bulkOptions(jobs)) as Promise<Job<T, R, N>[]>;
   }
 
   static override fromId<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     jobId: string,
   ): Promise<Job<T, R, N> | undefined> {
     return super.fromId<T, R, N>(queue, jobId) as Promise<Job<T, R, N> | undefined>;
   }
 
   static override fromJSON<T = any, R = any, N extends string = string>(
-    queue: MinimalQueue,
+    queue: JobQueue,
     json: JobJson,
     jobId?: string,
   ): Job<T, R, N> {
@@ -59,6 +61,16 @@ export class Job<
    */
   get debounceId(): string | undefined {
     return this.deduplicationId;
+  }
+
+  override asJSON(): JobJson {
+    const json = super.asJSON();
+    return json.deduplicationId === undefined ? json : { ...json, debounceId: json.deduplicationId };
+  }
+
+  override toJSON(): Omit<this, NotInJobJson> {
+    const fields = super.toJSON();
+    return this.deduplicationId === undefined ? fields : { ...fields, debounceId: this.deduplicationId };
   }
 
   /**
@@ -109,6 +121,8 @@ export function bulkOptions<J extends { opts?: BulkJobOptions }>(jobs: J[]): J[]
     return opts === job.opts ? job : { ...job, opts };
   });
 }
+
+markOwn(Job);
 
 /** What a job was added with, and what it says of repetitions. */
 /* eslint-disable @typescript-eslint/no-unused-vars, @typescript-eslint/no-explicit-any -- an interface that is merged has the parameters of its class */

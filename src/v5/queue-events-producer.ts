@@ -2,6 +2,7 @@ import { COMMANDS } from '../connection/members.js';
 import { QueueEventsProducer as BaseQueueEventsProducer } from '../events/queue-events-producer.js';
 import { UserClient } from './user-client.js';
 import type { QueueEventsProducerOptions } from '../options/queue-events.js';
+import type { Given } from './connection.js';
 import type { RedisClient } from './types.js';
 
 // A symbol, not a `#` name: a Proxy around a producer has no such, and a subclass may call its members what it likes.
@@ -16,7 +17,7 @@ export class QueueEventsProducer extends BaseQueueEventsProducer {
   readonly [USER_CLIENT] = new UserClient(this);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
-  constructor(name: string, opts?: QueueEventsProducerOptions, _Connection?: unknown) {
+  constructor(name: string, opts?: QueueEventsProducerOptions<Given>, _Connection?: unknown) {
     super(name, opts);
   }
 

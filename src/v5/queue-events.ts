@@ -2,11 +2,13 @@ import { QueueEvents as BaseQueueEvents } from '../events/queue-events.js';
 import { UserClient } from './user-client.js';
 import type { QueueEventsListener as BaseQueueEventsListener } from '../events/queue-events-listener.js';
 import type { QueueEventsOptions } from '../options/queue-events.js';
+import type { Given } from './connection.js';
 import type { QueueEventsListener, RedisClient } from './types.js';
 
 // A symbol, not a `#` name: a Proxy around queue events has no such, and a subclass may call its members what it likes.
 const USER_CLIENT: unique symbol = Symbol('user client');
 
+type ArgsOf<T> = T extends (...args: infer Args) => void ? Args : never;
 type KeyOf<T extends object> = Extract<keyof T, string>;
 
 /** An event of which BullMQ 5 tells another one beside it. */
@@ -23,7 +25,7 @@ export class QueueEvents extends BaseQueueEvents {
   readonly [USER_CLIENT] = new UserClient(this, true);
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
-  constructor(name: string, opts?: QueueEventsOptions, _Connection?: unknown) {
+  constructor(name: string, opts?: QueueEventsOptions<Given>, _Connection?: unknown) {
     super(name, opts);
   }
 
@@ -44,6 +46,10 @@ export class QueueEvents extends BaseQueueEvents {
     return (this.closing = Promise.all([closed, this[USER_CLIENT].close()]).then(() => {}));
   }
 
+  override emit<QEL extends BaseQueueEventsListener = QueueEventsListener, U extends KeyOf<QEL> = KeyOf<QEL>>(
+    event: U,
+    ...args: ArgsOf<QEL[U]>
+  ): boolean;
   override emit(event: string | symbol, ...args: unknown[]): boolean {
     const emit = super.emit.bind(this) as (event: string | symbol, ...args: unknown[]) => boolean;
     // Node tells `errorMonitor`, a symbol, through here

@@ -10,6 +10,7 @@ import { ServerKind } from './server-kind.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { UserClient } from './user-client.js';
 import { traceInternal } from '../telemetry/trace.js';
+import type { DatabaseType } from '../types/database-type.js';
 import type {
   ExtractDataType,
   ExtractNameType,
@@ -18,22 +19,15 @@ import type {
 } from '../queue/type-arguments.js';
 import type { QueueListener } from './listeners.js';
 import type { JobSchedulerTemplateOptions } from '../options/job.js';
-import type { QueueOptions } from '../options/queue.js';
+import type { QueueOptions as BaseQueueOptions } from '../options/queue.js';
+import type { Given } from './connection.js';
+import type { QueueOptions } from './options.js';
 import type { JobState } from '../types/job-state.js';
-import type {
-  BulkJobOptions,
-  DatabaseType,
-  JobsOptions,
-  JobType,
-  RedisClient,
-  RepeatableJob,
-  RepeatOptions,
-} from './types.js';
+import type { BulkJobOptions, JobsOptions, JobType, RedisClient, RepeatableJob, RepeatOptions } from './types.js';
 
 // Symbols, not `#` names: a Proxy around a queue has none of those, and a subclass may call its members what it likes.
 const USER_CLIENT: unique symbol = Symbol('user client');
 const SERVER: unique symbol = Symbol('server');
-const REPEATING: unique symbol = Symbol('repeating');
 const ADD_REPEATING: unique symbol = Symbol('add repeating');
 const LISTS: unique symbol = Symbol('lists');
 
@@ -61,12 +55,12 @@ export class Queue<
   readonly [USER_CLIENT] = new UserClient(this);
   /** @internal */
   readonly [SERVER] = new ServerKind(this[COMMANDS]);
-  /** @internal */
-  [REPEATING]: Repeat | undefined = undefined;
+  /** What {@link repeat} resolves with, once it was needed. */
+  declare protected _repeat?: Repeat;
 
   /** @param _Connection a class of connections, which BullMQ 5 takes here; not used */
-  constructor(name: string, opts?: QueueOptions, _Connection?: unknown) {
-    super(name, opts);
+  constructor(name: string, opts?: QueueOptions<Given>, _Connection?: unknown) {
+    super(name, opts as BaseQueueOptions<Given>);
     this.jobsOpts = engineOptions(this.jobsOpts);
     void this[SERVER].ask();
   }
@@ -117,7 +111,9 @@ export class Queue<
   ): Promise<Job<DataType, ResultType, NameType>> {
     try {
       if (opts?.repeat) return this[ADD_REPEATING](name, data, opts);
-      return super.addJob(name, data, engineOptions(opts)) as Promise<Job<DataType, ResultType, NameType>>;
+      const added = super.addJob(name, data, engineOptions(opts)) as Promise<Job<DataType, ResultType, NameType>>;
+      // whoever has added a job knows the server
+      return this.redisVersion ? added : Promise.all([added, this[SERVER].ask()]).then(([job]) => job);
     } catch (error) {
       return rejectWith(error);
     }
@@ -166,7 +162,7 @@ export class Queue<
 
   /** What repeats. It uses the queue's connection, and closes with it. */
   get repeat(): Promise<Repeat> {
-    return Promise.resolve((this[REPEATING] ??= new Repeat(this.name, this.opts, undefined, this)));
+    return Promise.resolve((this._repeat ??= new Repeat(this.name, this.opts, undefined, this)));
   }
 
   /**
@@ -265,6 +261,7 @@ export interface Queue<
   NameType extends string,
 > {
   /* eslint-enable @typescript-eslint/no-unused-vars */
+  getVersion(): Promise<string>;
   add(name: NameType, data: DataType, opts?: JobsOptions): Promise<Job<DataType, ResultType, NameType>>;
   getJob(jobId: string): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType> | undefined>;
   getWaiting(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;

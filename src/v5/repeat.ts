@@ -1,4 +1,5 @@
 /** What BullMQ 5 calls repeatable jobs: job schedulers, whose ids are made of the job's name and when it runs. */
+import { rank } from '../native/rank.js';
 import { COMMANDS } from '../connection/members.js';
 import { engineOptions } from './job-options.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
@@ -9,7 +10,9 @@ import { checkTemplate } from '../scheduler/iteration-options.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { checkRepeat, getNextMillis, iterationOf, toMillis } from '../scheduler/next-run.js';
 import type { NativeScheduler } from '../native/types.js';
-import type { RepeatBaseOptions } from '../options/queue.js';
+import type { RepeatBaseOptions as BaseRepeatBaseOptions } from '../options/queue.js';
+import type { Given } from './connection.js';
+import type { RepeatBaseOptions } from './options.js';
 import type { QueueBase } from '../queue/queue-base.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
 import type { JobsOptions, RepeatOptions, RepeatableJob } from './types.js';
@@ -27,8 +30,8 @@ export class Repeat extends JobScheduler {
   private readonly hashAlgorithm: string;
 
   /** @param owner a queue or worker, whose connection is used; its jobs belong to it */
-  constructor(name: string, opts?: RepeatBaseOptions, _Connection?: unknown, owner?: QueueBase) {
-    super(name, opts, undefined, owner);
+  constructor(name: string, opts?: RepeatBaseOptions<Given>, _Connection?: unknown, owner?: QueueBase) {
+    super(name, opts as BaseRepeatBaseOptions<Given>, undefined, owner);
     this.strategy = opts?.settings?.repeatStrategy ?? getNextMillis;
     this.hashAlgorithm = opts?.settings?.repeatKeyHashAlgorithm ?? 'md5';
   }
@@ -103,7 +106,7 @@ export class Repeat extends JobScheduler {
    * @param start rank of the first, and `end` of the last; negative ones count from the end
    */
   async getRepeatableJobs(start = 0, end = -1, asc = false): Promise<RepeatableJob[]> {
-    const found = await this[COMMANDS].native.getSchedulers(Number(start), Number(end), Boolean(asc));
+    const found = await this[COMMANDS].native.getSchedulers(rank(start), rank(end), Boolean(asc));
     return found.map(toRepeatableJob);
   }
 
@@ -118,7 +121,11 @@ export class Repeat extends JobScheduler {
    */
   async removeRepeatable(name: string, repeat: RepeatOptions, jobId?: string): Promise<number> {
     const given = { ...repeat, jobId: jobId ?? repeat.jobId };
-    const missing = await this.removeRepeatableByKey(keyOf(name, given, this.hashAlgorithm));
+    let missing = await this.removeRepeatableByKey(keyOf(name, given, this.hashAlgorithm));
+    // one of `utc` is listed with that as its `tz`, which was perhaps not given
+    if (missing && repeat.utc && repeat.tz === 'UTC') {
+      missing = await this.removeRepeatableByKey(keyOf(name, { ...given, tz: undefined }, this.hashAlgorithm));
+    }
     // one that BullMQ wrote before 5.10, and that was moved here
     return missing && !repeat.key ? this.removeRepeatableByKey(keyText(name, given)) : missing;
   }

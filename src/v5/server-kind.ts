@@ -1,6 +1,6 @@
 /** Which server it is, and of which version, as BullMQ 5's objects tell. */
+import type { DatabaseType } from '../types/database-type.js';
 import type { Commands } from '../connection/commands.js';
-import type { DatabaseType } from './types.js';
 
 /** How servers that are not Redis tell their version in `INFO`; what they call `redis_version` is the Redis they stand for. */
 const KINDS: [DatabaseType, RegExp][] = [

@@ -1,7 +1,9 @@
 /** Types that BullMQ 5 has and 6 has dropped or narrowed. Source: BullMQ 5.81. */
-import type { BaseJobOptions, CompressableJobOptions, DeduplicationOptions } from '../options/job.js';
-import type { FlowJobNode } from '../options/flow.js';
-import type { KeyPrefixOptions, QueueBaseOptions as BaseQueueBaseOptions } from '../options/queue.js';
+import type {
+  BaseJobOptions as BaseBaseJobOptions,
+  CompressableJobOptions as BaseCompressableJobOptions,
+  DeduplicationOptions,
+} from '../options/job.js';
 import type { RepeatOptions as BaseRepeatOptions } from '../options/repeat.js';
 import type { QueueEventsListener as BaseQueueEventsListener } from '../events/queue-events-listener.js';
 import type { JobState } from '../types/job-state.js';
@@ -12,9 +14,6 @@ import type { JobState } from '../types/job-state.js';
  * @ts-ignore */
 export type RedisClient = import('ioredis').Redis | import('ioredis').Cluster;
 /* eslint-enable @typescript-eslint/ban-ts-comment */
-
-/** Which server holds the queues. */
-export type DatabaseType = 'redis' | 'dragonfly' | 'valkey';
 
 /** What getters and counts accept; `paused` is the waiting list of a paused queue. */
 export type JobType = JobState | 'paused' | 'repeat' | 'wait';
@@ -27,29 +26,29 @@ export interface RepeatOptions extends BaseRepeatOptions {
   currentDate?: Date | string | number;
 }
 
+/** Options of one job, without those of {@link CompressableJobOptions}. */
+export interface BaseJobOptions extends BaseBaseJobOptions {
+  /** Adds the job again and again: makes a job scheduler. */
+  repeat?: RepeatOptions;
+}
+
+/** Options of one job that BullMQ stores under short names. */
+export type CompressableJobOptions = BaseCompressableJobOptions & {
+  /**
+   * The same as `deduplication`.
+   * @deprecated Use `deduplication`.
+   */
+  debounce?: DeduplicationOptions;
+};
+
 /** Options of `queue.add`. */
-export type JobsOptions = BaseJobOptions &
-  CompressableJobOptions & {
-    /** Adds the job again and again: makes a job scheduler. */
-    repeat?: RepeatOptions;
-    /**
-     * The same as `deduplication`.
-     * @deprecated Use `deduplication`.
-     */
-    debounce?: DeduplicationOptions;
-  };
+export type JobsOptions = BaseJobOptions & CompressableJobOptions;
 
 /** Options of one job of `queue.addBulk`. */
 export type BulkJobOptions = Omit<JobsOptions, 'repeat'>;
 
-/** Options of every class that talks to a queue. */
-export type QueueBaseOptions = BaseQueueBaseOptions & KeyPrefixOptions;
-
-/** A job of a flow below its root. */
-export type FlowChildJob = FlowJobNode;
-
 /** What makes jobs again and again, as `getRepeatableJobs` tells it. */
-export interface RepeatableJob {
+export type RepeatableJob = {
   /** By which it is removed. */
   key: string;
   /** Name of its jobs. */
@@ -66,7 +65,7 @@ export interface RepeatableJob {
   every?: string | null;
   /** Time of the next run, epoch milliseconds. */
   next?: number;
-}
+};
 
 /** Events of a `QueueEvents`, with what is told beside `deduplicated`. */
 export interface QueueEventsListener extends BaseQueueEventsListener {

@@ -4,11 +4,14 @@ import { Job } from './job.js';
 import { Repeat } from './repeat.js';
 import { ServerKind } from './server-kind.js';
 import { UserClient } from './user-client.js';
+import type { DatabaseType } from '../types/database-type.js';
 import type { Backend } from '../connection/backend.js';
 import type { Processor as BaseProcessor } from '../worker/processor.js';
-import type { GetNextJobOptions, WorkerOptions } from '../options/worker.js';
+import type { GetNextJobOptions, WorkerOptions as BaseWorkerOptions } from '../options/worker.js';
+import type { Given } from './connection.js';
+import type { WorkerOptions } from './options.js';
 import type { JobProgress } from '../types/job-progress.js';
-import type { DatabaseType, RedisClient } from './types.js';
+import type { RedisClient } from './types.js';
 import type { Processor, WorkerListener } from './listeners.js';
 
 // Symbols, not `#` names: a Proxy around a worker has none of those, and a subclass may call its members what it likes.
@@ -43,11 +46,12 @@ export class Worker<
   constructor(
     name: string,
     processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
-    opts?: WorkerOptions,
+    opts?: WorkerOptions<Given>,
     _Connection?: unknown,
   ) {
     // its jobs are of the class below
-    super(name, processor as string | BaseProcessor<DataType, ResultType, NameType, ProgressType>, opts);
+    const process = processor as string | BaseProcessor<DataType, ResultType, NameType, ProgressType>;
+    super(name, process, opts as BaseWorkerOptions<Given>);
   }
 
   protected override get Job(): typeof Job {
@@ -96,6 +100,8 @@ export class Worker<
 
 /** Methods that hand out jobs: these are of the class above. */
 export interface Worker<DataType, ResultType, NameType extends string, ProgressType extends JobProgress> {
+  /** The promise is for those who wait for it: in BullMQ 5 there is none. */
+  resume(): void & Promise<void>;
   getNextJob(token: string, opts?: GetNextJobOptions): Promise<Job<DataType, ResultType, NameType, ProgressType>>;
   processJob(
     job: Job<DataType, ResultType, NameType, ProgressType>,

@@ -1,12 +1,12 @@
 import type { AttemptPolicy } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 import type { NativeWorker } from '../native/types.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 
 /** The worker, as the dispatcher sees it. */
-export interface DispatcherOwner extends MinimalQueue {
+export interface DispatcherOwner extends JobQueue {
   listenerCount(event: string): number;
 }
 
@@ -18,6 +18,8 @@ export interface DispatcherOptions {
   ownEmit: DispatcherOwner['emit'];
   /** Class of the jobs handed to `process`. */
   JobClass: typeof Job;
+  /** How they are made of what was read, where code of the user's makes them. */
+  remake(): ((read: Job) => Job) | undefined;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
   /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
   follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;

@@ -74,7 +74,7 @@ export class Dispatcher {
 
   constructor(private readonly options: DispatcherOptions) {
     this.concurrency = options.concurrency;
-    this.sender = new OutcomeSender(this, options.native);
+    this.sender = new OutcomeSender(this, options.native, options.owner.qualifiedName);
   }
 
   /** Number of jobs that may run at once. Running jobs are left alone. */
@@ -88,7 +88,7 @@ export class Dispatcher {
   /** Takes jobs in: starts what fits, keeps the rest. While paused it leaves them to the engine, which takes them back. */
   deliver(fetched: Fetched): void {
     if (!this.accepting) return;
-    const batch = new FetchedBatch(fetched, this.options.tokenPrefix);
+    const batch = new FetchedBatch(fetched, this.options.tokenPrefix, this.options.remake());
     this.batches.push(batch);
     this.left += fetched.count;
     this.areLong = batch.areLong;
@@ -155,6 +155,7 @@ export class Dispatcher {
     this.left = 0;
     this.drawn = 0;
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
+    this.sender.stop();
     this.waiters.stop();
   }
 
@@ -241,14 +242,26 @@ export class Dispatcher {
       slot.claim = batch.claim;
       slot.token = batch.tokenOf(slot.number);
     }
-    const job = batch.take(options.JobClass, options.owner, slot.token, options.workerName);
+    let job: Job | undefined;
+    try {
+      job = batch.take(options.JobClass, options.owner, slot.token, options.workerName);
+    } catch (error) {
+      options.owner.emit('error', error);
+    }
     if (batch.left === 0) this.batches.shift();
     this.left--;
     this.drawn--;
+    if (!job) return this.giveUp(slot);
     slot.job = job;
     if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
     void this.runFollowed(slot, job, batch);
     return false;
+  }
+
+  /** Code of the user's made no job of what was read: it stays active until it counts as stalled, as in BullMQ 6.7.0. As {@link next}. */
+  private giveUp(slot: Slot): boolean {
+    if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
+    return this.next(slot);
   }
 
   /** Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. */
@@ -466,9 +479,9 @@ export class Dispatcher {
     const stored = this.sender.acknowledge(message.flushed!, message.jobs?.count ?? 0);
     const rejected = message.rejected && rejectedByHandle(message.rejected);
     rejected?.forEach((error) => this.options.owner.emit('error', error));
-    for (const { outcomes } of stored) {
-      this.report(outcomes, message, rejected);
-      this.sender.reuse(outcomes);
+    for (const sent of stored) {
+      this.report(sent.outcomes, message, rejected);
+      this.sender.reuse(sent);
     }
     this.waiters.wake();
   }

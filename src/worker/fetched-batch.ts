@@ -1,9 +1,9 @@
 import { childId } from '../job/child-id.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import { optionsFromText } from '../add/job-options.js';
-import type { Job } from '../job/job.js';
+import { Job } from '../job/job.js';
 import type { NativeBatch } from '../native/types.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 
 /** Numbers a job takes in `NativeBatch.layout`: id, length of name, length of data, index of options, timestamp, extra. */
 const STRIDE = 6;
@@ -84,9 +84,11 @@ export class FetchedBatch {
   /** What the tokens of its jobs begin with: the number of the slot follows. */
   private readonly tokens: string;
 
+  /** @param remake how jobs are made of those that were read, where code of the user's makes them */
   constructor(
     private readonly batch: Fetched,
     tokenPrefix: string,
+    private readonly remake?: (read: Job) => Job,
   ) {
     this.tokens = `${tokenPrefix}:${batch.claim}.`;
     this.texts = new JobTexts(batch.text);
@@ -143,8 +145,16 @@ export class FetchedBatch {
     return this.batch.base + this.taken;
   }
 
-  /** The next job. Call only while some are left. */
-  take(JobClass: typeof Job, queue: MinimalQueue, token: string, processedBy: string | undefined): Job {
+  /**
+   * The next job. Call only while some are left.
+   * @throws what code of the user's throws; the job counts as taken
+   */
+  take(JobClass: typeof Job, queue: JobQueue, token: string, processedBy: string | undefined): Job {
+    const { remake } = this;
+    return remake ? remake(this.read(Job, queue, token, processedBy)) : this.read(JobClass, queue, token, processedBy);
+  }
+
+  private read(JobClass: typeof Job, queue: JobQueue, token: string, processedBy: string | undefined): Job {
     const { batch, texts } = this;
     const { layout } = batch;
     const at = STRIDE * this.taken++;

@@ -5,12 +5,12 @@ import { extendLocks, manualStep } from '../job/manual-step.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
 import { reasonNotToRun } from '../job/attempt-policy.js';
 import type { Follower } from '../scheduler/iterations.js';
-import type { Job } from '../job/job.js';
+import { Job } from '../job/job.js';
 import type { NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 import type { JobJson } from '../types/job-json.js';
-import type { MinimalQueue } from '../job/minimal-queue.js';
+import type { JobQueue } from '../job/minimal-queue.js';
 
 /** Longest wait before the next look at the queue, in milliseconds: a clock may jump. */
 const LONGEST_WAIT_MS = 10_000;
@@ -19,7 +19,7 @@ const LONGEST_WAIT_MS = 10_000;
 const clock = performance.now.bind(performance);
 
 /** The worker, as seen from here. */
-export interface ManualJobsOwner extends MinimalQueue {
+export interface ManualJobsOwner extends JobQueue {
   readonly opts: ResolvedWorkerOptions<unknown>;
   isPaused(): boolean;
 }
@@ -30,6 +30,10 @@ export interface ManualJobsOptions {
   follower: Follower;
   /** Class of the jobs handed out. */
   JobClass: typeof Job;
+  /** Makes a job of its plain form. */
+  createJob(json: JobJson, id: string): Job;
+  /** As that of the dispatcher. */
+  remake(): ((read: Job) => Job) | undefined;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
   acceptsSignal: boolean;
   /** Spans of the jobs' runs, if there is telemetry. */
@@ -86,12 +90,15 @@ export class ManualJobs {
   }
 
   private receive(found: NativeJob, token: string): Promise<Job | undefined> {
-    return this.activate(this.options.JobClass.fromNative(this.options.owner, found), token);
+    const { owner, JobClass } = this.options;
+    const remake = this.options.remake();
+    const job = remake ? remake(Job.plainFromNative(owner, found)) : JobClass.plainFromNative(owner, found);
+    return this.activate(job, token);
   }
 
   /** A job of what `moveToCompleted` or `moveToFailed` gave. */
   async fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Promise<Job | undefined> {
-    if (jobData) return this.activate(this.options.JobClass.fromJSON(this.options.owner, jobData, jobId), token);
+    if (jobData) return this.activate(this.options.createJob(jobData, jobId), token);
     this.emitDrained();
     return undefined;
   }

@@ -4,6 +4,7 @@
  * for each other, as long as all that are unanswered are few. When their texts have grown
  * long they are sealed, and others gather; sealed ones travel in calls of their own, one after the other.
  */
+import { beginCall, endCall } from '../add/calls-under-way.js';
 import { sendAdds } from '../add/producer.js';
 import type { Job } from '../job/job.js';
 import { native } from '../native/addon.js';
@@ -41,13 +42,22 @@ interface JobsAtHand {
   putBack(): void;
 }
 
+/** Outcomes on their way. */
+interface Sent {
+  readonly outcomes: Outcomes;
+  readonly flush: number;
+  readonly since: number;
+  /** Calls that let parents in other queues start, by these: their workers start them when the events of the children have been emitted. */
+  readonly parentCalls: ReadonlyMap<string, number> | undefined;
+}
+
 export class OutcomeSender {
   /** The outcomes that gather. */
   gathering = new Outcomes();
   /** Outcomes to be sent before those, oldest first: as many as fit into one call. */
   private readonly sealed: Outcomes[] = [];
   /** Outcomes the engine has not answered yet, oldest first; each call's number and time, too. */
-  private readonly sent: { outcomes: Outcomes; flush: number; since: number }[] = [];
+  private readonly sent: Sent[] = [];
   private readonly spares: Outcomes[] = [];
   private lastFlush = 0;
   /** Number of outcomes in the calls that are unanswered. */
@@ -58,6 +68,8 @@ export class OutcomeSender {
   constructor(
     private readonly jobs: JobsAtHand,
     private readonly native: Pick<NativeWorker, 'finish'>,
+    /** Qualified name of the queue. */
+    private readonly queue: string,
   ) {}
 
   /** Whether every outcome is stored. */
@@ -134,7 +146,8 @@ export class OutcomeSender {
     // what handlers have added without waiting for it comes before their ends
     sendAdds();
     const flush = ++this.lastFlush;
-    this.sent.push({ outcomes, flush, since: clock() });
+    const parentCalls = outcomes.parentQueues && this.beginParentCalls(outcomes.parentQueues);
+    this.sent.push({ outcomes, flush, since: clock(), parentCalls });
     this.unanswered += outcomes.size;
     if (outcomes === this.gathering) this.gathering = this.spares.pop() ?? new Outcomes();
     outcomes.send(this.native, flush, Date.now());
@@ -145,7 +158,7 @@ export class OutcomeSender {
    * those of the jobs that have come along: small and large calls in turn would leave the engine, then this side, without work.
    * @param coming number of jobs that come with the answer
    */
-  acknowledge(flushed: number, coming: number): { outcomes: Outcomes }[] {
+  acknowledge(flushed: number, coming: number): Sent[] {
     const later = this.sent.findIndex(({ flush }) => flush > flushed);
     const stored = this.sent.splice(0, later < 0 ? this.sent.length : later);
     for (const { outcomes } of stored) this.unanswered -= outcomes.size;
@@ -159,11 +172,28 @@ export class OutcomeSender {
     return [...this.sent.map(({ outcomes }) => outcomes), ...this.sealed, this.gathering].flatMap(({ jobs }) => jobs);
   }
 
-  /** Keeps reported outcomes to be used again. */
-  reuse(outcomes: Outcomes): void {
+  private beginParentCalls(queues: Set<string>): Map<string, number> {
+    // what comes in this queue comes behind the answer
+    queues.delete(this.queue);
+    return new Map([...queues].map((queue) => [queue, beginCall(queue)]));
+  }
+
+  /** Nothing more is told of outcomes that are on their way. */
+  stop(): void {
+    for (const sent of this.sent) endParentCalls(sent);
+  }
+
+  /** Outcomes are reported: keeps them to be used again. */
+  reuse(sent: Sent): void {
+    endParentCalls(sent);
+    const { outcomes } = sent;
     outcomes.clear();
     if (this.spares.length < MOST_SPARES) this.spares.push(outcomes);
   }
+}
+
+function endParentCalls({ parentCalls }: Sent): void {
+  parentCalls?.forEach((call, queue) => endCall(queue, call));
 }
 
 function endTick(sender: OutcomeSender): void {

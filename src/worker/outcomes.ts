@@ -30,6 +30,9 @@ export class Outcomes {
   readonly kinds: number[] = [];
   readonly values: unknown[] = [];
 
+  /** Qualified names of the queues in which parents of these jobs are; undefined when none has one. */
+  parentQueues: Set<string> | undefined = undefined;
+
   private completed = 0;
   private completedHandles = new Uint32Array(64);
   private lengths = new Int32Array(64);
@@ -119,6 +122,7 @@ export class Outcomes {
     this.handles.length = 0;
     this.kinds.length = 0;
     this.values.length = 0;
+    this.parentQueues = undefined;
     this.completed = 0;
     this.characters = 0;
     this.failures = 0;
@@ -140,6 +144,8 @@ export class Outcomes {
     this.handles.push(handle);
     this.kinds.push(kind);
     this.values.push(value);
+    const parentQueue = job.parent?.queueKey;
+    if (parentQueue !== undefined) (this.parentQueues ??= new Set()).add(String(parentQueue));
   }
 
   private grow(): void {

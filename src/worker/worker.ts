@@ -13,7 +13,8 @@ import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
 import { WaitingError } from '../errors/waiting-error.js';
-import type { Job } from '../job/job.js';
+import { isCustom } from '../job/custom-class.js';
+import { Job } from '../job/job.js';
 import { callToLimit } from '../job/open-calls.js';
 import { JobScheduler } from '../scheduler/job-scheduler.js';
 import { Follower } from '../scheduler/iterations.js';
@@ -39,6 +40,7 @@ import { sandboxed } from '../sandbox/sandbox.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { TracedRuns } from '../telemetry/runs.js';
 import { traceInternal } from '../telemetry/trace.js';
+import type { GivenConnection } from '../types/given-connection.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { Processor } from './processor.js';
@@ -61,6 +63,7 @@ const END_RUN: unique symbol = Symbol('end run');
 const TRACE_ATTRIBUTES: unique symbol = Symbol('trace attributes');
 const CREATE_ENGINE: unique symbol = Symbol('create engine');
 const CREATE_DISPATCHER: unique symbol = Symbol('create dispatcher');
+const REMAKE: unique symbol = Symbol('remake');
 const PROCESS: unique symbol = Symbol('process');
 const ACCEPTS_SIGNAL: unique symbol = Symbol('accepts signal');
 const RECEIVE: unique symbol = Symbol('receive');
@@ -105,8 +108,8 @@ export class Worker<
   readonly id: string = randomUUID();
   /** The options given, with the defaults filled in. */
   declare readonly opts: WorkerOptions<ConnectionOptionsType>;
-  /** What is called for each job; undefined for a worker whose jobs are taken by `getNextJob`. */
-  protected processFn: Processor<DataType, ResultType, NameType, ProgressType> | undefined;
+  /** What is called for each job. As in BullMQ, its type does not say that a worker without a processor has none. */
+  protected processFn!: Processor<DataType, ResultType, NameType, ProgressType>;
   /** Runs processors that are files. */
   protected childPool: ChildPool | undefined;
   /** Whether this worker is paused. */
@@ -154,10 +157,10 @@ export class Worker<
   constructor(
     name: string,
     processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
-    opts?: WorkerOptions<ConnectionOptionsType>,
-    backendFactory?: BackendFactory<B>,
+    opts?: WorkerOptions<GivenConnection<ConnectionOptionsType>>,
+    backendFactory?: BackendFactory<B, ConnectionOptionsType>,
   ) {
-    super(name, requireConnection(opts), { connection: 'blocking', backendFactory });
+    super(name, requireConnection(opts), backendFactory, true);
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
     this[LOCK_DURATION] = resolved.lockDuration;
@@ -174,6 +177,8 @@ export class Worker<
       follower: this[FOLLOWER],
       native: this[ENGINE],
       JobClass: this.Job,
+      createJob: (json, id) => this.createJob(json, id) as Job,
+      remake: () => this[REMAKE](),
       process: (job, token, signal) => this[PROCESS](job, token, signal),
       acceptsSignal: this[ACCEPTS_SIGNAL],
       runs: this[RUNS],
@@ -185,7 +190,7 @@ export class Worker<
       },
       () => {}, // reported by the connection's `error`
     );
-    if (this.processFn && resolved.autorun) forwardRejection(this, this.run());
+    if (typeof this.processFn === 'function' && resolved.autorun) forwardRejection(this, this.run());
   }
 
   /** @internal */
@@ -204,6 +209,7 @@ export class Worker<
       native: this[ENGINE],
       ownEmit,
       JobClass: this.Job,
+      remake: () => this[REMAKE](),
       // bound: a call less in the stack traces of users' errors
       process: this.processJob === ownProcessJob ? this[PROCESS].bind(this) : this[PROCESS_WRAPPED].bind(this),
       acceptsSignal: this[ACCEPTS_SIGNAL],
@@ -231,7 +237,7 @@ export class Worker<
     const { useWorkerThreads, workerForkOptions, workerThreadsOptions } = this.opts;
     const file = processorFile(processor);
     this.childPool = new ChildPool({ useWorkerThreads, workerForkOptions, workerThreadsOptions });
-    this.processFn = sandboxed(file, this.childPool) as typeof this.processFn;
+    this.processFn = sandboxed(file, this.childPool) as Processor<DataType, ResultType, NameType, ProgressType>;
   }
 
   /** @internal Runs the processor, within a span if there is telemetry. */
@@ -279,10 +285,16 @@ export class Worker<
     token: string,
     signal?: AbortSignal,
   ): Promise<ResultType> {
-    return this.processFn!(job, token, signal);
+    return this.processFn(job, token, signal);
   }
 
-  /** Makes a job of what the first two values of `job.moveToCompleted` or `job.moveToFailed` tell. The worker itself never calls it. */
+  /** @internal How jobs are made where a subclass brings its own `createJob`, or class of jobs. */
+  [REMAKE](): ((read: Job) => Job) | undefined {
+    if (this.createJob === ownCreateJob && !isCustom(this.Job)) return undefined;
+    return (read) => Job.remade(read, (json, id) => this.createJob(json, id) as Job);
+  }
+
+  /** Makes a job of what is stored, or of the first two values of `job.moveToCompleted` or `job.moveToFailed`; subclasses may bring their own. */
   protected createJob(data: JobJson, jobId: string): Job<DataType, ResultType, NameType, ProgressType> {
     return this.Job.fromJSON(this, data, jobId) as Job<DataType, ResultType, NameType, ProgressType>;
   }
@@ -414,7 +426,7 @@ export class Worker<
       if (this.running && !this.closing) {
         this[DISPATCHER].resume();
         this[ENGINE].run(Date.now(), isFakeClock());
-      } else if (this.processFn && !this.closing) {
+      } else if (typeof this.processFn === 'function' && !this.closing) {
         forwardRejection(this, this.run());
       }
       this.emit('resumed');
@@ -633,16 +645,22 @@ export class Worker<
   /** @internal */
   [SCHEDULERS]: JobScheduler<B, ConnectionOptionsType> | undefined = undefined;
 
+  /** What {@link jobScheduler} resolves with. */
+  protected get _jobScheduler(): JobScheduler<B, ConnectionOptionsType> {
+    return (this[SCHEDULERS] ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this));
+  }
+
   /** The schedulers of the queue. It uses the connection of the worker's jobs, and closes with it. */
   get jobScheduler(): Promise<JobScheduler<B, ConnectionOptionsType>> {
-    this[SCHEDULERS] ??= new JobScheduler<B, ConnectionOptionsType>(this.name, this.opts, undefined, this);
-    return Promise.resolve(this[SCHEDULERS]);
+    return Promise.resolve(this._jobScheduler);
   }
 }
 
-/** The method as it is while nobody has replaced it. */
-// eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+/* eslint-disable @typescript-eslint/unbound-method -- compared, not called */
+/** The methods as they are while nobody has replaced them. */
 const { processJob: ownProcessJob, emit: ownEmit } = Worker.prototype;
+const ownCreateJob = Worker.prototype['createJob'];
+/* eslint-enable @typescript-eslint/unbound-method */
 
 /** @throws Error `Worker requires a connection` */
 function requireConnection<O extends { connection: unknown }>(opts: O | undefined): O {

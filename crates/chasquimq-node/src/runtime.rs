@@ -9,6 +9,7 @@ use std::{
 };
 
 use chasquimq::Error;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use napi::{
     bindgen_prelude::{JsValue, Object, ToNapiValue},
     Env, JsDeferred, Result,
@@ -68,7 +69,7 @@ impl Runtime {
             .map_err(|error| napi::Error::from_reason(format!("the engine's thread does not start: {error}")))?;
         let (calls, given) = unbounded_channel();
         // a task that has done much is kept from what it waits for, and what it begins would be overtaken
-        tokio.spawn(tokio::task::unconstrained(begin_in_order(given)));
+        tokio.spawn(tokio::task::unconstrained(run_in_order(given)));
         let runtime = Arc::new(Self {
             tokio: Some(tokio),
             line: Line(calls),
@@ -132,16 +133,22 @@ impl Runtime {
     }
 }
 
-/// Takes each call as far as it goes at once, then leaves it to itself. Tasks of their own would begin in any order.
-async fn begin_in_order(mut given: UnboundedReceiver<Call>) {
-    while let Some(mut call) = given.recv().await {
-        // a call that panics must not take the others with it
-        let begun =
-            poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))))).await;
-        if begun.is_ok_and(|begun| begun.is_pending()) {
-            tokio::spawn(call);
+/// Runs all calls in one task: they begin in the order in which they are given, and those whose answers come together end in the order of these.
+/// Of tasks of their own, the one that was woken last would run first.
+async fn run_in_order(mut given: UnboundedReceiver<Call>) {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            call = given.recv() => match call {
+                // a call that panics must not take the others with it
+                Some(call) => under_way.push(unless_it_panics(call)),
+                None => break,
+            },
+            Some(_) = under_way.next() => {}
         }
     }
+    while under_way.next().await.is_some() {}
 }
 
 /// `None` for work that panics.

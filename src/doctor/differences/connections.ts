@@ -25,7 +25,8 @@ export const connections = differencesOf('connections', [
     id: 'ioredis-is-read',
     title: 'An ioredis instance',
     bullmq: 'Is the connection.',
-    chasquimq: "Is read, not used: connections are the engine's. Changes made to it later are not seen.",
+    chasquimq:
+      "Is read, not used: connections are the engine's. Changes made to it later are not seen. Its end ends the queues and flow producers that were given it, as there, and for good: they do not come back with it.",
     why: 'There is no JavaScript client at run time.',
     impact: 'check',
   },

@@ -38,8 +38,8 @@ export const outcomes = differencesOf('outcomes', [
   {
     id: 'thrown-without-message',
     title: 'Other thrown values without a message',
-    bullmq: '`failedReason` is the text `null`.',
-    chasquimq: "`failedReason` is empty (`''` in events).",
+    bullmq: '`failedReason` of a job that has failed for good is the text `null`.',
+    chasquimq: "It is empty (`''` in events).",
     why: 'The thrown value has no message.',
     impact: 'none',
   },

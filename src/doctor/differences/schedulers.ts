@@ -7,7 +7,7 @@ export const schedulers = differencesOf('schedulers', [
     title: 'Job schedulers, numbers',
     bullmq: "Runs without end, or rejects with an error of its Lua script. A template's `priority` may be any number.",
     chasquimq:
-      "An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, and dates that are none reject with a `RangeError`; a template's `priority` that is no whole number with the text of `add`.",
+      "An `every` that is no whole number of at least 1, an `offset` that is none of at least 0, a `limit` and ranks of `getJobSchedulers` that are no numbers, and dates that are none reject with a `RangeError`; a template's `priority` that is no whole number with the text of `add`.",
     why: 'The message says what is wrong.',
     impact: 'check',
     detect: [{ call: 'upsertJobScheduler' }],
@@ -27,9 +27,10 @@ export const schedulers = differencesOf('schedulers', [
     id: 'upsert-of-a-promoted-slot',
     title: "Upserting a pattern whose slot's job was promoted",
     bullmq: 'The job that runs, or has ended, becomes the next one of the scheduler: one job is in two states then.',
-    chasquimq: 'Refused while that job runs; it replaces one that has ended.',
+    chasquimq:
+      'Refused with code -10 while that job runs, also where a program upserts its schedulers as it starts; it replaces one that has ended.',
     why: 'A job has one state.',
-    impact: 'none',
+    impact: 'check',
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {

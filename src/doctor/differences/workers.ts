@@ -224,7 +224,7 @@ export const workers = differencesOf('workers', [
     bullmq:
       "A worker's loop calls its `processJob`, `createJob`, `handleCompleted` and `handleFailed`, and `moveToCompleted` and `moveToFailed` of its jobs, whoever overrides or patches them.",
     chasquimq:
-      'A loop calls `callProcessJob`, and `processJob` if that was replaced when the worker was made: it settles when the processor has, before the end is stored. `moveToCompleted` and `moveToFailed` are only called for jobs taken by `getNextJob`; `createJob`, `handleCompleted` and `handleFailed` never.',
+      'A loop calls `callProcessJob`, `createJob` if that was replaced, and `processJob` if that was replaced when the worker was made: it settles when the processor has, before the end is stored. `moveToCompleted` and `moveToFailed` are only called for jobs taken by `getNextJob`; `handleCompleted` and `handleFailed` never.',
     why: 'The ends of many jobs are stored by one call.',
     impact: 'check',
     detect: [{ call: 'handleCompleted' }, { call: 'handleFailed' }],

@@ -61,14 +61,6 @@ impl NativeQueue {
             Ok(queue.delayed_before(millis(due)).await? as f64)
         })
     }
-
-    /// When the first of the delayed jobs is due.
-    #[napi(ts_return_type = "Promise<number | null>")]
-    pub fn first_due<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(queue.first_due().await?.map(|due_ms| due_ms as f64))
-        })
-    }
 }
 
 fn to_numbers(counts: Vec<u64>) -> Vec<f64> {

@@ -10,7 +10,7 @@
 --   {E, event, field, value..}      an event of the queue
 -- Why so many kinds: the four events of a job in a frame (A, a, C) take 1.7 bytes in the log, those of a record (B, X) 28.
 -- The entry's id is that of its last event; the events before it count down from there, so any event can be resumed from.
--- The log keeps the newest max_events events, and up to an eighth more: a mark is set after each eighth, and what lies before the
+-- The log keeps the newest max_events events, and up to an eighth more, or those of two calls: a mark is set after each eighth, and what lies before the
 -- oldest of eight marks is trimmed.
 --   trims  list of the ids of the last events at the marks
 -- Of a queue: event_groups; event_count, of the events in them; large_values, the fields behind the groups, if there are any; open_group, the one that the latest

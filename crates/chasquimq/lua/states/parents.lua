@@ -205,9 +205,11 @@ local function fail_parent(queue, id, fields, faults, now_ms)
   local args = {}
   for i = 1, #faults, 2 do WaitingList.append(args, now_ms, faults[i]) end
   WaitingList.call_in_chunks('ZADD', queue.base .. 'faults:' .. id, args)
-  if fields.fo then return false end
+  if fields.fo and redis.call('ZSCORE', queue.base .. 'failed', id) then return false end
   fields.df = 'child ' .. faults[#faults - 1] .. ' failed'
   redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
+  -- it fails when somebody has it tried again
+  if fields.fo then return false end
   if redis.call('ZREM', queue.base .. 'delayed', id) == 0 then return true end
   start_parents(queue, { { id, {} } }, now_ms)
   return false

@@ -11,7 +11,8 @@ local Successor = require('successor')
 local function failed_fields(fields, active, outcome, step)
   Stored.start(fields, active)
   fields.am = outcome[11]
-  fields.fr = outcome[13] ~= '' and outcome[13] or nil
+  -- without a message: until the job has failed for good, that of the try before stays
+  if outcome[13] ~= '' or outcome[8] == 'failed' then fields.fr = outcome[13] ~= '' and outcome[13] or nil end
   -- an error without a message has stack traces, too
   if not fields.fr then fields.tr = '' end
   fields.d = nil

@@ -151,7 +151,7 @@ local function run(base, raw, step)
   if #raw < State.BYTES then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
-  if unlimited == 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+  if unlimited == 0 or holes > 0 or EventLog.needs_care(event_fresh + MOST_EVENTS, max_events, event_ms, step.now_ms) then return nil end
 
   local queue = { base = base, id = id, waiting = waiting, place = place, cursor_ms = cursor_ms, cursor_seq = cursor_seq, references = references,
     stale = stale, flows = flows, apart = apart }

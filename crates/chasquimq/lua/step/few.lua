@@ -203,7 +203,7 @@ local function run(base, raw, outcomes, step)
   if #raw < State.BYTES or #outcomes > MOST then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
-  if unlimited == 0 or place > 0 or holes > 0 or EventLog.is_eighth(event_fresh + MOST_EVENTS, max_events) then return nil end
+  if unlimited == 0 or place > 0 or holes > 0 or EventLog.needs_care(event_fresh + MOST_EVENTS, max_events, event_ms, step.now_ms) then return nil end
 
   local queue = { base = base, cursor_ms = cursor_ms, cursor_seq = cursor_seq, apart = apart }
   local want, due, ends, ids, bodies, frames = step.want, nil, nil, NONE, NONE, NONE

@@ -39,7 +39,7 @@ local function run(base, raw, args, worker, ...)
     max_length, unlimited, apart = struct.unpack(State.FORMAT, raw)
   -- of each job added and waiting, and perhaps active
   local count = 2 * n
-  if max_length > 0 or EventLog.is_eighth(event_fresh + count + 1, max_events) then return nil end
+  if max_length > 0 or EventLog.needs_care(event_fresh + count + 1, max_events, event_ms, now_ms) then return nil end
 
   local first = id + 1
   local packed = cmsgpack.pack(first)

@@ -41,6 +41,13 @@ pub struct EventReader {
     room: Option<Arc<Semaphore>>,
 }
 
+/// Up to where the log was read.
+struct Position {
+    last: (u64, u64),
+    // the server that had it in its log (`Connection::servers`); `None`: the user named it
+    server: Option<u64>,
+}
+
 type EventSink = Arc<dyn Fn(EventMessage) + Send + Sync>;
 
 impl EventReader {
@@ -93,11 +100,11 @@ impl EventReader {
     }
 
     async fn read_on(&self, last_event_id: &str, wait: Duration, sink: EventSink) {
-        let mut last = loop {
+        let mut position = loop {
             let start = self.start(last_event_id).await;
             self.starting.send_replace(false);
             match start {
-                Ok(last) => break last,
+                Ok(position) => break position,
                 Err(error) => {
                     if !self.rest_after(error, &sink).await {
                         return;
@@ -107,7 +114,7 @@ impl EventReader {
         };
         let mut page = PageSize::first();
         loop {
-            match self.read(&mut last, wait, &mut page).await {
+            match self.read(&mut position, wait, &mut page).await {
                 Ok(events) => {
                     for part in in_parts(events) {
                         if !self.has_room().await {
@@ -154,10 +161,22 @@ impl EventReader {
         self.connection.close();
     }
 
-    async fn start(&self, last_event_id: &str) -> Result<(u64, u64)> {
+    async fn start(&self, last_event_id: &str) -> Result<Position> {
         if last_event_id != "$" {
-            return parse_id(last_event_id);
+            let last = parse_id(last_event_id)?;
+            return Ok(Position { last, server: None });
         }
+        let last = self.newest().await?;
+        Ok(self.at(last))
+    }
+
+    fn at(&self, last: (u64, u64)) -> Position {
+        let server = Some(self.connection.servers());
+        Position { last, server }
+    }
+
+    /// Id of the newest entry; 0-0 when there is none.
+    async fn newest(&self) -> Result<(u64, u64)> {
         let mut newest = redis::cmd("XREVRANGE");
         newest
             .arg(self.keys.key("events"))
@@ -173,12 +192,12 @@ impl EventReader {
     }
 
     /// Reads a page of entries.
-    async fn read(&self, last: &mut (u64, u64), wait: Duration, page: &mut PageSize) -> Result<Vec<Event>> {
+    async fn read(&self, position: &mut Position, wait: Duration, page: &mut PageSize) -> Result<Vec<Event>> {
         let mut read = redis::cmd("XREAD");
         read.arg("COUNT").arg(page.0).arg("BLOCK").arg(wait.as_millis() as u64);
         read.arg("STREAMS")
             .arg(self.keys.key("events"))
-            .arg(format!("{}-{}", last.0, last.1));
+            .arg(format!("{}-{}", position.last.0, position.last.1));
         let reply = match tokio::time::timeout(wait + GRACE, self.connection.send_once(&read)).await {
             Ok(reply) => reply?,
             Err(_) => {
@@ -188,6 +207,7 @@ impl EventReader {
         };
         let mut events = Vec::new();
         if reply == Value::Nil {
+            self.find_back(position).await?;
             return Ok(events);
         }
         let mut streams = Reply::new("the event log", reply)?;
@@ -198,12 +218,24 @@ impl EventReader {
         while !entries.is_empty() {
             let entry = Entry::take(&mut entries)?;
             bytes += entry.bytes();
-            let (after, id) = (*last, entry.id);
+            let (after, id) = (position.last, entry.id);
             entry.unpack(after, &mut events);
-            *last = id;
+            *position = self.at(id);
         }
         page.learn(came, bytes);
         Ok(events)
+    }
+
+    /// A log that was lost begins anew, perhaps before where it was: of the same server, all of it is news. Another server may have all but the
+    /// last of what was read.
+    async fn find_back(&self, position: &mut Position) -> Result<()> {
+        let Some(server) = position.server else { return Ok(()) };
+        let newest = self.newest().await?;
+        if newest < position.last {
+            let is_same = server == self.connection.servers();
+            *position = self.at(if is_same { (0, 0) } else { newest });
+        }
+        Ok(())
     }
 }
 

@@ -32,7 +32,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Malformed`] when what is stored is not a job.
     pub async fn job(&self, id: &str) -> Result<Option<Job>> {
-        match self.find_waiting(id).await {
+        match self.waiting.find(self.connection(), self.keys(), id).await {
             Some(job) => Ok(Some(job)),
             None => self.read_job(id).await,
         }
@@ -45,16 +45,10 @@ impl Queue {
         Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
     }
 
-    async fn find_waiting(&self, id: &str) -> Option<Job> {
-        self.waiting.find(self.connection(), self.keys(), id).await
-    }
-
     /// A job's state; `unknown` if there is no such job.
     pub async fn state(&self, id: &str) -> Result<String> {
-        match self.find_waiting(id).await {
-            Some(job) => Ok(job.state),
-            None => self.read_state(id).await?.text(),
-        }
+        // by the function at once: behind plain reads that do not do, calls made since would be seen
+        self.read_state(id).await?.text()
     }
 
     async fn read_state(&self, id: &str) -> Result<Reply> {

@@ -231,16 +231,4 @@ impl Queue {
             .await?;
         int("a number of delayed jobs", &count).map(|count| count as u64)
     }
-
-    /// When the first of the delayed jobs is due; `None`: there is none.
-    pub async fn first_due(&self) -> Result<Option<u64>> {
-        let mut first = cmd("ZRANGE");
-        first.arg(self.keys().key("delayed")).arg(0).arg(0).arg("WITHSCORES");
-        let mut reply = Reply::new("the first delayed job", self.connection().send(&first).await?)?;
-        if reply.is_empty() {
-            return Ok(None);
-        }
-        reply.text()?;
-        Ok(Some(reply.int()? as u64 / 4096))
-    }
 }

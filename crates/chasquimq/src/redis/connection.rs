@@ -202,7 +202,7 @@ impl Connection {
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
         let (link, generation) = self.session().connected().await?;
-        link.ask_master(command)
+        Box::pin(self.unless_replaced(&link, link.ask_master(command)))
             .await
             .map_err(|error| self.failed_once(Some(command), &error, &link, generation))
     }
@@ -212,7 +212,7 @@ impl Connection {
     /// As [`Connection::send_once`].
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
         let (link, generation) = self.session().connected().await?;
-        link.ask_all(pipeline, count)
+        Box::pin(self.unless_replaced(&link, link.ask_all(pipeline, count)))
             .await
             .map_err(|error| self.failed_once(None, &error, &link, generation))
     }

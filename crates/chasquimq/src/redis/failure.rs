@@ -50,10 +50,28 @@ pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
             code: io_cause(error).and_then(code_of),
         };
     }
+    if error.is_unrecoverable_error() {
+        return unread(error, &place);
+    }
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => Error::Refused(format!("{code} {detail}").into()),
         (Some(_), None) => Error::Refused(error.to_string().into()),
         _ => Error::Server(error.to_string()),
+    }
+}
+
+/// What came was no reply: it ended before its end, or is of another protocol.
+fn unread(error: &RedisError, place: &str) -> Error {
+    let text = error.to_string();
+    match text.contains("end of input") {
+        true => Error::Connection {
+            message: "read ECONNRESET".to_owned(),
+            code: Some("ECONNRESET"),
+        },
+        false => Error::Connection {
+            message: format!("{place} does not speak the protocol of Redis: {text}"),
+            code: None,
+        },
     }
 }
 

@@ -17,7 +17,7 @@ use rustls::{
     server::ParsedCertificate,
     DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -28,6 +28,10 @@ use super::{
     certificate::{code_for, is_authority, Refused},
     options::{ConnectOptions, TlsOptions},
 };
+
+/// How long a peer may take nothing in, and how far probes are apart.
+const SILENT: Duration = Duration::from_secs(30);
+const PROBE: Duration = Duration::from_secs(10);
 
 /// What a connection reads and writes.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -89,12 +93,16 @@ async fn connect_to_any(addresses: &[SocketAddr], within: Duration) -> io::Resul
     Err(last)
 }
 
-/// Has the system find out, in its own time, that a peer is gone without a word.
+/// Has the system find out that a peer is gone without a word: what is sent to it, or a probe, is not even taken in.
 pub(super) fn keep_alive<'a, S>(socket: &'a S) -> io::Result<()>
 where
     SockRef<'a>: From<&'a S>,
 {
-    SockRef::from(socket).set_keepalive(true)
+    let socket = SockRef::from(socket);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT).with_interval(PROBE))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(SILENT))?;
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -317,10 +317,10 @@ impl Worker {
     /// Ends when the server has answered nothing for `patience`, or has refused everything for as long as a close waits for that; and when this worker is
     /// closed.
     pub async fn unreachable(&self, patience: Duration) {
-        // what a user of the server may send in any case, behind what has no answer
-        let (mut question, mut since) = (redis::cmd("EXISTS"), Instant::now());
-        question.arg(&self.key);
-        let mut asked = pin!(self.connection.send(&question));
+        // what a user of the server may send in any case, behind what has no answer; a write: a replica answers nothing else
+        let (mut question, mut since) = (redis::cmd("DEL"), Instant::now());
+        question.arg(format!("{}:none", self.key));
+        let mut asked = pin!(self.connection.send_write(&question));
         loop {
             let answer = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await.ok();
             let is_heard = answer.is_some() || self.connection.is_connected();
@@ -333,7 +333,7 @@ impl Worker {
             }
             if answer.is_some() {
                 tokio::time::sleep(LOOK_AT_CLOSE).await;
-                asked.set(self.connection.send(&question));
+                asked.set(self.connection.send_write(&question));
             }
         }
     }

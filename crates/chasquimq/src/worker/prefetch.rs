@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 /// Handlers seen before any surplus is taken: small programs see exactly what their slots hold.
 const SEEN_BEFORE_SURPLUS: u64 = 50;
-/// Surplus has to start within this.
+/// Surplus has to start within this, or while a step is on its way to a server that is further away.
 const WINDOW_MS: f64 = 5.0;
+/// A way that is counted, at most.
+const LONGEST_WAY_MS: f64 = 500.0;
 /// Jobs are counted over so much time at least in which there were some: outcomes that were held up by an answer come close upon each other.
 const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
@@ -34,6 +36,8 @@ pub(super) struct Prefetch {
     // ended since the last sample, in so much time
     jobs: u64,
     busy: Duration,
+    // how long a step takes there and back, when nothing holds it up
+    way_ms: f64,
 }
 
 impl Default for Prefetch {
@@ -45,11 +49,21 @@ impl Default for Prefetch {
             heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
+            way_ms: 0.0,
         }
     }
 }
 
 impl Prefetch {
+    /// A step was answered after this time. The shortest ways count: what is longer was held up.
+    pub(super) fn stepped(&mut self, way: Duration) {
+        let ms = way.as_secs_f64() * 1000.0;
+        self.way_ms = match self.way_ms {
+            known if known > 0.0 && known < ms => known * 0.95 + ms * 0.05,
+            _ => ms,
+        };
+    }
+
     /// Jobs were handed over to somebody who had none.
     pub(super) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
@@ -86,6 +100,7 @@ impl Prefetch {
         *self = Self {
             since: self.since,
             heard: self.heard,
+            way_ms: self.way_ms,
             ..Self::default()
         };
     }
@@ -107,7 +122,7 @@ impl Prefetch {
         } else {
             0.0
         };
-        (self.per_ms * WINDOW_MS)
+        (self.per_ms * self.way_ms.clamp(WINDOW_MS, LONGEST_WAY_MS))
             .max(shared.min(2.0 * ENDS_A_STEP as f64))
             .min(MOST)
     }
@@ -153,11 +168,37 @@ mod tests {
             heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
+            way_ms: 0.0,
         };
         assert_eq!(prefetch.ask(0, 10), (10, 500));
         assert_eq!(prefetch.ask(300, 10), (0, 210));
         prefetch.forget();
         assert_eq!(prefetch.ask(0, 10), (10, 0));
+    }
+
+    #[test]
+    fn a_server_that_is_far_away_earns_a_surplus_for_the_way() {
+        let mut prefetch = Prefetch {
+            seen: 100,
+            per_ms: 1.0,
+            ..Prefetch::default()
+        };
+        let surplus = |prefetch: &Prefetch| prefetch.ask(0, 10).1;
+        let near = surplus(&prefetch);
+        prefetch.stepped(Duration::from_millis(2));
+        assert_eq!(surplus(&prefetch), near);
+        let mut far = Prefetch::default();
+        (far.seen, far.per_ms) = (100, 1.0);
+        far.stepped(Duration::from_millis(100));
+        assert_eq!(surplus(&far), 100);
+        // what held up one step is soon forgotten
+        prefetch.stepped(Duration::from_millis(100));
+        prefetch.stepped(Duration::from_millis(2));
+        assert_eq!(surplus(&prefetch), near);
+        far.stepped(Duration::from_secs(60));
+        assert_eq!(surplus(&far), 500);
+        far.forget();
+        assert_eq!(surplus(&far), 0);
     }
 
     #[test]
@@ -185,6 +226,7 @@ mod tests {
             heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
+            way_ms: 0.0,
         };
         assert!(prefetch.shares(1));
         assert!(!prefetch.shares(ENDS_A_STEP));
@@ -205,6 +247,7 @@ mod tests {
             heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
+            way_ms: 0.0,
         };
         assert_eq!(prefetch.ask(0, 10), (10, 0));
     }

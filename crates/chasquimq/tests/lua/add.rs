@@ -189,12 +189,30 @@ fn slots_and_clients_are_remembered_apart() {
 
 #[test]
 fn events_of_an_earlier_time_follow_the_last_one() {
-    let mut queue = TestQueue::fresh();
+    let mut queue = TestQueue::told_before(1);
     for now_ms in [1000, 900, 1000, 1001] {
         queue.add(now_ms, Plan::new().frame(2));
     }
     let ids: Vec<(u64, u64)> = queue.probe.snapshot().events.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids, [(1000, 4), (1000, 8), (1000, 12), (1001, 4)]);
+}
+
+#[test]
+fn the_servers_clock_gives_events_their_place_where_that_of_the_caller_may_be_far_from_it() {
+    let place = |queue: &mut TestQueue, now_ms: u64| {
+        queue.add(now_ms, Plan::new().frame(1));
+        queue.probe.snapshot().events.iter().last().expect("an event").0 .0
+    };
+    // of a queue without data
+    let mut queue = TestQueue::fresh();
+    let first = place(&mut queue, 1000);
+    assert!(first > 1_700_000_000_000);
+    // within a minute the caller's counts
+    assert_eq!(place(&mut queue, first + 60_000), first + 60_000);
+    assert_eq!(place(&mut queue, first + 120_001), first + 60_000);
+    let mut queue = TestQueue::told_before(1000);
+    assert_eq!(place(&mut queue, 61_000), 61_000);
+    assert!(place(&mut queue, 121_001) >= first);
 }
 
 fn by(id: &str) -> Deduplication {

@@ -66,7 +66,7 @@ fn outcome_of(queue: &mut TestQueue, replies: String) -> (String, String, String
 
 /// A queue of which is known that nothing limits it.
 fn free(before: impl Fn(&mut TestQueue)) -> TestQueue {
-    let mut queue = TestQueue::fresh();
+    let mut queue = TestQueue::told_before(1);
     queue.step(Step::by("v").want(0));
     before(&mut queue);
     queue.command("DEL", "wake", &[]);

@@ -116,7 +116,7 @@ fn what_is_done_by_id_is_told() {
 
 #[test]
 fn places_count_up_without_a_gap_within_an_entry() {
-    let mut queue = TestQueue::fresh();
+    let mut queue = TestQueue::told_before(1);
     for now_ms in [1000, 1000, 999, 1001] {
         queue.add(now_ms, Plan::new().frame(2).record(""));
     }

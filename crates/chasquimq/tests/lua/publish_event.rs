@@ -15,7 +15,8 @@ fn paid(amount: &str) -> Vec<u8> {
 
 #[test]
 fn an_event_stands_between_those_of_jobs() {
-    let mut queue = TestQueue::with(Plan::new().frame(1));
+    let mut queue = TestQueue::told_before(1);
+    queue.add(1000, Plan::new().frame(1));
     queue.skip_events();
     let keys = queue.show();
     assert_eq!(run!(queue, PUBLISH_EVENT, 1010, "p", 1, 1, paid("12"), 1000), "0");

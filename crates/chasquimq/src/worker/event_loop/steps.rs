@@ -72,7 +72,9 @@ impl Loop {
     /// server works while the answer is read.
     async fn take_steps(&mut self, mut outcomes: Outcomes) -> Result<()> {
         let mut request = self.ask(&outcomes, 0);
+        let sent = Instant::now();
         let mut reply = self.send_step(&request, &outcomes).await?;
+        self.standing.prefetch.stepped(sent.elapsed());
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
             let mut next_request = self.ask(&next, brought);

@@ -86,6 +86,16 @@ impl TestQueue {
         }
     }
 
+    /// A queue that had data before, and told its last event then: the times of the test's calls give its events their places, not the server's.
+    pub fn told_before(ms: u64) -> Self {
+        let mut queue = Self::fresh();
+        let last = [ms as f64, 0.0].map(f64::to_le_bytes).concat();
+        let mut set = redis::cmd("SET");
+        set.arg(queue.probe.keys.key("memo:last-event")).arg(last);
+        set.exec(&mut queue.probe.connection).expect("set");
+        queue
+    }
+
     /// A queue to which this was added at 1000.
     pub fn with(plan: Plan) -> Self {
         let mut queue = Self::fresh();

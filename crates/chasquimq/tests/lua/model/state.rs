@@ -412,7 +412,9 @@ impl Model {
                 reason,
             } => {
                 fields.attempts_made = *attempts_made;
-                fields.failed_reason = (!reason.is_empty()).then(|| reason.clone());
+                if !reason.is_empty() || *to == "failed" {
+                    fields.failed_reason = (!reason.is_empty()).then(|| reason.clone());
+                }
                 fields.stacktrace = Some("[\"trace\"]".to_owned());
                 fields.delay_ms = None;
                 match *to {

@@ -99,7 +99,7 @@ impl Twins {
             many: some() && some(),
         };
         let mut twins = Self {
-            pair: [TestQueue::fresh(), TestQueue::fresh()],
+            pair: [TestQueue::told_before(START_MS), TestQueue::told_before(START_MS)],
             random,
             now_ms: START_MS,
             number: 0,

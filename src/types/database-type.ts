@@ -1,0 +1,2 @@
+/** Which server holds the queues. */
+export type DatabaseType = 'redis' | 'dragonfly' | 'valkey';
