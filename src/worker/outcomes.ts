@@ -33,6 +33,7 @@ export class Outcomes {
   /** Qualified names of the queues in which parents of these jobs are; undefined when none has one. */
   parentQueues: Set<string> | undefined = undefined;
 
+  private lastParentQueue: string | undefined = undefined;
   private completed = 0;
   private completedHandles = new Uint32Array(64);
   private lengths = new Int32Array(64);
@@ -123,6 +124,7 @@ export class Outcomes {
     this.kinds.length = 0;
     this.values.length = 0;
     this.parentQueues = undefined;
+    this.lastParentQueue = undefined;
     this.completed = 0;
     this.characters = 0;
     this.failures = 0;
@@ -139,13 +141,19 @@ export class Outcomes {
     (this.changed ??= []).push({ handle, opts: changed });
   }
 
+  private noteParent(queue: string): void {
+    this.lastParentQueue = queue;
+    (this.parentQueues ??= new Set()).add(String(queue));
+  }
+
   private note(job: Job, handle: number, kind: number, value: unknown): void {
     this.jobs.push(job);
     this.handles.push(handle);
     this.kinds.push(kind);
     this.values.push(value);
+    // most have that of the one before
     const parentQueue = job.parent?.queueKey;
-    if (parentQueue !== undefined) (this.parentQueues ??= new Set()).add(String(parentQueue));
+    if (parentQueue !== this.lastParentQueue && parentQueue !== undefined) this.noteParent(parentQueue);
   }
 
   private grow(): void {
