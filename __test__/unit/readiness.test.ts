@@ -25,6 +25,20 @@ describe('waiting for a connection', () => {
     expect(onSurrender).toHaveBeenCalledExactlyOnceWith(refused);
   });
 
+  it('ends when the retry strategy throws, with what it throws', async () => {
+    const thrown = new Error('in strategy');
+    const strategy = vi.fn(() => {
+      throw thrown;
+    });
+    const onSurrender = vi.fn();
+    const readiness = new Readiness(() => new Promise(() => {}), strategy, onSurrender);
+    const waiting = readiness.wait();
+    for (let i = 0; i < 3; i++) readiness.failed(refused);
+    await expect(waiting).rejects.toBe(thrown);
+    expect(strategy).toHaveBeenCalledOnce();
+    expect(onSurrender).toHaveBeenCalledExactlyOnceWith(thrown);
+  });
+
   it('ends when the connection is closed', async () => {
     const readiness = new Readiness(() => Promise.reject(refused), undefined);
     const waiting = readiness.wait();

@@ -146,6 +146,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_reply_is_a_fault_of_the_connection() {
+        let read = |bytes: &'static [u8]| match redis::parse_redis_value(bytes) {
+            Err(error) if is_broken(&error) => match to_error(&error, &ConnectOptions::default()) {
+                Error::Connection { message, code } => (code, message),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let cut = (Some("ECONNRESET"), "read ECONNRESET".to_owned());
+        assert_eq!(read(b"*2\r\n$1\r\na\r\n"), cut);
+        assert_eq!(read(b"$10\r\nabc"), cut);
+        let (code, message) = read(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        assert_eq!(code, None);
+        assert!(
+            message.starts_with("127.0.0.1:6379 does not speak the protocol of Redis: "),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn failures_of_the_network_are_told_as_node_tells_them() {
         let place = "127.0.0.1:6379";
         for (kind, code, message) in [
