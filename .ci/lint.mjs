@@ -8,6 +8,7 @@ import { checkLuaGlobals } from './lua-globals.mjs';
 import { checkRustModules } from './rust-modules.mjs';
 import { setup } from './setup.mjs';
 import { isEntry, main, root, run, runAll, Stop } from './step.mjs';
+import { checkSuites } from './suites.mjs';
 import { checkWorkflows } from './workflows.mjs';
 
 const CHECKS = [
@@ -27,6 +28,7 @@ const CHECKS = [
   checkLuaGlobals,
   checkWorkflows,
   async () => checkRustModules(),
+  async () => checkSuites(),
 ];
 
 export async function lint() {
@@ -38,7 +40,7 @@ async function checkGeneratedTypes() {
   const file = join(root, 'index.d.ts');
   const read = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
   const before = read();
-  await buildAddon();
+  await buildAddon([], { release: false });
   if (read() !== before) throw new Stop('index.d.ts was not what the addon generates; it is now: commit it');
 }
 

@@ -6,34 +6,35 @@
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { installUntil } from './packages.mjs';
 import { ask, isEntry, main, root, run, say, Stop } from './step.mjs';
 
 const SERVERS = ['redis-server', 'valkey-server'];
 const OLDEST_MAJOR = 7;
 const PACKAGES = {
-  'apt-get': {
-    refresh: ['update'],
-    install: ['install', '-y', '--no-install-recommends'],
-    names: ['redis-server', 'valkey-server'],
-  },
-  apk: { install: ['add', '--no-cache'], names: ['redis', 'valkey'] },
-  dnf: { install: ['install', '-y'], names: ['valkey', 'redis'] },
-  pacman: { install: ['-Sy', '--noconfirm'], names: ['valkey'] },
-  brew: { install: ['install'], names: ['redis'] },
+  'apt-get': SERVERS,
+  apk: ['redis', 'valkey'],
+  dnf: ['valkey', 'redis'],
+  pacman: ['valkey'],
+  brew: ['redis'],
 };
 
 /** Calls `body` with the URL of a server to use, and ends the server (if it is ours) once `body` has settled. */
-export async function withRedis(body) {
+export const withRedis = (body) => withServers(1, ([url]) => body(url));
+
+/** As `withRedis`, with the URLs of so many servers: of one, where REDIS_URL names it. */
+export async function withServers(count, body) {
   if (process.env.REDIS_URL) {
     say('> redis: the server in REDIS_URL');
-    return body(process.env.REDIS_URL);
+    return body([process.env.REDIS_URL]);
   }
-  const binary = (await findServer()) ?? (await installServer());
-  const server = await startServer(binary);
+  const binary = (await findServer()) ?? (await installUntil(findServer, PACKAGES)) ?? noServer();
+  const servers = [];
   try {
-    return await body(server.url);
+    while (servers.length < count) servers.push(await startServer(binary));
+    return await body(servers.map(({ url }) => url));
   } finally {
-    await server.end();
+    await Promise.all(servers.map((server) => server.end()));
   }
 }
 
@@ -50,38 +51,13 @@ async function findServer() {
   return null;
 }
 
-async function installServer() {
-  for (const [manager, { refresh, install, names }] of Object.entries(PACKAGES)) {
-    if (!(await ask(manager, ['--version']))) continue;
-    const asRoot = await becomeRoot(manager);
-    if (!asRoot) break;
-    const attempt = (args) => {
-      const [command, ...rest] = [...asRoot, manager, ...args];
-      return run([manager, ...args].join(' '), command, rest, {
-        quiet: true,
-        env: { DEBIAN_FRONTEND: 'noninteractive' },
-      });
-    };
-    // A mirror that does not answer is no reason to stop: the install says whether it mattered.
-    if (refresh) await attempt(refresh).catch((error) => say(error.message));
-    for (const name of names) {
-      await attempt([...install, name]).catch((error) => say(error.message));
-      const binary = await findServer();
-      if (binary) return binary;
-    }
-  }
+function noServer() {
   throw new Stop(`There is no Redis ${OLDEST_MAJOR}.0 or newer (or Valkey) here to test against. One of these lines brings it:
   Debian, Ubuntu   sudo apt-get install redis-server
   Fedora           sudo dnf install valkey
   macOS            brew install redis
   Docker           docker run --rm -d -p 6379:6379 redis, and then set REDIS_URL=redis://127.0.0.1:6379
 and then run the same command again.`);
-}
-
-// The words that go before a command that has to run as root, or null where that would ask for a password.
-async function becomeRoot(manager) {
-  if (manager === 'brew' || process.getuid?.() === 0) return [];
-  return (await ask('sudo', ['-n', 'true'])) === null ? null : ['sudo', '-n', 'DEBIAN_FRONTEND=noninteractive'];
 }
 
 async function startServer(binary) {

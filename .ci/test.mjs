@@ -1,26 +1,63 @@
-// Runs the tests against a Redis of their own. `npm test` runs them all, `npm test -- rust|js|types` one part;
-// what follows the part goes to its runner: `npm test -- js queue.add`, `npm test -- rust -p chasquimq fetch`.
+// Runs the tests against servers of their own. `npm test` runs them all; `npm test -- rust types life` some suites (.ci/suites.mjs);
+// `js` is all that vitest runs, `quick` what is quick. What follows one of them goes to its runner: `npm test -- js queue.add`,
+// `npm test -- rust -p chasquimq --test lua`.
+import { availableParallelism } from 'node:os';
+import { withoutBrowser, needBrowser } from './browser.mjs';
 import { build } from './build.mjs';
 import { checkPackage } from './package.mjs';
-import { withRedis } from './redis.mjs';
+import { withServers } from './redis.mjs';
 import { setup } from './setup.mjs';
 import { isEntry, main, run, runAll, Stop } from './step.mjs';
+import { JS } from './suites.mjs';
 
-const PARTS = {
-  // Every test is counted, also after a failure.
-  rust: (args, env) =>
-    run('rust tests', 'cargo', ['test', '--workspace', '--no-fail-fast', ...locked(), ...args], { env }),
-  types: () => checkPackage(),
-  js: (args, env) => run('js tests', 'vitest', ['run', ...args], { env }),
-};
+const OF_JS = Object.keys(JS);
+/** The parts that have a name of their own, and the suites they stand for. */
+const PARTS = { js: OF_JS, quick: ['rust', 'unit', 'parity'] };
+const EVERYTHING = ['rust', 'types', ...OF_JS];
 
-export async function test([part, ...args] = []) {
-  if (part !== undefined && !(part in PARTS))
-    throw new Stop(`usage: npm test [-- ${Object.keys(PARTS).join('|')} ...]`);
+export async function test(args = []) {
+  const names = wordsOf(args);
+  const suites = names.length > 0 ? [...new Set(names.flatMap((name) => PARTS[name] ?? [name]))] : EVERYTHING;
+  const more = args.slice(names.length);
+  const isQuick = names.includes('quick');
+  const ofJs = suites.filter((name) => name in JS);
+  if ((args.length > 0 && names.length === 0) || (more.length > 0 && ofJs.length > 0 && ofJs.length < suites.length)) {
+    throw new Stop(`usage: npm test [-- ${[...Object.keys(PARTS), ...EVERYTHING].join('|')} ...]`, 2);
+  }
   await setup();
-  if (part !== 'rust') await build();
-  const chosen = part ? [PARTS[part]] : Object.values(PARTS);
-  await withRedis((url) => runAll(chosen.map((step) => () => step(args, { REDIS_URL: url }))));
+  if (ofJs.length > 0 || suites.includes('types')) await build({ release: false });
+  const steps = { rust: () => testRust(more, isQuick), types: checkPackage };
+  const chosen = suites.filter((name) => name in steps).map((name) => steps[name]);
+  if (ofJs.length > 0) chosen.push(() => testJs(ofJs, more, isQuick));
+  await runAll(chosen);
+}
+
+/** The words at the beginning that name parts. */
+function wordsOf(args) {
+  const end = args.findIndex((word) => !(word in PARTS) && !EVERYTHING.includes(word));
+  return end === -1 ? args : args.slice(0, end);
+}
+
+/** Every test is counted, also after a failure. */
+function testRust(more, isQuick) {
+  // without the tests that need a server
+  const which = isQuick ? ['--lib'] : [];
+  const args = ['test', '--workspace', '--no-fail-fast', ...locked(), ...which, ...more];
+  return withServers(1, ([url]) => run('rust tests', 'cargo', args, { env: { REDIS_URL: url } }));
+}
+
+async function testJs(suites, more, isQuick) {
+  const projects = suites.length < OF_JS.length ? suites.map((name) => `--project=${name}`) : [];
+  const leftOut = suites.includes('clients') && !(await needBrowser()) ? withoutBrowser : [];
+  await withServers(availableParallelism(), (urls) =>
+    run('js tests', 'vitest', ['run', ...projects, ...leftOut, ...more], {
+      env: {
+        REDIS_URL: urls[0],
+        REDIS_OF_WORKERS: urls.length > 1 ? urls.join(' ') : '',
+        ...(isQuick && { PARITY: 'chasquimq' }),
+      },
+    }),
+  );
 }
 
 const locked = () => (process.env.CI ? ['--locked'] : []);

@@ -25,10 +25,9 @@ export interface NamedLibrary {
   readonly lib: Library;
 }
 
-// Held in variables so that neither tsc nor the bundler insists on a facade that may not be built yet.
-const sources: Record<string, string> = {
-  bullmq: 'bullmq',
-  chasquimq: new URL('../../src/index.ts', import.meta.url).href,
+const sources: Record<string, () => Promise<unknown>> = {
+  bullmq: () => import('bullmq'),
+  chasquimq: () => import('../../src/index.js'),
 };
 
 /**
@@ -45,6 +44,6 @@ function sidesToRun(): string[] {
 }
 
 async function load(name: string): Promise<NamedLibrary> {
-  const lib = (await import(sources[name] ?? name)) as unknown as Library;
+  const lib = (await sources[name]?.()) as Library;
   return { name, lib };
 }

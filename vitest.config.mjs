@@ -1,4 +1,7 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { JS } from './.ci/suites.mjs';
+import { BUILT_FILES, builtSources } from './.ci/vitest-dist.mjs';
 
 /** Why life tests do not run where masters have replicas: over a Sentinel trio, and over a Cluster of six nodes. */
 const STANDALONE_ONLY = {
@@ -29,10 +32,10 @@ const MOVES = ['back', 'flows', 'kill', 'kill.steps', 'schedulers', 'states', 'w
   (file) => `__test__/migrate/${file}.test.ts`,
 );
 
-function topology(name: string, more: readonly string[] = []) {
+function topology(name, more = []) {
   const leftOut = Object.values(STANDALONE_ONLY).flat();
   return {
-    extends: true as const,
+    extends: true,
     test: {
       name,
       include: ['__test__/life/*.test.ts', ...more],
@@ -43,20 +46,30 @@ function topology(name: string, more: readonly string[] = []) {
   };
 }
 
+const testFiles = (beginnings = []) => beginnings.map((beginning) => `${beginning}*.test.ts`);
+
+/** The projects that have one server: see .ci/suites.mjs. */
+const standalone = Object.entries(JS)
+  .filter(([, suite]) => suite.at)
+  .map(([name, { at, except, shared }]) => ({
+    extends: true,
+    test: { name, include: testFiles(at), exclude: testFiles(except), isolate: !shared },
+  }));
+
 export default defineConfig({
+  plugins: [builtSources],
   test: {
+    server: { deps: { external: [BUILT_FILES] } },
     globalSetup: ['.ci/vitest-redis.mjs'],
+    setupFiles: ['.ci/vitest-server.mjs'],
+    reporters: ['default', '.ci/vitest-times.mjs'],
     // Processes rather than threads: the addon has threads of its own, and a crash then costs one file its result.
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: availableParallelism(),
     testTimeout: 30_000,
     // a worker of BullMQ's that is closed just before it rests for its limiter rests to the end, 30 s at most
     hookTimeout: 60_000,
     passWithNoTests: false,
-    projects: [
-      { extends: true, test: { name: 'standalone', include: ['__test__/**/*.test.ts'] } },
-      topology('sentinel'),
-      topology('cluster', MOVES),
-    ],
+    projects: [...standalone, topology('sentinel'), topology('cluster', MOVES)],
   },
 });
