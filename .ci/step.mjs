@@ -38,12 +38,12 @@ export function elapsed(since) {
  * Runs one command to its end. A `quiet` command shows a line every few seconds instead of its output, and the output
  * when it fails. Rejects with a {@link Stop} that carries the command's exit code.
  */
-export async function run(title, command, args, { env = {}, quiet = false } = {}) {
+export async function run(title, command, args, { env = {}, quiet = false, cwd = root } = {}) {
   if (stopping) throw new Stop('', 128 + constants.signals[stopping]);
   const since = performance.now();
   say(`> ${title}`);
   const child = spawn(command, windows ? args.map(forCmd) : args, {
-    cwd: root,
+    cwd,
     env: { ...process.env, ...env },
     stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
     // A group of its own, so that a signal reaches what the command starts as well (cargo's test binaries, npm's

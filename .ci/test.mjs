@@ -4,9 +4,9 @@
 import { availableParallelism } from 'node:os';
 import { withoutBrowser, needBrowser } from './browser.mjs';
 import { build } from './build.mjs';
-import { checkPackage } from './package.mjs';
+import { checkClients, checkPackage } from './package.mjs';
 import { withServers } from './redis.mjs';
-import { setup } from './setup.mjs';
+import { setup, setupClients } from './setup.mjs';
 import { isEntry, main, run, runAll, Stop } from './step.mjs';
 import { JS } from './suites.mjs';
 
@@ -26,8 +26,11 @@ export async function test(args = []) {
   }
   await setup();
   if (ofJs.length > 0 || suites.includes('types')) await build({ release: false });
+  const hasClients = suites.includes('clients') || suites.includes('docs');
+  if (hasClients) await setupClients();
   const steps = { rust: () => testRust(more, isQuick), types: checkPackage };
   const chosen = suites.filter((name) => name in steps).map((name) => steps[name]);
+  if (hasClients) chosen.push(checkClients);
   if (ofJs.length > 0) chosen.push(() => testJs(ofJs, more, isQuick));
   await runAll(chosen);
 }

@@ -1,7 +1,7 @@
 // bull-board in a browser: every page, and what its buttons do, show the same over our queues as over BullMQ's.
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
-import { Browser } from '../support/browser.js';
+import { Browser } from './browser.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { useStage } from '../support/stage.js';

@@ -1,7 +1,7 @@
 // Each block of code in the README and in docs/ compiles, and does what it is there to show (support/doc-uses.ts). A reader's own
 // `queue`, `worker` and the like, and imports that a page has shown before, stand before it here.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ import { atTestServer, surround } from '../support/doc-surroundings.js';
 import { uses } from '../support/doc-uses.js';
 import type { Use } from '../support/doc-uses.js';
 import { Program } from '../support/program.js';
-import { ROOT } from '../support/registry.js';
+import { PACKAGES, ROOT } from '../support/registry.js';
 import { useStage } from '../support/stage.js';
 
 const LONG_MS = 120_000;
@@ -46,6 +46,7 @@ beforeAll(() => {
   mkdirSync(join(ROOT, 'target'), { recursive: true });
   // within the package, whose own name then leads to what was built
   folder = mkdtempSync(join(ROOT, 'target/docs-'));
+  symlinkSync(PACKAGES, join(folder, 'node_modules'), 'junction');
   for (const { file, text, language, use } of examples) {
     const shown = language === 'diff' ? text.replaceAll(/^-.*\n/gm, '').replaceAll(/^[+ ]/gm, '') : text;
     mkdirSync(join(folder, dirname(file)), { recursive: true });

@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { connection } from '../support/redis.js';
-import { Registry, ROOT, version, versionOf } from '../support/registry.js';
-import { bun } from '../support/runtimes.js';
+import { PACKAGES, Registry, ROOT, version, versionOf } from '../support/registry.js';
+import { bun } from './runtimes.js';
 import { useStage } from '../support/stage.js';
 
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
@@ -24,7 +24,7 @@ const TYPES = '@types/node';
 /** How a manager is called, and what it is to know beside its registry. */
 const managers = [
   { manager: 'npm', command: ['npm'], settings: {} },
-  { manager: 'pnpm', command: [process.execPath, join(ROOT, 'node_modules/pnpm/bin/pnpm.cjs')], settings: {} },
+  { manager: 'pnpm', command: [process.execPath, join(PACKAGES, 'pnpm/bin/pnpm.cjs')], settings: {} },
   { manager: 'yarn', command: yarn(), settings: { YARN_NODE_LINKER: 'node-modules' } },
   { manager: 'yarn without node_modules', command: yarn(), settings: { YARN_NODE_LINKER: 'pnp' } },
   { manager: 'bun', command: [bun], settings: {} },
@@ -45,19 +45,20 @@ const resolutions = {
   'bundler, without preserve': ['--module', 'esnext', '--moduleResolution', 'bundler'],
 };
 type Resolution = keyof typeof resolutions;
-/** By the folder that has it: the one that builds this package, the newest, and the oldest that reads its types. */
+/** By where it lies: the one that builds this package, the newest, and the oldest that reads its types. */
 const compilers: Record<string, Resolution[]> = {
-  '.': ['node16', 'nodenext', 'bundler'],
-  '__test__/clients/newest': ['node16', 'nodenext', 'bundler'],
-  '__test__/clients/oldest': ['node16', 'nodenext', 'bundler, without preserve'],
+  [join(ROOT, 'node_modules/typescript')]: ['node16', 'nodenext', 'bundler'],
+  [join(PACKAGES, 'typescript-newest')]: ['node16', 'nodenext', 'bundler'],
+  [join(PACKAGES, 'typescript-oldest')]: ['node16', 'nodenext', 'bundler, without preserve'],
 };
 const typed = [
-  ...Object.entries(compilers).flatMap(([place, each]) => each.map((form) => typing('chasquimq', place, form))),
-  ...['bullmq, an alias', 'bullmq, of its version'].map((form) => typing(form, '.', 'nodenext')),
+  ...Object.entries(compilers).flatMap(([compiler, each]) => each.map((form) => typing('chasquimq', compiler, form))),
+  ...['bullmq, an alias', 'bullmq, of its version'].map((form) =>
+    typing(form, join(ROOT, 'node_modules/typescript'), 'nodenext'),
+  ),
 ];
 
-function typing(form: string, place: string, resolution: Resolution) {
-  const compiler = join(ROOT, place, 'node_modules/typescript');
+function typing(form: string, compiler: string, resolution: Resolution) {
   const { version } = JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8')) as { version: string };
   return { form, compiler, version, resolution };
 }
@@ -72,7 +73,7 @@ function aliased(target: string) {
 const FOR_NPM = { overrides: { bullmq: '$bullmq' } };
 
 function yarn(): string[] {
-  return [process.execPath, join(ROOT, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js')];
+  return [process.execPath, join(PACKAGES, '@yarnpkg/cli-dist/bin/yarn.js')];
 }
 
 let folder = '';

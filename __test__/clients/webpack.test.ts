@@ -8,7 +8,7 @@ import webpack, { type Configuration } from 'webpack';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
-import { ROOT } from '../support/registry.js';
+import { PACKAGES, ROOT } from '../support/registry.js';
 import { useStage } from '../support/stage.js';
 
 const PROGRAM = `
@@ -58,7 +58,7 @@ function build({ output, ...settings }: Configuration): Promise<string[]> {
 }
 
 const within: Configuration = {
-  module: { rules: [{ test: /\.node$/, loader: join(ROOT, 'node_modules/node-loader') }] },
+  module: { rules: [{ test: /\.node$/, loader: join(PACKAGES, 'node-loader') }] },
 };
 // node-loader looks for its file at the public path, which is an address in a module
 const asModule: Configuration = { experiments: { outputModule: true }, output: { module: true, publicPath: '' } };

@@ -9,6 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** The programs of others, and their packages: what no other suite needs. */
+const CLIENTS = join(ROOT, '__test__/clients');
+export const PACKAGES = join(CLIENTS, 'node_modules');
 const RELEASE = join(ROOT, '.ci/release.mjs');
 
 interface Manifest {
@@ -34,7 +37,7 @@ const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(fo
 export const { version } = manifestOf(ROOT);
 
 /** The version of an installed package. */
-export const versionOf = (name: string): string => manifestOf(join(ROOT, 'node_modules', name)).version;
+export const versionOf = (name: string): string => manifestOf(installed(name, CLIENTS)).version;
 
 export class Registry {
   readonly #server: Server;
@@ -123,7 +126,7 @@ function withDependencies(names: string[]): string[] {
     found.add(folder);
     for (const dependency of Object.keys(manifestOf(folder).dependencies ?? {})) visit(dependency, folder);
   };
-  for (const name of [...names, ...Object.keys(manifestOf(ROOT).dependencies ?? {})]) visit(name, ROOT);
+  for (const name of [...names, ...Object.keys(manifestOf(ROOT).dependencies ?? {})]) visit(name, CLIENTS);
   return [...found];
 }
 

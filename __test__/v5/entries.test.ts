@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as plain from '../../src/index.js';
 import * as v5 from '../../src/v5/index.js';
@@ -82,17 +81,6 @@ describe('the entries', () => {
     }
     expect(warnings.map(({ name, code }) => [name, code])).toEqual([['ChasquiMQWarning', 'CHASQUIMQ_REPEAT_IGNORED']]);
     expect(warnings[0].message).toMatch(/upsertJobScheduler\(\).*"chasquimq\/v5"/);
-  });
-
-  it('bull-board takes a queue of chasquimq/v5 for one of BullMQ 5', async () => {
-    const queue = queueOf5();
-    await queue.pause();
-    await queue.add('x', {});
-    const board = new BullMQAdapter(queue as never);
-    expect(board.getJobStatuses()).toContain('paused');
-    expect(await board.getJobCounts()).toMatchObject({ waiting: 0, paused: 1 });
-    expect((await board.getJobs(['paused'], 0, 9)).map(({ name }: { name?: string }) => name)).toEqual(['x']);
-    expect(await board.getRedisInfo()).toContain('redis_version');
   });
 });
 

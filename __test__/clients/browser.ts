@@ -1,9 +1,9 @@
-// A Chromium of this machine without a window, for tests that look at pages. `.ci/run` installs Debian's where there is none.
+// A Chromium of this machine without a window, for tests that look at pages. `npm test` brings one (.ci/browser.mjs).
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
-import { ROOT } from './registry.js';
+import { ROOT } from '../support/registry.js';
 
 const EXECUTABLES = [
   ...['chromium', 'chromium-browser', 'google-chrome'].map((name) => `/usr/bin/${name}`),
