@@ -1,6 +1,5 @@
-/** Writes a report under benchmarks/: every sample as JSON, and the tables as Markdown. */
+/** Writes a report under benchmarks/: the tables as Markdown, and every sample beside them. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { markdownTable } from './markdown.js';
 import type { Result } from './pairs.js';
 import {
@@ -14,8 +13,7 @@ import {
   wakeLine,
 } from './report.js';
 import type { Circumstances } from './report.js';
-
-const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
+import { FOLDER, writeSamples } from './samples.js';
 
 /** What makes a run other than a whole and undisturbed one: each is part of its report's name, by which the charts and tables pass it over. */
 export function reservations(about: Circumstances, results: readonly Result[]): string[] {
@@ -33,17 +31,14 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
   const plain = [about.startedAt.slice(0, 10), about.source.commit, ...reservations(about, results)].join('-');
   let name = plain;
   if (about.kind === 'full') {
-    for (let copy = 2; existsSync(`${FOLDER}${name}.json`); copy += 1) name = `${plain}-${copy}`;
+    for (let copy = 2; existsSync(`${FOLDER}${name}.md`); copy += 1) name = `${plain}-${copy}`;
   }
-  return writeBoth(name, asJson(about, results), markdown(about, results));
+  return writeBoth(name, samplesOf(about, results), markdown(about, results));
 }
 
-/** Writes `<name>.json` and `<name>.md` under benchmarks/, and returns their paths. */
+/** Writes the samples and `<name>.md` under benchmarks/, and returns their paths. */
 export function writeBoth(name: string, report: unknown, text: string): string[] {
-  mkdirSync(FOLDER, { recursive: true });
-  const path = `${FOLDER}${name}.json`;
-  writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`);
-  return [path, writeText(name, text)];
+  return [writeSamples(name, report), writeText(name, text)];
 }
 
 /** Writes `<name>.md` alone. */
@@ -54,7 +49,7 @@ export function writeText(name: string, text: string): string {
   return path;
 }
 
-function asJson(about: Circumstances, results: readonly Result[]): unknown {
+function samplesOf(about: Circumstances, results: readonly Result[]): unknown {
   const scenarios = results.map(({ scenario, pairs, base, faults }) => ({
     name: scenario.name,
     title: scenario.title,

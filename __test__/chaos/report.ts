@@ -1,7 +1,7 @@
-/** What a run has to say: a JSON with every figure, and the same as Markdown. */
+/** What a run has to say, as Markdown, and beside it a JSON, which stays with whoever ran it: each fault, and each job that ran again. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { describeMachine, describeSource, loadAverage } from '../../bench/machine.js';
+import { FOLDER } from '../../bench/samples.js';
 import { describeHeld } from '../support/watchdog.js';
 import { faultless } from './account.js';
 import type { Account, Wrong } from './account.js';
@@ -10,7 +10,6 @@ import type { FaultKind, Injected } from './faults.js';
 import type { Entry } from './ledger.js';
 import type { ChaosResult } from './run.js';
 
-const FOLDER = fileURLToPath(new URL('../../benchmarks/', import.meta.url));
 const HOUR_S = 3_600;
 
 export interface Asked {
@@ -110,7 +109,7 @@ export function describeRun(result: ChaosResult, asked: Asked): Report {
 export function writeReport({ name, json, markdown }: Report): string[] {
   mkdirSync(FOLDER, { recursive: true });
   let free = name;
-  for (let copy = 2; existsSync(`${FOLDER}${free}.json`); copy++) free = `${name}-${copy}`;
+  for (let copy = 2; existsSync(`${FOLDER}${free}.md`); copy++) free = `${name}-${copy}`;
   const paths = [`${FOLDER}${free}.json`, `${FOLDER}${free}.md`] as const;
   writeFileSync(paths[0], `${JSON.stringify(json, undefined, 2)}\n`);
   writeFileSync(paths[1], markdown);

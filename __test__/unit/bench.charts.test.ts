@@ -1,13 +1,14 @@
 // The charts show every row, and those beside the reports are of the newest ones.
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { FOLDER, readChartData } from '../../bench/charts/data.js';
+import { readChartData } from '../../bench/charts/data.js';
 import type { ChartData } from '../../bench/charts/data.js';
 import { chartsOf, svgOf } from '../../bench/charts/draw.js';
 import { pageNames, pageWithTables, readPage } from '../../bench/charts/tables.js';
 import { ratioChart, redisCpu, throughput } from '../../bench/charts/ratios.js';
 import { palette, themeNames } from '../../bench/charts/theme.js';
 import { formatRatio } from '../../bench/report.js';
+import { FOLDER } from '../../bench/samples.js';
 
 let data: ChartData;
 beforeAll(() => {

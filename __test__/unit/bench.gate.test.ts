@@ -4,6 +4,7 @@ import { UsageError } from '../../bench/ending.js';
 import { readBisectArguments, readGateArguments } from '../../bench/gate/arguments.js';
 import type { Contest } from '../../bench/gate/contest.js';
 import { atThisLook, cutOff, intervalOf, LOOKS, verdictOn } from '../../bench/gate/interval.js';
+import { lineOf, outcomeOf } from '../../bench/gate/instructions.js';
 import { conclusion, judge, worstOf } from '../../bench/gate/judgement.js';
 import { parseBusy, takenByOthers } from '../../bench/gate/load.js';
 import { firstBad } from '../../bench/gate/search.js';
@@ -105,6 +106,21 @@ describe('a judgement', () => {
   });
 });
 
+describe('instructions', () => {
+  it('may grow by 2 %', () => {
+    const grown = (head: number) => outcomeOf([{ part: 'decode', base: 1_000, head }]);
+    expect([grown(900), grown(1_020), grown(1_021)]).toEqual(['passes', 'passes', 'fails']);
+    expect(lineOf({ part: 'decode', base: 1_000, head: 1_021 })).toMatch(/decode.* 1000 -> 1021: GROWN$/);
+    expect(lineOf({ part: 'decode', base: 1_000, head: 1_020 })).toMatch(/: holds$/);
+  });
+
+  it('of a part that the base does not have are told, and judged by nothing', () => {
+    const fresh = { part: 'decode', base: undefined, head: 1_000 };
+    expect([outcomeOf([fresh]), outcomeOf([])]).toEqual(['passes', 'passes']);
+    expect(lineOf(fresh)).toContain('1000; the base has no such part');
+  });
+});
+
 describe('load', () => {
   it('is what others took', () => {
     expect(parseBusy('cpu  100 10 40 5000 30 5 5 40 0 0\ncpu0 1 2 3')).toBe(2);
@@ -147,9 +163,24 @@ describe('arguments', () => {
     });
   });
 
-  it.each([[['--only', 'nothing']], [['--what']], [['main']]])('%j are refused by the gate', (argv) => {
-    expect(() => readGateArguments(argv)).toThrow(UsageError);
+  it('name instructions, scenarios, or both; without any it is all but the long ones', () => {
+    const read = (...only: string[]) => {
+      const { instructions, scenarios: chosen } = readGateArguments(only);
+      return [instructions, chosen.map(({ name }) => name)];
+    };
+    const short = scenarios.filter(({ isLong }) => !isLong).map(({ name }) => name);
+    expect(read('--only', 'instructions')).toEqual([true, []]);
+    expect(read('--only', 'instructions,add-tiny')).toEqual([true, ['add-tiny']]);
+    expect(read('--only', 'add-tiny')).toEqual([false, ['add-tiny']]);
+    expect(read()).toEqual([true, short]);
   });
+
+  it.each([[['--only', 'nothing']], [['--only', '']], [['--what']], [['main']]])(
+    '%j are refused by the gate',
+    (argv) => {
+      expect(() => readGateArguments(argv)).toThrow(UsageError);
+    },
+  );
 
   it.each([
     [['--good', 'a', '--only', 'retry']],

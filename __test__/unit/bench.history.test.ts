@@ -4,8 +4,6 @@ import { UsageError } from '../../bench/ending.js';
 import { drifts, leftOf, parseHistory, WINDOW } from '../../bench/history.js';
 import type { HistoryEntry } from '../../bench/history.js';
 import { randomFrom } from '../../bench/statistics.js';
-import { floorOf, isMet, reached } from '../../bench/targets.js';
-import { scenarios } from '../../bench/scenarios/index.js';
 
 const TEN = Array.from({ length: WINDOW }, (_, i) => i);
 
@@ -53,25 +51,5 @@ describe('the file', () => {
 
   it('is refused when a line is broken', () => {
     expect(() => parseHistory('{}\n{"kind"')).toThrow(UsageError);
-  });
-});
-
-describe('floors', () => {
-  it('are 70 % of what is reached', () => {
-    const rate = Number((reached['worker-1-remove'].jobsPerSecond! * 0.7).toPrecision(3));
-    const floor = floorOf('worker-1-remove', 'jobsPerSecond');
-    expect(floor).toEqual({ ratio: rate, text: `>= ${rate}x` });
-    expect(isMet('jobsPerSecond', floor!, rate - 1)).toBe(false);
-    const bytes = Number((reached['memory-delayed'].bytesPerJob! / 0.7).toPrecision(3));
-    expect(floorOf('memory-delayed', 'bytesPerJob')).toEqual({ ratio: bytes, text: `<= ${bytes}x` });
-    expect(floorOf('add-tiny', 'latencyP99Ms')).toBeUndefined();
-  });
-
-  it('are of scenarios and metrics that there are', () => {
-    const unknown = Object.entries(reached).filter(([name, metrics]) => {
-      const scenario = scenarios.find((one) => one.name === name);
-      return !Object.keys(metrics).every((metric) => scenario?.metrics.some((measured) => measured === metric));
-    });
-    expect(unknown).toEqual([]);
   });
 });

@@ -99,7 +99,7 @@ describe('the name of a report', () => {
     ['faults', {}, [{ side: 'base', message: 'not done' }]],
   ])('says %s, and is then none that charts are drawn from', (word, more, faults) => {
     expect(reservations({ ...about, ...more }, results(faults))).toEqual([word]);
-    expect(isWholeRun(`2026-11-27-3632a5b-${word}.json`)).toBe(false);
-    expect(isWholeRun('2026-11-27-3632a5b-2.json')).toBe(true);
+    expect(isWholeRun(`2026-11-27-3632a5b-${word}`)).toBe(false);
+    expect(isWholeRun('2026-11-27-3632a5b-2')).toBe(true);
   });
 });

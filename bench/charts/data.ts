@@ -1,17 +1,15 @@
 /** What the charts show, read from what is committed below benchmarks/: the newest whole run, the newest run of depths, the history. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { DepthReport } from '../depth/report.js';
 import { UsageError } from '../ending.js';
 import { readHistory } from '../history.js';
 import type { HistoryEntry } from '../history.js';
 import { metricGroups } from '../report.js';
 import type { Circumstances, Row } from '../report.js';
+import { namesOfSamples, readSamples } from '../samples.js';
 
-export const FOLDER = fileURLToPath(new URL('../../benchmarks/', import.meta.url));
 /** Of other runs the name says what they are: partial, say. */
-export const isWholeRun = (name: string): boolean => /^\d{4}-\d\d-\d\d-[0-9a-f]+(-\d+)?\.json$/.test(name);
-const isOfDepths = (name: string): boolean => /^depth-.*\.json$/.test(name);
+export const isWholeRun = (name: string): boolean => /^\d{4}-\d\d-\d\d-[0-9a-f]+(-\d+)?$/.test(name);
+const isOfDepths = (name: string): boolean => name.startsWith('depth-');
 
 export interface Run extends Circumstances {
   readonly rows: readonly Row[];
@@ -19,8 +17,8 @@ export interface Run extends Circumstances {
 
 export interface ChartData {
   readonly run: Run;
-  /** Its name below benchmarks/. */
-  readonly file: string;
+  /** Of its report in benchmarks/. */
+  readonly name: string;
   readonly depths: DepthReport | undefined;
   readonly history: readonly HistoryEntry[];
 }
@@ -40,9 +38,9 @@ export function readChartData(): ChartData {
 
 function newest<T extends { readonly startedAt: string }>(
   isOne: (name: string) => boolean,
-): { run: T; file: string } | undefined {
-  const files = readdirSync(FOLDER).filter(isOne);
-  const reports = files.map((file) => ({ file, run: JSON.parse(readFileSync(`${FOLDER}${file}`, 'utf8')) as T }));
+): { run: T; name: string } | undefined {
+  const names = namesOfSamples().filter(isOne);
+  const reports = names.map((name) => ({ name, run: readSamples<T>(name) }));
   return reports.sort((a, b) => (a.run.startedAt < b.run.startedAt ? -1 : 1)).at(-1);
 }
 

@@ -4,9 +4,9 @@ import { parse, View } from 'vega';
 import { compile } from 'vega-lite';
 import type { TopLevelSpec } from 'vega-lite';
 import { depthChart, historyChart, latencyChart } from './curves.js';
-import { FOLDER } from './data.js';
 import type { ChartData } from './data.js';
 import { nodeCpu, ratioChart, redisCpu, throughput } from './ratios.js';
+import { FOLDER } from '../samples.js';
 import { configOf, themeNames } from './theme.js';
 import type { ThemeName } from './theme.js';
 

@@ -68,8 +68,7 @@ function few(data: ChartData): string {
 }
 
 function all(data: ChartData): string {
-  const { run } = data;
-  const file = data.file.replace(/json$/, 'md');
+  const { run, name } = data;
   const headings = ['Scenario', ...SIDES, 'Ratio', 'Spread'];
   const groups = metricGroups.flatMap(({ heading, metrics }) => {
     const rows = run.rows.filter((row) => metrics.includes(row.metric));
@@ -78,7 +77,7 @@ function all(data: ChartData): string {
       : [];
   });
   return [
-    `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${file}), with each floor and run.`,
+    `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${name}.md), with each floor and run.`,
     '### Where BullMQ is better',
     lostLine(lostOf(run.rows)),
     markdownTable([headings, ...worstFirst(lostOf(run.rows)).map(withUnit)]),

@@ -3,7 +3,7 @@ import { readOptions } from '../options.js';
 
 const USAGE = `usage: npm run bench:counts [-- --only TEXT] [--json] [--write REASON]
 
-Counts round trips, commands, bytes, calls into the addon, memory, objects and instructions, and compares them with
+Counts round trips, commands, bytes, calls into the addon, memory and objects, and compares them with
 benchmarks/baseline.json. A worse figure fails.
 
   --only    only what has TEXT in its name

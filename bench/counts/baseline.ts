@@ -12,8 +12,6 @@ const FILE = 'benchmarks/baseline.json';
 export interface Counted {
   /** Of which memory was measured, such as `Redis 7.0.15`. */
   readonly server: string;
-  /** With which instructions were counted; undefined where they could not be. */
-  readonly toolchain: string | undefined;
   readonly counts: Readonly<Record<string, Counts>>;
 }
 
@@ -21,9 +19,6 @@ export interface Baseline extends Counted {
   /** Why the counts are not those of the baseline before. */
   readonly reason: string;
 }
-
-/** Instructions stand under this name. */
-export const INSTRUCTIONS = 'instructions a job';
 
 /**
  * A figure may be larger by this part. Numbers and times in what is sent and stored differ in length from run to run, and the server rounds
@@ -53,44 +48,29 @@ export interface Comparison {
 }
 
 export function isWorse(figure: string, was: number | undefined, is: number | undefined): boolean {
-  if (is === undefined) return was !== undefined && was > 0 && figure === INSTRUCTIONS;
   const steps = figure === MEMORY ? MEMORY_STEPS : 0;
-  return is > (was ?? 0) * (1 + (ALLOWANCES[figure] ?? 0)) + steps;
+  return (is ?? 0) > (was ?? 0) * (1 + (ALLOWANCES[figure] ?? 0)) + steps;
 }
 
 export function compare(baseline: Counted, found: Counted): Comparison {
   const [worse, better]: [Change[], Change[]] = [[], []];
-  const left = leftOut(baseline, found);
+  const isSameServer = baseline.server === found.server;
   const scenarios = new Set([...Object.keys(baseline.counts), ...Object.keys(found.counts)]);
   for (const scenario of scenarios) {
     const [was, is] = [baseline.counts[scenario] ?? {}, found.counts[scenario] ?? {}];
-    const isLeftOut = Object.keys(was).every((figure) => left.some(({ leavesOut }) => leavesOut(figure)));
-    if (!(scenario in found.counts) && !isLeftOut) {
+    if (!(scenario in found.counts)) {
       worse.push({ scenario, figure: 'is counted (1) or not (0)', was: 1, is: 0 });
       continue;
     }
     for (const figure of new Set([...Object.keys(was), ...Object.keys(is)])) {
-      if (left.some(({ leavesOut }) => leavesOut(figure))) continue;
+      if (figure === MEMORY && !isSameServer) continue;
       const change = { scenario, figure, was: was[figure], is: is[figure] };
       if (isWorse(figure, change.was, change.is)) worse.push(change);
       else if (isWorse(figure, change.is, change.was)) better.push(change);
     }
   }
-  return { worse, better, notCompared: left.map(({ why }) => why) };
-}
-
-function leftOut(baseline: Counted, found: Counted): { why: string; leavesOut(figure: string): boolean }[] {
-  const left = [];
-  if (baseline.server !== found.server) {
-    const why = `Redis memory: the baseline is of ${baseline.server}, this is ${found.server}`;
-    left.push({ why, leavesOut: (figure: string) => figure === MEMORY });
-  }
-  if (found.toolchain === undefined || baseline.toolchain !== found.toolchain) {
-    const theirs = baseline.toolchain ?? 'none';
-    const why = `instructions: the baseline is of ${theirs}, here there is ${found.toolchain ?? 'no valgrind'}`;
-    left.push({ why, leavesOut: (figure: string) => figure === INSTRUCTIONS });
-  }
-  return left;
+  const why = `Redis memory: the baseline is of ${baseline.server}, this is ${found.server}`;
+  return { worse, better, notCompared: isSameServer ? [] : [why] };
 }
 
 export function readBaseline(): Baseline {

@@ -15,7 +15,6 @@ import { watchBoundary } from './boundary.js';
 import { isBytes, MEMORY } from './count.js';
 import type { Counter, Counts } from './count.js';
 import type { Classes } from './ground.js';
-import { countInstructions, toolchain } from './instructions.js';
 import { countables, leastOf, mostCommon } from './rounds.js';
 import type { Countable } from './rounds.js';
 
@@ -50,8 +49,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
 async function countAll(counter: Counter, { only, reason }: Asked, baseline: Baseline | undefined): Promise<Counted> {
   const wanted = countables(counter).filter(({ name }) => only === undefined || name.includes(only));
-  const withInstructions = only === undefined || 'engine'.includes(only);
-  if (wanted.length === 0 && !withInstructions) throw new UsageError(`nothing that is counted has ${only} in its name`);
+  if (wanted.length === 0) throw new UsageError(`nothing that is counted has ${only} in its name`);
   const counts: Record<string, Counts> = {};
   for (const countable of wanted) {
     const { name } = countable;
@@ -63,9 +61,7 @@ async function countAll(counter: Counter, { only, reason }: Asked, baseline: Bas
       );
     counts[name] = reason === undefined ? await leastOf(countable, isEnough) : await settledCounts(countable);
   }
-  const tools = withInstructions ? toolchain() : undefined;
-  if (tools !== undefined) Object.assign(counts, countInstructions());
-  return { server: counter.server.version, toolchain: tools, counts };
+  return { server: counter.server.version, counts };
 }
 
 /** On a busy machine it takes more runs until most of them agree. */

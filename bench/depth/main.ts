@@ -1,7 +1,7 @@
 /**
  * `npm run bench:depth`: what one operation costs with few jobs in the queue, and with up to ten million. Both libraries have a queue of their own on one
- * server; each depth is reached by addBulk, and then each operation is done in rounds by both in turn. Writes benchmarks/depth-<date>-<commit>.{json,md}.
- * Reading order: operations.ts, figures.ts, report.ts.
+ * server; each depth is reached by addBulk, and then each operation is done in rounds by both in turn. Writes benchmarks/depth-<date>-<commit>.md, and
+ * every figure beside it. Reading order: operations.ts, figures.ts, report.ts.
  */
 import { randomBytes } from 'node:crypto';
 import { loadBullmq } from '../adapters/bullmq.js';

@@ -1,9 +1,10 @@
 /**
  * Builds of other commits, below target/gate: each once, with cargo's files shared by all of them. What stays of a build is what a program
- * loads.
+ * loads, and the program that counts instructions.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import {
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -23,48 +24,98 @@ const CACHE = join(ROOT, 'target', 'gate');
 const MOST_BUILDS = 12;
 const TELL_MS = 15_000;
 const LAST_LINES = 30;
+export const COUNTER = 'chasquimq-counts';
+const COUNTER_BUILD = ['build', '--release', '--locked', '-p', COUNTER];
+
+type Say = (line: string) => void;
 
 /** Gives the path of the built module. */
-export async function buildOf(commit: string, say: (line: string) => void): Promise<string> {
+export async function buildOf(commit: string, say: Say): Promise<string> {
   const built = join(CACHE, 'builds', commit);
   if (!existsSync(built)) {
     mkdirSync(join(CACHE, 'builds'), { recursive: true });
-    const work = join(CACHE, `work.${process.pid}`);
-    try {
-      if (isBuiltAlike(commit)) {
-        say(`the sources of ${commit.slice(0, 9)} are those of this tree: its build is this one`);
-        keepProduct(ROOT, built);
-      } else {
+    if (isBuiltAlike(commit)) {
+      say(`the sources of ${commit.slice(0, 9)} are those of this tree: its build is this one`);
+      keepProduct(ROOT, built);
+    } else {
+      await withSources(commit, async (work) => {
         await buildIn(work, commit, say);
         keepProduct(work, built);
-      }
-    } finally {
-      rmSync(work, { recursive: true, force: true });
+      });
     }
-    removeOldest();
+    removeOldest('builds');
   }
   utimesSync(built, new Date(), new Date());
   return join(built, 'dist', 'esm', 'index.js');
 }
 
-async function buildIn(work: string, commit: string, say: (line: string) => void): Promise<void> {
-  rmSync(work, { recursive: true, force: true });
-  mkdirSync(work, { recursive: true });
-  const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
-  // the files are new: by the time of their commit cargo would take them for those of a later commit that it has built
-  execFileSync('tar', ['-x', '-m', '-C', work], { input: archive });
+/** Gives the folder of the program that counts instructions (`COUNTER`); undefined for a commit that has none. */
+export async function counterOf(commit: string, say: Say): Promise<string | undefined> {
+  const built = join(CACHE, 'counters', commit);
+  if (!existsSync(built)) {
+    mkdirSync(join(CACHE, 'counters'), { recursive: true });
+    const isThere = await withSources(commit, async (work) => {
+      if (!existsSync(join(work, 'crates', COUNTER))) return false;
+      // both are compiled by one compiler
+      copyFileSync(join(ROOT, 'rust-toolchain.toml'), join(work, 'rust-toolchain.toml'));
+      await runBuild(work, `what counts instructions of ${commit.slice(0, 9)}`, 'cargo', COUNTER_BUILD, say);
+      const staged = `${built}.${process.pid}`;
+      mkdirSync(staged);
+      copyFileSync(join(CACHE, 'cargo', 'release', COUNTER), join(staged, COUNTER));
+      renameSync(staged, built);
+      return true;
+    });
+    if (!isThere) return undefined;
+    removeOldest('counters');
+  }
+  utimesSync(built, new Date(), new Date());
+  return built;
+}
+
+/** The same of this tree. */
+export async function counterHere(say: Say): Promise<string> {
+  await runBuild(ROOT, 'what counts instructions of this tree', 'cargo', COUNTER_BUILD, say, join(ROOT, 'target'));
+  return join(ROOT, 'target', 'release');
+}
+
+async function withSources<T>(commit: string, use: (work: string) => Promise<T>): Promise<T> {
+  const work = join(CACHE, `work.${process.pid}`);
+  try {
+    rmSync(work, { recursive: true, force: true });
+    mkdirSync(work, { recursive: true });
+    const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
+    // the files are new: by the time of their commit cargo would take them for those of a later commit that it has built
+    execFileSync('tar', ['-x', '-m', '-C', work], { input: archive });
+    return await use(work);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+async function buildIn(work: string, commit: string, say: Say): Promise<void> {
   if (!existsSync(join(work, '.ci', 'build.mjs')))
     throw new UsageError(`${commit.slice(0, 9)} has no .ci/build.mjs to build it with`);
   const locks = [ROOT, work].map((folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8'));
   // other packages are installed there by its own build
   if (locks[0] === locks[1]) symlinkSync(join(ROOT, 'node_modules'), join(work, 'node_modules'), 'dir');
 
+  await runBuild(work, commit.slice(0, 9), process.execPath, ['.ci/build.mjs'], say);
+}
+
+async function runBuild(
+  folder: string,
+  what: string,
+  command: string,
+  args: readonly string[],
+  say: Say,
+  target = join(CACHE, 'cargo'),
+): Promise<void> {
   const since = performance.now();
   const seconds = () => Math.round((performance.now() - since) / 1e3);
-  say(`building ${commit.slice(0, 9)}, which takes minutes the first time`);
+  say(`building ${what}, which takes minutes the first time`);
   const heartbeat = setInterval(() => say(`  ... building: ${seconds()} s`), TELL_MS);
-  const env = { ...process.env, CARGO_TARGET_DIR: join(CACHE, 'cargo') };
-  const child = spawn(process.execPath, ['.ci/build.mjs'], { cwd: work, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { ...process.env, CARGO_TARGET_DIR: target };
+  const child = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines: string[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => lines.push(String(chunk)));
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve)).finally(() =>
@@ -72,7 +123,7 @@ async function buildIn(work: string, commit: string, say: (line: string) => void
   );
   if (code !== 0) {
     const last = lines.join('').trim().split('\n').slice(-LAST_LINES).join('\n');
-    throw new UsageError(`${last}\n\n${commit.slice(0, 9)} does not build (above: the last it said)`);
+    throw new UsageError(`${last}\n\n${what} does not build (above: the last it said)`);
   }
   say(`  built in ${seconds()} s`);
 }
@@ -108,8 +159,8 @@ function isLink(path: string): boolean {
   return existsSync(path) && statSync(path).ino === statSync(join(ROOT, 'node_modules')).ino;
 }
 
-function removeOldest(): void {
-  const folder = join(CACHE, 'builds');
+function removeOldest(kind: 'builds' | 'counters'): void {
+  const folder = join(CACHE, kind);
   const byAge = readdirSync(folder)
     .map((name) => ({ path: join(folder, name), used: statSync(join(folder, name)).mtimeMs }))
     .sort((one, other) => other.used - one.used);

@@ -64,8 +64,17 @@ export function engineDiff(base: string): string {
 
 /** Whether a build of the commit would be this tree's. */
 export function isBuiltAlike(commit: string): boolean {
-  const changed = tryGit('diff', '--name-only', commit, '--', ...BUILD_PATHS);
-  const untracked = tryGit('ls-files', '--others', '--exclude-standard', '--', ...ENGINE_PATHS);
+  return isAlike(commit, BUILD_PATHS);
+}
+
+/** Whether its engine would be: the addon, without what is put around it. */
+export function isEngineAlike(commit: string): boolean {
+  return isAlike(commit, ['crates', 'Cargo.toml', 'Cargo.lock']);
+}
+
+function isAlike(commit: string, paths: readonly string[]): boolean {
+  const changed = tryGit('diff', '--name-only', commit, '--', ...paths);
+  const untracked = tryGit('ls-files', '--others', '--exclude-standard', '--', ...paths);
   return changed === '' && untracked === '';
 }
 

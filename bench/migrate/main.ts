@@ -1,6 +1,6 @@
 /**
  * `npm run bench:migrate`: a BullMQ system with a million jobs in all states moves here while its producer adds and its workers run, and moves
- * back; each job is then accounted for. Writes benchmarks/migrate-<date>-<commit>.{json,md}.
+ * back; each job is then accounted for. Writes benchmarks/migrate-<date>-<commit>.md.
  * Reading order: system.ts, traffic.ts, command.ts, account.ts, report.ts.
  */
 import { randomBytes } from 'node:crypto';
@@ -56,7 +56,7 @@ async function main(argv: readonly string[]): Promise<number> {
   await system.close();
   slow.close();
   if (process.env.BENCH_OWNS_REDIS !== '1') await server.sweep(mark);
-  if (jobs >= ALL_JOBS) for (const path of writeReport(report)) console.log(path);
+  if (jobs >= ALL_JOBS) console.log(writeReport(report));
   server.close();
   return Object.values(report.wrong).every((count) => count === 0) ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/** What a system went through, as text and as a file. */
-import { writeBoth } from '../files.js';
+/** What a system went through, as text. */
+import { writeText } from '../files.js';
 import type { Machine, SourceState } from '../machine.js';
 import { markdownTable } from '../markdown.js';
 import type { Account } from './account.js';
@@ -75,7 +75,7 @@ function rowOf(name: string, way: Way): string[] {
 
 const figure = (value: number) => value.toLocaleString('en-US', { maximumFractionDigits: 1 });
 
-/** @returns the paths written */
-export function writeReport(report: MigrateReport): string[] {
-  return writeBoth(`migrate-${report.startedAt.slice(0, 10)}-${report.source.commit}`, report, textOf(report));
+/** @returns the path written */
+export function writeReport(report: MigrateReport): string {
+  return writeText(`migrate-${report.startedAt.slice(0, 10)}-${report.source.commit}`, textOf(report));
 }

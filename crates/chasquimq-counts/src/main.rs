@@ -1,4 +1,4 @@
-//! What the engine does to a job between JavaScript and Redis, a set number of times and without either: `npm run bench:counts` runs it
+//! What the engine does to a job between JavaScript and Redis, a set number of times and without either: `npm run bench:gate` runs it
 //! below valgrind, twice as often the second time, and takes the difference for what the jobs cost.
 //!
 //! `chasquimq-counts PART ROUNDS`; a round is [`JOBS`] jobs.
