@@ -29,7 +29,7 @@ describe('calls that reach very many jobs', () => {
   });
 
   /** From here on no script may take long; many jobs in one call are work for this process, too. */
-  const watch = async () => void (dog = await watchdog(own.redis, { pauseMs: Infinity }));
+  const watch = async () => void (dog = await watchdog(own.redis, { mostPause: Infinity }));
 
   const parentOf = (size: number, opts = {}): FlowJob => ({
     name: 'parent',

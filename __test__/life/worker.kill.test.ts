@@ -23,7 +23,7 @@ const FINISH_MS = 20_000;
 describe('worker.kill', () => {
   const stage = useStage(chasquimq);
   // it reads all jobs at once
-  useWatchdog(stage, { pauseMs: Infinity });
+  useWatchdog(stage, { mostPause: Infinity });
   let folder = '';
   let redis: Redis;
   beforeEach(() => {
