@@ -49,9 +49,10 @@ export default defineConfig({
     // Processes rather than threads: the addon has threads of its own, and a crash then costs one file its result.
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
+    // what hangs fails, and what a slow machine does slowly does not
+    testTimeout: 120_000,
     // a worker of BullMQ's that is closed just before it rests for its limiter rests to the end, 30 s at most
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     passWithNoTests: false,
     projects: [
       { extends: true, test: { name: 'standalone', include: ['__test__/**/*.test.ts'] } },

@@ -8,7 +8,7 @@ import { redisClient, unlinkContaining } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, Gate, until } from '../support/waiting.js';
 
-const FINISH_MS = 20_000;
+const FINISH_MS = 60_000;
 
 /** Well below drainDelay (5 s), after which a worker would look by itself. */
 const SOON_MS = 2_000;

@@ -5,7 +5,7 @@ import { useOwnServer } from '../support/use-own-server.js';
 import { Gate, EventLog } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 
-const LONG_MS = 25_000;
+const LONG_MS = 100_000;
 
 describe('steps of what ends at once', () => {
   const own = useOwnServer();

@@ -12,7 +12,7 @@ import { Gate, sleep, until } from '../support/waiting.js';
 
 const JOBS = 200;
 const BREAKS = 30;
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 300_000;
 
 describe('worker.along', () => {
   const stage = useStage(chasquimq);

@@ -66,13 +66,13 @@ describe('worker.close(true)', () => {
   async function runRest(queue: Queue, runs: Map<string, number>, opts: Partial<WorkerOptions>): Promise<void> {
     const count = async ({ id = '' }: Job) => void runs.set(id, (runs.get(id) ?? 0) + 1);
     stage.worker(count, { concurrency: 100, ...QUICK, ...opts });
-    await until('the rest to end', async () => (await queue.getJobCountByTypes('active', 'waiting')) === 0, 20_000);
+    await until('the rest to end', async () => (await queue.getJobCountByTypes('active', 'waiting')) === 0, 60_000);
   }
 
   it.each([
     ['whose handlers do nothing', () => undefined],
     ['whose handlers take a moment', () => sleep(1 + Math.random() * 4)],
-  ])('of a worker %s runs no ended job again', { timeout: 60_000 }, async (_, run) => {
+  ])('of a worker %s runs no ended job again', async (_, run) => {
     const queue = stage.queue();
     const { started, ended, runs } = await closeAmid(queue, run, { concurrency: 100 }, (worker) => worker.close(true));
     const active = (await queue.getActive()).map(({ id = '' }) => id);
@@ -85,7 +85,7 @@ describe('worker.close(true)', () => {
     expect(stalled.filter(({ id = '' }) => !active.includes(id))).toEqual([]);
   });
 
-  it('fails no job that did not start, though none may stall, and leaves held ones', { timeout: 60_000 }, async () => {
+  it('fails no job that did not start, though none may stall, and leaves held ones', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
     const held = new Set(['100', '1000', '2000']);
@@ -150,7 +150,7 @@ describe('worker.close(true)', () => {
     const worker = stage.watch(new chasquimq.Worker(stage.queueName, BY_NAME, opts));
     const log = new EventLog(worker, ['progress', 'completed', 'failed', 'closed']);
     await queue.add('hangs', {});
-    await log.get('progress', 1, 20_000);
+    await log.get('progress', 1, 60_000);
     await worker.close(true);
     expect(log.names).toEqual(['progress', 'closed']);
     expect(await queue.getActiveCount()).toBe(1);

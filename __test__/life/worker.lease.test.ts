@@ -11,7 +11,7 @@ const LOCK_MS = 300;
 const RECOVERER = { lockDuration: LOCK_MS, stalledInterval: 100, drainDelay: 1 };
 
 /** A lease and two scans take 500 ms; the rest is for slow machines. */
-const RECOVERY_MS = 10_000;
+const RECOVERY_MS = 25_000;
 
 describe('worker.lease', () => {
   const stage = useStage(chasquimq);

@@ -175,7 +175,7 @@ describe.each(libraries)('$name: queue.rateLimit', ({ lib }) => {
       expect(starts).toBe(0);
       expect((await queue.getWaiting(0, 1)).map((job) => job.data as number)).toEqual([met, met + 1]);
       await queue.removeRateLimitKey();
-      await log.get('completed', most, 20_000);
+      await log.get('completed', most, 60_000);
       expect(log.all<[Job]>('completed').map(([job]) => job.data as number)).toEqual(
         jobs(most).map(({ data }) => data),
       );
