@@ -19,7 +19,7 @@ const STANDALONE_ONLY = {
   'there is no server in it': ['no-addon', 'schedulers.times'],
   'it is long, and watches over a process and the keys of a queue alone': ['memory'],
   'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],
-  'its leases of 300 ms are lost when a server that all share is busy for so long': ['worker.lease'],
+  'its leases of a second are lost when a server that all share is busy for so long': ['worker.lease'],
   'another does the same to all keys at once (foreign-keys)': ['keys.replaced'],
   'it compares with BullMQ, which takes a cluster in another form': ['swap'],
 };

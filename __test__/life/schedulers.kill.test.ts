@@ -93,11 +93,13 @@ describe('schedulers', () => {
   });
 
   it('a day without workers costs one run, not a burst', async () => {
+    // many times a day, and not again while the test lasts
+    const EVERY = 60_000;
     const queue = stage.queue();
     const real = Date.now;
     Date.now = () => real() - 86_400_000;
     try {
-      await Promise.all(Array.from({ length: 50 }, (_, i) => queue.upsertJobScheduler(`s${i}`, { every: 1_000 })));
+      await Promise.all(Array.from({ length: 50 }, (_, i) => queue.upsertJobScheduler(`s${i}`, { every: EVERY })));
     } finally {
       Date.now = real;
     }
@@ -106,7 +108,7 @@ describe('schedulers', () => {
     await until('the first runs', () => ran >= 50);
     expect(ran).toBeLessThanOrEqual(100);
     const found = await queue.getJobSchedulers();
-    expect(found.every(({ next = 0 }) => next > Date.now() - 1_000 && next <= Date.now() + 1_000)).toBe(true);
+    expect(found.every(({ next = 0 }) => next > Date.now() - EVERY && next <= Date.now() + EVERY)).toBe(true);
     expect(found.every(({ iterationCount = 0 }) => iterationCount <= 3)).toBe(true);
   });
 });

@@ -118,7 +118,8 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const own = stage.keep(await OwnSentinels.start());
     const { connection } = own;
     const queue = stage.queue({ connection });
-    const [worker, events] = [stage.worker(async () => 1, { connection }), stage.events({ connection })];
+    const worker = stage.worker(async () => 1, { connection, drainDelay: 60 });
+    const events = stage.events({ connection, blockingTimeout: 60_000 });
     const logs = [worker, events].map((emitter) => new EventLog(emitter, ['completed']));
     await queue.add('before', 1);
     for (const log of logs) await log.get('completed');
@@ -127,7 +128,7 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     await queue.add('after', 1);
     for (const log of logs) await log.get('completed', 2, 60_000);
     // not only when their waits are over
-    expect(performance.now() - since).toBeLessThan(5_000);
+    expect(performance.now() - since).toBeLessThan(30_000);
     await worker.close();
     stage.takeErrors();
   });

@@ -24,7 +24,7 @@ const MANY = 300;
 /** A worker that stops, with all its threads, while it runs the last of its jobs. */
 const STANDS_STILL = `
   const { Worker } = await import(process.env.LIBRARY);
-  const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 300, stalledInterval: 100 };
+  const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 1_500, stalledInterval: 100 };
   const worker = new Worker(process.env.QUEUE, async (job) => {
     if (job.name !== 'last') return;
     process.stdout.write('last\\n', () => process.kill(process.pid, 'SIGSTOP'));
@@ -320,7 +320,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await queue.addBulk([...jobs(1_000), { name: 'last', data: {} }, ...jobs(1_000)]);
     const program = stage.keep(Program.startText(STANDS_STILL, { env: { LIBRARY: name, QUEUE: stage.queueName } }));
     await program.said('last');
-    const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 300 });
+    const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 1_500 });
     const log = new EventLog(scanner, ['stalled']);
     await scanner.startStalledCheckTimer();
     await log.get('stalled', 1, 60_000);
