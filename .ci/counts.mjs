@@ -6,7 +6,7 @@ import { isEntry, main, run } from './step.mjs';
 
 export async function counts(args = []) {
   await setup();
-  await build();
+  await build({ release: false });
   await withRedis((url) =>
     run('counts', process.execPath, ['--import', 'tsx', '--no-warnings', 'bench/counts/main.ts', ...args], {
       env: { REDIS_URL: url },

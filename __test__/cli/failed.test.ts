@@ -68,7 +68,7 @@ describe('failed', () => {
     await queue.addBulk(
       Array.from({ length: 1_700 }, (_, i) => ({ name: 'many', data: { part: i % 2 ? 'odd' : 'even' } })),
     );
-    await log.get('failed', 1_700, 30_000);
+    await log.get('failed', 1_700, 60_000);
     await worker.close();
     const odd = await found(queue, '--text', 'odd', '--limit', '5000');
     expect([odd.length, new Set(odd).size]).toEqual([850, 850]);

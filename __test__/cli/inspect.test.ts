@@ -208,7 +208,7 @@ describe('inspect, of a cluster', () => {
   let cluster: OwnCluster;
   beforeAll(async () => {
     cluster = await OwnCluster.start();
-  }, 120_000);
+  });
   afterAll(() => cluster?.close());
 
   it('finds the queues of every master, from any node', async () => {

@@ -193,7 +193,7 @@ describe('the package', () => {
     expect((await run(program, ['--version'])).stdout).toBe(`${version}\n`);
     expect((await run(program, ['doctor', ROOT + '/src/cli', '--no-server'])).stdout).toContain('ACL SETUSER');
     await expect(run(program, ['inspect'])).rejects.toMatchObject({ code: 1 });
-  }, 60_000);
+  });
 
   it('does not load the command line where it is imported', async () => {
     const program = Program.startText(

@@ -78,7 +78,7 @@ describe('a server that is reached in another way', () => {
     writeFileSync(join(folder, 'ca.pem'), authority.ca);
     front = await new TlsFront(authority.sign('IP:127.0.0.1')).open();
     sentinels = await OwnSentinels.start();
-  }, 120_000);
+  });
   afterAll(async () => {
     await front?.close();
     await authority?.close();

@@ -14,7 +14,7 @@ const QUIET =
   '--disable-component-update --disable-sync';
 /** For how long a page's text stays as it is once there is nothing more to come. */
 const STILL_MS = 200;
-const LONG_MS = 15_000;
+const LONG_MS = 60_000;
 
 function executable(): string {
   const found = process.env.CHROMIUM ?? EXECUTABLES.find(existsSync);

@@ -163,7 +163,7 @@ it('bull-board shows the same over either library, page by page', { timeout: LON
   const ours = await openBoard(browser, 'chasquimq');
   await go(ours, async (index) => {
     const seen = async () => ours.seen(await browser.linesNow());
-    await vi.waitFor(async () => expect(await seen()).toEqual(expected[index]), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await seen()).toEqual(expected[index]), { timeout: 60_000 });
   });
   expect(browser.errors).toEqual([]);
 });

@@ -15,7 +15,7 @@ import { Program } from '../support/program.js';
 import { PACKAGES, ROOT } from '../support/registry.js';
 import { useStage } from '../support/stage.js';
 
-const LONG_MS = 120_000;
+const LONG_MS = 300_000;
 const CODE = ['ts', 'js', 'diff'];
 
 interface Example extends Block {

@@ -11,7 +11,7 @@ import { Registry } from '../support/registry.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { until } from '../support/waiting.js';
 
-const LONG_MS = 120_000;
+const LONG_MS = 300_000;
 
 const own = useOwnServer();
 let folder = '';

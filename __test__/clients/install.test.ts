@@ -15,7 +15,7 @@ import { useStage } from '../support/stage.js';
 
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
 const CONSUMER = join(ROOT, '.ci/consumer');
-const LONG_MS = 120_000;
+const LONG_MS = 300_000;
 const TWICE = [0, 2, 4, 6, 8];
 
 const BOARD = ['@bull-board/api', '@bull-board/ui'];

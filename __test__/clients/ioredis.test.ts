@@ -36,10 +36,10 @@ describe.each(cases)('$name on $driver', ({ lib, Redis: Client }) => {
     const events = stage.events({ connection: forWorkers });
     const worker = stage.worker(async (job) => job.name, { connection: forWorkers });
     const job = await queue.add('single', {});
-    expect(await job.waitUntilFinished(events, 5_000)).toBe('single');
+    expect(await job.waitUntilFinished(events, 60_000)).toBe('single');
     const child = { name: 'child', queueName: stage.queueName };
     const flow = await flows.add({ name: 'parent', queueName: stage.queueName, children: [child] });
-    expect(await flow.job.waitUntilFinished(events, 5_000)).toBe('parent');
+    expect(await flow.job.waitUntilFinished(events, 60_000)).toBe('parent');
     for (const opened of [worker, events, flows, queue]) await opened.close();
   }
 

@@ -9,7 +9,7 @@ import { bun, deno, oldestBun } from './runtimes.js';
 import { useStage } from '../support/stage.js';
 
 const QUICK_START = fileURLToPath(new URL('programs/runtime.mjs', import.meta.url));
-const LONG_MS = 20_000;
+const LONG_MS = 100_000;
 
 describe('runtimes', () => {
   const stage = useStage(chasquimq);

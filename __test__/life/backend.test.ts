@@ -26,7 +26,7 @@ describe('a backend', () => {
     const worker = stage.watch(new Worker('any', async (job) => job.data as string, { connection }, factory));
     expect(worker.qualifiedName).toBe(queue.qualifiedName);
     const job = await queue.add('job', 'done');
-    expect(await job.waitUntilFinished(events, 10_000)).toBe('done');
+    expect(await job.waitUntilFinished(events, 60_000)).toBe('done');
     await worker.close();
     await events.close();
     expect((await queue.add('job', 'later')).id).toBe('2');

@@ -7,7 +7,7 @@ import { keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 100_000;
 const EVERY_STATE = ['waiting', 'active', 'delayed', 'prioritized', 'completed', 'failed'] as const;
 
 type Entry = [id: Buffer, fields: Buffer[]];

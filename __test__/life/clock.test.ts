@@ -166,7 +166,7 @@ describe('clock', () => {
   it('a lease does not run by the fake clock', async () => {
     const queue = stage.queue();
     const gate = stage.gate();
-    const quick = { lockDuration: 1_000, stalledInterval: 100 };
+    const quick = { lockDuration: 5_000, stalledInterval: 100 };
     const holder = stage.worker(() => gate.opened, quick);
     const log = new EventLog(holder, ['active', 'completed', 'stalled', 'failed']);
     await queue.add('held', {});

@@ -14,7 +14,7 @@ import { EventLog, rejection, until } from '../support/waiting.js';
 const OF_CONNECTION = ['auth', 'select', 'info', 'client', 'eval', 'evalsha', 'fcall'];
 const OF_OTHERS = ['sentinel', 'cluster', 'ping', 'scan'];
 
-describe('connection.acl', { timeout: 60_000 }, () => {
+describe('connection.acl', () => {
   const stage = useStage(chasquimq);
   let own: OwnServer;
   let admin: Redis;
@@ -138,10 +138,10 @@ describe('connection.acl', { timeout: 60_000 }, () => {
     const byHand = await worker.getNextJob('token');
     await byHand?.moveToCompleted('by hand', 'token', false);
     void worker.run();
-    await Promise.all([...jobs, tree.job].map((job) => job.waitUntilFinished(events, 30_000)));
-    await rejection(fails.waitUntilFinished(events, 30_000));
+    await Promise.all([...jobs, tree.job].map((job) => job.waitUntilFinished(events, 60_000)));
+    await rejection(fails.waitUntilFinished(events, 60_000));
     const isScheduled = ({ args }: { args: readonly unknown[] }) => (args[0] as Job).name === 'scheduled';
-    await log.when('scheduled jobs', () => log.entries.filter(isScheduled).length > 1, 30_000);
+    await log.when('scheduled jobs', () => log.entries.filter(isScheduled).length > 1, 60_000);
     await queue.removeJobScheduler('often');
     expect(await tree.job.getIgnoredChildrenFailures()).not.toEqual({});
     expect(log.all('failed').length).toBeGreaterThan(1);
@@ -159,10 +159,10 @@ describe('connection.acl', { timeout: 60_000 }, () => {
     await jobs[4]?.clearLogs();
     await queue.trimEvents(10);
     await queue.retryJobs();
-    await until('retried jobs to fail', async () => (await queue.getFailedCount()) === 2, 30_000);
+    await until('retried jobs to fail', async () => (await queue.getFailedCount()) === 2, 60_000);
     await fails.retry();
     const itsFailures = () => log.all<[Job]>('failed').filter(([job]) => job.id === fails.id).length;
-    await log.when('the third failure of a job', () => itsFailures() === 3, 30_000);
+    await log.when('the third failure of a job', () => itsFailures() === 3, 60_000);
     await worker.close();
     await queue.add('late', 1, { delay: 60_000 });
     await queue.promoteJobs();

@@ -38,7 +38,7 @@ describe('connection.forms', () => {
     const events = stage.events({ connection });
     const worker = stage.worker(async (job) => (job.data as number) + 1, { connection });
     const job = await queue.add('job', 1);
-    expect(await job.waitUntilFinished(events, 5_000)).toBe(2);
+    expect(await job.waitUntilFinished(events, 60_000)).toBe(2);
     for (const opened of [worker, events, queue]) await opened.close();
     const found: Record<number, boolean> = {};
     for (const db of [0, 3]) {

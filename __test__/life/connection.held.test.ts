@@ -10,7 +10,7 @@ import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog, Gate, sleep, until } from '../support/waiting.js';
 
 /** Later than this a due job is too late; idle workers look by themselves after a minute. */
-const LATE_MS = 2_000;
+const LATE_MS = 20_000;
 const DELAY_MS = 1_000;
 const DRAIN_DELAY_S = 60;
 /** A time that a worker was told longer ago is of no use any more. */

@@ -8,7 +8,7 @@ import { Authority, TlsFront } from '../support/tls.js';
 import type { Certificate } from '../support/tls.js';
 import { EventLog } from '../support/waiting.js';
 
-describe('connection.tls', { timeout: 10_000 }, () => {
+describe('connection.tls', () => {
   const stage = useStage(chasquimq);
   let authority: Authority;
   let stranger: Authority;
@@ -38,7 +38,7 @@ describe('connection.tls', { timeout: 10_000 }, () => {
     const events = stage.events({ connection });
     const worker = stage.worker(async (job) => (job.data as number) + 1, { connection });
     const job = await queue.add('job', 1);
-    expect(await job.waitUntilFinished(events, 5_000)).toBe(2);
+    expect(await job.waitUntilFinished(events, 60_000)).toBe(2);
     for (const opened of [worker, events, queue]) await opened.close();
   }
 

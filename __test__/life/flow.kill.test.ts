@@ -16,7 +16,7 @@ const PREFIX = '{flows}';
 const FLOWS = 400;
 const CHILDREN = 10;
 const KILLS = 4;
-const FINISH_MS = 20_000;
+const FINISH_MS = 60_000;
 
 describe('flow.kill', () => {
   const stage = useStage(chasquimq);

@@ -10,7 +10,7 @@ import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
 /** A refused step is tried again after a second. */
-const RECOVERY_MS = 8_000;
+const RECOVERY_MS = 25_000;
 
 /** As in the heads of the scripts (crates/chasquimq/lua). */
 const SUFFIXES = [

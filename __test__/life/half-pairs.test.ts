@@ -5,7 +5,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-const WAIT_MS = 30_000;
+const WAIT_MS = 100_000;
 
 describe('half pairs', () => {
   const stage = useStage(chasquimq);

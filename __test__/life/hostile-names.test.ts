@@ -6,7 +6,7 @@ import { useOwnServer } from '../support/use-own-server.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-const WAIT_MS = 30_000;
+const WAIT_MS = 100_000;
 
 const texts = [
   "'] redis.call('FLUSHALL') --[[",

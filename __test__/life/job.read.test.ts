@@ -9,7 +9,7 @@ import { Proxy } from '../support/proxy.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, Gate, sleep } from '../support/waiting.js';
 
-describe('reading a job', { timeout: 60_000 }, () => {
+describe('reading a job', () => {
   const stage = useStage(chasquimq);
 
   async function serve(): Promise<{ own: OwnServer; admin: Redis; queue: Queue }> {
@@ -172,7 +172,7 @@ describe('reading a job', { timeout: 60_000 }, () => {
       }
       const worker = stage.worker(run, { connection: own.connection, concurrency: 10 });
       let areAllEnded = false;
-      const ended = new EventLog(worker, ['completed']).get('completed', jobs, 30_000).then(() => (areAllEnded = true));
+      const ended = new EventLog(worker, ['completed']).get('completed', jobs, 60_000).then(() => (areAllEnded = true));
 
       let seen = 0;
       const look = async (): Promise<void> => {

@@ -24,7 +24,7 @@ describe('job.waits', () => {
     for (let round = 0; round < ROUNDS; round++) {
       const numbers = Array.from({ length: AT_ONCE }, (_, i) => round * AT_ONCE + i);
       const waits = numbers.map(async (number) =>
-        (await queue.add('job', number, REMOVED)).waitUntilFinished(events, 20_000),
+        (await queue.add('job', number, REMOVED)).waitUntilFinished(events, 60_000),
       );
       expect(await Promise.all(waits)).toEqual(numbers);
     }

@@ -8,8 +8,8 @@ import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
-const LIMIT_MS = 60_000;
-const WAIT_MS = 30_000;
+const LIMIT_MS = 300_000;
+const WAIT_MS = 100_000;
 
 const SUFFIXES = [
   ...['state', 'meta', 'log', 'front', 'takes', 'jobs', 'vitals', 'traces', 'active', 'delayed', 'prioritized'],

@@ -24,7 +24,7 @@ describe('oversize', () => {
       { name: 'small', data: 4 },
     ]);
     const added = [...(await Promise.all(singly)), ...(await inBulk)];
-    await log.get('completed', 6, 20_000);
+    await log.get('completed', 6, 60_000);
     const results = new Map(log.all<[Job, unknown]>('completed').map(([job, result]) => [job.id, result]));
     const expected: unknown[] = [1, { text }, 2, 3, [text], 4];
     // Compared without toEqual, whose report of a difference would be as large.
@@ -45,7 +45,7 @@ describe('oversize', () => {
     });
     const log = new EventLog(worker, ['failed']);
     const { id = '' } = await queue.add(name, {});
-    await log.get('failed', 1, 20_000);
+    await log.get('failed', 1, 60_000);
     const stored = await queue.getJob(id);
     expect([stored?.name === name, stored?.failedReason === message]).toEqual([true, true]);
     expect((stored?.progress as { text: string }).text === name).toBe(true);
@@ -63,7 +63,7 @@ describe('oversize', () => {
       },
       { concurrency: 50 },
     );
-    await new EventLog(worker, ['completed']).get('completed', 2_000, 20_000);
+    await new EventLog(worker, ['completed']).get('completed', 2_000, 60_000);
     expect([jobs.length, whole]).toEqual([2_000, 2_000]);
   });
 

@@ -8,7 +8,7 @@ import { EventLog } from '../support/waiting.js';
 
 const LATE = fileURLToPath(new URL('../parity/processors/late.cjs', import.meta.url));
 /** Children are processes of their own, which take a while to start. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 describe.each([false, true])('sandbox.late, with threads: %s', (useWorkerThreads) => {
   const stage = useStage(chasquimq);

@@ -12,7 +12,7 @@ const file = (name: string): string => fileURLToPath(new URL(`../parity/processo
 const ODD = file('odd.cjs');
 const BY_NAME = file('by-name.cjs');
 /** Children are processes of their own, which take a while to start. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 describe('sandbox.odd', () => {
   const stage = useStage(chasquimq);

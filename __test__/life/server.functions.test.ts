@@ -12,7 +12,7 @@ interface Library {
   readonly functions: readonly string[];
 }
 
-describe('functions in the server', { timeout: 60_000 }, () => {
+describe('functions in the server', () => {
   const stage = useStage(chasquimq);
 
   async function serve(...settings: string[]): Promise<{ own: OwnServer; admin: Redis }> {
@@ -52,7 +52,7 @@ describe('functions in the server', { timeout: 60_000 }, () => {
       await queue.add(String(i), i, { attempts: 2 });
       await disturb();
     }
-    await until('all jobs to complete', async () => (await queue.getCompletedCount()) === jobs, 30_000);
+    await until('all jobs to complete', async () => (await queue.getCompletedCount()) === jobs, 60_000);
     expect([...runs].filter(([name, count]) => count !== (Number(name) % 5 === 0 ? 2 : 1))).toEqual([]);
     await worker.close();
     await queue.obliterate({ force: true });

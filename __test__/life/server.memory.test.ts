@@ -11,7 +11,7 @@ import { EventLog, rejection, until } from '../support/waiting.js';
 const OOM = /^OOM command not allowed when used memory > 'maxmemory'/;
 
 /** A refused step is tried again after a second. */
-const RECOVERY_MS = 8_000;
+const RECOVERY_MS = 25_000;
 
 describe('server.memory', () => {
   const stage = useStage(chasquimq);
@@ -135,7 +135,7 @@ describe('server.memory', () => {
     await queue.upsertJobScheduler('often', { every: 50 }, { name: 'job', data: {} });
     await log.get('completed');
     await useUp();
-    await log.get('completed', log.all('completed').length + 4, 30_000);
+    await log.get('completed', log.all('completed').length + 4, 60_000);
     expect(log.names.filter((name) => name !== 'completed')).toEqual([]);
   });
 
@@ -172,7 +172,7 @@ describe('server.memory', () => {
     const { connection } = own;
     const queue = stage.queue({ connection });
     const gate = stage.gate();
-    const lockDuration = 1_000;
+    const lockDuration = 2_000;
     const opts = { connection, lockDuration, stalledInterval: 100 };
     const log = new EventLog(
       stage.worker(() => gate.opened, opts),

@@ -14,7 +14,7 @@ import { useStage } from '../support/stage.js';
 import { EventLog, until } from '../support/waiting.js';
 
 /** A machine that is busy may take long to agree on a failover. */
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 300_000;
 
 describe('server.sentinel', { timeout: LIMIT_MS }, () => {
   const stage = useStage(chasquimq);
@@ -30,7 +30,7 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const events = stage.events({ connection });
     const worker = stage.worker(async (job) => (job.data as number) + 1, { connection });
     const job = await queue.add('job', 1);
-    expect(await job.waitUntilFinished(events, 30_000)).toBe(2);
+    expect(await job.waitUntilFinished(events, 60_000)).toBe(2);
     for (const opened of [worker, events, queue]) await opened.close();
   }
 
@@ -109,7 +109,7 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     expect(ledger.runs.size).toBeGreaterThanOrEqual(ledger.acknowledged.length - lost.count);
     const lastId = String(ledger.acknowledged.at(-1)?.id);
     const isLast = ({ args }: { args: readonly unknown[] }) => (args[0] as { jobId: string }).jobId === lastId;
-    await until('the last event', () => seen.entries.some(isLast), 30_000);
+    await until('the last event', () => seen.entries.some(isLast), 60_000);
     await worker.close();
     stage.takeErrors();
   });
@@ -118,16 +118,17 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const own = stage.keep(await OwnSentinels.start());
     const { connection } = own;
     const queue = stage.queue({ connection });
-    const [worker, events] = [stage.worker(async () => 1, { connection }), stage.events({ connection })];
+    const worker = stage.worker(async () => 1, { connection, drainDelay: 60 });
+    const events = stage.events({ connection, blockingTimeout: 60_000 });
     const logs = [worker, events].map((emitter) => new EventLog(emitter, ['completed']));
     await queue.add('before', 1);
     for (const log of logs) await log.get('completed');
     await own.replaceMaster((master) => master.freeze());
     const since = performance.now();
     await queue.add('after', 1);
-    for (const log of logs) await log.get('completed', 2, 30_000);
+    for (const log of logs) await log.get('completed', 2, 60_000);
     // not only when their waits are over
-    expect(performance.now() - since).toBeLessThan(5_000);
+    expect(performance.now() - since).toBeLessThan(30_000);
     await worker.close();
     stage.takeErrors();
   });
@@ -154,23 +155,23 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const log = new EventLog(worker, ['active', 'completed', 'stalled']);
     const queue = stage.queue({ connection });
     await queue.addBulk(['ends', 'goes on'].map((name, i) => ({ name, data: i, opts: opts(i) })));
-    await log.get('active', 2, 30_000);
+    await log.get('active', 2, 60_000);
 
     // the replica follows up to here, and no further
     const [client, follower] = [master.client(), replica.client()];
     await client.set('here', 1);
     const isThere = async () => (await follower.get('here')) === '1';
-    await until('the replica to follow', isThere, 30_000);
+    await until('the replica to follow', isThere, 60_000);
     await follower.replicaof('NO', 'ONE');
     gates[0]?.open();
-    await log.get('completed', 1, 30_000);
+    await log.get('completed', 1, 60_000);
 
     proxy.upstream = replica.connection;
     proxy.cut();
-    await log.get('completed', 2, 30_000);
+    await log.get('completed', 2, 60_000);
     expect(runs).toEqual(['ends', 'goes on', 'ends']);
     gates[1]?.open();
-    await log.get('completed', 3, 30_000);
+    await log.get('completed', 3, 60_000);
     expect(await queue.getJobCounts('completed', 'active', 'waiting')).toEqual({ completed: 2, active: 0, waiting: 0 });
     expect(log.all('stalled').length).toBe(1);
     for (const opened of [client, follower]) opened.disconnect();
@@ -184,16 +185,16 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const events = stage.events({ connection: one.connection });
     const worker = stage.worker(async () => 'done', { connection: one.connection });
     const first = await queue.add('job', 1);
-    await first.waitUntilFinished(events, 30_000);
+    await first.waitUntilFinished(events, 60_000);
     const admin = one.client();
     const errors = new EventLog(queue, ['error']);
     await admin.replicaof('127.0.0.1', other.port);
     const adding = [queue.add('job', 2), queue.addBulk([{ name: 'job', data: 3 }])];
-    const [error] = await errors.get<[Error]>('error', 1, 30_000);
+    const [error] = await errors.get<[Error]>('error', 1, 60_000);
     expect(error.message).toMatch(/^READONLY/);
     await admin.replicaof('NO', 'ONE');
     const jobs = (await Promise.all(adding)).flat();
-    await Promise.all(jobs.map((job) => job.waitUntilFinished(events, 30_000)));
+    await Promise.all(jobs.map((job) => job.waitUntilFinished(events, 60_000)));
     await admin.quit();
     for (const opened of [worker, events, queue]) await opened.close();
     stage.takeErrors();
@@ -238,7 +239,7 @@ describe('server.sentinel', { timeout: LIMIT_MS }, () => {
     const { id = '' } = await stage.queue({ connection: master.connection }).add('job', 1);
     const [one, other] = [master.client(), replica.client()];
     await other.replicaof('127.0.0.1', master.port);
-    await caughtUp(one, other, 30_000);
+    await caughtUp(one, other, 60_000);
     const reader = stage.queue({ connection: replica.connection, skipMetasUpdate: true });
     expect((await reader.getJob(id))?.data).toBe(1);
     for (const client of [one, other]) await client.quit();

@@ -5,7 +5,7 @@ import { useOwnServer } from '../support/use-own-server.js';
 import { Gate, EventLog } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 
-const LONG_MS = 25_000;
+const LONG_MS = 100_000;
 
 describe('steps of what ends at once', () => {
   const own = useOwnServer();
@@ -26,7 +26,7 @@ describe('steps of what ends at once', () => {
     );
     const log = new EventLog(worker, ['completed', 'failed', 'error']);
     // what ends, and its events, is work for this process, too
-    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: name });
+    const dog = await watchdog(own.redis, { mostPause: Infinity, about: name });
     for (let i = 0; i < count; i += 1_000) {
       const numbers = Array.from({ length: Math.min(1_000, count - i) }, (_, k) => i + k);
       await queue.addBulk(numbers.map((data) => ({ name: 'job', data })));
@@ -82,7 +82,7 @@ describe('steps of what ends at once', () => {
     const queue = new Queue<number>(name, { connection: own.connection });
     const numbers = Array.from({ length: count }, (_, i) => i);
     await queue.addBulk(numbers.map((data) => ({ name: 'job', data, opts: { jobId: `id-${data}`, attempts: 2 } })));
-    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: name });
+    const dog = await watchdog(own.redis, { mostPause: Infinity, about: name });
     const started: number[] = [];
     const [all, again] = [new Gate(), new Gate()];
     const worker = new Worker<number>(
@@ -121,7 +121,7 @@ describe('steps of what ends at once', () => {
       const some = data.slice(i, i + 50);
       await queue.addBulk(some.map((data, k) => ({ name: 'job', data, opts: (i + k) % 2 ? { priority: 1 } : {} })));
     }
-    const dog = await watchdog(own.redis, { pauseMs: Infinity, about: 'much-data' });
+    const dog = await watchdog(own.redis, { mostPause: Infinity, about: 'much-data' });
     const seen = new Set<string>();
     const worker = new Worker('much-data', async (job: Job<string>) => void seen.add(job.data), {
       connection: own.connection,

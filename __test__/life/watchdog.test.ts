@@ -1,17 +1,14 @@
-// The watchdog of the long tests bites: it fails who blocks a server or the event loop, and nobody else.
+// The watchdog of the long tests bites: it fails who blocks a server or the event loop, and nobody else, however slow the machine is.
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OwnServer } from '../support/own-server.js';
-import { rejection, until } from '../support/waiting.js';
+import { doKnownWork, runKnownScript } from '../support/pace.js';
+import { rejection, sleep, until } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 
-const LONG_MS = 300;
-/** Blocks the server by the server's own clock. */
-const LONG_SCRIPT = `
-  local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end
-  local begin = now()
-  while now() - begin < ${LONG_MS} do end
-`;
+/** What may be done at a time, in known scripts and in pieces of known work; and 20 times as much. The limits lie between. */
+const LITTLE = { script: 10, pause: 10 };
+const MUCH = { script: 20 * LITTLE.script, pause: 20 * LITTLE.pause };
 
 describe('the watchdog', () => {
   let server: OwnServer;
@@ -26,21 +23,33 @@ describe('the watchdog', () => {
     await server.close();
   });
 
-  const spin = () => {
-    for (const since = performance.now(); performance.now() - since < LONG_MS;);
-  };
-
-  it('lets pass who takes little time', async () => {
+  it('lets pass who does little at a time, however often', async () => {
     const dog = await watchdog(redis);
-    await redis.eval('return 1', 0);
+    for (let i = 0; i < 20; i++) {
+      await runKnownScript(redis, LITTLE.script, 'one');
+      doKnownWork(LITTLE.pause);
+      await sleep(1); // the event loop turns
+    }
     await dog.end();
+    expect([dog.longest.script?.by, dog.longest.pause?.by]).toEqual(['eval', 'event loop']);
   });
 
-  it('fails who blocks the server, unless it does not look there', async () => {
-    const [dog, aside] = [await watchdog(redis), await watchdog(redis, { about: 'another' })];
-    await redis.eval(LONG_SCRIPT, 0, 'one');
-    expect((await rejection(dog.end())).message).toMatch(/^the watchdog: eval took at least \d/);
-    await aside.end();
+  it('fails who blocks the server', async () => {
+    const dog = await watchdog(redis);
+    await dog.look();
+    await runKnownScript(redis, MUCH.script, 'one');
+    expect((await rejection(dog.end())).message).toMatch(/^the watchdog: eval took at least .* known scripts of/);
+  });
+
+  it('counts no script about something else, and nothing that is excused', async () => {
+    const dogs = [
+      await watchdog(redis, { about: 'another', mostPause: Infinity }),
+      await watchdog(redis, { isExcused: () => true }),
+    ];
+    await runKnownScript(redis, MUCH.script, 'one');
+    doKnownWork(MUCH.pause);
+    for (const dog of dogs) await dog.end();
+    expect(dogs.map(({ longest }) => longest.script)).toEqual([undefined, undefined]);
   });
 
   it('goes on with a server that was gone', async () => {
@@ -48,15 +57,15 @@ describe('the watchdog', () => {
     await server.kill();
     await until('the connection to be gone', () => redis.status !== 'ready');
     await server.start();
-    await redis.eval(LONG_SCRIPT, 0);
+    await until('the connection to be there', () => redis.status === 'ready');
+    await dog.look();
+    await runKnownScript(redis, MUCH.script, 'one');
     expect((await rejection(dog.end())).message).toContain('eval took at least');
   });
 
-  it('fails who blocks the event loop, and counts nothing that is excused', async () => {
-    const [dog, idle] = [await watchdog(redis), await watchdog(redis, { isExcused: () => true })];
-    spin();
-    await redis.eval(LONG_SCRIPT, 0);
-    expect((await rejection(dog.end())).message).toMatch(/eval took.*; event loop took at least/);
-    await idle.end();
+  it('fails who blocks the event loop', async () => {
+    const dog = await watchdog(redis);
+    doKnownWork(MUCH.pause);
+    expect((await rejection(dog.end())).message).toMatch(/^the watchdog: event loop took at least .* known work of/);
   });
 });

@@ -13,7 +13,7 @@ import { Gate, sleep, until } from '../support/waiting.js';
 const SLOTS = 10;
 const JOBS = 200;
 const BREAKS = 30;
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 300_000;
 const HOUR_MS = 3_600_000;
 
 // jobs as they are added, by their number
@@ -123,7 +123,7 @@ describe('worker.beside', () => {
       await queue.add('job', added++);
       await queue.add('job', added++, { delay: 100 });
       // nothing else happens until then
-      await until('what is due to start', () => runs.size === added, 10_000);
+      await until('what is due to start', () => runs.size === added);
     }
     gate.open();
     await ranOnceEach(queue, added);
@@ -166,11 +166,11 @@ describe('worker.beside', () => {
   });
 
   it('a lock lasts as long as its job, though steps go along', async () => {
-    const { queue, worker } = start({ lockDuration: 300, stalledInterval: 50 });
+    const { queue, worker } = start({ lockDuration: 1_000, stalledInterval: 50 });
     const lost: unknown[] = [];
     worker.on('stalled', (id) => lost.push(id)).on('lockRenewalFailed', (ids) => lost.push(ids));
     await queue.add('held', -1);
-    const end = performance.now() + 1_500;
+    const end = performance.now() + 3_000;
     const jobs = await atOddMoments(queue, () => performance.now() > end);
     gate.open();
     await ranOnceEach(queue, jobs + 1);
@@ -178,20 +178,20 @@ describe('worker.beside', () => {
   });
 
   it('an event loop that is busy for longer than a lock lasts loses no lock', async () => {
-    const { queue, worker } = start({ lockDuration: 300, stalledInterval: 50 });
+    const { queue, worker } = start({ lockDuration: 1_000, stalledInterval: 50 });
     const lost: unknown[] = [];
     worker.on('stalled', (id) => lost.push(id)).on('lockRenewalFailed', (ids) => lost.push(ids));
     await queue.add('held', -1);
     await until('the job to run', () => runs.size === 1);
-    for (let number = 0; number < 3; number++) {
+    for (let number = 0; number < 2; number++) {
       const adding = queue.add('job', number);
       const begin = performance.now();
       // it was sent, and nobody reads the answer
-      while (performance.now() - begin < 700);
+      while (performance.now() - begin < 2_000);
       await adding;
     }
     gate.open();
-    await ranOnceEach(queue, 4);
+    await ranOnceEach(queue, 3);
     expect(lost).toEqual([]);
   });
 

@@ -26,7 +26,7 @@ describe('worker.close', () => {
     stage.takeErrors();
   });
 
-  it('stores what ended while the server was gone', { timeout: 30_000 }, async () => {
+  it('stores what ended while the server was gone', async () => {
     const server = stage.keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));
     const connection = server.connection;
     const queue = stage.queue({ connection });
@@ -66,7 +66,7 @@ describe('worker.close', () => {
     ['without a server', (server) => server.kill()],
     ['with a server that answers nothing', (server) => server.freeze()],
     ['with a server that is busy', keepBusy],
-  ])('ends %s once the locks of its jobs have run out', { timeout: 30_000 }, async (_, take) => {
+  ])('ends %s once the locks of its jobs have run out', async (_, take) => {
     const server = stage.keep(await OwnServer.start('--lua-time-limit', '1'));
     const connection = server.connection;
     const queue = stage.queue({ connection });

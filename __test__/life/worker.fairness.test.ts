@@ -20,7 +20,7 @@ const WINDOW_MS = 5_000;
 describe('worker.fairness', () => {
   const stage = useStage(chasquimq);
   // handlers of these tests keep the event loop busy
-  useWatchdog(stage, { pauseMs: Infinity });
+  useWatchdog(stage, { mostPause: Infinity });
 
   const jobs = (name: string, count: number) => Array.from({ length: count }, (_, i) => ({ name, data: i }));
 

@@ -9,7 +9,7 @@ import { closedPort } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, until } from '../support/waiting.js';
 
-const WAIT_MS = 60_000;
+const WAIT_MS = 300_000;
 
 describe('worker.terminate', () => {
   const stage = useStage(chasquimq);

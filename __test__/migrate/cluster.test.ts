@@ -11,7 +11,7 @@ import { OwnCluster } from '../support/own-cluster.js';
 import { rejection } from '../support/waiting.js';
 import { jobsOf } from './bench.js';
 
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 300_000;
 
 describe('moving in a Cluster', { timeout: LIMIT_MS }, () => {
   let cluster: OwnCluster;

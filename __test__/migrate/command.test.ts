@@ -143,9 +143,9 @@ describe('chasquimq migrate', () => {
     const running = startCli(['migrate', bench.name, '--follow', '--yes', '--json']);
     const end = ended(running);
     const target = bench.target();
-    await until('what is there to move', async () => (await target.getWaitingCount()) === 600, 15_000);
+    await until('what is there to move', async () => (await target.getWaitingCount()) === 600, 60_000);
     const id = (await bench.queue().add('more', {})).id as string;
-    await until('what came since to move', async () => (await target.getJobState(id)) === 'waiting', 15_000);
+    await until('what came since to move', async () => (await target.getJobState(id)) === 'waiting', 60_000);
     // its number lies far above those that BullMQ gives meanwhile
     expect(Number((await target.add('ours', {})).id)).toBeGreaterThan(1_000_000);
     running.kill('SIGINT');

@@ -25,7 +25,7 @@ for (;;) await mover.moveOnce();
 describe.each(MAJORS)('killed while it moves from $name', (major) => {
   const bench = useBench(major);
 
-  it('leaves each job in exactly one of the two', { timeout: 120_000 }, async () => {
+  it('leaves each job in exactly one of the two', async () => {
     const random = new Random(17);
     const queue = bench.queue();
     const ran = new Map<string, string[]>();

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
+import { until } from '../support/waiting.js';
 
 describe.each(libraries)('$name: connection.eviction', ({ lib }) => {
   const stage = useStage(lib);
@@ -18,7 +19,7 @@ describe.each(libraries)('$name: connection.eviction', ({ lib }) => {
     const { connection } = stage.keep(await OwnServer.start('--maxmemory-policy', policy));
     for (let i = 1; i <= 2; i++) {
       await stage.queue({ connection }).waitUntilReady();
-      await vi.waitFor(() => expect(printed()).toHaveLength(i));
+      await until('a warning', () => printed().length === i);
     }
     const text = `IMPORTANT! Eviction policy is ${policy}. It should be "noeviction"`;
     expect(printed()).toEqual([text, text]);
@@ -27,10 +28,10 @@ describe.each(libraries)('$name: connection.eviction', ({ lib }) => {
   it('is printed for a Worker and a QueueEvents', async () => {
     const { connection } = stage.keep(await OwnServer.start('--maxmemory-policy', 'allkeys-lfu'));
     await stage.worker(async () => undefined, { connection }).waitUntilReady();
-    await vi.waitFor(() => expect(printed().length).toBeGreaterThan(0));
+    await until('a warning', () => printed().length > 0);
     const before = printed().length;
     await stage.events({ connection }).waitUntilReady();
-    await vi.waitFor(() => expect(printed().length).toBe(before + 1));
+    await until('another one', () => printed().length === before + 1);
     expect(new Set(printed())).toEqual(
       new Set(['IMPORTANT! Eviction policy is allkeys-lfu. It should be "noeviction"']),
     );

@@ -10,7 +10,7 @@ import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
 /** BullMQ's first try to reconnect comes after a second, further ones later. */
-const RECONNECT_MS = 15_000;
+const RECONNECT_MS = 60_000;
 
 describe.each(libraries)('$name: connection.faults', ({ lib }) => {
   const stage = useStage(lib);

@@ -32,7 +32,7 @@ describe.each(cases)('$name: connection.forms, $driver', ({ lib, Redis: Client }
     const events = stage.events({ connection });
     const worker = stage.worker(async (job) => (job.data as number) + 1, { connection });
     const job = await queue.add('job', 1);
-    const result: unknown = await job.waitUntilFinished(events, 5_000);
+    const result: unknown = await job.waitUntilFinished(events, 60_000);
     for (const opened of [worker, events, queue]) await opened.close();
     return result;
   }

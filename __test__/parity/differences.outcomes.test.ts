@@ -179,7 +179,7 @@ describe.each(libraries)('$name: differences, outcomes', ({ name, lib }) => {
     const MANY = 3_000;
     await queue.addBulk(Array.from({ length: MANY }, (_, i) => ({ name: 'job', data: {}, opts: { jobId: `j${i}` } })));
     const worker = stage.worker(async () => undefined, { concurrency: 100 });
-    await until('all to end', async () => (await queue.getCompletedCount()) === MANY, 20_000);
+    await until('all to end', async () => (await queue.getCompletedCount()) === MANY, 60_000);
     const log = new EventLog(worker, ['completed']);
     await queue.add('last', {}, { removeOnComplete: 5 });
     // the events of others may come behind what is stored

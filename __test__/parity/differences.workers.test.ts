@@ -24,7 +24,7 @@ const MANY = 300;
 /** A worker that stops, with all its threads, while it runs the last of its jobs. */
 const STANDS_STILL = `
   const { Worker } = await import(process.env.LIBRARY);
-  const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 300, stalledInterval: 100 };
+  const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 1_500, stalledInterval: 100 };
   const worker = new Worker(process.env.QUEUE, async (job) => {
     if (job.name !== 'last') return;
     process.stdout.write('last\\n', () => process.kill(process.pid, 'SIGSTOP'));
@@ -105,7 +105,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await stage.queue().addBulk(jobs(MANY));
     const worker = stage.worker(async () => undefined);
     const log = new EventLog(worker, ['active', 'completed']);
-    await log.get('completed', MANY, 30_000);
+    await log.get('completed', MANY, 60_000);
     const alternates = log.names.every((event, i) => event === (i % 2 ? 'completed' : 'active'));
     expect(alternates).toBe(of({ bullmq: true, chasquimq: false }));
   });
@@ -114,7 +114,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await stage.queue().addBulk(jobs(MANY));
     const worker = stage.worker(async () => undefined);
     const log = new EventLog(worker, ['completed']);
-    await log.get('completed', MANY, 30_000);
+    await log.get('completed', MANY, 60_000);
     const batches = new Map<number, number>();
     for (const [{ finishedOn = 0 }] of log.all<[Job]>('completed')) {
       batches.set(finishedOn, (batches.get(finishedOn) ?? 0) + 1);
@@ -185,7 +185,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     const worker = stage.watch(new lib.Worker(stage.queueName, EXITS, { connection: { ...connection } }));
     const log = new EventLog(worker, ['active', 'failed']);
     await log.get('active');
-    if (name === 'chasquimq') await log.get<[Job]>('failed', 1, 20_000);
+    if (name === 'chasquimq') await log.get<[Job]>('failed', 1, 60_000);
     // its child is long gone by then
     else await sleep(1_500);
     expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'failed' }));
@@ -201,7 +201,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
       new lib.Worker(stage.queueName, LATE, { connection: { ...connection }, useWorkerThreads }),
     );
     const log = new EventLog(worker, ['completed', 'failed']);
-    await log.get('completed', 2, 20_000);
+    await log.get('completed', 2, 60_000);
     const { id } = await queue.add('makes', { of: 'next' });
     const [, values] = await log.get<[Job, unknown]>('completed', 3);
 
@@ -221,7 +221,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
       await stage.queue().add(jobName, {});
       const opts = { connection: { ...connection }, useWorkerThreads };
       const worker = stage.watch(new lib.Worker(stage.queueName, file, opts));
-      const [, error] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 20_000);
+      const [, error] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 60_000);
       return error as Error & Record<string, unknown>;
     }
 
@@ -259,7 +259,7 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     const worker = stage.watch(
       new lib.Worker(stage.queueName, TELLS, { connection: { ...connection }, useWorkerThreads: true }),
     );
-    const [, { message }] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 20_000);
+    const [, { message }] = await new EventLog(worker, ['failed']).get<[Job, Error]>('failed', 1, 60_000);
     expect(message.endsWith(' could not be cloned.')).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
@@ -292,12 +292,12 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
       isSlow = true;
       await gate.opened;
     });
-    await until('the slow job', () => isSlow, 20_000);
+    await until('the slow job', () => isSlow, 60_000);
     await until('the rest to wait', async () => (await queue.getWaitingCount()) === 1_000);
     gate.open();
-    await new EventLog(worker, ['drained']).get('drained', 1, 20_000);
+    await new EventLog(worker, ['drained']).get('drained', 1, 60_000);
     const global = stage.globalLog();
-    await global.get('drained', 1, 20_000);
+    await global.get('drained', 1, 60_000);
     expect(global.all('active').length > 2_001).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
@@ -320,10 +320,10 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await queue.addBulk([...jobs(1_000), { name: 'last', data: {} }, ...jobs(1_000)]);
     const program = stage.keep(Program.startText(STANDS_STILL, { env: { LIBRARY: name, QUEUE: stage.queueName } }));
     await program.said('last');
-    const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 300 });
+    const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 1_500 });
     const log = new EventLog(scanner, ['stalled']);
     await scanner.startStalledCheckTimer();
-    await log.get('stalled', 1, 20_000);
+    await log.get('stalled', 1, 60_000);
     await until('what was active to wait', async () => (await queue.getActiveCount()) === 0);
     const stalled = (await queue.getJobs(['waiting'])).filter((job) => job.stalledCounter > 0);
     expect(stalled.every(({ attemptsStarted }) => attemptsStarted === 1)).toBe(true);

@@ -144,10 +144,10 @@ describe.each(libraries)('$name: job.locks', ({ lib }) => {
   });
 
   it('a lock may be extended beyond lockDuration', async () => {
-    const { job } = await taken({ lockDuration: 50 });
+    const { job } = await taken({ lockDuration: 600 });
     expect(await job.extendLock('mine', 60_000)).toBe(1);
     // The lock's life is the server's.
-    await sleep(80);
+    await sleep(650);
     await job.moveToCompleted('x', 'mine');
     expect(await job.getState()).toBe('completed');
   });
@@ -177,11 +177,11 @@ describe.each(libraries)('$name: job.locks', ({ lib }) => {
   });
 
   it('a job that is held is not removed; one whose lock has run out is', async () => {
-    const { job } = await taken({ lockDuration: 200 });
+    const { job } = await taken({ lockDuration: 1_000 });
     const text = 'Job 1 could not be removed because it is locked by another worker';
     expect((await rejection(job.remove())).message).toBe(text);
     // The lock's life is the server's.
-    await sleep(250);
+    await sleep(1_050);
     await job.remove();
     expect(await job.getState()).toBe('unknown');
   });

@@ -344,12 +344,12 @@ describe.each(libraries)('$name: job.moves', ({ lib }) => {
     await queue.pause();
     stage.worker(async () => undefined, quick);
     const global = stage.globalLog();
-    await global.get('stalled', 1, 10_000);
+    await global.get('stalled');
     const stored = await fetchJob(queue, '2');
     expect([await stored.getState(), stored.priority, stored.stalledCounter]).toEqual(['waiting', 1, 1]);
     expect((await queue.getPrioritized()).map((job) => job.name)).toEqual(['a']);
     await queue.resume();
-    await global.get('completed', 2, 10_000);
+    await global.get('completed', 2);
     expect(global.all<[{ jobId: string }]>('completed').map(([event]) => event.jobId)).toEqual(['2', '1']);
   });
 });

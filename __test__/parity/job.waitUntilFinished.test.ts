@@ -143,7 +143,7 @@ describe.each(libraries)('$name: job.waitUntilFinished', ({ lib }) => {
       const events = stage.events();
       stage.worker(async () => 'done');
       const job = await queue.add('job', {});
-      expect(await job.waitUntilFinished(events, 5_000)).toBe('done');
+      expect(await job.waitUntilFinished(events, 60_000)).toBe('done');
     });
   });
 

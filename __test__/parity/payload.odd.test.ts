@@ -6,7 +6,7 @@ import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
 
-const WAIT_MS = 30_000;
+const WAIT_MS = 100_000;
 /** Deeper than that BullMQ's own script refuses options. */
 const DEEP = 900;
 

@@ -123,9 +123,9 @@ describe.each(libraries)('$name: proxies', ({ lib }) => {
       await log.get('completed', 3);
       await until('the events', () => heard.length === 4);
       expect(heard.filter((text) => text !== 'b done')).toEqual(['a added', 'b added', 'c added']);
-      expect(await jobs[2]?.waitUntilFinished(events, 5_000)).toBe('c done');
+      expect(await jobs[2]?.waitUntilFinished(events, 60_000)).toBe('c done');
       const late = await queue.add('late', {}, { delay: 50 });
-      expect(await late.waitUntilFinished(events, 5_000)).toBe('late done');
+      expect(await late.waitUntilFinished(events, 60_000)).toBe('late done');
     });
 
     it('publishes events', async () => {

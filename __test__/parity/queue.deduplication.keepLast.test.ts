@@ -144,7 +144,7 @@ describe.each(libraries)('$name: deduplication that keeps the last add', ({ lib 
     const gate = stage.gate();
     const log = stage.globalLog();
     stage.worker((job) => (job.id === '1' ? gate.opened : Promise.resolve()));
-    await queue.add('first', 1, by('d', { ttl: 100 }));
+    await queue.add('first', 1, by('d', { ttl: 1_000 }));
     await log.get('active');
     await queue.add('second', 2, by('d', KEEP));
     gate.open();
@@ -166,8 +166,8 @@ describe.each(libraries)('$name: deduplication that keeps the last add', ({ lib 
     const gate = stage.gate();
     const log = stage.globalLog();
     stage.worker((job) => (job.id === '1' ? gate.opened : Promise.resolve()), { concurrency: 2 });
-    await queue.add('first', 1, by('d', { ttl: 400 }));
-    await queue.add('timer', 1, by('timer', { ttl: 400 }));
+    await queue.add('first', 1, by('d', { ttl: 1_500 }));
+    await queue.add('timer', 1, by('timer', { ttl: 1_500 }));
     await log.get('active');
     await queue.add('second', 2, by('d', KEEP));
     await until('the end of the time', async () => (await queue.getDeduplicationJobId('timer')) === null);

@@ -110,7 +110,7 @@ describe.each(libraries)('$name: deduplication of delayed jobs', ({ lib }) => {
 
     it('keeps the time that the id has left', async () => {
       const queue = stage.queue();
-      await queue.add('old', {}, by('d', { ttl: 150, replace: true }, { delay: LONG }));
+      await queue.add('old', {}, by('d', { ttl: 1_000, replace: true }, { delay: LONG }));
       await queue.add('new', {}, by('d', { ttl: LONG, replace: true }, { delay: LONG }));
       await until('the end of the id', async () => (await queue.getDeduplicationJobId('d')) === null);
       expect((await queue.add('next', {}, by('d', { replace: true }, { delay: LONG }))).id).toBe('3');

@@ -183,7 +183,9 @@ describe.each(libraries)('$name: queueEvents.events', ({ lib }) => {
       lives.set(jobId, [...(lives.get(jobId) ?? []), event]);
     }
     expect(lives.size).toBe(200);
-    for (const life of lives.values()) expect(life).toEqual(['added', 'waiting', 'active', 'completed']);
+    // what a worker had taken in advance and could not start soon goes back (jobs-taken-in-advance, a wanted difference)
+    for (const life of lives.values())
+      expect(life.join(' ')).toMatch(/^added waiting( active waiting)* active completed$/);
   });
 
   describe('drained', () => {

@@ -82,7 +82,7 @@ describe.each(libraries)('$name: queueEvents.close', ({ lib }) => {
     await events.waitUntilReady();
     const start = performance.now();
     await events.close();
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 
   it('may come at once, and twice', async () => {

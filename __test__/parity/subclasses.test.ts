@@ -73,8 +73,8 @@ describe.each(libraries)('$name: subclasses', ({ lib }) => {
     expect(log.all('error').map(([error]) => (error as Error).message)).toEqual(['mine']);
     await queue.close();
     const closed = performance.now();
-    expect(await failing(refused, 5000)).toBeUndefined();
-    expect(performance.now() - closed).toBeLessThan(2000);
+    expect(await failing(refused, 60_000)).toBeUndefined();
+    expect(performance.now() - closed).toBeLessThan(20_000);
   });
 
   it('see the schedulers once they were needed', async () => {

@@ -93,14 +93,14 @@ describe.each(libraries)('$name: worker.backoff', ({ lib }) => {
     });
     const global = stage.globalLog();
     const log = new EventLog(worker, ['failed']);
-    const added = await queue.add('job', {}, { attempts: 2, backoff: 500 });
+    const added = await queue.add('job', {}, { attempts: 2, backoff: 2_000 });
     await log.get('failed');
     expect(await added.getState()).toBe('delayed');
     const waiting = await fetchJob(queue, '1');
-    expect([waiting.delay, waiting.attemptsMade, waiting.failedReason]).toEqual([500, 1, 'try 1']);
+    expect([waiting.delay, waiting.attemptsMade, waiting.failedReason]).toEqual([2_000, 1, 'try 1']);
     const [{ delay: due }] = await global.get<[{ delay: number }]>('delayed');
     await log.get('failed', 2);
-    expect(due).toBeGreaterThanOrEqual((started[0] ?? NaN) + 500);
+    expect(due).toBeGreaterThanOrEqual((started[0] ?? NaN) + 2_000);
     expect(started[1]).toBeGreaterThanOrEqual(due);
   });
 

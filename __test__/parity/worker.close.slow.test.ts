@@ -13,7 +13,7 @@ describe.each(libraries)('$name: worker.close.slow', ({ lib }) => {
   const stage = useStage(lib);
   const own = useOwnServer();
 
-  it('what ended is stored and told before it resolves', { timeout: 30_000 }, async () => {
+  it('what ended is stored and told before it resolves', async () => {
     const connection = own.server.connection;
     const queue = stage.queue({ connection });
     const gates = [stage.gate(), stage.gate()] as const;

@@ -95,7 +95,7 @@ describe.each(libraries)('$name: worker.close', ({ lib }) => {
     await new EventLog(worker, ['drained']).get('drained');
     const start = performance.now();
     await worker.close();
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(performance.now() - start).toBeLessThan(20_000);
   });
 
   it('lets another worker take over what waits', async () => {

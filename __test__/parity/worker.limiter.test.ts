@@ -5,8 +5,8 @@ import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, sleep, until } from '../support/waiting.js';
 
-/** Timers and a busy machine start a job this much late, in milliseconds. */
-const SLACK_MS = 2_000;
+/** Timers and a busy machine start a job this much late, in milliseconds; a worker that slept too long would sleep for 30 s. */
+const SLACK_MS = 15_000;
 
 describe.each(libraries)('$name: worker.limiter', ({ lib }) => {
   const stage = useStage(lib);
@@ -277,7 +277,7 @@ describe.each(libraries)('$name: worker.limiter', ({ lib }) => {
     await sleep(50);
     const began = performance.now();
     await worker.close();
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(performance.now() - began).toBeLessThan(SLACK_MS);
     expect(await queue.getWaitingCount()).toBe(1);
   });
 

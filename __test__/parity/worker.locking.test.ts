@@ -6,7 +6,7 @@ import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, sleep } from '../support/waiting.js';
 
 /** A scan finds what is lost within lockDuration and two stalledIntervals; the rest is for slow machines. */
-const RECOVERY_MS = 10_000;
+const RECOVERY_MS = 25_000;
 
 const QUICK = { lockDuration: 400, stalledInterval: 200, drainDelay: 1 };
 /** Workers with a free slot. */

@@ -116,7 +116,7 @@ describe.each(libraries)('$name: worker.oddErrors', ({ lib }) => {
       const backoffStrategy: BackoffStrategy = (...args) => (UNTELLABLE[current]?.[2] ?? oddity)(...args);
       // jobs are let go of for a whole lease: long enough to run them all before the first comes back
       const worker = stage.worker(how === 'a worker that runs' ? process : async (job) => process(job), {
-        ...{ lockDuration: 1500, stalledInterval: 200, settings: { backoffStrategy } },
+        ...{ lockDuration: 4_000, stalledInterval: 200, settings: { backoffStrategy } },
         autorun: how === 'a worker that runs',
       });
       worker.on('error', (error) => errors.get(current)?.push(error));

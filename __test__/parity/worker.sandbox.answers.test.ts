@@ -8,7 +8,7 @@ import { EventLog } from '../support/waiting.js';
 
 const BY_NAME = fileURLToPath(new URL('./processors/by-name.cjs', import.meta.url));
 /** A child is a process of its own, which takes a while to start. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 const QUESTIONS = [
   'getChildrenValues',

@@ -9,7 +9,7 @@ import { EventLog } from '../support/waiting.js';
 
 const ODD = fileURLToPath(new URL('./processors/odd.cjs', import.meta.url));
 /** A child is a process of its own, which takes a while to start. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 const MODES = [
   ['child process', false],

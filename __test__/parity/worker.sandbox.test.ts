@@ -13,7 +13,7 @@ const file = (name: string): string => fileURLToPath(new URL(`./processors/${nam
 const BY_NAME = file('by-name.cjs');
 
 /** A child is a process of its own, which takes a while to start. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 const MODES = [
   ['child process', {}],

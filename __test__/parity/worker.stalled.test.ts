@@ -8,7 +8,7 @@ import { EventLog, sleep } from '../support/waiting.js';
 const QUICK = { lockDuration: 400, stalledInterval: 200, drainDelay: 1 };
 
 /** Recovery takes lockDuration and up to two stalledIntervals; the rest is for slow machines. */
-const RECOVERY_MS = 10_000;
+const RECOVERY_MS = 25_000;
 
 const TOO_OFTEN = 'job stalled more than allowable limit';
 

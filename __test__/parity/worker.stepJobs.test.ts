@@ -17,7 +17,7 @@ describe.each(libraries)('$name: worker.stepJobs', ({ lib }) => {
     const queue = stage.queue();
     const log = new EventLog(worker, ['completed', 'failed', 'error']);
     await queue.addBulk(Array.from({ length: count }, (_, i) => ({ name: 'step', data: { i } })));
-    await log.when('every job to end', () => log.entries.length >= count, 20_000);
+    await log.when('every job to end', () => log.entries.length >= count, 60_000);
     expect(log.names.filter((name) => name !== 'completed')).toEqual([]);
     expect(await queue.getJobCounts('active', 'waiting', 'delayed', 'waiting-children', 'completed')).toEqual({
       active: 0,
@@ -85,7 +85,7 @@ describe.each(libraries)('$name: worker.stepJobs', ({ lib }) => {
     });
     const log = new EventLog(steps, ['completed', 'failed', 'error']);
     await queue.addBulk(Array.from({ length: 50 }, (_, i) => ({ name: 'step', data: { i } })));
-    await log.when('every job to end', () => log.entries.length >= 100, 20_000);
+    await log.when('every job to end', () => log.entries.length >= 100, 60_000);
     const values = log.all<[Job, unknown]>('completed').filter(([job]) => job.name === 'step');
     expect(values.map(([, value]) => value)).toEqual(Array.from({ length: 50 }, () => [1]));
     expect(await queue.getJobCounts('active', 'waiting-children', 'failed')).toEqual({

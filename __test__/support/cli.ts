@@ -6,7 +6,7 @@ import { serverUrl } from './redis.js';
 export const BIN = fileURLToPath(new URL('../../dist/cjs/cli/bin.js', import.meta.url));
 
 /** How long a command may take. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 export interface CliOptions {
   /** Beside REDIS_URL, which names the server under test; undefined takes a variable away. */

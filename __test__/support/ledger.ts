@@ -26,7 +26,7 @@ export class Ledger {
       }
     };
     const adding = [add(1), add(1), add(10)];
-    await until('jobs to be added', () => this.acknowledged.length >= around, 30_000);
+    await until('jobs to be added', () => this.acknowledged.length >= around, 60_000);
     await happening();
     left = around;
     await Promise.all(adding);

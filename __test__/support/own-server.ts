@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { closedPort } from './redis.js';
 import { sleep } from './waiting.js';
 
-const START_MS = 10_000;
+const START_MS = 60_000;
 /** A port that was free may be taken by the time it is wanted. */
 const TRIES = 5;
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { connection, serverUrl } from './redis.js';
 
 /** How long a program may take for anything it is waited for. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 export interface ProgramOptions {
   /** Beside CONNECTION (JSON) and REDIS_URL, which every program gets. */

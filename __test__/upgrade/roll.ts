@@ -10,7 +10,7 @@ import { until } from '../support/waiting.js';
 
 const MEMBER = fileURLToPath(new URL('member.mjs', import.meta.url));
 const STATES = ['waiting', 'active', 'delayed', 'prioritized', 'waiting-children', 'failed'] as const;
-const WAIT_MS = 60_000;
+const WAIT_MS = 100_000;
 
 type Said = { ended: string } | { error: string } | { added: string[] };
 

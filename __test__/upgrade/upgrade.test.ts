@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { connection } from '../support/redis.js';
 import { roll } from './roll.js';
 
-it('a rolling deploy loses no job, and completes none twice', { timeout: 120_000 }, async () => {
+it('a rolling deploy loses no job, and completes none twice', async () => {
   const module = import.meta.resolve('chasquimq');
   const account = await roll({
     modules: [module, module],

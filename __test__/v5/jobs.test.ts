@@ -53,14 +53,14 @@ describe.each(libraries)('$name: jobs', ({ name, lib }) => {
 
   idiom('debounce-ttl', async () => {
     const queue = stage.queue();
-    const first = await queue.add('mail', { x: 1 }, { debounce: { id: 'ana', ttl: 300 } });
-    const second = await queue.add('mail', { x: 2 }, { debounce: { id: 'ana', ttl: 300 } });
-    const other = await queue.add('mail', { x: 3 }, { debounce: { id: 'ben', ttl: 300 } });
+    const first = await queue.add('mail', { x: 1 }, { debounce: { id: 'ana', ttl: 1_500 } });
+    const second = await queue.add('mail', { x: 2 }, { debounce: { id: 'ana', ttl: 1_500 } });
+    const other = await queue.add('mail', { x: 3 }, { debounce: { id: 'ben', ttl: 1_500 } });
     expect(second.id).toBe(first.id);
     expect(other.id).not.toBe(first.id);
     expect(await queue.getWaitingCount()).toBe(2);
-    await sleep(350); // the time itself
-    const later = await queue.add('mail', { x: 4 }, { debounce: { id: 'ana', ttl: 300 } });
+    await sleep(1_550); // the time itself
+    const later = await queue.add('mail', { x: 4 }, { debounce: { id: 'ana', ttl: 1_500 } });
     expect(later.id).not.toBe(first.id);
   });
 

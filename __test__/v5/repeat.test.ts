@@ -19,7 +19,7 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     const next = Math.floor(before / HOUR) * HOUR + HOUR;
     expect(slotOf(job.id)).toBe(next);
     expect(await job.getState()).toBe('delayed');
-    expect(Math.abs(job.delay - (next - before))).toBeLessThan(5_000);
+    expect(Math.abs(job.delay - (next - before))).toBeLessThan(60_000);
     expect((await queue.getDelayed()).map(({ id, name, data }) => [id, name, data])).toEqual([
       [job.id, 'tick', { x: 1 }],
     ]);
@@ -62,7 +62,7 @@ describe.each(libraries)('$name: repeat', ({ name, lib }) => {
     const before = Date.now();
     const job = await queue.add('now', {}, { repeat: { pattern: '0 3 * * *', immediately: true } });
     expect(await job.getState()).toBe('waiting');
-    expect(Math.abs(slotOf(job.id) - before)).toBeLessThan(5_000);
+    expect(Math.abs(slotOf(job.id) - before)).toBeLessThan(60_000);
     expect(job.opts.repeat).not.toHaveProperty('immediately');
   });
 

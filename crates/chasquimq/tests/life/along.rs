@@ -160,7 +160,7 @@ impl Asked {
 async fn known(reply: Option<Option<Answer>>, fate: Fate) -> Option<Option<Answer>> {
     if fate == Fate::Late {
         // longer than a lease lasts
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        tokio::time::sleep(Duration::from_millis(1300)).await;
     }
     reply.filter(|_| fate != Fate::Lost)
 }
@@ -236,7 +236,7 @@ async fn an_answer_that_is_lost_is_asked_for_again() {
 async fn an_event_loop_that_does_not_read_keeps_no_job_from_running() {
     let world = World::new();
     let options = WorkerOptions {
-        lock_duration: Duration::from_millis(300),
+        lock_duration: Duration::from_secs(1),
         lock_renew_time: Some(Duration::from_millis(100)),
         ..long_waits()
     };

@@ -230,7 +230,7 @@ async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
 
 fn short_lease() -> WorkerOptions {
     WorkerOptions {
-        lock_duration: Duration::from_millis(700),
+        lock_duration: Duration::from_millis(1500),
         lock_renew_time: Some(Duration::from_millis(350)),
         stalled_interval: None,
         watches_sockets: true,

@@ -21,7 +21,7 @@ use crate::{
 fn short_lease() -> WorkerOptions {
     WorkerOptions {
         concurrency: 10,
-        lock_duration: Duration::from_millis(700),
+        lock_duration: Duration::from_millis(1500),
         lock_renew_time: Some(Duration::from_millis(350)),
         // one worker's scan is enough for all, until its interval is over
         stalled_interval: None,
@@ -194,7 +194,7 @@ async fn a_handler_may_block_for_three_lease_times() {
         let noted = note(job);
         async move {
             // what blocks is the program's thread, not the engine's
-            let blocking = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(2300)));
+            let blocking = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(4700)));
             blocking.await.expect("a blocking handler");
             noted.await
         }

@@ -35,12 +35,13 @@ fn pauses(starts: &Starts) -> Vec<u64> {
     starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Pauses are as long as they should be, and not much longer: the machine may be busy with other things.
+/// Pauses are as long as they should be, and not much longer: the machine may be busy with other things. An idle worker looks by itself after
+/// five seconds.
 fn are_about(pauses: &[u64], expected: &[u64]) {
     assert_eq!(pauses.len(), expected.len());
     for (pause, expected) in pauses.iter().zip(expected) {
         assert!(
-            (*expected..*expected + 400).contains(pause),
+            (*expected..*expected + 2_000).contains(pause),
             "{pauses:?}, expected {expected:?}"
         );
     }
@@ -162,7 +163,7 @@ async fn an_idle_worker_takes_over_a_retry_of_a_busy_one() {
                     }
                 }
                 // long enough to keep its worker busy until the other has tried again
-                _ => tokio::time::sleep(Duration::from_millis(1500)).await,
+                _ => tokio::time::sleep(Duration::from_secs(4)).await,
             }
             End::DONE
         }

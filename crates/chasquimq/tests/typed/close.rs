@@ -75,7 +75,7 @@ async fn jobs_of_a_worker_that_stopped_at_once_are_run_by_another() {
     let stage = Stage::new().await;
     let id = stage.add(1, AddOptions::default()).await;
     let short_lease = WorkerOptions {
-        lock_duration: Duration::from_millis(100),
+        lock_duration: Duration::from_secs(1),
         lock_renew_time: Some(Duration::from_millis(50)),
         stalled_interval: Some(Duration::from_millis(50)),
         ..WorkerOptions::default()
