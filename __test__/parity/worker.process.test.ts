@@ -260,12 +260,16 @@ describe.each(libraries)('$name: worker.process', ({ lib }) => {
     it.each([1, 2, 7])('of %d is used in full and never exceeded', async (concurrency) => {
       const queue = stage.queue();
       await queue.addBulk(jobs(30));
+      const all = stage.gate();
       let running = 0;
       let most = 0;
       const worker = stage.worker(
         async () => {
           most = Math.max(most, ++running);
-          // Long enough that the worker can start all it may before the first one ends.
+          // none ends before the worker has started all it may
+          if (running === concurrency) all.open();
+          await all.opened;
+          // long enough for one too many to start
           await new Promise((resolve) => setTimeout(resolve, 20));
           running--;
         },
