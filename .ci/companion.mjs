@@ -1,11 +1,11 @@
-// The package `chasquimq-as-bullmq`: ChasquiMQ under a version that BullMQ has, for projects whose tools ask for a range of
+// The package `@chasquimq/as-bullmq`: ChasquiMQ under a version that BullMQ has, for projects whose tools ask for a range of
 // `bullmq`. It has no code of its own but for three classes, each in the file in which BullMQ has it: tracers that wrap or
 // rewrite methods find them there, and calls pass through them.
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, Stop } from './step.mjs';
 
-export const COMPANION = 'chasquimq-as-bullmq';
+export const COMPANION = '@chasquimq/as-bullmq';
 
 /** Files of BullMQ's, the class in each, and its methods that tracers look for. */
 const CLASSES = {
@@ -64,6 +64,7 @@ function manifest() {
     version: companionVersion(version, ours.devDependencies.bullmq),
     description: 'ChasquiMQ under the name and a version of BullMQ, for tools that ask for `bullmq`',
     ...{ keywords, license, repository, homepage, bugs, engines, main, module, types },
+    publishConfig: { access: 'public' },
     // as with BullMQ, every file can be asked for
     exports: { '.': ours.exports['.'], './package.json': './package.json', './dist/*': './dist/*' },
     files: ['dist'],
@@ -92,13 +93,13 @@ function classFile(name, methods) {
   ].join('\n');
 }
 
-const README = `# chasquimq-as-bullmq
+const README = `# @chasquimq/as-bullmq
 
 [ChasquiMQ](https://www.npmjs.com/package/chasquimq) under a version that BullMQ has, for projects with tools that ask for
 \`bullmq\`: bull-board, \`@nestjs/bullmq\`, \`bullmq-otel\`, tracers.
 
 \`\`\`json
-{ "dependencies": { "bullmq": "npm:chasquimq-as-bullmq@^6.7.0" } }
+{ "dependencies": { "bullmq": "npm:@chasquimq/as-bullmq@^6.7.0" } }
 \`\`\`
 
 Every \`import ... from 'bullmq'\` in the project and in its tools is then ChasquiMQ, and no range of a peer dependency is missed.

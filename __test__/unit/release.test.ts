@@ -76,7 +76,7 @@ it('what stands in for bullmq has a version of BullMQ, which counts up with ours
   const { name, version: its, dependencies } = read(join(folder, 'package.json'));
   const [major, minor, patch] = version.split('.').map(Number);
   const bullmq = read(fileURLToPath(new URL('../../package.json', import.meta.url))).devDependencies.bullmq.split('.');
-  expect(name).toBe('chasquimq-as-bullmq');
+  expect(name).toBe('@chasquimq/as-bullmq');
   expect(its).toBe(`${bullmq[0]}.${bullmq[1]}.${(major * 1000 + minor) * 1000 + patch}`);
   expect(dependencies).toEqual({ chasquimq: version });
   rmSync(folder, { recursive: true });
