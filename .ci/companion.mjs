@@ -27,12 +27,12 @@ export function companionVersion(ours, bullmq) {
   return `${ofMajor}.${ofMinor}.${(Number(major) * 1000 + Number(minor)) * 1000 + Number(patch)}${rest}`;
 }
 
-/** Writes the package into `folder`. The facade has to be built: its names are those of the package. */
-export function writeCompanion(folder) {
+/** Writes the package into `folder`. The facade has to be built: its names are those of the package. `more` goes into its manifest. */
+export function writeCompanion(folder, more = {}) {
   const names = /export \{([^}]*)\}/.exec(read('dist/esm/index.js'))?.[1].match(/\w+/g);
   if (!names) throw new Stop('dist/esm/index.js names no exports');
   const files = {
-    'package.json': `${JSON.stringify(manifest(), null, 2)}\n`,
+    'package.json': `${JSON.stringify({ ...manifest(), ...more }, null, 2)}\n`,
     'README.md': README,
     'dist/cjs/index.js': commonJs(names),
     'dist/cjs/index.d.ts': "export * from 'chasquimq';\n",
@@ -58,12 +58,12 @@ const lines = (names) => names.map((name) => `  ${name},\n`).join('');
 
 function manifest() {
   const ours = JSON.parse(read('package.json'));
-  const { version, main, module, types, license, engines, keywords, repository, homepage, bugs } = ours;
+  const { version, main, module, types, license, engines, keywords } = ours;
   return {
     name: COMPANION,
     version: companionVersion(version, ours.devDependencies.bullmq),
     description: 'ChasquiMQ under the name and a version of BullMQ, for tools that ask for `bullmq`',
-    ...{ keywords, license, repository, homepage, bugs, engines, main, module, types },
+    ...{ keywords, license, engines, main, module, types },
     publishConfig: { access: 'public' },
     // as with BullMQ, every file can be asked for
     exports: { '.': ours.exports['.'], './package.json': './package.json', './dist/*': './dist/*' },

@@ -1,5 +1,5 @@
 // Prints a queue as this release stores it, with jobs in every state and form: what __test__/life/stored/ holds, made once a release by
-//   npm run --silent redis -- node __test__/life/programs/store-queue.mjs > __test__/life/stored/<version>.json
+//   node .ci/redis.mjs node __test__/life/programs/store-queue.mjs > __test__/life/stored/<version>.json
 // A key is the DUMP of a Redis 7.0, which every server we support restores. What expires is left out: leases and memos have by then.
 import { Redis } from 'ioredis';
 import { FlowProducer, Queue, Worker } from 'chasquimq';
