@@ -1,6 +1,7 @@
-// Steps of a release (docs/releasing.md): those of the workflow, and one for whoever prepares it.
+// Steps of a release (docs/releasing.md): those of the workflow, and two for whoever prepares it.
 //
 //   prepare <version>   writes the version into all manifests, and dates the section of the changelog
+//   --dry-run     rehearses the release on this machine
 //   check <tag>   the tag is `v` and the version that package.json, Cargo.toml and each platform package have
 //   notes <tag>   prints what CHANGELOG.md says of that version
 //   pack <artifacts> <folder>   makes the packages of the addons that were built, as tarballs in a folder
@@ -18,6 +19,8 @@ import { isEntry, main, root, say, Stop } from './step.mjs';
 
 const STEPS = {
   prepare: (args) => prepareRelease(args),
+  // what it needs is not there where the workflow publishes
+  '--dry-run': async () => (await import('./rehearse.mjs')).rehearse(),
   check: ([tag]) => checkVersions(tag),
   notes: ([tag]) => process.stdout.write(`${notesOf(tag)}\n`),
   pack: packRelease,
@@ -27,7 +30,8 @@ const STEPS = {
 };
 
 const HOW = `nothing is released from here: the tag of a version does it, on GitHub. docs/releasing.md says how.
-  npm run release -- prepare <version>   writes the version into all manifests and the changelog`;
+  npm run release -- prepare <version>   writes the version into all manifests and the changelog
+  npm run release -- --dry-run           rehearses the release on this machine`;
 
 /** Where a version stands, and which. */
 export function versions() {
